@@ -1,0 +1,1 @@
+"""The built-in rules, one file each, and the table of them."""

@@ -1,0 +1,1 @@
+"""Trial files as bytes and as typed records: index, event files, collections, reductions."""

@@ -1,0 +1,195 @@
+"""Collection: a named set of tensors, by name and by pattern; and the file that holds them."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from smdebug.core import patterns
+from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
+
+
+class CollectionKeys:
+    """The names of the collections that hooks fill by themselves."""
+
+    DEFAULT: Final = "default"
+    ALL: Final = "all"
+    INPUTS: Final = "inputs"
+    OUTPUTS: Final = "outputs"
+    WEIGHTS: Final = "weights"
+    GRADIENTS: Final = "gradients"
+    LOSSES: Final = "losses"
+    BIASES: Final = "biases"
+    LAYERS: Final = "layers"
+    SM_METRICS: Final = "sm_metrics"
+    OPTIMIZER_VARIABLES: Final = "optimizer_variables"
+    TENSORFLOW_SUMMARIES: Final = "tensorflow_summaries"
+    METRICS: Final = "metrics"
+    HYPERPARAMETERS: Final = "hyperparameters"
+    PREDICTIONS: Final = "predictions"
+    LABELS: Final = "labels"
+    FEATURE_IMPORTANCE: Final = "feature_importance"
+    AVERAGE_SHAP: Final = "average_shap"
+    FULL_SHAP: Final = "full_shap"
+    TREES: Final = "trees"
+
+
+class Collection:
+    """A named set of tensors: those in `tensor_names` and those that a pattern is found in.
+
+    Parameters
+    ----------
+    name
+        Name of the collection.
+    include_regex
+        Patterns, searched anywhere in a tensor's name.
+    tensor_names
+        Names that belong to it besides.
+    reduction_config, save_config
+        What the hook was told to save, and when, as the collections file has it.
+    save_histogram
+        Whether the hook wrote histograms for TensorBoard.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        include_regex: Iterable[str] | str | None = None,
+        tensor_names: Iterable[str] | None = None,
+        reduction_config: Any = None,
+        save_config: Any = None,
+        save_histogram: bool = True,
+    ) -> None:
+        self.name = name
+        self.include_regex: list[str] = []
+        if include_regex:
+            self.include(include_regex)
+        self._tensor_names: set[str] = set(tensor_names or ())
+        self.reduction_config = reduction_config
+        self.save_config = save_config
+        self.save_histogram = save_histogram
+
+    @property
+    def tensor_names(self) -> set[str]:
+        """The names that belong to the collection whatever its patterns say."""
+        return self._tensor_names
+
+    @tensor_names.setter
+    def tensor_names(self, names: Iterable[str]) -> None:
+        if not isinstance(names, (list, set, frozenset, tuple)):
+            msg = f"Tensor names must be a list or a set, got {names!r}."
+            raise SMDebugTypeError(msg)
+        self._tensor_names = set(names)
+
+    def include(self, *include_patterns: object) -> None:
+        """Add patterns: strings, or nested lists of strings."""
+        try:
+            self.include_regex.extend(patterns.flatten(list(include_patterns)))
+        except TypeError as err:
+            raise SMDebugTypeError(str(err)) from None
+
+    def add_tensor_name(self, tname: str) -> None:
+        """Add one tensor by name."""
+        self._tensor_names.add(tname)
+
+    def remove_tensor_name(self, tname: str) -> None:
+        """Remove one tensor that was added by name; patterns go on matching it."""
+        self._tensor_names.discard(tname)
+
+    def members(self, names: Iterable[str]) -> list[str]:
+        """Return those of `names` that belong to the collection, in their order.
+
+        Raises
+        ------
+        re.error, SMDebugValueError
+            If a pattern cannot be used.
+        """
+        wanted = self.include_regex
+        return [
+            name
+            for name in names
+            if name in self._tensor_names
+            or any(patterns.search(pattern, name) for pattern in wanted)
+        ]
+
+    def copy(self) -> "Collection":
+        """Return a collection of its own with the same content."""
+        return copy.deepcopy(self)
+
+    def absorb(self, other: "Collection") -> None:
+        """Add what `other` holds and this one does not."""
+        self._tensor_names |= other.tensor_names
+        self.include_regex += [one for one in other.include_regex if one not in self.include_regex]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Collection) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return (
+            f"Collection({self.name!r}, include_regex={self.include_regex!r}, "
+            f"tensor_names={sorted(self._tensor_names)!r})"
+        )
+
+
+class _CollectionJson(msgspec.Struct):
+    name: str
+    include_regex: list[str] | str | None = None
+    tensor_names: list[str] | None = None
+    reduction_config: dict[str, Any] | None = None
+    save_config: dict[str, Any] | None = None
+    save_histogram: bool = True
+
+
+class _MetaJson(msgspec.Struct):
+    num_workers: int | str
+
+
+class _FileJson(msgspec.Struct, forbid_unknown_fields=True):
+    collections: dict[str, _CollectionJson]
+    meta: _MetaJson = msgspec.field(name="_meta")
+
+
+class CollectionsFile(msgspec.Struct, frozen=True):
+    """One worker's collections, and how many workers write the trial."""
+
+    collections: dict[str, Collection]
+    num_workers: int
+
+
+_DECODER = msgspec.json.Decoder(_FileJson)
+
+
+def parse_collections(data: memoryview, key: str) -> CollectionsFile:
+    """Return the content of a collections file.
+
+    Raises
+    ------
+    TruncatedFileError, CorruptFileError
+        If `data` is no such file.
+    """
+    if not data:
+        raise TruncatedFileError(key, "a JSON object", "an empty file")
+    try:
+        document = _DECODER.decode(data)
+        num_workers = int(document.meta.num_workers)
+    except (msgspec.DecodeError, ValueError, RecursionError) as err:
+        cls = TruncatedFileError if "truncated" in str(err) else CorruptFileError
+        raise cls(key, "collections and their _meta", str(err).rstrip(".")) from err
+    if num_workers < 1:
+        raise CorruptFileError(key, "at least 1 worker", str(num_workers))
+    found = {
+        one.name: Collection(
+            one.name,
+            one.include_regex or None,
+            one.tensor_names,
+            one.reduction_config,
+            one.save_config,
+            one.save_histogram,
+        )
+        for one in document.collections.values()
+    }
+    return CollectionsFile(found, num_workers)

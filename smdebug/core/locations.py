@@ -1,0 +1,126 @@
+"""Where the files of a trial lie: keys relative to its root, and the names inside them."""
+
+import re
+from typing import Final, NamedTuple
+
+COLLECTIONS: Final = "collections/000000000/"
+INDEX: Final = "index/"
+EVENTS: Final = "events/"
+END_OF_JOB: Final = "training_job_end.ts"
+STEPS_PER_SHARD: Final = 1000
+REDUCTION_PREFIX: Final = "smdebug/reductions/"
+# Twelve digits still sort as text; longer step numbers do not.
+SORTABLE_STEPS: Final = 10**12
+MAX_STEP: Final = 2**63 - 1
+
+_INDEX_NAME = re.compile(r"(\d{1,19})_(.+)\.(?:json|csv)", re.DOTALL)
+_COLLECTIONS_NAME = re.compile(r"(.+)_collections\.(?:json|ts)", re.DOTALL)
+
+
+class StepFile(NamedTuple):
+    """What the name of an index file says: global step and worker."""
+
+    step: int
+    worker: str
+
+
+def worker_from_file_name(text: str) -> str:
+    """Return the worker's name; TensorFlow's device names lose ``/`` and ``:`` in file names.
+
+    >>> worker_from_file_name("_job-worker_replica-0_task-0_device-GPU-1")
+    '/job:worker/replica:0/task:0/device:GPU:1'
+    """
+    return text.replace("_", "/").replace("-", ":") if text.startswith("_") else text
+
+
+def worker_to_file_name(worker: str) -> str:
+    """Return the form that a worker's name takes in file names."""
+    return worker.replace("/", "_").replace(":", "-")
+
+
+def parse_index_key(key: str) -> StepFile | None:
+    """Return step and worker of an index file, or None for any other name.
+
+    >>> parse_index_key("index/000000000/000000000003_worker_0.json")
+    StepFile(step=3, worker='worker_0')
+    """
+    found = _INDEX_NAME.fullmatch(key.rpartition("/")[2])
+    if found is None or int(found[1]) > MAX_STEP:
+        return None
+    return StepFile(int(found[1]), worker_from_file_name(found[2]))
+
+
+def is_index_name(key: str) -> bool:
+    """Say whether a key below ``index/`` claims to be an index file."""
+    return key.endswith((".json", ".csv"))
+
+
+def parse_collections_key(key: str) -> str | None:
+    """Return the worker of a collections file, or None for any other name."""
+    found = _COLLECTIONS_NAME.fullmatch(key.rpartition("/")[2])
+    return None if found is None else worker_from_file_name(found[1])
+
+
+def index_key(step: int, worker: str) -> str:
+    """Return the key of the index file of a global step.
+
+    >>> index_key(1234567, "worker_0")
+    'index/000001234/000001234567_worker_0.json'
+    """
+    return f"{index_shard(step)}{step:012d}_{worker_to_file_name(worker)}.json"
+
+
+def index_shard(step: int) -> str:
+    """Return the folder, with its final slash, of the index files around a global step."""
+    return f"{INDEX}{step // STEPS_PER_SHARD:09d}/"
+
+
+def event_key(step: int, worker: str) -> str:
+    """Return the key of the event file of a global step.
+
+    >>> event_key(3, "worker_0")
+    'events/000000000003/000000000003_worker_0.tfevents'
+    """
+    return f"{EVENTS}{step:012d}/{step:012d}_{worker_to_file_name(worker)}.tfevents"
+
+
+def collections_key(worker: str) -> str:
+    """Return the key of a worker's collections file."""
+    return f"{COLLECTIONS}{worker_to_file_name(worker)}_collections.json"
+
+
+def is_inside(key: str) -> bool:
+    """Say whether a key that a file names stays below the trial's root.
+
+    >>> is_inside("events/000000000003/x.tfevents"), is_inside("/etc/passwd"), is_inside("a/../b")
+    (True, False, False)
+    """
+    parts = key.split("/")
+    return "\0" not in key and "\\" not in key and not {"", ".", ".."} & set(parts)
+
+
+class ReductionName(NamedTuple):
+    """A stored reduction, taken apart: of which tensor, which operation, of magnitudes or not."""
+
+    tensor: str
+    operation: str
+    absolute: bool
+
+
+def parse_reduction_name(name: str) -> ReductionName | None:
+    """Return the parts of a record's name if it is a reduction.
+
+    >>> parse_reduction_name("smdebug/reductions/abs_l2/conv/w")
+    ReductionName(tensor='conv/w', operation='l2', absolute=True)
+    """
+    if not name.startswith(REDUCTION_PREFIX):
+        return None
+    operation, slash, tensor = name.removeprefix(REDUCTION_PREFIX).partition("/")
+    if not slash:
+        return None
+    return ReductionName(tensor, operation.removeprefix("abs_"), operation.startswith("abs_"))
+
+
+def reduction_record_name(name: str, operation: str, absolute: bool) -> str:
+    """Return the name of the record that stores a reduction of tensor `name`."""
+    return f"{REDUCTION_PREFIX}{'abs_' if absolute else ''}{operation}/{name}"

@@ -1,0 +1,76 @@
+"""Patterns from trials and users, searched in tensor names under a time limit."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+import regex
+
+from smdebug.exceptions import SMDebugValueError
+
+# One name against one pattern. A harmless pattern needs microseconds.
+TIME_LIMIT_S: Final = 0.5
+
+
+@lru_cache(maxsize=4096)
+def _compile(pattern: str) -> "regex.Pattern[str]":
+    re.compile(pattern)  # the errors that users know; `regex` has its own class
+    try:
+        return regex.compile(pattern)
+    except regex.error as err:
+        msg = f"Pattern {pattern!r} cannot be used: {err}."
+        raise SMDebugValueError(msg) from err
+
+
+@lru_cache(maxsize=1 << 17)
+def _searched(pattern: str, name: str) -> bool | None:
+    try:
+        return _compile(pattern).search(name, timeout=TIME_LIMIT_S) is not None
+    except TimeoutError:
+        return None
+
+
+def search(pattern: str, name: str) -> bool:
+    """Say whether `pattern` is found anywhere in `name`.
+
+    Raises
+    ------
+    re.error
+        If `pattern` is no regular expression.
+    SMDebugValueError
+        If the search takes more than `TIME_LIMIT_S` seconds; a pattern with nested repetitions
+        may take longer than the universe.
+    """
+    found = _searched(pattern, name)
+    if found is None:
+        msg = (
+            f"Pattern {pattern!r} takes more than {TIME_LIMIT_S} s on a name of {len(name)} "
+            "characters. Write it without nested repetitions."
+        )
+        raise SMDebugValueError(msg)
+    return found
+
+
+def flatten(patterns: object) -> list[str]:
+    """Return a pattern, or nested lists of patterns, as one list.
+
+    Raises
+    ------
+    TypeError
+        If anything in it is no string.
+    """
+    if isinstance(patterns, str):
+        return [patterns]
+    if isinstance(patterns, (list, tuple, set, frozenset)):
+        return [one for part in patterns for one in flatten(part)]
+    msg = f"A pattern must be a string or a list of strings, got {patterns!r}."
+    raise TypeError(msg)
+
+
+def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Return the names in which any of the patterns is found, in their order."""
+    wanted = list(patterns)
+    for pattern in wanted:
+        _compile(pattern)
+    return [name for name in names if any(search(pattern, name) for pattern in wanted)]

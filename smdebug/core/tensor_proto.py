@@ -1,0 +1,306 @@
+"""The protobuf messages inside an event file: bytes to a numpy view in place, and back.
+
+Only the few fields that event files hold are walked, by hand: the tensor's bytes are never
+copied, and no protobuf library is needed.
+"""
+
+import math
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
+
+# TensorFlow's DataType numbers. The quantized ones are read as the integers that they hold.
+DTYPES: Final[dict[int, np.dtype]] = {
+    1: np.dtype("<f4"),
+    2: np.dtype("<f8"),
+    3: np.dtype("<i4"),
+    4: np.dtype("u1"),
+    5: np.dtype("<i2"),
+    6: np.dtype("i1"),
+    8: np.dtype("<c8"),
+    9: np.dtype("<i8"),
+    10: np.dtype("?"),
+    11: np.dtype("i1"),
+    12: np.dtype("u1"),
+    13: np.dtype("<i4"),
+    14: np.dtype(ml_dtypes.bfloat16),
+    15: np.dtype("<i2"),
+    16: np.dtype("<u2"),
+    17: np.dtype("<u2"),
+    18: np.dtype("<c16"),
+    19: np.dtype("<f2"),
+    22: np.dtype("<u4"),
+    23: np.dtype("<u8"),
+}
+NUMBERS: Final[dict[np.dtype, int]] = {
+    dtype: number
+    for number, dtype in reversed(DTYPES.items())
+    if number not in {11, 12, 13, 15, 16}
+}
+STRING = 0  # smdebug leaves the data type of string tensors unset
+STRING_TOO = 7  # TensorFlow's own number for them
+MAX_RANK = 64  # numpy's own limit
+# Depth of the messages walked is fixed by the code; a field number above this is no TensorFlow one.
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+class Field(NamedTuple):
+    """One protobuf field: its number, wire type, and value (int, or the bytes in place)."""
+
+    number: int
+    wire: int
+    value: int | memoryview
+
+    def message(self, key: str) -> memoryview:
+        """Return the bytes of a length-delimited field."""
+        if not isinstance(self.value, memoryview):
+            raise CorruptFileError(key, f"field {self.number} as bytes", f"wire type {self.wire}")
+        return self.value
+
+
+def _varint(buffer: memoryview, at: int, key: str) -> tuple[int, int]:
+    """Return the varint at `at`, and the place behind it."""
+    value = shift = 0
+    while at < len(buffer):
+        byte = buffer[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+            return value & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+        if shift >= 70:  # noqa: PLR2004 - ten groups of seven bits hold 64
+            raise CorruptFileError(key, "a varint of at most 10 bytes", "a longer one")
+    raise TruncatedFileError(key, "the rest of a varint", "the end of the message")
+
+
+def fields(buffer: memoryview, key: str) -> Iterator[Field]:
+    """Walk the fields of one message.
+
+    Raises
+    ------
+    TruncatedFileError
+        If a field goes on beyond the end of the message.
+    CorruptFileError
+        If a field has a wire type that protobuf 3 does not write.
+    """
+    at = 0
+    while at < len(buffer):
+        tag, at = _varint(buffer, at, key)
+        number, wire = tag >> 3, tag & 7
+        if wire == VARINT:
+            value, at = _varint(buffer, at, key)
+            yield Field(number, wire, value)
+            continue
+        if wire == BYTES:
+            length, at = _varint(buffer, at, key)
+        elif wire in {FIXED64, FIXED32}:
+            length = 8 if wire == FIXED64 else 4
+        else:
+            raise CorruptFileError(key, "a protobuf wire type", str(wire))
+        if length > len(buffer) - at:
+            raise TruncatedFileError(key, f"a field of {length} bytes", str(len(buffer) - at))
+        yield Field(number, wire, buffer[at : at + length])
+        at += length
+
+
+def _first(buffer: memoryview, number: int, name: str, key: str) -> memoryview:
+    """Return the first field `number` of a message."""
+    for field in fields(buffer, key):
+        if field.number == number:
+            return field.message(key)
+    raise CorruptFileError(key, f"a field {name!r}", "none")
+
+
+def decode_event(payload: memoryview, key: str) -> NDArray[np.generic]:
+    """Return the tensor of one Event message, as a read-only view into `payload`.
+
+    Parameters
+    ----------
+    payload
+        One Event message; its first summary value is taken.
+    key
+        Name of the event file, for messages.
+
+    Returns
+    -------
+    ndarray
+        Of the saved shape and type. Strings (which protobuf cannot lay out in place) come back
+        as a new array of numpy's kind U.
+
+    Raises
+    ------
+    TruncatedFileError, CorruptFileError
+        If the message is cut off, or its shape, type and bytes do not agree.
+    """
+    summary = _first(payload, 5, "summary", key)
+    value = _first(summary, 1, "value", key)
+    return decode_tensor(_first(value, 8, "tensor", key), key)
+
+
+def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
+    """Return the array of one TensorProto message; see `decode_event`."""
+    number = STRING
+    shape: tuple[int, ...] = ()
+    content: memoryview | None = None
+    strings: list[memoryview] = []
+    for field in fields(message, key):
+        match field.number:
+            case 1:
+                number = field.value if isinstance(field.value, int) else -1
+            case 2:
+                shape = _decode_shape(field.message(key), key)
+            case 4:
+                content = field.message(key)
+            case 8:
+                strings.append(field.message(key))
+            case _:
+                pass
+    if number in {STRING, STRING_TOO}:
+        return _decode_strings(strings, shape, key)
+    dtype = DTYPES.get(number)
+    if dtype is None:
+        raise CorruptFileError(key, "a known data type", f"number {number}")
+    content = memoryview(b"") if content is None else content
+    expected = math.prod(shape) * dtype.itemsize
+    if expected != len(content):
+        raise CorruptFileError(
+            key, f"{expected} bytes for {dtype} of shape {_brief(shape)}", f"{len(content)}"
+        )
+    array = np.frombuffer(content, dtype=dtype).reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+def _decode_shape(message: memoryview, key: str) -> tuple[int, ...]:
+    """Return the shape of one TensorShapeProto message."""
+    shape: list[int] = []
+    for field in fields(message, key):
+        if field.number != 2:  # noqa: PLR2004 - field number of `dim`
+            continue
+        size = 0
+        for part in fields(field.message(key), key):
+            if part.number == 1 and isinstance(part.value, int):
+                size = part.value
+        if size >= 1 << 63:
+            raise CorruptFileError(key, "a size >= 0", str(size - (1 << 64)))
+        shape.append(size)
+        if len(shape) > MAX_RANK:
+            raise CorruptFileError(key, f"at most {MAX_RANK} dimensions", "more")
+    return tuple(shape)
+
+
+def _decode_strings(
+    strings: list[memoryview], shape: tuple[int, ...], key: str
+) -> NDArray[np.generic]:
+    """Return the string array; numpy's kind U takes four bytes for every character of the longest.
+
+    A single long string among many short ones would therefore take memory that the file does not
+    have: such an array is one of objects.
+    """
+    if math.prod(shape) != len(strings):
+        raise CorruptFileError(key, f"{math.prod(shape)} strings", str(len(strings)))
+    try:
+        texts = [str(text, "utf-8") for text in strings]
+    except UnicodeDecodeError as err:
+        raise CorruptFileError(key, "UTF-8 strings", str(err.reason)) from err
+    longest = max(map(len, texts), default=0)
+    roomy = longest * len(texts) <= 4 * sum(map(len, texts)) + 65536
+    array = np.array(texts, dtype=f"U{max(longest, 1)}" if roomy else object).reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+def _brief(shape: tuple[int, ...]) -> str:
+    return str(shape)[:100]
+
+
+def _encode_varint(value: int) -> bytes:
+    value &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while value > 0x7F:  # noqa: PLR2004 - the continuation bit
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _encode_bytes(number: int, content: bytes) -> bytes:
+    return _encode_varint(number << 3 | BYTES) + _encode_varint(len(content)) + content
+
+
+def _encode_int(number: int, value: int) -> bytes:
+    """Return an integer field; zero is left out, as protobuf 3 does."""
+    return _encode_varint(number << 3 | VARINT) + _encode_varint(value) if value else b""
+
+
+def encode_event(
+    name: str, array: NDArray[np.generic], *, step: int, mode: ModeKeys, mode_step: int, time: float
+) -> bytes:
+    """Return one Event message that holds `array` under the tag `name`.
+
+    Parameters
+    ----------
+    name
+        Tensor name.
+    array
+        Any shape ``(...)`` of a type in `NUMBERS`, in any byte order; or strings, one-dimensional.
+    step, mode, mode_step
+        Global step, mode and mode step.
+    time
+        Wall time, seconds since the epoch.
+
+    Raises
+    ------
+    SMDebugTypeError
+        If the format has no data type for `array`.
+    """
+    entries = (("mode_step", str(mode_step)), ("mode", str(mode.value)))
+    metadata = b"".join(
+        _encode_bytes(1, _encode_bytes(1, entry.encode()) + _encode_bytes(2, content.encode()))
+        for entry, content in entries
+    )
+    value = (
+        _encode_bytes(1, name.encode())
+        + _encode_bytes(8, _encode_tensor(name, array))
+        + _encode_bytes(9, metadata)
+    )
+    head = _encode_varint(1 << 3 | FIXED64) + struct.pack("<d", time)
+    return head + _encode_int(2, step) + _encode_bytes(5, _encode_bytes(1, value))
+
+
+def _encode_tensor(name: str, array: NDArray[np.generic]) -> bytes:
+    """Return one TensorProto message."""
+    dims = b"".join(
+        _encode_bytes(2, _encode_int(1, size) + _encode_bytes(2, f"{name}_{size}".encode()))
+        for size in array.shape
+    )
+    shape = _encode_bytes(2, dims)
+    if array.dtype.kind in "OUS":
+        if array.ndim != 1:
+            msg = f"Strings must be one-dimensional to be saved, got shape {array.shape}."
+            raise SMDebugTypeError(msg)
+        return shape + b"".join(_encode_bytes(8, _utf8(text)) for text in array.tolist())
+    dtype = array.dtype.newbyteorder("<") if array.dtype.kind in "iufc" else array.dtype
+    number = NUMBERS.get(dtype)
+    if number is None:
+        msg = f"The trial format has no data type for {array.dtype}."
+        raise SMDebugTypeError(msg)
+    content = np.ascontiguousarray(array, dtype=dtype).tobytes()
+    head = _encode_int(1, number) + shape
+    return head + (_encode_bytes(4, content) if content else b"")
+
+
+def _utf8(text: object) -> bytes:
+    if isinstance(text, bytes):
+        return text
+    if isinstance(text, str):
+        return text.encode()
+    msg = f"A tensor of strings must hold strings only, got {text!r}."
+    raise SMDebugTypeError(msg)

@@ -1,0 +1,68 @@
+"""TFRecord framing of event files: header, payload, footer, with their checksums."""
+
+import struct
+
+import google_crc32c
+
+from smdebug.exceptions import CorruptFileError, TruncatedFileError
+
+HEADER = struct.Struct("<QI")
+FOOTER = struct.Struct("<I")
+OVERHEAD = HEADER.size + FOOTER.size
+CHUNK = 1 << 20  # the checksum library takes `bytes` only: copy a little at a time
+
+# smdebug closes every record with the masked checksum of the ten ASCII bytes 0x12345678 in the
+# place of the payload's own; readers of smdebug 1.0.x accept nothing else.
+SMDEBUG_FOOTER = 0x062DC0B3
+
+
+def masked_crc(data: bytes | memoryview) -> int:
+    """Return TensorFlow's masked CRC-32C of `data`: rotated right by 15 bits plus a constant.
+
+    >>> hex(masked_crc(b"0x12345678"))
+    '0x62dc0b3'
+    """
+    crc = 0
+    for start in range(0, len(data), CHUNK):
+        crc = google_crc32c.extend(crc, bytes(data[start : start + CHUNK]))
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def frame(payload: bytes) -> bytes:
+    """Return one whole record around `payload`, as smdebug 1.0.x reads it."""
+    length = struct.pack("<Q", len(payload))
+    return b"".join((length, FOOTER.pack(masked_crc(length)), payload, FOOTER.pack(SMDEBUG_FOOTER)))
+
+
+def unframe(record: memoryview, key: str) -> memoryview:
+    """Return the payload of one whole `record`, in place.
+
+    Parameters
+    ----------
+    record
+        The bytes that the index names: header (12), payload, footer (4).
+    key
+        Name of the event file, for messages.
+
+    Raises
+    ------
+    TruncatedFileError
+        If `record` is shorter than its header says.
+    CorruptFileError
+        If the header's checksum is wrong, the length disagrees with the index, or the footer is
+        neither smdebug's constant nor the checksum of the payload.
+    """
+    if len(record) < OVERHEAD:
+        raise TruncatedFileError(key, f"a record of at least {OVERHEAD} bytes", str(len(record)))
+    length, crc = HEADER.unpack_from(record)
+    if masked_crc(record[:8]) != crc:
+        raise CorruptFileError(key, "a record header with its checksum", f"{crc:#010x}")
+    if length + OVERHEAD > len(record):
+        raise TruncatedFileError(key, f"a record of {length + OVERHEAD} bytes", str(len(record)))
+    if length + OVERHEAD < len(record):
+        raise CorruptFileError(key, f"a record of {len(record)} bytes", str(length + OVERHEAD))
+    payload = record[HEADER.size : HEADER.size + length]
+    (footer,) = FOOTER.unpack_from(record, HEADER.size + length)
+    if footer != SMDEBUG_FOOTER and footer != masked_crc(payload):
+        raise CorruptFileError(key, "a record footer", f"{footer:#010x}")
+    return payload

@@ -1,0 +1,56 @@
+"""The errors of the service; whose fault each is decides the exit code.
+
+::
+
+    RuleRunnerError
+    |-- ClientError            the user's rule, parameters, source or trial     exit 1
+    |   |-- UnknownRuleError
+    |   |-- RuleSourceError    a rule file: missing, does not parse, lacks the class, fails to load
+    |   |-- ParameterError     misspelt, missing, ill-typed, out of range
+    |   |-- TrialError         missing, unreadable, without data
+    |   `-- RuleFailedError    the rule itself raised
+    |-- UsageError             options that do not go together                  exit 2
+    `-- OutputError            the output folder: locked, ended, full           exit 73
+
+    IllegalTransitionError     (a RuntimeError) our own bug                     exit 70
+"""
+
+
+class RuleRunnerError(Exception):
+    """Root of the errors that end in one sentence and an exit code."""
+
+
+class ClientError(RuleRunnerError):
+    """The user's rule, its parameters, its source or the trial is at fault."""
+
+
+class UnknownRuleError(ClientError):
+    """No built-in rule has this name."""
+
+
+class RuleSourceError(ClientError):
+    """A rule file is missing, does not parse, lacks the class or fails while it loads."""
+
+
+class ParameterError(ClientError):
+    """A rule parameter is misspelt, missing, ill-typed or out of range."""
+
+
+class TrialError(ClientError):
+    """The trial is missing, unreadable or without data."""
+
+
+class RuleFailedError(ClientError):
+    """The rule's own code raised."""
+
+
+class UsageError(RuleRunnerError):
+    """Options of the command line that do not go together."""
+
+
+class OutputError(RuleRunnerError):
+    """The output folder cannot be used: locked, ended, not writable, full."""
+
+
+class IllegalTransitionError(RuntimeError):
+    """A status saw something that cannot happen to it: a defect of this program."""

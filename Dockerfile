@@ -1,0 +1,34 @@
+# The rule evaluator as an image: rule-runner in a virtual environment, for any ordinary user.
+# The base needs Python >= 3.11 with its venv module as python3.
+ARG BASE_IMAGE=python:3.11-slim
+
+FROM ${BASE_IMAGE} AS builder
+ARG PIP_INDEX_URL
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /build
+COPY requirements.lock requirements-build.lock ./
+RUN python3 -m venv tools \
+    && tools/bin/pip install --quiet --require-hashes --requirement requirements-build.lock \
+    && python3 -m venv /opt/rule-runner \
+    && /opt/rule-runner/bin/pip install --quiet --require-hashes --requirement requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY smdebug smdebug
+COPY builtin_rules builtin_rules
+COPY rule_runner rule_runner
+RUN tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
+    && /opt/rule-runner/bin/pip install --quiet --no-deps --no-index dist/*.whl \
+    && /opt/rule-runner/bin/pip uninstall --quiet --yes pip setuptools
+
+FROM ${BASE_IMAGE}
+LABEL org.opencontainers.image.title="rule-runner" \
+      org.opencontainers.image.description="Evaluates rules over the tensors that a training job saved." \
+      org.opencontainers.image.licenses="Apache-2.0"
+# The base's own pip goes where there is one; the folders of the contract are anybody's to write.
+RUN (python3 -m pip uninstall --quiet --yes pip setuptools wheel 2>/dev/null || true) \
+    && mkdir -p /opt/ml/output /opt/ml/processing/output/rule \
+    && chmod 1777 /opt/ml/output /opt/ml/processing/output/rule
+COPY --from=builder /opt/rule-runner /opt/rule-runner
+ENV PATH=/opt/rule-runner/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+WORKDIR /opt/ml/processing/output/rule
+USER 1000:1000
+ENTRYPOINT ["rule-runner"]

@@ -1,0 +1,303 @@
+"""Results: what a rule job came to, as JSON that machines can rely on."""
+
+import hashlib
+import json
+import math
+import operator
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+if TYPE_CHECKING:
+    from rule_runner.evaluation import Coverage, Evaluation
+    from smdebug.rules.rule import Finding
+
+SCHEMA_VERSION: Final = 1
+TEXT_LIMIT: Final = 200  # characters of an object that JSON has no word for
+RULE_SCHEMA: Final = Path(__file__).with_name("rule_result.schema.json")
+EVALUATION_SCHEMA: Final = Path(__file__).with_name("evaluation_result.schema.json")
+
+JsonScalar = str | int | float | bool | None
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """One finding: where the condition was met, and what was measured against which limit."""
+
+    step: int
+    tensor: str | None
+    worker: str | None
+    measured: JsonScalar
+    limit: JsonScalar
+    note: str | None
+
+
+class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule job came to: the content of ``rule_result.json``.
+
+    Attributes
+    ----------
+    step
+        Step of the first condition met.
+    mode
+        What a condition met does to the exit code: ``enforce`` (10) or ``report`` (0).
+    trial_ended
+        Whether the trial had its end mark; if not, more steps may have come later.
+    ended_at
+        None while the evaluation goes on.
+    duration_s, rule_time_s
+        Seconds from start to end, and those of them that the rule's own code took.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    configuration_name: str
+    rule: str
+    status: str
+    outcome: str
+    status_details: str | None
+    step: int | None
+    evidence: list[Evidence]
+    findings_count: int
+    coverage: "CoverageRecord"
+    parameters: dict[str, JsonScalar]
+    trial: str
+    trial_ended: bool
+    mode: str
+    started_at: str
+    ended_at: str | None
+    duration_s: float
+    rule_time_s: float
+    versions: dict[str, str]
+    fingerprint: str
+    notes: list[str]
+
+
+class CoverageRecord(msgspec.Struct, frozen=True):
+    """What the rule job looked at; the fields of `rule_runner.evaluation.Coverage`."""
+
+    judged: int
+    skipped: dict[str, int]
+    known: int
+    first: int | None
+    last: int | None
+    missing_workers: dict[str, int]
+
+
+class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The trial that was judged."""
+
+    name: str
+    path: str
+    ended: bool
+    steps: int
+    first_step: int | None
+    last_step: int | None
+    workers: list[str]
+
+
+class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one command evaluated: the one object of ``--format json``."""
+
+    schema_version: int = SCHEMA_VERSION
+    trial: TrialSummary
+    rules: list[RuleResult]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleJobFacts:
+    """What is known of a rule job before its first step.
+
+    Attributes
+    ----------
+    trial
+        Real path or URI.
+    enforce
+        Whether a condition met decides the exit code.
+    """
+
+    parameters: Mapping[str, object]
+    trial: str
+    enforce: bool
+    fingerprint: str
+    versions: Mapping[str, str]
+
+
+def rule_result(
+    evaluation: "Evaluation",
+    facts: RuleJobFacts,
+    *,
+    trial_ended: bool,
+    duration_s: float,
+    rule_time_s: float,
+) -> RuleResult:
+    """Return the result of `evaluation` as it stands now, finished or not."""
+    return RuleResult(
+        configuration_name=evaluation.configuration_name,
+        rule=evaluation.rule,
+        status=str(evaluation.status),
+        outcome=str(evaluation.outcome),
+        status_details=evaluation.status_details,
+        step=evaluation.step,
+        evidence=[evidence(finding) for finding in evaluation.evidence],
+        findings_count=evaluation.findings_count,
+        coverage=_coverage_record(evaluation.coverage),
+        parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
+        trial=facts.trial,
+        trial_ended=trial_ended,
+        mode="enforce" if facts.enforce else "report",
+        started_at=rfc3339(evaluation.started_at),
+        ended_at=None if evaluation.ended_at is None else rfc3339(evaluation.ended_at),
+        duration_s=duration_s,
+        rule_time_s=rule_time_s,
+        versions=dict(facts.versions),
+        fingerprint=facts.fingerprint,
+        notes=evaluation.notes,
+    )
+
+
+def evidence(finding: "Finding") -> Evidence:
+    """Return `finding` with its values as JSON has them."""
+    return Evidence(
+        step=operator.index(finding.step),
+        tensor=_text_or_none(finding.tensor),
+        worker=_text_or_none(finding.worker),
+        measured=json_scalar(finding.measured),
+        limit=json_scalar(finding.limit),
+        note=_text_or_none(finding.note),
+    )
+
+
+def json_scalar(value: object) -> JsonScalar:
+    """Return `value` as JSON can hold it.
+
+    Numbers and arrays of one element become plain numbers; NaN and infinities the strings
+    ``NaN``, ``Infinity``, ``-Infinity``; strings stay; anything else, and integers beyond 64
+    bits, becomes its text, cut to 200 characters.
+    """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
+        value = _plain(value)
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str(value)
+        case int() if -(2**63) <= value < 2**64:
+            return int(value)
+        case float():
+            return _finite_or_name(float(value))
+        case _:
+            return _short_text(value)
+
+
+def _plain(value: Any) -> object:
+    """Return what a numpy scalar or array of one element holds, as a Python object."""
+    plain = value.item()
+    if isinstance(plain, np.generic):  # longdouble and bfloat16 have no Python type
+        try:
+            return float(plain)
+        except (TypeError, ValueError):
+            return str(plain)
+    return plain
+
+
+def _finite_or_name(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _short_text(value: object) -> str:
+    try:
+        return str(value)[:TEXT_LIMIT]
+    except Exception:  # noqa: BLE001 - the object is the rule's; its text must not cost a verdict
+        return f"<{type(value).__name__}>"
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return _short_text(value)
+
+
+def _coverage_record(coverage: "Coverage") -> CoverageRecord:
+    return CoverageRecord(
+        judged=coverage.judged,
+        skipped=dict(coverage.skipped),
+        known=max(coverage.known, coverage.seen),
+        first=coverage.first,
+        last=coverage.last,
+        missing_workers=dict(coverage.missing_workers),
+    )
+
+
+def rfc3339(moment: datetime) -> str:
+    """Return an aware `moment` as RFC 3339 in UTC with milliseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def dump_json(value: object, *, indent: int | None = None) -> str:
+    """Return `value` as JSON that is valid UTF-8 and harmless on a terminal.
+
+    Lone surrogates become U+FFFD; control characters and those that turn the direction of
+    writing are escaped. `value` holds no NaN or infinity.
+    """
+    text = json.dumps(
+        msgspec.to_builtins(value), ensure_ascii=False, allow_nan=False, indent=indent
+    )
+    text = _SURROGATE.sub("\ufffd", text)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a verdict may depend on."""
+    return {name: _version(name) for name in ("rule-runner", "numpy")} | {
+        "python": platform.python_version()
+    }
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:  # run from a checkout
+        return "unknown"
+
+
+def fingerprint(
+    *,
+    rule_source: bytes,
+    rule: str,
+    configuration_name: str,
+    parameters: Mapping[str, object],
+    trial: str,
+    other_trials: Sequence[str],
+    start_step: int | None,
+    end_step: int | None,
+    keep_going: bool,
+) -> str:
+    """Return the identity of a rule job: equal exactly if a new start may resume the old one.
+
+    `trial` and `other_trials` are real paths or URIs. The version of this package counts too.
+    """
+    identity = {
+        "source": hashlib.sha256(rule_source).hexdigest(),
+        "rule": rule,
+        "configuration_name": configuration_name,
+        "parameters": {name: repr(value) for name, value in sorted(parameters.items())},
+        "trials": [trial, *other_trials],
+        "range": [start_step, end_step],
+        "keep_going": keep_going,
+        "version": _version("rule-runner"),
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

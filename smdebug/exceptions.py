@@ -10,8 +10,9 @@
     |-- NoMoreData                              the training job ended before that step
     |-- TensorUnavailable                       no step has this tensor
     |-- TensorUnavailableForStep                this step has not
-    |   `-- TensorDamaged                       its bytes are cut off or corrupt
-    |-- ShapeUnavailableForStep, InvalidWorker
+    |   |-- TensorDamaged                       its bytes are cut off or corrupt
+    |   `-- ShapeUnavailableForStep
+    |-- InvalidWorker
     |-- RuleEvaluationConditionMet              the rule found what it looks for
     |-- InsufficientInformationForRuleInvocation
     |-- InvalidCollectionConfiguration, NoMoreProfilerData, SMDebugCustomerError
@@ -195,14 +196,8 @@ class TensorDamaged(TensorUnavailableForStep):
         )
 
 
-class ShapeUnavailableForStep(SMDebugError):
+class ShapeUnavailableForStep(TensorUnavailableForStep):
     """Neither the shape nor the value of the tensor was saved at the step."""
-
-    def __init__(self, tname: str, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> None:
-        super().__init__(tname, step, mode)
-        self.tname = tname
-        self.step = step
-        self.mode = mode
 
     def __str__(self) -> str:
         return f"Tensor {self.tname!r} has no shape at step {self.step} of mode {self.mode.name}."

@@ -1,0 +1,158 @@
+"""Rule: the base class of every rule, built-in or the user's own."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from smdebug.analysis.utils import snapshot
+from smdebug.core.logger import get_logger
+from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.rules.action import Actions
+from smdebug.rules.req_tensors import RequiredTensors
+
+if TYPE_CHECKING:
+    from smdebug.rules.params import Param
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One time that a rule's condition was met: what was measured, against which limit."""
+
+    step: int
+    tensor: str | None = None
+    worker: str | None = None
+    measured: Any = None
+    limit: Any = None
+    note: str | None = None
+
+
+class Rule(ABC):
+    """A rule judges one global step of a trial at a time.
+
+    A subclass overrides `invoke_at_step` and returns whether its condition is met. Besides the
+    boolean it may say what it saw (`found`) or that it could not judge (`not_judged`).
+
+    Parameters
+    ----------
+    base_trial
+        The trial that is judged.
+    action_str
+        JSON text of actions; see `smdebug.rules.action.Actions`.
+    other_trials
+        Further trials to compare with. Older rules give this before `action_str`: the two are
+        told apart by their types.
+
+    Attributes
+    ----------
+    PARAMS
+        Declared parameters; only built-in rules have them.
+    trials
+        The base trial and the other trials.
+    report
+        Free for the rule's own use.
+    """
+
+    PARAMS: ClassVar["tuple[Param, ...]"] = ()
+
+    def __init__(self, base_trial: Any, action_str: Any = "", other_trials: Any = None) -> None:
+        if isinstance(other_trials, str) or not isinstance(action_str, (str, type(None))):
+            action_str, other_trials = other_trials, action_str
+        if other_trials is not None and not isinstance(other_trials, (list, tuple)):
+            other_trials = [other_trials]
+        self.base_trial = base_trial
+        self.other_trials = other_trials
+        self.trials: list[Any] = [base_trial, *(other_trials or ())]
+        self.req_tensors = RequiredTensors(base_trial, other_trials)
+        self.rule_name = type(self).__name__
+        self.logger = get_logger(self.rule_name)
+        self.report: dict[str, Any] = {
+            "RuleTriggered": 0,
+            "Violations": 0,
+            "Details": {},
+            "Datapoints": 0,
+            "RuleParameters": "",
+        }
+        self._action_str: str = action_str or ""
+        self._actions: Actions | None = None
+        self._findings: list[Finding] = []
+        self._not_judged: str | None = None
+        self._warned_of_none = False
+
+    @property
+    def actions(self) -> Actions:
+        """What is done when the condition is met, read from `action_str` when first asked for."""
+        if self._actions is None:
+            self._actions = Actions(self._action_str, self.rule_name)
+        return self._actions
+
+    @actions.setter
+    def actions(self, actions: Actions) -> None:
+        self._actions = actions
+
+    def set_required_tensors(self, step: int) -> None:  # noqa: B027 - most rules require none
+        """Add to `req_tensors` what `invoke_at_step` cannot do without; does nothing by default."""
+
+    @abstractmethod
+    def invoke_at_step(self, step: int) -> Any:
+        """Judge a global step; a true answer says that the condition is met."""
+
+    def found(
+        self,
+        step: int,
+        tensor: str | None = None,
+        worker: str | None = None,
+        measured: Any = None,
+        limit: Any = None,
+        note: str | None = None,
+    ) -> bool:
+        """Record evidence for a met condition, and return True.
+
+        Parameters
+        ----------
+        tensor, worker
+            Where it was seen.
+        measured, limit
+            What was seen, and what it was compared with, in the same unit.
+        note
+            One sentence for people.
+        """
+        self._findings.append(Finding(step, tensor, worker, measured, limit, note))
+        return True
+
+    def not_judged(self, reason: str) -> bool:
+        """Record that this step could not be judged, and why; return False."""
+        self._not_judged = reason
+        return False
+
+    def take_evidence(self) -> tuple[list[Finding], str | None]:
+        """Return, and forget, what `found` and `not_judged` recorded since the last call."""
+        evidence = (self._findings, self._not_judged)
+        self._findings, self._not_judged = [], None
+        return evidence
+
+    def invoke(self, step: int) -> None:
+        """Wait for a global step and judge it; the trials show nothing later meanwhile.
+
+        Raises
+        ------
+        RuleEvaluationConditionMet
+            If the condition is met, after the rule's actions.
+        """
+        self.base_trial.wait_for_steps([step])
+        with snapshot(self.trials, step):
+            self.req_tensors.clear()
+            self.set_required_tensors(step)
+            self.req_tensors.fetch()
+            met = self._truth(self.invoke_at_step(step))
+        if met:
+            self.actions.invoke(f"The condition of rule {self.rule_name} was met at step {step}.")
+            raise RuleEvaluationConditionMet(self.rule_name, step)
+
+    def _truth(self, answer: Any) -> bool:
+        if answer is None and not self._warned_of_none:
+            self._warned_of_none = True
+            self.logger.warning(
+                "Rule %r returned None, which counts as False. Return True or False.",
+                self.rule_name,
+            )
+        return bool(answer)

@@ -1,0 +1,119 @@
+"""LocalStore: a trial in a folder of this machine.
+
+Files are read with ``pread`` into memory of our own and never mapped: a mapped file that its
+owner cuts would kill the process (docs/decisions/0001-read-never-map.md). Links below the root
+are not followed and only regular files are opened, so that a trial cannot lead a reader elsewhere
+or make it wait on a pipe.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from smdebug.storage.protocol import ByteRange, ObjectNotFoundError, StorageUnavailableError
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class LocalStore:
+    """The files below `root`."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root).expanduser()
+
+    @property
+    def uri(self) -> str:
+        """Return the folder's path."""
+        return str(self.root)
+
+    def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
+        """Yield the keys of regular files under `prefix`; see `TrialStore`."""
+        folder, _, name = prefix.rpartition("/")
+        if not self.root.is_dir():
+            raise ObjectNotFoundError(self.uri)
+        yield from self._walk(f"{folder}/" if folder else "", name, start_after)
+
+    def _walk(self, folder: str, name_prefix: str, start_after: str) -> Iterator[str]:
+        """Yield keys below `folder` whose first part starts with `name_prefix`.
+
+        Links and pipes are listed like files, so that whoever reads them learns what they are.
+        """
+        try:
+            with self._open(folder, os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
+                # A folder sorts by its name with the slash, as the keys below it do.
+                found = sorted(
+                    entry.name + "/" * entry.is_dir(follow_symlinks=False)
+                    for entry in entries
+                    if entry.name.startswith(name_prefix)
+                )
+        except ObjectNotFoundError:
+            return
+        for name in found:
+            key = folder + name
+            if key.endswith("/"):
+                if key >= start_after or start_after.startswith(key):
+                    yield from self._walk(key, "", start_after)
+            elif key > start_after:
+                yield key
+
+    def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
+        """Return bytes of a regular file below the root; see `TrialStore`."""
+        with self._open(key) as fd:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise StorageUnavailableError(key, "it is no regular file")
+            start, stop = byte_range or ByteRange(0, status.st_size)
+            # Never take more memory than the file has.
+            return _pread(fd, start, min(stop, status.st_size) - start, key)
+
+    @contextmanager
+    def _open(self, key: str, flags: int = 0) -> Iterator[int]:
+        """Open a file, or with ``O_DIRECTORY`` a folder, from the root down, following no link."""
+        *folders, name = key.split("/")
+        with ExitStack() as opened:
+
+            def step(name: str | Path, flags: int, at: int | None = None) -> int:
+                fd = os.open(name, flags | os.O_CLOEXEC, dir_fd=at)
+                opened.callback(os.close, fd)
+                return fd
+
+            try:
+                at = step(self.root, os.O_RDONLY | os.O_DIRECTORY)
+                for folder in folders:
+                    at = step(folder, _FLAGS | os.O_DIRECTORY, at)
+                at = step(name, _FLAGS | flags, at) if name else at
+            except (OSError, ValueError) as err:
+                raise _reason(key, err) from err
+            yield at
+
+
+def _reason(key: str, err: OSError | ValueError) -> ObjectNotFoundError | StorageUnavailableError:
+    number = err.errno if isinstance(err, OSError) else errno.EINVAL
+    if number == errno.ENOENT:
+        return ObjectNotFoundError(key)
+    if number in {errno.ELOOP, errno.ENOTDIR}:
+        return StorageUnavailableError(key, "links inside a trial are not followed")
+    return StorageUnavailableError(key, os.strerror(number or 0))
+
+
+def _pread(fd: int, start: int, length: int, key: str) -> memoryview:
+    """Return up to `length` bytes from `start`: fewer if the file was cut meanwhile."""
+    if length <= 0:
+        return memoryview(b"")
+    buffer = np.empty(length, dtype=np.uint8)
+    view = buffer.data
+    done = 0
+    try:
+        while done < length:
+            count = os.preadv(fd, [view[done:]], start + done)
+            if not count:
+                break
+            done += count
+    except OSError as err:
+        raise StorageUnavailableError(key, os.strerror(err.errno or 0)) from err
+    return view[:done].toreadonly()

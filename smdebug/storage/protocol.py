@@ -1,0 +1,74 @@
+"""TrialStore: the two verbs by which a trial's files are read, and how they fail."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from smdebug.exceptions import SMDebugError
+
+
+class ObjectNotFoundError(SMDebugError):
+    """The key is not there now; it may come later."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return f"File {self.key!r} is not there."
+
+
+class StorageUnavailableError(SMDebugError):
+    """The store could not be asked: nothing is known about the key."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(key, reason)
+        self.key = key
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Cannot read {self.key!r}: {self.reason}."
+
+
+class ByteRange(NamedTuple):
+    """Bytes ``start <= i < stop`` of a file."""
+
+    start: int
+    stop: int
+
+
+class TrialStore(Protocol):
+    """Read-only files of one trial; keys are '/'-separated and relative to the trial's root.
+
+    `uri` names the root for messages.
+    """
+
+    @property
+    def uri(self) -> str:
+        """Return the root as the user would write it."""
+        ...
+
+    def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
+        """Yield the keys under `prefix` strictly after `start_after`, in code-point order.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            If the root itself is not there (a store without folders has no such case).
+        StorageUnavailableError
+            If the store cannot be asked.
+        """
+        ...
+
+    def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
+        """Return bytes of `key`, read-only.
+
+        A `stop` past the end is cut short; a `start` past it gives no bytes.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            If `key` is not there.
+        StorageUnavailableError
+            If it is there and cannot be read, or is no regular file.
+        """
+        ...

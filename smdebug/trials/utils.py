@@ -1,0 +1,114 @@
+"""create_trial: opens the trial at a path."""
+
+import os
+from typing import Any, Final
+
+from smdebug.core.clock import Clock
+from smdebug.core.logger import get_logger
+from smdebug.exceptions import MissingCollectionFiles
+from smdebug.storage.protocol import ObjectNotFoundError
+from smdebug.storage.uri import open_store
+from smdebug.trials.trial import POLL_S, Trial
+from smdebug.trials.trial_index import TrialIndex
+
+SAY_SO_AFTER_S: Final = 10.0
+
+
+def create_trial(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    profiler: bool = False,
+    output_dir: str = "/opt/ml/processing/outputs/",
+    *,
+    range_steps: tuple[int | None, int | None] | None = None,
+    timeout: float | None = None,
+    clock: Clock | None = None,
+    check: Any = None,
+    index_mode: Any = None,
+    cache: Any = None,
+    parallel: Any = None,
+) -> Trial:
+    """Open the trial at a path, and wait until its collections are there.
+
+    Parameters
+    ----------
+    path
+        A local folder.
+    name
+        Any name; by default the last part of `path`.
+    range_steps
+        ``(begin, end)``: load global steps ``begin <= step < end`` only; None is unbounded.
+    timeout
+        Seconds to wait for the collections of a training job that has not ended; None is for
+        ever, as it always was (a warning says so after ten seconds).
+    check, index_mode, cache, parallel, output_dir
+        Accepted, and without effect.
+
+    Raises
+    ------
+    MissingCollectionFiles
+        If the training job has ended, or `timeout` has passed, without all collections files.
+    ValueError
+        If `range_steps` is not ``0 <= begin < end``, or the path's kind cannot be read.
+    """
+    del output_dir, check, index_mode, cache, parallel
+    if profiler:
+        msg = "Profiler trials cannot be read by this version."
+        raise NotImplementedError(msg)
+    text = os.fspath(path).strip()
+    _check_range(range_steps)
+    window = int(os.environ.get("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "1000"))
+    index = TrialIndex(open_store(text), range_steps, window)
+    trial = Trial(text.rsplit("/", 1)[-1] if name is None else name, text, index, clock)
+    _wait_for_collections(trial, timeout, trial.clock)
+    index.refresh(whole=True)
+    return trial
+
+
+def _check_range(range_steps: tuple[int | None, int | None] | None) -> None:
+    if range_steps is None:
+        return
+    begin, end = range_steps
+    whole: tuple[object, ...] = range_steps
+    right = all(one is None or (isinstance(one, int) and one >= 0) for one in whole)
+    if not right or (begin is not None and end is not None and begin >= end):
+        msg = (
+            f"range_steps must be (begin, end) with 0 <= begin < end or None, got {range_steps!r}."
+        )
+        raise ValueError(msg)
+
+
+def _wait_for_collections(trial: Trial, timeout: float | None, clock: Clock) -> None:
+    """Return when the collections files of all workers are there."""
+    began = clock.monotonic()
+    said = False
+    while True:
+        ended = _look(trial)
+        if not trial.index.lacks_collections():
+            return
+        waited = clock.monotonic() - began
+        if ended or (timeout is not None and waited >= timeout):
+            raise MissingCollectionFiles(_what_is_missing(trial, ended, waited))
+        if waited >= SAY_SO_AFTER_S and not said:
+            said = True
+            get_logger().warning("%s Still waiting.", _what_is_missing(trial, ended, waited))
+        clock.sleep(POLL_S)
+
+
+def _look(trial: Trial) -> bool:
+    """Look for files once; say whether the training job had ended before that."""
+    try:
+        ended = trial.index.has_ended()
+        trial.index.refresh()
+    except ObjectNotFoundError:
+        return False
+    return ended
+
+
+def _what_is_missing(trial: Trial, ended: bool, waited: float) -> str:
+    state = "the training job has ended" if ended else f"after {waited:.0f} s"
+    there, wanted = len(trial.index.workers), max(trial.index.num_workers, 1)
+    return (
+        f"Trial {trial.path!r}: {state}, and {there} of {wanted} collections files are there. "
+        "Check the path, and that the hook was configured before the training started."
+    )

@@ -105,12 +105,12 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     workers: list[str]
 
 
-class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluationResult(msgspec.Struct, frozen=True):
     """Everything that one command evaluated: the one object of ``--format json``."""
 
-    schema_version: int = SCHEMA_VERSION
     trial: TrialSummary
     rules: list[RuleResult]
+    schema_version: int = SCHEMA_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def fingerprint(
 ) -> str:
     """Return the identity of a rule job: equal exactly if a new start may resume the old one.
 
-    `trial` and `other_trials` are real paths or URIs. The version of this package counts too.
+    `trial` and `other_trials` are real paths or URIs. This package's version counts too.
     """
     identity = {
         "source": hashlib.sha256(rule_source).hexdigest(),

@@ -1,0 +1,174 @@
+"""Events: what the world is told when a rule's status changes, in the shape of SageMaker's own."""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+from rule_runner.errors import UsageError
+from rule_runner.status import RuleStatus
+
+Event: TypeAlias = dict[str, object]
+
+DETAIL_TYPE: Final = "SageMaker Training Job State Change"
+DEFAULT_SOURCE: Final = "rule-runner"
+RESERVED_SOURCE: Final = "aws."  # EventBridge refuses it from anyone but AWS
+NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
+JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's processing job
+
+_DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
+_ACCOUNT: Final = re.compile(r"[0-9]{12}")
+_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """The training job that events speak of.
+
+    Attributes
+    ----------
+    name
+        As users know it; ARNs carry a form of it that fits the API.
+    started_at
+        When its evaluation began; aware.
+
+    Raises
+    ------
+    UsageError
+        If source, account or region cannot stand in an event.
+    """
+
+    name: str
+    started_at: datetime
+    source: str = DEFAULT_SOURCE
+    region: str = "us-east-1"
+    account: str = "000000000000"
+
+    def __post_init__(self) -> None:
+        """Check what users may set."""
+        if not self.source or self.source.casefold().startswith(RESERVED_SOURCE):
+            msg = (
+                f"Event source must not be empty or begin with 'aws.', got {self.source!r}. "
+                "That prefix is reserved for AWS services."
+            )
+            raise UsageError(msg)
+        if not _ACCOUNT.fullmatch(self.account):
+            msg = f"Account of events must be 12 digits, got {self.account!r}."
+            raise UsageError(msg)
+        if not _REGION.fullmatch(self.region):
+            msg = f"Region of events must be letters, digits and hyphens, got {self.region!r}."
+            raise UsageError(msg)
+
+    @property
+    def arn(self) -> str:
+        """A synthetic ARN of the training job that passes the API's pattern."""
+        return self._arn("training-job", _name_part(self.name, NAME_LIMIT).rstrip("-"))
+
+    def rule_job_arn(self, configuration_name: str) -> str:
+        """Return a synthetic ARN of the processing job of one rule, in lower case as AWS has it."""
+        suffix = _digest(self.name, configuration_name)[:8]
+        first = _name_part(self.name, JOB_NAME_PART)
+        second = _name_part(configuration_name, JOB_NAME_PART)
+        return self._arn("processing-job", f"{first}-{second}-{suffix}".lower())
+
+    def _arn(self, kind: str, name: str) -> str:
+        return f"arn:aws:sagemaker:{self.region}:{self.account}:{kind}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """Where one rule job of this process stands."""
+
+    configuration_name: str
+    status: RuleStatus
+    details: str | None = None
+
+
+def build_event(
+    job: TrainingJob,
+    rules: Sequence[RuleState],
+    *,
+    training_ended: bool,
+    at: datetime,
+    sequence: int,
+) -> Event:
+    """Return the event that tells of all `rules` at once.
+
+    Parameters
+    ----------
+    job
+        The training job.
+    rules
+        Every rule job of this process, also those whose status did not change: consumers
+        take the list for the whole truth.
+    training_ended
+        Whether the trial has its end mark.
+    at
+        Now; aware.
+    sequence
+        ``EventSequence``: `Outbox.next_sequence`.
+
+    Returns
+    -------
+    Event
+        JSON-ready. ``EventKey`` and ``id`` depend on names and statuses only, so that the same
+        news twice can be told from two news.
+    """
+    training_status = "Completed" if training_ended else "InProgress"
+    key = _digest(
+        job.name,
+        training_status,
+        *(part for rule in rules for part in (rule.configuration_name, rule.status)),
+    )
+    now = _milliseconds(at)
+    return {
+        "version": "0",
+        "id": str(uuid.uuid5(uuid.NAMESPACE_OID, key)),
+        "detail-type": DETAIL_TYPE,
+        "source": job.source,
+        "account": job.account,
+        "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": job.region,
+        "resources": [job.arn],
+        "detail": {
+            "TrainingJobName": job.name,
+            "TrainingJobArn": job.arn,
+            "TrainingJobStatus": training_status,
+            "SecondaryStatus": "Completed" if training_ended else "Training",
+            "CreationTime": _milliseconds(job.started_at),
+            "LastModifiedTime": now,
+            "DebugRuleEvaluationStatuses": [_rule_entry(job, rule, now) for rule in rules],
+            "ProfilerRuleEvaluationStatuses": [],
+            "EventSequence": sequence,
+            "EventKey": key,
+        },
+    }
+
+
+def _rule_entry(job: TrainingJob, rule: RuleState, now: int) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "RuleConfigurationName": rule.configuration_name,
+        "RuleEvaluationJobArn": job.rule_job_arn(rule.configuration_name),
+        "RuleEvaluationStatus": str(rule.status),
+    }
+    if rule.status in _DETAILED and rule.details is not None:
+        entry["StatusDetails"] = rule.details
+    return entry | {"LastModifiedTime": now}
+
+
+def _name_part(name: str, limit: int) -> str:
+    """Return `name` with what ARNs do not take replaced by hyphens; never empty."""
+    return _NOT_IN_NAMES.sub("-", name).lstrip("-")[:limit] or "unnamed"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

@@ -7,7 +7,7 @@ import operator
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
+from rule_runner.evaluation import Coverage, Evaluation
+
 if TYPE_CHECKING:
-    from rule_runner.evaluation import Coverage, Evaluation
     from smdebug.rules.rule import Finding
 
 SCHEMA_VERSION: Final = 1
@@ -68,7 +69,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
     evidence: list[Evidence]
     findings_count: int
-    coverage: "CoverageRecord"
+    coverage: Coverage
     parameters: dict[str, JsonScalar]
     trial: str
     trial_ended: bool
@@ -80,17 +81,6 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     fingerprint: str
     notes: list[str]
-
-
-class CoverageRecord(msgspec.Struct, frozen=True):
-    """What the rule job looked at; the fields of `rule_runner.evaluation.Coverage`."""
-
-    judged: int
-    skipped: dict[str, int]
-    known: int
-    first: int | None
-    last: int | None
-    missing_workers: dict[str, int]
 
 
 class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,12 +95,12 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     workers: list[str]
 
 
-class EvaluationResult(msgspec.Struct, frozen=True):
+class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one command evaluated: the one object of ``--format json``."""
 
+    schema_version: int = SCHEMA_VERSION
     trial: TrialSummary
     rules: list[RuleResult]
-    schema_version: int = SCHEMA_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +123,7 @@ class RuleJobFacts:
 
 
 def rule_result(
-    evaluation: "Evaluation",
+    evaluation: Evaluation,
     facts: RuleJobFacts,
     *,
     trial_ended: bool,
@@ -141,6 +131,13 @@ def rule_result(
     rule_time_s: float,
 ) -> RuleResult:
     """Return the result of `evaluation` as it stands now, finished or not."""
+    seen = evaluation.coverage
+    coverage = replace(
+        seen,
+        known=max(seen.known, seen.seen),
+        skipped=dict(seen.skipped),
+        missing_workers=dict(seen.missing_workers),
+    )
     return RuleResult(
         configuration_name=evaluation.configuration_name,
         rule=evaluation.rule,
@@ -150,7 +147,7 @@ def rule_result(
         step=evaluation.step,
         evidence=[evidence(finding) for finding in evaluation.evidence],
         findings_count=evaluation.findings_count,
-        coverage=_coverage_record(evaluation.coverage),
+        coverage=coverage,
         parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
         trial=facts.trial,
         trial_ended=trial_ended,
@@ -226,20 +223,9 @@ def _short_text(value: object) -> str:
 
 
 def _text_or_none(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return _short_text(value)
-
-
-def _coverage_record(coverage: "Coverage") -> CoverageRecord:
-    return CoverageRecord(
-        judged=coverage.judged,
-        skipped=dict(coverage.skipped),
-        known=max(coverage.known, coverage.seen),
-        first=coverage.first,
-        last=coverage.last,
-        missing_workers=dict(coverage.missing_workers),
-    )
+    if value is None:
+        return None
+    return str(value) if isinstance(value, str) else _short_text(value)
 
 
 def rfc3339(moment: datetime) -> str:

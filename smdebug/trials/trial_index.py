@@ -204,9 +204,9 @@ class TrialIndex:
     def _move_window(self) -> None:
         """Give up waiting for workers when too many steps are incomplete."""
         first = bisect_right(self.steps, self.last_complete_step)
-        if self.num_workers and len(self.steps) - first > self.window:
-            self.last_complete_step = self.steps[first + max(self.window // 2, 1) - 1]
-            self.settled_step = self.last_complete_step
+        while self.num_workers and len(self.steps) - first > self.window:
+            first += max(self.window // 2, 1)
+            self.last_complete_step = self.settled_step = self.steps[first - 1]
 
     def report(self, key: str, reason: object) -> None:
         """Say once what is wrong with a file."""

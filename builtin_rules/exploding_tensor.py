@@ -1,0 +1,99 @@
+"""ExplodingTensor: some tensor holds NaN or infinity."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from builtin_rules.selection import (
+    COLLECTION_NAMES,
+    TENSOR_REGEX,
+    Saved,
+    named,
+    saved,
+    saved_reductions,
+    view,
+)
+from smdebug.rules import Rule
+from smdebug.rules.params import BoolParam, parse_params
+
+# Sums and norms overflow on healthy tensors; these cannot.
+_BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("max", True)})
+
+
+class ExplodingTensor(Rule):
+    """Met when a selected floating-point tensor holds NaN, or infinity unless `only_nan`.
+
+    Every saved tensor of every worker is judged unless selectors are given; each step by itself.
+    Integers, booleans and strings are passed over. Where only reductions were saved, NaN counts in
+    any of them and infinity only in min, max, abs_min and abs_max.
+    """
+
+    PARAMS = (
+        COLLECTION_NAMES,
+        TENSOR_REGEX,
+        BoolParam("only_nan", "Let infinities pass; only NaN counts.", default=False),
+    )
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        only_nan: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        given = {
+            "collection_names": collection_names,
+            "tensor_regex": tensor_regex,
+            "only_nan": only_nan,
+        }
+        values: dict[str, Any] = parse_params(self.PARAMS, given, self.rule_name)
+        self.collection_names: tuple[str, ...] = values["collection_names"] or ()
+        self.tensor_regex: tuple[str, ...] = values["tensor_regex"] or ()
+        self.only_nan: bool = values["only_nan"]
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the tensors of global step `step`."""
+        trial = self.base_trial
+        if self.collection_names or self.tensor_regex:
+            names = named(trial, step, self.collection_names, self.tensor_regex)
+        else:
+            names = trial.tensor_names(step=step)
+        answers = [self._judge(one, step) for one in saved(trial, step, names)]
+        if all(answer is None for answer in answers):
+            return self.not_judged("no floating-point tensor at this step")
+        return any(answers)
+
+    def _judge(self, one: Saved, step: int) -> bool | None:
+        """Say whether one tensor has exploded, or None if that cannot be told."""
+        array = view(one, step)
+        if array is None:
+            return self._judge_reductions(one, step)
+        if array.dtype.kind not in "fcV":
+            return None
+        if not self._is_suspect(array):
+            return False
+        nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+        count = nan if self.only_nan else nan + infinite
+        if not count:
+            return False
+        note = f"{nan} NaN and {infinite} infinite of {array.size} elements."
+        return self.found(step, one.name, one.worker, count, 0, note)
+
+    def _is_suspect(self, array: Any) -> bool:
+        """Say whether a look at each element is due: a sum shows NaN and infinity in one pass."""
+        with np.errstate(all="ignore"):
+            total = array.sum(dtype=np.float32 if array.dtype.kind == "V" else None)
+        return not np.isfinite(total)
+
+    def _judge_reductions(self, one: Saved, step: int) -> bool | None:
+        values = saved_reductions(one, step)
+        if not values:
+            return None
+        for key, value in values.items():
+            if np.isnan(value) or (np.isinf(value) and key in _BOUNDED and not self.only_nan):
+                name = f"{'abs_' if key[1] else ''}{key[0]}"
+                return self.found(
+                    step, one.name, one.worker, value, None, f"Saved reduction {name}."
+                )
+        return False

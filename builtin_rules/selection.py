@@ -1,0 +1,80 @@
+"""Which tensors a built-in rule looks at, at one step: by collection and pattern, of all workers."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from smdebug.core.tensor import Tensor
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TensorUnavailableForStep
+from smdebug.rules.params import BoolParam, NamesParam, PatternsParam
+
+COLLECTION_NAMES = NamesParam("collection_names", "Collections whose tensors are judged.")
+TENSOR_REGEX = PatternsParam(
+    "tensor_regex", "Patterns: a tensor is judged if one of them is found in its name."
+)
+LITERAL = BoolParam(
+    "literal",
+    "Judge by the documented sentence to the letter, without the refinements.",
+    default=False,
+)
+
+
+class Saved(NamedTuple):
+    """What one worker saved of a tensor at the step in hand."""
+
+    tensor: Tensor
+    worker: str
+
+    @property
+    def name(self) -> str:
+        """The tensor's name."""
+        return self.tensor.name
+
+
+def named(trial: Any, step: int, collections: Iterable[str], regex: Iterable[str]) -> list[str]:
+    """Return the names of the tensors at `step` that a collection or a pattern selects, sorted.
+
+    A collection that the trial does not have selects nothing.
+    """
+    names = {name for one in collections for name in trial.tensor_names(step=step, collection=one)}
+    patterns = list(regex)
+    if patterns:
+        names.update(trial.tensor_names(step=step, regex=patterns))
+    return sorted(names)
+
+
+def saved(trial: Any, step: int, names: Iterable[str]) -> Iterator[Saved]:
+    """Yield each tensor of `names` with each worker that saved it at `step`."""
+    for name in names:
+        tensor = trial.tensor(name)
+        for worker in tensor.workers(step):
+            yield Saved(tensor, worker)
+
+
+def view(one: Saved, step: int) -> Any:
+    """Return the saved value in place, or None: not saved, or damaged (which is reported)."""
+    try:
+        return one.tensor.view(step, worker=one.worker)
+    except TensorUnavailableForStep:
+        return None
+
+
+def reduction(one: Saved, step: int, operation: str, *, absolute: bool = False) -> float | None:
+    """Return a reduction, or None where there is none: not saved, damaged, empty, no numbers."""
+    try:
+        value = one.tensor.reduction_value(step, operation, worker=one.worker, abs=absolute)
+        return float(value if value.shape == () else value.reshape(-1)[0])
+    except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError, IndexError):
+        return None
+
+
+def saved_reductions(one: Saved, step: int) -> dict[tuple[str, bool], float]:
+    """Return the reductions that the training job saved, without what is no real number."""
+    try:
+        values = one.tensor.reduction_values(step, worker=one.worker)
+    except TensorUnavailableForStep:
+        return {}
+    return {
+        key: float(value.reshape(-1)[0])
+        for key, value in values.items()
+        if value.size == 1 and value.dtype.kind in "biufV"
+    }

@@ -1,0 +1,93 @@
+"""VanishingGradient: some gradient's mean magnitude fell below a floor."""
+
+import re
+from typing import Any, Final
+
+from builtin_rules.selection import LITERAL, Saved, named, reduction, saved
+from smdebug.core.collection import CollectionKeys
+from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.rules import Rule
+from smdebug.rules.params import FloatParam, parse_params
+
+# What stands behind a layer's name in the names of its gradients, whatever the framework.
+_LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
+
+
+class VanishingGradient(Rule):
+    """Met when ``mean(|g|) < threshold`` for some gradient `g` of the gradients collection.
+
+    Gradients of two or more dimensions are judged one by one. One-dimensional ones (biases, norm
+    layers) are tiny by construction in healthy networks: they count only where all gradients of
+    their layer are below, or where the trial has no others. With `literal` each is judged alone.
+
+    Every worker is judged, each step by itself. A NaN mean never meets the condition:
+    `ExplodingTensor` owns non-finite values. A gradient that is exactly 0 meets it, and the note
+    says that its parameter may be frozen. Where only reductions were saved, the mean of the
+    magnitudes must be among them. Default threshold: the service's documentation.
+    """
+
+    PARAMS = (
+        FloatParam(
+            "threshold",
+            "A gradient has vanished when the mean of its magnitudes is smaller than this.",
+            default=1e-7,
+            minimum=0.0,
+            unit="mean |gradient|",
+        ),
+        LITERAL,
+    )
+
+    def __init__(self, base_trial: Any, threshold: Any = 1e-7, literal: Any = False) -> None:
+        super().__init__(base_trial)
+        given = {"threshold": threshold, "literal": literal}
+        values: dict[str, Any] = parse_params(self.PARAMS, given, self.rule_name)
+        self.threshold: float = values["threshold"]
+        self.literal: bool = values["literal"]
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the gradients of global step `step`."""
+        names = named(self.base_trial, step, [CollectionKeys.GRADIENTS], [])
+        means = {
+            one: mean
+            for one in saved(self.base_trial, step, names)
+            if (mean := reduction(one, step, "mean", absolute=True)) is not None
+        }
+        if not means:
+            return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
+        vanished = [one for one, mean in means.items() if mean < self.threshold]
+        if not self.literal:
+            vanished = self._that_count(vanished, list(means), step)
+        for one in vanished:
+            frozen = "It is exactly 0: its parameter may be frozen." if means[one] == 0 else None
+            self.found(step, one.name, one.worker, means[one], self.threshold, frozen)
+        return bool(vanished)
+
+    @staticmethod
+    def _that_count(vanished: list[Saved], judged: list[Saved], step: int) -> list[Saved]:
+        """Leave out one-dimensional gradients of layers that have others above the floor."""
+        flat = {one for one in judged if _rank(one, step) < 2}  # noqa: PLR2004 - a matrix has two
+        if len(flat) == len(judged):
+            return vanished
+        alive = {(_layer(one.name), one.worker) for one in judged if one not in vanished}
+        return [
+            one
+            for one in vanished
+            if one not in flat or (_layer(one.name), one.worker) not in alive
+        ]
+
+
+def _rank(one: Saved, step: int) -> int:
+    """Return the number of dimensions; without a saved shape it is taken for a matrix."""
+    try:
+        return len(one.tensor.shape(step, worker=one.worker))
+    except TensorUnavailableForStep:
+        return 2
+
+
+def _layer(name: str) -> str:
+    """Return what the gradients of one layer have in common.
+
+    >>> _layer("gradient/net.fc1.bias"), _layer("gradients/dense/kernel:0Grad")
+    ('gradient/net.fc1', 'gradients/dense')
+    """
+    return _LAST_PART.sub("", name)

@@ -1,4 +1,4 @@
-"""Which tensors a built-in rule looks at, at one step: by collection and pattern, of all workers."""
+"""Which tensors a built-in rule looks at, at one step: by collection, by pattern, per worker."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple

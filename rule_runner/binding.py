@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rule_runner.errors import ParameterError, RuleFailedError
 from rule_runner.wording import raised
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.params import Param, did_you_mean, parse_params
+from smdebug.rules.params import did_you_mean, parse_params
 
 if TYPE_CHECKING:
     from rule_runner.loader import LoadedRule
@@ -43,15 +43,15 @@ class BoundRule:
 
 
 def accepts(loaded: "LoadedRule", name: str) -> bool:
-    """Say whether the rule's constructor, or its declaration, names the parameter `name`."""
-    return name in _declared(loaded.rule_class) or name in _takes(loaded.rule_class)[0]
+    """Say whether the rule's constructor names the parameter `name`."""
+    return name in _takes(loaded.rule_class)[0]
 
 
 def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
     """Return the constructor arguments that the parameters `raw` stand for.
 
     A built-in rule declares its parameters, and they are parsed. A custom rule gets its text
-    unchanged, but for the parameters that it declares as built-in rules do.
+    unchanged.
 
     Raises
     ------
@@ -106,23 +106,15 @@ def _bind_custom(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
         if named[name].default is _ARGUMENT.empty and name not in raw:
             msg = f"Rule {loaded.name!r} needs parameter {name!r}, which was not given."
             raise ParameterError(msg)
-    declared = _declared(loaded.rule_class)
     arguments: dict[str, object] = {}
     warnings: list[str] = []
     for name, text in raw.items():
         if name in names or (takes_any and name not in _FROM_RUNNER):
-            arguments[name] = declared[name].parse(text) if name in declared else text
+            arguments[name] = text
         else:
             hint = did_you_mean(name, names)
             warnings.append(f"Rule {loaded.name!r} has no parameter {name!r}: left out.{hint}")
     return BoundRule(loaded, arguments, dict(arguments), tuple(warnings))
-
-
-def _declared(rule_class: type["Rule"]) -> dict[str, Param]:
-    """Return the declared parameters; a custom rule's `PARAMS` may be anything else of its own."""
-    params: object = rule_class.PARAMS
-    declared = params if isinstance(params, tuple) else ()
-    return {param.name: param for param in declared if isinstance(param, Param)}
 
 
 def _takes(rule_class: type["Rule"]) -> tuple[dict[str, inspect.Parameter], bool]:

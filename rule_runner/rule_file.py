@@ -157,10 +157,13 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop(0)
         yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":
-            continue
-        if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.expr)):
-            pending[:0] = ast.iter_child_nodes(node)
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.expr():
+                pass
+            case ast.If(test=ast.Compare(ast.Name("__name__"), _, [ast.Constant("__main__")])):
+                pass
+            case _:
+                pending[:0] = ast.iter_child_nodes(node)
 
 
 def _origins(tree: ast.Module) -> dict[str, str]:

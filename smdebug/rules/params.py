@@ -279,14 +279,7 @@ def parse_params(
 ) -> dict[str, object]:
     """Return the value of every one of `params`, the defaults of those not in `raw` included.
 
-    Parameters
-    ----------
-    params
-        What the rule declares.
-    raw
-        What was given, by name.
-    rule
-        The rule's name, for the errors.
+    `raw` is what was given, by name; `rule` is the rule's name, for the errors.
 
     Raises
     ------

@@ -163,6 +163,11 @@ def test_rule_within_a_condition(write: Write) -> None:
     assert load_source(write(rule=text)).name == "MyRule"
 
 
+def test_long_expressions_are_no_obstacle(write: Write) -> None:
+    text = f"if {'+'.join('1' * 900)} == 900:\n    pass\n" + RULE.format(answer=1)
+    assert load_source(write(rule=text)).name == "MyRule"
+
+
 def test_several_rule_classes(write: Write) -> None:
     path = write(rule=RULE.format(answer=1) + "class Second(MyRule): pass\nclass Third(MyRule): 0")
     refused(

@@ -129,7 +129,10 @@ class JsonLines:
                 try:
                     yield start, msgspec.json.decode(line, type=kind)
                 except msgspec.DecodeError as err:
-                    msg = f"{str(self.path)!r} has a line that is not ours, got {line[:80]!r}."
+                    msg = (
+                        f"{str(self.path)!r} has a line that is not ours, got {line[:80]!r}. "
+                        "Choose another folder, or use --overwrite."
+                    )
                     raise OutputError(msg) from err
 
     def _begins_line(self, offset: int) -> bool:

@@ -26,7 +26,6 @@ NOTE_LIMIT: Final = 100
 NOTE_LENGTH: Final = 1000
 EVIDENCE_LIMIT: Final = 100
 OTHER: Final = "other"
-
 _DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
 
 
@@ -121,7 +120,8 @@ class Evaluation:
     @property
     def done(self) -> bool:
         """Whether this rule job wants no further step."""
-        return self._over or (self.status.final and not self.keep_going)
+        goes_on = self.keep_going and self.status is RuleStatus.ISSUES_FOUND
+        return self._over or (self.status.final and not goes_on)
 
     @property
     def outcome(self) -> Outcome:
@@ -145,7 +145,7 @@ class Evaluation:
             self._notes_lost += 1
 
     def steps_known(self, count: int) -> None:
-        """Set how many steps the trial holds by now within the range to judge."""
+        """Set how many steps within the range to judge the trial holds by now."""
         self.coverage.known = count
 
     def missing_workers(self, step: int, workers: Sequence[str]) -> None:

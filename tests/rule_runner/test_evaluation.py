@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rule_runner.evaluation import Evaluation
-from rule_runner.status import INTERNAL_ERROR, StatusChange
+from rule_runner.status import INTERNAL_ERROR, RuleStatus, StatusChange
 from smdebug.rules.rule import Finding
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -140,6 +140,13 @@ def test_a_rule_that_fails_is_an_error(details: str) -> None:
     assert evaluation.done
     assert at(1) == evaluation.ended_at
     assert evaluation.ended(at(2), trial_ended=True) == []
+
+
+def test_keep_going_does_not_keep_a_failed_rule_going() -> None:
+    evaluation = begun(keep_going=True)
+    evaluation.rule_failed("ClientError: x.", at(1))
+    assert evaluation.done
+    assert at(1) == evaluation.ended_at
 
 
 def test_details_are_cut_for_the_wire() -> None:
@@ -318,6 +325,8 @@ INPUTS: dict[str, Callable[[Evaluation, int], object]] = {
     "ended": lambda e, step: e.ended(at(step), trial_ended=step % 2 == 0),
 }
 
+GOING_ON = {RuleStatus.IN_PROGRESS, RuleStatus.STOPPING, RuleStatus.ISSUES_FOUND}
+
 
 @given(st.lists(st.sampled_from(sorted(INPUTS))), st.booleans())
 def test_a_verdict_absorbs_all_that_comes_after(names: list[str], keep_going: bool) -> None:
@@ -329,6 +338,7 @@ def test_a_verdict_absorbs_all_that_comes_after(names: list[str], keep_going: bo
         if verdict is None and evaluation.status.final:
             verdict = summary(evaluation)
         assert verdict in {None, summary(evaluation)}
+        assert evaluation.done or evaluation.status in GOING_ON
         assert evaluation.done or not done
         done = evaluation.done
         assert (evaluation.ended_at is not None) == done

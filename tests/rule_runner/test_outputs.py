@@ -1,0 +1,489 @@
+"""Outputs: locks, resuming, atomic files, the outbox; nothing lost, nothing twice."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from rule_runner.errors import OutputError, UsageError
+from rule_runner.evaluation import Evaluation
+from rule_runner.events import Event, RuleState, TrainingJob, build_event
+from rule_runner.outputs import Outbox, OutputFolder, safe_name
+from rule_runner.results import Evidence, RuleJobFacts, RuleResult, rule_result
+from rule_runner.status import RuleStatus
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+JOB = TrainingJob("mnist-42", START)
+WAY = [RuleStatus.IN_PROGRESS, RuleStatus.STOPPING, RuleStatus.STOPPED]
+
+
+def result(*, mark: str = "f", ended: bool = False) -> RuleResult:
+    evaluation = Evaluation("AllZero", "zeros", True, START)
+    if ended:
+        evaluation.rule_failed("ClientError: x.", START)
+    facts = RuleJobFacts({}, "/t", False, mark, {})
+    return rule_result(evaluation, facts, trial_ended=ended, duration_s=1, rule_time_s=0)
+
+
+def found(step: int, tensor: str = "w", measured: float = 0.0) -> Evidence:
+    return Evidence(step, tensor, None, measured, None, None)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def news(status: RuleStatus, outbox: Outbox) -> Event:
+    sequence = outbox.next_sequence
+    state = RuleState("zeros", status, None)
+    return build_event(JOB, [state], training_ended=False, at=START, sequence=sequence)
+
+
+class ListSink:
+    """Takes events until told to fail."""
+
+    def __init__(self, name: str = "list") -> None:
+        self.name = name
+        self.taken: list[object] = []
+        self.failing = False
+
+    def send(self, event: Event) -> None:
+        if self.failing:
+            raise ConnectionError
+        self.taken.append(event["id"])
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare the disk where a test opens files hundreds of times."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "runs" / "out"
+
+
+# --- names
+
+
+@pytest.mark.parametrize("name", ["a", "LossCheck", "a b", "é" * 127, "a..b", "<b>&", "\\"])
+def test_a_name_that_stays_in_the_folder_is_taken(name: str) -> None:
+    assert name == safe_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../x", "a/b", "/", ".hidden", "a\0b", "a\nb", "\x1b[31m", "\ud800", "é" * 128],
+)
+def test_a_name_that_could_leave_the_folder_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"Name of a rule job must be 1 to 255 bytes, .* got '"):
+        safe_name(name)
+
+
+# --- the folder of a rule job
+
+
+def test_a_new_folder_is_made_with_its_parents(folder: Path) -> None:
+    with OutputFolder(folder, "f") as output:
+        assert not output.resumed
+        output.write_result(result())
+    assert sorted(path.name for path in folder.iterdir()) == [
+        ".sagemaker-ignore",
+        "findings.jsonl",
+        "rule_result.json",
+    ]
+    assert (folder / "findings.jsonl").read_bytes() == b""
+    assert json.loads((folder / "rule_result.json").read_text())["fingerprint"] == "f"
+
+
+def test_a_result_replaces_the_one_before(folder: Path) -> None:
+    with OutputFolder(folder, "f") as output:
+        output.write_result(result())
+        output.write_result(result(ended=True))
+    assert json.loads((folder / "rule_result.json").read_text())["status"] == "Error"
+    assert [path.name for path in (folder / ".sagemaker-ignore").iterdir()] == ["lock"]
+
+
+def test_an_unfinished_evaluation_is_resumed_without_repeating_findings(folder: Path) -> None:
+    walk = [found(1), found(1), found(1, "b"), found(2), found(4)]
+    with OutputFolder(folder, "f") as output:
+        output.write_result(result())
+        assert all(output.append_finding(each) for each in walk[:3])
+    with OutputFolder(folder, "f") as output:
+        assert output.resumed
+        written = [output.append_finding(each) for each in walk]
+    assert written == [False, False, False, True, True]
+    records = lines(folder / "findings.jsonl")
+    assert [record["step"] for record in records] == [1, 1, 1, 2, 4]
+    assert len({record["id"] for record in records}) == 5
+
+
+def test_a_finding_has_the_same_id_in_every_evaluation_of_its_job(tmp_path: Path) -> None:
+    ids = []
+    for name, mark in [("a", "f"), ("b", "f"), ("c", "g")]:
+        with OutputFolder(tmp_path / name, mark) as output:
+            output.append_finding(found(1))
+        ids.append(lines(tmp_path / name / "findings.jsonl")[0]["id"])
+    assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.usefixtures("no_fsync")
+def test_findings_torn_at_any_byte_are_mended(folder: Path) -> None:
+    walk = [found(1), found(2), found(3, "grün")]
+    with OutputFolder(folder, "f") as output:
+        output.write_result(result())
+        for each in walk:
+            output.append_finding(each)
+    path = folder / "findings.jsonl"
+    whole = path.read_bytes()
+    last = whole.rindex(b"\n", 0, -1) + 1
+    for cut in range(last, len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        with OutputFolder(folder, "f") as output:
+            for each in walk:
+                output.append_finding(each)
+        assert whole == path.read_bytes()
+
+
+def test_another_evaluation_is_not_mixed_in(folder: Path) -> None:
+    with OutputFolder(folder, "f") as output:
+        output.write_result(result())
+    message = r"out' holds another evaluation: .* Choose another folder, or use --overwrite\."
+    with pytest.raises(OutputError, match=message):
+        OutputFolder(folder, "g")
+
+
+def test_an_ended_evaluation_is_not_overwritten_unasked(folder: Path) -> None:
+    with OutputFolder(folder, "f") as output:
+        output.append_finding(found(1))
+        output.write_result(result(ended=True))
+    with pytest.raises(OutputError, match=r"out' holds an ended evaluation\. .*--overwrite\."):
+        OutputFolder(folder, "f")
+    (folder / "mine.txt").write_text("kept")
+    with OutputFolder(folder, "g", overwrite=True) as output:
+        assert not output.resumed
+        assert output.append_finding(found(1))
+    assert (folder / "mine.txt").read_text() == "kept"
+    assert not (folder / "rule_result.json").exists()
+    assert len(lines(folder / "findings.jsonl")) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"fingerprint": 1}', b"\xff"])
+def test_a_result_that_is_not_ours_is_not_overwritten(folder: Path, content: bytes) -> None:
+    folder.mkdir(parents=True)
+    (folder / "rule_result.json").write_bytes(content)
+    with pytest.raises(OutputError, match=r"rule_result.json' is not a result that can be read\."):
+        OutputFolder(folder, "f")
+    assert (folder / "rule_result.json").read_bytes() == content
+
+
+def test_findings_without_a_result_are_not_mixed_in(folder: Path) -> None:
+    with OutputFolder(folder, "f") as output:
+        output.append_finding(found(1))
+    with pytest.raises(OutputError, match="has findings without a result"):
+        OutputFolder(folder, "f")
+
+
+def test_a_line_that_is_not_ours_is_named(folder: Path) -> None:
+    with OutputFolder(folder, "f") as output:
+        output.write_result(result())
+    (folder / "findings.jsonl").write_bytes(b"garbage\n")
+    with pytest.raises(OutputError, match=r"findings.jsonl' has a line that is not ours, got b'ga"):
+        OutputFolder(folder, "f")
+
+
+# --- the lock
+
+
+@pytest.mark.parametrize("again", [lambda p: OutputFolder(p, "f"), Outbox])
+def test_a_second_evaluation_is_told_who_is_there(folder: Path, again: Callable[..., Any]) -> None:
+    with OutputFolder(folder, "f"), Outbox(folder):
+        message = f"out' is in use by process {os.getpid()}. Choose another folder, or wait"
+        with pytest.raises(OutputError, match=message):
+            again(folder)
+    again(folder).close()
+
+
+def test_a_holder_that_did_not_say_who_it_is_holds_the_lock_all_the_same(folder: Path) -> None:
+    with OutputFolder(folder, "f"):
+        (folder / ".sagemaker-ignore" / "lock").write_text("")
+        with pytest.raises(OutputError, match="is in use by another process"):
+            OutputFolder(folder, "f")
+
+
+def test_a_killed_process_leaves_the_folder_free(folder: Path) -> None:
+    script = (
+        "import os, signal, sys; from pathlib import Path;"
+        "from rule_runner.outputs import OutputFolder;"
+        "OutputFolder(Path(sys.argv[1]), 'f'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = Path(__file__).parents[2]
+    killed = subprocess.run(  # noqa: S603 - this interpreter
+        [sys.executable, "-c", script, str(folder)],
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
+    assert killed.returncode == -9
+    OutputFolder(folder, "f").close()
+
+
+def test_a_folder_that_is_refused_is_left_free(folder: Path) -> None:
+    with OutputFolder(folder, "f") as output:
+        output.write_result(result())
+    for _ in range(2):
+        with pytest.raises(OutputError, match="holds another evaluation"):
+            OutputFolder(folder, "g")
+    OutputFolder(folder, "f").close()
+
+
+# --- paths that cannot be used
+
+
+def _file(path: Path) -> None:
+    path.write_text("")
+
+
+def _link(path: Path) -> None:
+    path.symlink_to(path.parent / "elsewhere")
+
+
+@pytest.mark.parametrize("make", [_file, _link])
+@pytest.mark.parametrize("name", ["out", "out/.sagemaker-ignore"])
+def test_a_link_or_file_is_no_output_folder(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    (tmp_path / "elsewhere").mkdir()
+    make(path)
+    with pytest.raises(OutputError, match=f"Output folder '{path}' is a link or no folder."):
+        OutputFolder(tmp_path / "out", "f")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_file_on_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"Cannot write '.*file/out': Not a directory\."):
+        OutputFolder(tmp_path / "file" / "out", "f")
+
+
+def test_a_path_with_a_nul_is_a_sentence() -> None:
+    with pytest.raises(OutputError, match=r"Cannot write '.*\\x00b': embedded null byte\."):
+        OutputFolder(Path("/tmp/a\0b"), "f")  # noqa: S108 - it is never made
+
+
+@pytest.mark.parametrize("name", ["findings.jsonl", ".sagemaker-ignore/lock", "rule_result.json"])
+def test_links_and_pipes_in_the_folder_are_not_followed(tmp_path: Path, name: str) -> None:
+    target = tmp_path / "target"
+    target.write_text("mine")
+    for kind in ("link", "pipe"):
+        folder = tmp_path / kind
+        (folder / ".sagemaker-ignore").mkdir(parents=True)
+        if kind == "link":
+            (folder / name).symlink_to(target)
+        else:
+            os.mkfifo(folder / name)
+        with pytest.raises(OutputError, match=f"{Path(name).name}'.*[.]"):
+            OutputFolder(folder, "f")
+    assert target.read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind the superuser")
+def test_a_folder_without_permission_is_a_sentence(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(
+        OutputError, match=r"Permission denied\. Choose a folder that this user may"
+    ):
+        OutputFolder(tmp_path / "out", "f")
+
+
+# --- a disk that is full
+
+
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_full_disk_keeps_what_was_written(
+    folder: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OutputFolder(folder, "f") as output, Outbox(folder) as outbox:
+        output.write_result(result())
+        output.append_finding(found(1))
+        outbox.publish(news(WAY[0], outbox))
+        before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, _full(getattr(os, call)))
+            message = r"Cannot write '.*': No space left on device\. Free some space"
+            with pytest.raises(OutputError, match=message):
+                output.write_result(result(ended=True))
+            with pytest.raises(OutputError, match=message):
+                outbox.publish(news(WAY[1], outbox))
+            if call == "write":
+                with pytest.raises(OutputError, match=message):
+                    output.append_finding(found(2))
+        assert before == {path: path.read_bytes() for path in before}
+        assert not list((folder / ".sagemaker-ignore").glob("*.tmp"))
+        assert output.append_finding(found(3))
+        assert outbox.publish(news(WAY[1], outbox))
+    assert [event["detail"]["EventSequence"] for event in lines(folder / "events.jsonl")] == [1, 2]
+    assert [finding["step"] for finding in lines(folder / "findings.jsonl")] == [1, 3]
+
+
+def _full(call: Callable[..., int]) -> Callable[..., int]:
+    """Return `call` as on a disk that takes seven more bytes."""
+    left = 7
+
+    def full(fd: int, *data: memoryview) -> int:
+        nonlocal left
+        if not data or not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left, room = 0, left
+        return call(fd, data[0][:room])
+
+    return full
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(path)]
+    try:
+        done = subprocess.run(mount, check=False, capture_output=True)  # noqa: S603 - fixed words
+        mounted = done.returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("a small file system cannot be mounted here")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)  # noqa: S603, S607 - fixed words
+
+
+def _fill(output: OutputFolder) -> None:
+    for step in range(10_000):
+        output.append_finding(found(step, "w" * 100))
+
+
+def test_a_disk_that_is_really_full_keeps_what_was_written(tiny_disk: Path) -> None:
+    with OutputFolder(tiny_disk / "out", "f") as output:
+        output.write_result(result())
+        with pytest.raises(OutputError, match=r"findings.jsonl': No space left on device\."):
+            _fill(output)
+        with pytest.raises(OutputError, match=r"rule_result.json': No space left on device\."):
+            output.write_result(result(ended=True))
+    assert json.loads((tiny_disk / "out" / "rule_result.json").read_text())["ended_at"] is None
+    steps = [finding["step"] for finding in lines(tiny_disk / "out" / "findings.jsonl")]
+    assert steps == list(range(len(steps)))
+    assert len(steps) > 10
+
+
+# --- the outbox
+
+
+def test_an_event_is_on_disk_before_it_is_sent(folder: Path) -> None:
+    seen: list[int] = []
+
+    class LookingSink(ListSink):
+        def send(self, event: Event) -> None:
+            seen.append(len(lines(folder / "events.jsonl")))
+            super().send(event)
+
+    with Outbox(folder, [LookingSink()]) as outbox:
+        for status in WAY:
+            assert outbox.publish(news(status, outbox))
+    assert seen == [1, 2, 3]
+
+
+def test_the_same_news_is_not_told_twice(folder: Path) -> None:
+    sink = ListSink()
+    with Outbox(folder, [sink]) as outbox:
+        assert outbox.publish(news(WAY[0], outbox))
+        assert not outbox.publish(news(WAY[0], outbox))
+    with Outbox(folder, [sink]) as outbox:
+        assert outbox.next_sequence == 2
+        assert not outbox.publish(news(WAY[0], outbox))
+        assert outbox.publish(news(WAY[1], outbox))
+    events = lines(folder / "events.jsonl")
+    assert [event["detail"]["EventSequence"] for event in events] == [1, 2]
+    assert sink.taken == [event["id"] for event in events]
+
+
+def test_what_a_sink_did_not_take_is_sent_again_in_order(folder: Path) -> None:
+    good, bad = ListSink("good"), ListSink("bad")
+    bad.failing = True
+    with structlog.testing.capture_logs() as logs, Outbox(folder, [bad, good]) as outbox:
+        for status in WAY[:2]:
+            outbox.publish(news(status, outbox))
+    ids = [event["id"] for event in lines(folder / "events.jsonl")]
+    assert (good.taken, bad.taken) == (ids, [])
+    assert [log["event"] for log in logs] == ["sink_failed"] * 2
+    bad.failing = False
+    with Outbox(folder, [bad, good]) as outbox:
+        outbox.publish(news(WAY[0], outbox))
+    assert (good.taken, bad.taken) == (ids, ids)
+
+
+def test_a_sink_that_recovers_is_caught_up(folder: Path) -> None:
+    sink = ListSink()
+    with Outbox(folder, [sink]) as outbox:
+        sink.failing = True
+        outbox.publish(news(WAY[0], outbox))
+        sink.failing = False
+        outbox.publish(news(WAY[1], outbox))
+    assert sink.taken == [event["id"] for event in lines(folder / "events.jsonl")]
+
+
+@pytest.mark.usefixtures("no_fsync")
+def test_torn_events_are_told_again_and_none_is_lost(folder: Path) -> None:
+    with Outbox(folder) as outbox:
+        for status in WAY:
+            outbox.publish(news(status, outbox))
+    path = folder / "events.jsonl"
+    whole = path.read_bytes()
+    first = whole.index(b"\n") + 1
+    last = whole.rindex(b"\n", 0, -1) + 1
+    sink = ListSink()
+    for cut in [*range(last, len(whole), 9), len(whole) - 1, len(whole)]:
+        path.write_bytes(whole[:cut])
+        # One event was delivered before the crash.
+        (folder / ".sagemaker-ignore" / "cursor-list").write_text(f"{first}\n")
+        sink.taken.clear()
+        with Outbox(folder, [sink]) as outbox:
+            for status in WAY:
+                outbox.publish(news(status, outbox))
+        assert whole == path.read_bytes()
+        assert sink.taken == [event["id"] for event in lines(path)[1:]]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-5", "3", "99999", "\xb2"])
+def test_a_cursor_that_makes_no_sense_sends_all_again(folder: Path, cursor: str) -> None:
+    with Outbox(folder) as outbox:
+        outbox.publish(news(WAY[0], outbox))
+    (folder / ".sagemaker-ignore" / "cursor-list").write_text(cursor)
+    sink = ListSink()
+    with Outbox(folder, [sink]) as outbox:
+        outbox.publish(news(WAY[1], outbox))
+    assert sink.taken == [event["id"] for event in lines(folder / "events.jsonl")]
+
+
+def test_overwriting_forgets_events_and_cursors(folder: Path) -> None:
+    sink = ListSink()
+    for _ in range(2):
+        with Outbox(folder, [sink], overwrite=True) as outbox:
+            assert outbox.publish(news(WAY[0], outbox))
+    assert len(lines(folder / "events.jsonl")) == 1
+    assert len(sink.taken) == 2
+
+
+def test_an_outbox_that_is_not_ours_is_named(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_text('{"detail": {}}\n')
+    with pytest.raises(OutputError, match=r"events.jsonl' has a line that is not ours"):
+        Outbox(folder)

@@ -199,12 +199,9 @@ def json_scalar(value: object) -> JsonScalar:
 def _plain(value: Any) -> object:
     """Return what a numpy scalar or array of one element holds, as a Python object."""
     plain = value.item()
-    if isinstance(plain, np.generic):  # longdouble and bfloat16 have no Python type
-        try:
-            return float(plain)
-        except (TypeError, ValueError):
-            return str(plain)
-    return plain
+    if isinstance(plain, np.complexfloating):  # complex longdouble
+        return str(plain)
+    return float(plain) if isinstance(plain, np.generic) else plain  # longdouble, small floats
 
 
 def _finite_or_name(value: float) -> float | str:

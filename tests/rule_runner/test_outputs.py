@@ -350,6 +350,33 @@ def _full(call: Callable[..., int]) -> Callable[..., int]:
     return full
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            errno.EROFS,
+            r"out': Read-only file system\. Choose a folder that this user may write to\.",
+        ),
+        (errno.EIO, r"out': Input/output error\.$"),
+    ],
+)
+def test_a_disk_that_refuses_is_a_sentence(
+    folder: Path, code: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", refuse)
+        with pytest.raises(OutputError, match=message):
+            OutputFolder(folder, "f")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(OutputError, match=r"Cannot write '.*findings.jsonl': "):
+            OutputFolder(folder, "f")
+    OutputFolder(folder, "f").close()
+
+
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "disk"

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped] # it comes without types
@@ -13,6 +14,7 @@ import referencing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rule_runner import results
 from rule_runner.evaluation import Evaluation
 from rule_runner.results import (
     EVALUATION_SCHEMA,
@@ -206,6 +208,10 @@ class Wordy:
         pytest.param(np.array([1, 2]), "[1 2]", id="two-elements"),
         pytest.param(np.array([]), "[]", id="empty"),
         pytest.param(2 + 1j, "(2+1j)", id="complex"),
+        pytest.param(np.clongdouble(2 + 1j), "(2+1j)", id="complex-longdouble"),
+        pytest.param(np.datetime64("2026-03-01"), "2026-03-01", id="date"),
+        pytest.param(np.float16(0.5), 0.5, id="float16"),
+        pytest.param(ml_dtypes.float8_e5m2("inf"), "Infinity", id="float8"),
         pytest.param(2**63, 2**63, id="uint64"),
         pytest.param(2**64, "18446744073709551616", id="big-int"),
         pytest.param(10**9999, "<int>", id="huge-int"),
@@ -238,6 +244,14 @@ def test_any_text_is_valid_and_harmless_json(text: str) -> None:
 def test_nan_never_slips_through() -> None:
     with pytest.raises(ValueError, match="Out of range float values"):
         dump_json({"x": float("nan")})
+
+
+def test_a_checkout_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(results, "version", absent)
+    assert versions()["rule-runner"] == "unknown"
 
 
 def test_times_are_utc() -> None:

@@ -141,6 +141,14 @@ def test_rule_from_a_file(write: Write) -> None:
             "from smdebug.rules import Rule\nclass Base(Rule): pass\nclass A(Base):", id="own-base"
         ),
         pytest.param(
+            "from builtin_rules import ExplodingTensor\nclass A(ExplodingTensor):", id="built-in"
+        ),
+        pytest.param(
+            "from typing import Generic, TypeVar\nfrom smdebug.rules import Rule\n"
+            "T = TypeVar('T')\nclass Base(Rule, Generic[T]): pass\nclass A(Base[int]):",
+            id="generic",
+        ),
+        pytest.param(
             "try:\n    from smdebug.rules import Rule\nexcept ImportError:\n"
             "    class Rule: pass\nclass A(Rule):",
             id="fallback",
@@ -183,11 +191,12 @@ def test_several_rule_classes(write: Write) -> None:
     ("text", "classes"),
     [
         ("class XRule: pass\nclass Other(dict): pass", " Classes there: 'XRule', 'Other'."),
+        ("class A(A): pass\nclass B(C): pass\nclass C(B): pass", " Classes there: 'A', 'B', 'C'."),
         ("from smdebug.rules import Rule", ""),
         ("# nothing", ""),
         ("from smdebug.rules import Rule\nif __name__ == '__main__':\n class A(Rule): pass", ""),
     ],
-    ids=["decoys", "imported-rule", "comment", "main-block"],
+    ids=["decoys", "circles", "imported-rule", "comment", "main-block"],
 )
 def test_no_rule_class(write: Write, text: str, classes: str) -> None:
     path = write(rule=text)
@@ -317,8 +326,10 @@ def test_control_characters_of_a_path_are_escaped(tmp_path: Path) -> None:
 )
 def test_file_of_any_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    path.write_text(RULE.format(answer="__file__"), encoding="utf-8")
-    assert answer(load_source(path)) == str(path)
+    text = "from .helper import x\n" + RULE.format(answer="x, __file__")
+    path.write_text(text, encoding="utf-8")
+    (tmp_path / "helper.py").write_text("x = 1")
+    assert answer(load_source(path)) == (1, str(path))
 
 
 def test_byte_order_mark_and_careless_escapes(tmp_path: Path) -> None:

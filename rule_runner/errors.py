@@ -12,7 +12,7 @@
     |-- UsageError             options that do not go together                  exit 2
     `-- OutputError            the output folder: locked, ended, full           exit 73
 
-    IllegalTransitionError     (a RuntimeError) our own bug                     exit 70
+Anything else that gets out is our own bug: exit 70.
 """
 
 
@@ -50,7 +50,3 @@ class UsageError(RuleRunnerError):
 
 class OutputError(RuleRunnerError):
     """The output folder cannot be used: locked, ended, not writable, full."""
-
-
-class IllegalTransitionError(RuntimeError):
-    """A status saw something that cannot happen to it: a defect of this program."""

@@ -1,5 +1,6 @@
 """Patterns from trials and users, searched in tensor names under a time limit."""
 
+import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,16 +12,29 @@ from smdebug.exceptions import SMDebugValueError
 
 # One name against one pattern. A harmless pattern needs microseconds.
 TIME_LIMIT_S: Final = 0.5
+# A counted repetition is written out when a pattern is compiled, a nested one that many times
+# over: about 300 bytes for each part.
+MOST_PARTS: Final = 1_000_000
+BRIEF: Final = 200
+_COUNT: Final = re.compile(r"\{([0-9]{1,18})")
 
 
 @lru_cache(maxsize=4096)
 def _compile(pattern: str) -> "regex.Pattern[str]":
-    re.compile(pattern)  # the errors that users know; `regex` has its own class
+    parts = len(pattern) * math.prod(max(int(count), 1) for count in _COUNT.findall(pattern))
+    if parts > MOST_PARTS:
+        msg = f"Pattern {_brief(pattern)} repeats too much: {parts} parts."
+        raise SMDebugValueError(msg)
     try:
+        re.compile(pattern)  # the errors that users know; `regex` has its own class
         return regex.compile(pattern)
-    except regex.error as err:
-        msg = f"Pattern {pattern!r} cannot be used: {err}."
+    except (regex.error, RecursionError, OverflowError) as err:
+        msg = f"Pattern {_brief(pattern)} cannot be used: {str(err).rstrip('.')}."
         raise SMDebugValueError(msg) from err
+
+
+def _brief(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= BRIEF else f"{pattern[:BRIEF]}...")
 
 
 @lru_cache(maxsize=1 << 17)
@@ -45,7 +59,7 @@ def search(pattern: str, name: str) -> bool:
     found = _searched(pattern, name)
     if found is None:
         msg = (
-            f"Pattern {pattern!r} takes more than {TIME_LIMIT_S} s on a name of {len(name)} "
+            f"Pattern {_brief(pattern)} takes more than {TIME_LIMIT_S} s on a name of {len(name)} "
             "characters. Write it without nested repetitions."
         )
         raise SMDebugValueError(msg)

@@ -149,7 +149,7 @@ def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
     number = STRING
     shape: tuple[int, ...] = ()
     content: memoryview | None = None
-    strings: list[memoryview] = []
+    texts: list[str] = []
     for field in fields(message, key):
         match field.number:
             case 1:
@@ -159,11 +159,11 @@ def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
             case 4:
                 content = field.message(key)
             case 8:
-                strings.append(field.message(key))
+                texts.append(_text(field.message(key), key))
             case _:
                 pass
     if number in {STRING, STRING_TOO}:
-        return _decode_strings(strings, shape, key)
+        return _decode_strings(texts, shape, key)
     dtype = DTYPES.get(number)
     if dtype is None:
         raise CorruptFileError(key, "a known data type", f"number {number}")
@@ -173,7 +173,15 @@ def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
         raise CorruptFileError(
             key, f"{expected} bytes for {dtype} of shape {_brief(shape)}", f"{len(content)}"
         )
-    array = np.frombuffer(content, dtype=dtype).reshape(shape)
+    return _shaped(np.frombuffer(content, dtype=dtype), shape, key)
+
+
+def _shaped(flat: NDArray[np.generic], shape: tuple[int, ...], key: str) -> NDArray[np.generic]:
+    """Return the array in its shape, read-only."""
+    try:
+        array = flat.reshape(shape)
+    except ValueError as err:  # a size of 0 beside sizes that no memory has
+        raise CorruptFileError(key, "a shape that an array can have", _brief(shape)) from err
     array.flags.writeable = False
     return array
 
@@ -196,25 +204,25 @@ def _decode_shape(message: memoryview, key: str) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _decode_strings(
-    strings: list[memoryview], shape: tuple[int, ...], key: str
-) -> NDArray[np.generic]:
+def _text(content: memoryview, key: str) -> str:
+    try:
+        return str(content, "utf-8")
+    except UnicodeDecodeError as err:
+        raise CorruptFileError(key, "UTF-8 strings", err.reason) from err
+
+
+def _decode_strings(texts: list[str], shape: tuple[int, ...], key: str) -> NDArray[np.generic]:
     """Return the string array; numpy's kind U takes four bytes for every character of the longest.
 
     A single long string among many short ones would therefore take memory that the file does not
     have: such an array is one of objects.
     """
-    if math.prod(shape) != len(strings):
-        raise CorruptFileError(key, f"{math.prod(shape)} strings", str(len(strings)))
-    try:
-        texts = [str(text, "utf-8") for text in strings]
-    except UnicodeDecodeError as err:
-        raise CorruptFileError(key, "UTF-8 strings", str(err.reason)) from err
+    if math.prod(shape) != len(texts):
+        raise CorruptFileError(key, f"{math.prod(shape)} strings", str(len(texts)))
     longest = max(map(len, texts), default=0)
     roomy = longest * len(texts) <= 4 * sum(map(len, texts)) + 65536
-    array = np.array(texts, dtype=f"U{max(longest, 1)}" if roomy else object).reshape(shape)
-    array.flags.writeable = False
-    return array
+    flat = np.array(texts, dtype=f"U{max(longest, 1)}" if roomy else object)
+    return _shaped(flat, shape, key)
 
 
 def _brief(shape: tuple[int, ...]) -> str:

@@ -1,5 +1,6 @@
 """Rule: the base class of every rule, built-in or the user's own."""
 
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -115,8 +116,13 @@ class Rule(ABC):
             What was seen, and what it was compared with, in the same unit.
         note
             One sentence for people.
+
+        Raises
+        ------
+        TypeError
+            If `step` is no integer.
         """
-        self._findings.append(Finding(step, tensor, worker, measured, limit, note))
+        self._findings.append(Finding(operator.index(step), tensor, worker, measured, limit, note))
         return True
 
     def not_judged(self, reason: str) -> bool:

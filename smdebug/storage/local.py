@@ -18,6 +18,7 @@ import numpy as np
 from smdebug.storage.protocol import ByteRange, ObjectNotFoundError, StorageUnavailableError
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+DEEPEST = 16  # folders below each other; the format has three
 
 
 class LocalStore:
@@ -56,7 +57,8 @@ class LocalStore:
         for name in found:
             key = folder + name
             if key.endswith("/"):
-                if key >= start_after or start_after.startswith(key):
+                wanted = key >= start_after or start_after.startswith(key)
+                if wanted and key.count("/") <= DEEPEST:
                     yield from self._walk(key, "", start_after)
             elif key > start_after:
                 yield key
@@ -105,8 +107,10 @@ def _pread(fd: int, start: int, length: int, key: str) -> memoryview:
     """Return up to `length` bytes from `start`: fewer if the file was cut meanwhile."""
     if length <= 0:
         return memoryview(b"")
-    buffer = np.empty(length, dtype=np.uint8)
-    view = buffer.data
+    try:
+        view = np.empty(length, dtype=np.uint8).data
+    except MemoryError as err:  # a file with holes may be larger than any memory
+        raise StorageUnavailableError(key, f"no memory for {length} bytes of it") from err
     done = 0
     try:
         while done < length:

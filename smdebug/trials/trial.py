@@ -34,6 +34,7 @@ from smdebug.trials.trial_index import TrialIndex
 Array = NDArray[Any]
 POLL_S: Final = 0.25
 EVENT_FILE_WAIT_S: Final = 10.0
+MISSED_KEPT: Final = 20
 
 
 class Trial:
@@ -53,6 +54,8 @@ class Trial:
         While a rule judges a global step, that step: nothing later is shown. Otherwise None.
     reads
         How many values and reductions were read so far.
+    missed
+        What was asked for and is not there, in words; at most `MISSED_KEPT`.
     """
 
     def __init__(self, name: str, path: str, index: TrialIndex, clock: Clock | None = None) -> None:
@@ -63,6 +66,7 @@ class Trial:
         self.dynamic_refresh = True
         self.horizon: int | None = None
         self.reads = 0
+        self.missed: dict[str, None] = {}
         self._tensors: dict[str, Tensor] = {}
         self._collections: dict[str, Collection] = {}
         self._collections_version = -1
@@ -173,9 +177,20 @@ class Trial:
         names = self._names(step, mode or ModeKeys.GLOBAL)
         if regex is not None:
             names = patterns.matching(names, patterns.flatten(regex))
+            self._note_missed(names, "pattern", regex)
         elif collection is not None:
-            names = self._resolve(collection).members(names)
+            wanted = self._resolve(collection)
+            names = wanted.members(names)
+            self._note_missed(names, "collection", wanted.name)
         return names
+
+    def _note_missed(self, found: object, kind: str, what: object) -> None:
+        """Remember what was asked for and is not there, and forget it once it is."""
+        text = f"{kind} {what!r}"
+        if found:
+            self.missed.pop(text, None)
+        elif len(self.missed) < MISSED_KEPT:
+            self.missed[text] = None
 
     tensors = tensor_names
 
@@ -233,6 +248,7 @@ class Trial:
             If no step seen so far has it.
         """
         if not self.has_tensor(tname):
+            self._note_missed(None, "tensor", tname)
             raise TensorUnavailable(tname)
         if tname not in self._tensors:
             self._tensors[tname] = Tensor(tname, self)

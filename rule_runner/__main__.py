@@ -1,0 +1,6 @@
+"""Runs the command line: ``python -m rule_runner``."""
+
+from rule_runner.cli import main
+
+if __name__ == "__main__":
+    main()

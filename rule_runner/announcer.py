@@ -1,0 +1,68 @@
+"""Announcer: tells the world, through outboxes and sinks, whenever a rule's status changes."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+
+from rule_runner.evaluation import Evaluation
+from rule_runner.events import RuleState, TrainingJob, build_event
+from rule_runner.outputs import Outbox
+from rule_runner.sinks import EventSink
+
+
+class Announcer:
+    """The events of one evaluation.
+
+    Every rule job's folder gets every event, since an event's list holds all rules; the first
+    folder's outbox feeds the sinks.
+
+    Parameters
+    ----------
+    training_job
+        Whom events speak of.
+    folders
+        Output folders of the rule jobs.
+    sinks
+        Where events go besides.
+    """
+
+    def __init__(
+        self,
+        training_job: TrainingJob,
+        folders: Sequence[Path],
+        sinks: Sequence[EventSink],
+        evaluations: Sequence[Evaluation],
+        now: Callable[[], datetime],
+        *,
+        overwrite: bool,
+    ) -> None:
+        self._training_job = training_job
+        self._evaluations = evaluations
+        self._now = now
+        with ExitStack() as stack:
+            self._outboxes = [
+                stack.enter_context(Outbox(folder, () if at else sinks, overwrite=overwrite))
+                for at, folder in enumerate(folders)
+            ]
+            self._stack = stack.pop_all()
+
+    def announce(self, trial_ended: bool) -> None:
+        """Tell where all rules stand now; what was told before is not told again."""
+        rules = [
+            RuleState(one.configuration_name, one.status, one.status_details)
+            for one in self._evaluations
+        ]
+        event = build_event(
+            self._training_job,
+            rules,
+            training_ended=trial_ended,
+            at=self._now(),
+            sequence=max(outbox.next_sequence for outbox in self._outboxes),
+        )
+        for outbox in self._outboxes:
+            outbox.publish(event)
+
+    def close(self) -> None:
+        """Close the outboxes."""
+        self._stack.close()

@@ -1,0 +1,119 @@
+"""A rule in a process of its own: if it takes too long for a step, it is ended, and only it."""
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, Final
+
+from rule_runner.errors import ClientError
+from rule_runner.invocation import Did, Invocation, Invoker
+from rule_runner.results import json_scalar
+
+if TYPE_CHECKING:
+    from smdebug.rules.rule import Finding
+
+# A fresh interpreter: a fork would copy locks that other threads hold.
+_CONTEXT: Final = multiprocessing.get_context("spawn")
+_START_LIMIT_S: Final = 60.0
+READY: Final = "ready"
+
+
+class ChildProcess:
+    """Judges steps with a rule in a process of its own.
+
+    Parameters
+    ----------
+    name
+        Name of the rule, for messages.
+    make
+        Called in the new process, with `argument`, to make the rule: a function of a module.
+    limit
+        Seconds that one step may take.
+
+    Raises
+    ------
+    ClientError
+        If the rule cannot be made.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[Any], Invoker], argument: object, limit: float
+    ) -> None:
+        self._name = name
+        self._limit = limit
+        self._connection, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, make, argument), daemon=True)
+        self._process.start()
+        theirs.close()
+        answer = self._ask(None, max(limit, _START_LIMIT_S), "before the first step")
+        if answer != READY:
+            self.close()
+            raise ClientError(answer.reason if isinstance(answer, Invocation) else str(answer))
+
+    def judge(self, step: int) -> Invocation:
+        """Judge a global step; see `Invoker`."""
+        answer = self._ask(step, self._limit, f"at step {step}")
+        if isinstance(answer, Invocation):
+            return answer
+        return Invocation(Did.FAILED, str(answer), ends=True)
+
+    def _ask(self, step: int | None, limit: float, where: str) -> object:
+        """Return the child's answer, or what went wrong."""
+        try:
+            if step is not None:
+                self._connection.send(step)
+            if self._connection.poll(limit):
+                return self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            code = self._process.exitcode
+            reason = f"Rule {self._name!r} ended its process {where} with exit code {code}."
+        else:
+            reason = f"Rule {self._name!r} took longer than {limit:g} s {where}."
+        self.close()
+        return Invocation(Did.FAILED, reason, ends=True, seconds=limit)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+
+def _serve(connection: Connection, make: Callable[[Any], Invoker], argument: object) -> None:
+    """Answer step after step until the other end is closed."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        invoker = make(argument)
+    except ClientError as err:
+        connection.send(str(err))
+        return
+    connection.send(READY)
+    with suppress(EOFError):
+        while True:
+            answer = invoker.judge(connection.recv())
+            connection.send(replace(answer, findings=tuple(map(_plain, answer.findings))))
+
+
+def _end_with_parent() -> None:
+    """End this process with the one that started it, even in the middle of a step."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+def _plain(finding: "Finding") -> "Finding":
+    """Return a finding whose values any process understands."""
+    return replace(
+        finding,
+        tensor=None if finding.tensor is None else str(finding.tensor),
+        worker=None if finding.worker is None else str(finding.worker),
+        measured=json_scalar(finding.measured),
+        limit=json_scalar(finding.limit),
+        note=None if finding.note is None else str(finding.note),
+    )

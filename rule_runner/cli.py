@@ -1,0 +1,172 @@
+"""The command line: parses, calls, and maps what happened to an exit code; no logic of its own."""
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import structlog
+
+from rule_runner import config as configuration
+from rule_runner.errors import ClientError, OutputError, RuleRunnerError, UsageError
+from rule_runner.logs import configure
+from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
+
+_log: Final = structlog.get_logger()
+EXIT_CLIENT: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERNAL: Final = 70
+EXIT_OUTPUT: Final = 73
+
+
+def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
+    """End a command with the exit code of what it returns or raises."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            code = command(*args, **kwargs) or 0
+        except RuleRunnerError as err:
+            from rule_runner.show import printable  # noqa: PLC0415 - only when it is needed
+
+            code, prefix = _fault(err)
+            click.echo(prefix + printable(err), err=True)
+        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+            raise
+        except Exception:  # noqa: BLE001 - our own bug, and the last place to say so
+            _log.exception("internal_error")
+            click.echo(INTERNAL_ERROR, err=True)
+            code = EXIT_INTERNAL
+        sys.exit(code)
+
+    return run
+
+
+def _fault(err: RuleRunnerError) -> tuple[int, str]:
+    """Return the exit code of an error, and what its sentence begins with."""
+    if isinstance(err, ClientError):
+        return EXIT_CLIENT, CLIENT_ERROR
+    return (EXIT_OUTPUT, "") if isinstance(err, OutputError) else (EXIT_USAGE, "Error: ")
+
+
+@click.group(invoke_without_command=True)
+@click.version_option(package_name="rule-runner")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Evaluate rules over the tensors that a training job saved.
+
+    Without a command, the job of a rule container is done if the environment or
+    processingjobconfig.json describes one.
+    """
+    if context.invoked_subcommand is None:
+        _without_command(context)
+
+
+@reporting
+def _without_command(context: click.Context) -> int:
+    """Run as a rule container, or print the help."""
+    from rule_runner import container_mode  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    if not container_mode.is_asked_for():
+        click.echo(context.get_help())
+        return 0
+    configure(1)
+    return container_mode.run()
+
+
+@main.command()
+@click.option("--trial", required=True, metavar="PATH", help="Root folder of the trial.")
+@click.option("--other-trial", multiple=True, metavar="PATH", help="A trial to compare with.")
+@click.option("--rule", multiple=True, metavar="[ID=]NAME", help="A rule; 'all' is every one.")
+@click.option("--source", multiple=True, metavar="[ID=]FILE", help="A file with a rule class.")
+@click.option(
+    "-p", "--param", multiple=True, metavar="[ID.]KEY=VALUE", help="A parameter of a rule."
+)
+@click.option("--start-step", type=click.IntRange(0), help="First global step to judge.")
+@click.option("--end-step", type=click.IntRange(0), help="Global step to judge no more.")
+@click.option("--keep-going", is_flag=True, help="Find all hits, not the first one only.")
+@click.option("--no-wait", is_flag=True, help="Judge what is there; do not wait for more.")
+@click.option(
+    "--wait-for-trial", type=click.FloatRange(0), default=0, metavar="S", help="Wait for PATH."
+)
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="End then.")
+@click.option(
+    "--idle-timeout",
+    type=click.FloatRange(0),
+    default=configuration.DEFAULT_IDLE_TIMEOUT_S,
+    show_default=True,
+    metavar="S",
+    help="End after so long without a new file; 0 is never.",
+)
+@click.option(
+    "--rule-timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="Longest time for one step; each rule gets a process of its own.",
+)
+@click.option(
+    "--end-grace",
+    type=click.FloatRange(0),
+    default=configuration.DEFAULT_END_GRACE_S,
+    show_default=True,
+    metavar="S",
+    help="Look for files of slow workers so long after the end mark.",
+)
+@click.option(
+    "--event-file-wait",
+    type=click.FloatRange(0),
+    default=configuration.DEFAULT_EVENT_FILE_WAIT_S,
+    show_default=True,
+    metavar="S",
+    help="Wait for an event file that an index file names.",
+)
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
+@click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--sink", multiple=True, type=click.Choice(["stdout"]), help="Where events go too.")
+@click.option("--event-source", default="rule-runner", help="Source that events name.")
+@click.option("--training-job-name", metavar="NAME", help="Name that events give the job.")
+@click.option("--fail-on-issues", is_flag=True, help="Exit with 10 if a rule found issues.")
+@click.option("--quiet", is_flag=True, help="Log errors only, and show no progress.")
+@click.option("-v", "--verbose", count=True, help="Log what happens; twice: every step.")
+@reporting
+def evaluate(**options: Any) -> int:
+    """Evaluate rules over a trial, and follow it until it ends."""
+    from rule_runner.commands import evaluate_trial  # noqa: PLC0415 - only when it is needed
+
+    configure(-1 if options["quiet"] else options["verbose"])
+    if options["form"] == "json" and options["sink"]:
+        msg = "--sink stdout and --format json both write to stdout. Choose one."
+        raise UsageError(msg)
+    options["output"] = options["output"] or configuration.default_output(
+        options["trial"], datetime.now().astimezone()
+    )
+    return evaluate_trial(**options)
+
+
+@main.group()
+def rules() -> None:
+    """Show the built-in rules."""
+
+
+@rules.command("list")
+@reporting
+def rules_list() -> None:
+    """List the built-in rules."""
+    from rule_runner.catalogue import listing  # noqa: PLC0415 - only when it is needed
+
+    click.echo("\n".join(listing()))
+
+
+@rules.command("show")
+@click.argument("name")
+@reporting
+def rules_show(name: str) -> None:
+    """Show what a built-in rule judges, and its parameters."""
+    from rule_runner.catalogue import description  # noqa: PLC0415 - only when it is needed
+
+    click.echo("\n".join(description(name)))

@@ -1,0 +1,141 @@
+"""What the commands do, once the command line is parsed."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from rule_runner.config import (
+    ACTIONS,
+    EvaluationConfig,
+    RuleJobConfig,
+    RuleRequest,
+    parse_parameters,
+    parse_requests,
+)
+from rule_runner.errors import UsageError
+from rule_runner.loader import LoadedRule, load_builtin, load_source
+from rule_runner.outputs import safe_name
+from rule_runner.results import dump_json
+from rule_runner.runner import Evaluated, Runner, exit_code
+from rule_runner.show import lines, print_table, results_at
+from rule_runner.sinks import EventSink, StdoutSink
+from rule_runner.terminal import LogObserver, observer
+from smdebug.exceptions import SMDebugValueError
+
+EVERY_RULE = "all"
+
+
+def evaluate_trial(**options: Any) -> int:
+    """Evaluate what the command line asks for; print the results, and return the exit code."""
+    lenient = EVERY_RULE in options["rule"]
+    config = _configuration(options)
+    sinks: list[EventSink] = [StdoutSink(sys.stdout)] if options["sink"] else []
+    watching = observer(quiet=options["quiet"])
+    try:
+        evaluated = run(config, sinks, watching)
+    finally:
+        watching.close()
+    _print(evaluated, options["form"], [config.folder_of(rule) for rule in config.rules])
+    return exit_code(evaluated, enforce=config.enforce, lenient=lenient)
+
+
+def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObserver) -> Evaluated:
+    """Evaluate; what rules print goes to stderr, since stdout carries results only."""
+    with redirect_stdout(sys.stderr):
+        return Runner(config, sinks=sinks, observer=watching).run()
+
+
+def _print(evaluated: Evaluated, form: str, folders: list[Path]) -> None:
+    if form == "json":
+        print(dump_json(evaluated.result, indent=2))  # noqa: T201 - stdout carries results
+    elif sys.stdout.isatty():
+        from rich.console import Console  # noqa: PLC0415 - a terminal only
+
+        console = Console()
+        print_table(console, evaluated.result)
+        console.print(results_at(folders), markup=False, highlight=False, soft_wrap=True)
+    else:
+        print("\n".join([*lines(evaluated.result), results_at(folders)]))  # noqa: T201
+
+
+def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
+    jobs = rule_jobs(
+        parse_requests(options["rule"], options["source"]),
+        options["param"],
+        options["start_step"],
+        options["end_step"],
+    )
+    idle = options["idle_timeout"]
+    return EvaluationConfig(
+        trial=options["trial"],
+        rules=jobs,
+        output=options["output"],
+        other_trials=options["other_trial"],
+        training_job_name=options["training_job_name"],
+        keep_going=options["keep_going"],
+        wait=not options["no_wait"],
+        wait_for_trial=options["wait_for_trial"],
+        timeout=options["timeout"],
+        idle_timeout=idle or None,
+        rule_timeout=options["rule_timeout"],
+        end_grace=options["end_grace"],
+        event_file_wait=options["event_file_wait"],
+        overwrite=options["overwrite"],
+        enforce=options["fail_on_issues"],
+        event_source=options["event_source"],
+    )
+
+
+def rule_jobs(
+    requests: Sequence[RuleRequest],
+    parameters: Sequence[str],
+    start_step: int | None = None,
+    end_step: int | None = None,
+) -> tuple[RuleJobConfig, ...]:
+    """Load the rules that are asked for, and give each its name and its parameters.
+
+    Raises
+    ------
+    ClientError
+        If a rule cannot be loaded.
+    UsageError
+        If two rule jobs have one name, or parameters do not say whose they are.
+    """
+    loaded = [one for request in requests for one in _load(request)]
+    ids = [safe_name(one) for one, _ in loaded]
+    for one in ids:
+        if ids.count(one) > 1:
+            msg = f"Two rule jobs are called {one!r}. Give IDs: --rule first={one}."
+            raise UsageError(msg)
+    given = parse_parameters(parameters, ids)
+    return tuple(
+        RuleJobConfig(one, rule, given[one], given[one].pop(ACTIONS, ""), start_step, end_step)
+        for one, rule in loaded
+    )
+
+
+def _load(request: RuleRequest) -> list[tuple[str, LoadedRule]]:
+    """Return ID and class of a requested rule; of ``all`` every rule that needs no parameter."""
+    if request.source is not None:
+        loaded = load_source(request.source, request.name)
+        return [(request.id or loaded.name, loaded)]
+    if request.name == EVERY_RULE:
+        return [(one.name, one) for one in map(load_builtin, _without_needs())]
+    loaded = load_builtin(request.name or "")
+    return [(request.id or loaded.name, loaded)]
+
+
+def _without_needs() -> list[str]:
+    """Return the built-in rules that can be constructed without a parameter."""
+    from builtin_rules import RULES  # noqa: PLC0415 - imports every rule
+
+    found = []
+    for name, rule in RULES.items():
+        try:
+            rule(None)
+        except SMDebugValueError:
+            continue
+        found.append(name)
+    return found

@@ -1,0 +1,203 @@
+"""RuleJobConfig and EvaluationConfig: what is to be evaluated, decided before anything runs."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rule_runner.errors import UsageError
+
+if TYPE_CHECKING:
+    from rule_runner.loader import LoadedRule
+
+DEFAULT_IDLE_TIMEOUT_S: Final = 3600.0
+DEFAULT_END_GRACE_S: Final = 1.0
+DEFAULT_EVENT_FILE_WAIT_S: Final = 10.0
+ACTIONS: Final = "action_json"
+
+_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRequest:
+    """A rule as the user asked for it: by name, by source file, or both; `id` if they gave one."""
+
+    id: str | None = None
+    name: str | None = None
+    source: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleJobConfig:
+    """One rule job: the rule class, its name among the rule jobs, and its parameters as text."""
+
+    configuration_name: str
+    loaded: "LoadedRule"
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    actions: str = ""
+    start_step: int | None = None
+    end_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationConfig:
+    """One evaluation: rule jobs over one trial, and how they run.
+
+    Times are seconds. `start_step` and `end_step` of a rule job limit the steps it judges,
+    ``start_step <= step < end_step``, never what the rule may look back at.
+
+    Attributes
+    ----------
+    trial, other_trials
+        Paths.
+    output
+        Output folder: of the only rule job, or with a folder for each of several in it.
+    wait
+        Whether to follow a trial that has not ended.
+    wait_for_trial
+        How long to wait for the trial's folder to be there; 0 is not at all.
+    timeout, idle_timeout
+        Ends the evaluation after so long, or after so long without a new file; None is never.
+    rule_timeout
+        How long a rule may take for one step; with it each rule runs in a process of its own.
+    end_grace
+        How long to look for files of slow workers after the end mark, counted from the last one.
+    event_file_wait
+        How long to wait for the event file of an index file that is there.
+    stop_file, stop_grace
+        Evaluation stops when this file is there and the time in it is `stop_grace` ago.
+    enforce
+        Whether a condition met decides the exit code.
+    """
+
+    trial: str
+    rules: tuple[RuleJobConfig, ...]
+    output: Path
+    other_trials: tuple[str, ...] = ()
+    trial_name: str | None = None
+    training_job_name: str | None = None
+    keep_going: bool = False
+    wait: bool = True
+    wait_for_trial: float = 0.0
+    timeout: float | None = None
+    idle_timeout: float | None = DEFAULT_IDLE_TIMEOUT_S
+    rule_timeout: float | None = None
+    end_grace: float = DEFAULT_END_GRACE_S
+    event_file_wait: float = DEFAULT_EVENT_FILE_WAIT_S
+    window: int = 1000
+    stop_files: tuple[Path, ...] = ()
+    stop_grace: float = 60.0
+    overwrite: bool = False
+    enforce: bool = False
+    event_source: str = "rule-runner"
+
+    def folder_of(self, rule: RuleJobConfig) -> Path:
+        """Return the output folder of one rule job."""
+        return self.output if len(self.rules) == 1 else self.output / rule.configuration_name
+
+
+def parse_requests(rules: Sequence[str], sources: Sequence[str]) -> list[RuleRequest]:
+    """Return the rules that ``--rule [ID=]NAME`` and ``--source [ID=]FILE`` ask for.
+
+    A name and a file with the same ID are one rule: the class of that name in that file. So are
+    one name and one file that have no ID.
+
+    Raises
+    ------
+    UsageError
+        If nothing is asked for, an ID is given twice, or it cannot be told what belongs together.
+    """
+    names = [_split_id(text, "--rule") for text in rules]
+    files = [_split_id(text, "--source") for text in sources]
+    _check_ids([one for one, _ in names], "--rule")
+    _check_ids([one for one, _ in files], "--source")
+    free_names = [name for one, name in names if one is None]
+    free_files = [file for one, file in files if one is None]
+    if free_names and free_files and (len(free_names), len(free_files)) != (1, 1):
+        msg = (
+            f"{len(free_names)} rules and {len(free_files)} source files have no ID: it cannot be "
+            "told which belong together. Give IDs: --rule ID=NAME --source ID=FILE."
+        )
+        raise UsageError(msg)
+    file_of = dict(files)
+    found = [RuleRequest(one, name, _path(file_of.get(one))) for one, name in names]
+    taken = {one for one, _ in names}
+    found += [RuleRequest(one, None, Path(file)) for one, file in files if one not in taken]
+    if not found:
+        msg = "No rule was given: give --rule NAME, --source FILE or both."
+        raise UsageError(msg)
+    return found
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _split_id(text: str, option: str) -> tuple[str | None, str]:
+    """Return the ID, or None, and what stands behind it.
+
+    >>> _split_id("first=AllZero", "--rule"), _split_id("dir/a=b.py", "--source")
+    (('first', 'AllZero'), (None, 'dir/a=b.py'))
+    """
+    one, equals, rest = text.partition("=")
+    if not equals or not _ID.fullmatch(one):
+        one, rest = "", text
+    if not rest:
+        msg = f"Option {option} needs a value behind {text!r}."
+        raise UsageError(msg)
+    return one or None, rest
+
+
+def _check_ids(ids: Sequence[str | None], option: str) -> None:
+    for one in ids:
+        if one is not None and ids.count(one) > 1:
+            msg = f"ID {one!r} is given to two {option} options. IDs must differ."
+            raise UsageError(msg)
+
+
+def parse_parameters(texts: Sequence[str], ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return parameters by ID of the rule job, from ``-p [ID.]key=value``.
+
+    Raises
+    ------
+    UsageError
+        If a text is not of that form, has no ID where there are several rules, or is given twice.
+    """
+    found: dict[str, dict[str, str]] = {one: {} for one in ids}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            msg = f"A parameter must be key=value, got {text!r}."
+            raise UsageError(msg)
+        one, name = _owner(key, ids)
+        if name in found[one]:
+            msg = f"Parameter {name!r} of rule {one!r} is given twice."
+            raise UsageError(msg)
+        found[one][name] = value
+    return found
+
+
+def _owner(key: str, ids: Sequence[str]) -> tuple[str, str]:
+    """Return the rule job that a parameter goes to, and the parameter's own name."""
+    for one in sorted(ids, key=len, reverse=True):
+        if key.startswith(f"{one}.") and len(key) > len(one) + 1:
+            return one, key[len(one) + 1 :]
+    if len(ids) == 1:
+        return ids[0], key
+    msg = (
+        f"Parameter {key!r} does not say which rule it goes to. "
+        f"Write ID.{key.rpartition('.')[2]}=value with an ID of {', '.join(map(repr, ids))}."
+    )
+    raise UsageError(msg)
+
+
+def default_output(trial: str, now: datetime) -> Path:
+    """Return ``./rule-output/<trial name>-<time>/``.
+
+    >>> default_output("/runs/mnist/", datetime(2026, 1, 2, 3, 4, 5))
+    PosixPath('rule-output/mnist-20260102-030405')
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]", "-", Path(trial).name).lstrip(".-") or "trial"
+    return Path("rule-output") / f"{name[:100]}-{now:%Y%m%d-%H%M%S}"

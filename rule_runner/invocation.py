@@ -1,0 +1,140 @@
+"""One invocation of a rule at one step: what the rule did, as data and never as an exception."""
+
+import enum
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from rule_runner.wording import raised
+from smdebug.analysis.utils import snapshot
+from smdebug.exceptions import (
+    InsufficientInformationForRuleInvocation,
+    NoMoreData,
+    NoMoreProfilerData,
+    RuleEvaluationConditionMet,
+    StepNotYetAvailable,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.rules.rule import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smdebug.rules import Rule
+    from smdebug.trials import Trial
+
+_log: Final = structlog.get_logger()
+
+NOTHING_READ: Final = "nothing read"
+_SKIPPED: Final = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable)
+
+
+class Did(enum.Enum):
+    """What a rule did at a step."""
+
+    CLEAR = enum.auto()  # judged, the condition is not met
+    MET = enum.auto()  # judged, the condition is met
+    SKIPPED = enum.auto()  # not judged
+    WAITS = enum.auto()  # wants to be asked again when there is more
+    ENDED = enum.auto()  # wants no further step
+    FAILED = enum.auto()  # raised
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What came of one invocation.
+
+    Attributes
+    ----------
+    reason
+        Why the step was skipped, or the sentence that says how the rule failed.
+    findings
+        Evidence; of a met condition never empty.
+    ends
+        Whether the rule wants no further step.
+    seconds
+        How long it took.
+    missed
+        What the rule asked its trials for and did not get, for people.
+    """
+
+    did: Did
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    ends: bool = False
+    seconds: float = 0.0
+    missed: tuple[str, ...] = ()
+
+
+class Invoker(Protocol):
+    """Judges steps with one rule."""
+
+    def judge(self, step: int) -> Invocation:
+        """Judge a global step that all trials of the rule have, or have passed."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the rule holds."""
+        ...
+
+
+class InProcess:
+    """Judges steps with a rule in this process.
+
+    Parameters
+    ----------
+    name
+        Name of the rule, for messages.
+    trials
+        The views of the base trial and the other trials that the rule was constructed with.
+    """
+
+    def __init__(self, name: str, rule: "Rule", trials: "Sequence[Trial]") -> None:
+        self._name = name
+        self._rule = rule
+        self._trials = trials
+
+    def judge(self, step: int) -> Invocation:
+        """Judge a global step; see `Invoker`."""
+        before = sum(trial.reads for trial in self._trials)
+        started = time.perf_counter()
+        did, reason, ends = self._invoke(step)
+        seconds = time.perf_counter() - started
+        findings, not_judged = self._rule.take_evidence()
+        if did is Did.MET and not findings:
+            findings = [Finding(step)]
+        if did is Did.CLEAR and not findings:
+            read = sum(trial.reads for trial in self._trials) > before
+            reason = not_judged or ("" if read else NOTHING_READ)
+            did = Did.SKIPPED if reason else Did.CLEAR
+        missed = tuple(sorted({one for trial in self._trials for one in trial.missed}))
+        return Invocation(did, reason, tuple(findings), ends, seconds, missed)
+
+    def _invoke(self, step: int) -> tuple[Did, str, bool]:
+        """Invoke the rule, and make data of all that it can raise: nothing gets past here."""
+        did, reason, ends = Did.CLEAR, "", False
+        try:
+            with snapshot(self._trials, step):
+                self._rule.invoke(step)
+        except RuleEvaluationConditionMet as met:
+            did, ends = Did.MET, met.end_of_rule
+        except _SKIPPED as err:
+            did, reason = Did.SKIPPED, type(err).__name__
+        except InsufficientInformationForRuleInvocation as err:
+            did, reason = Did.SKIPPED, str(err.message)
+        except StepNotYetAvailable as err:
+            did, reason = Did.WAITS, type(err).__name__
+        except (NoMoreData, NoMoreProfilerData):
+            did, ends = Did.ENDED, True
+        except (Exception, SystemExit) as err:  # noqa: BLE001 - it is the user's code
+            _log.info("rule_failed", rule=self._name, step=step, exc_info=True)
+            did, ends = Did.FAILED, True
+            reason = raised(f"Rule {self._name!r}", err, f"at step {step}")
+        return did, reason, ends
+
+    def close(self) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,134 @@
+"""RuleJob: one rule over one trial; the only place where what a rule did becomes a status."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, assert_never
+
+import structlog
+
+from rule_runner.config import RuleJobConfig
+from rule_runner.evaluation import Evaluation
+from rule_runner.invocation import Did, Invocation, Invoker
+from rule_runner.outputs import OutputFolder
+from rule_runner.results import RuleJobFacts, RuleResult, evidence, rule_result
+from rule_runner.status import CLIENT_ERROR, StatusChange
+from smdebug.core.clock import Clock
+
+_log: Final = structlog.get_logger()
+WRITE_EVERY_S: Final = 2.0
+
+
+class RuleJob:
+    """One rule job: its invoker, its evaluation, its output folder, and where it stands.
+
+    Attributes
+    ----------
+    position
+        The last global step that was judged or skipped, or one before the first to judge.
+    waits
+        Whether the rule wants its next step only when there is more.
+    """
+
+    def __init__(
+        self,
+        config: RuleJobConfig,
+        evaluation: Evaluation,
+        facts: RuleJobFacts,
+        folder: OutputFolder,
+        clock: Clock,
+        now: Callable[[], datetime],
+    ) -> None:
+        self.config = config
+        self.evaluation = evaluation
+        self.facts = facts
+        self.folder = folder
+        self.invoker: Invoker | None = None
+        self.position = (config.start_step or 0) - 1
+        self.waits = False
+        self._over = False
+        self.rule_time_s = 0.0
+        self.missed: tuple[str, ...] = ()
+        self._clock = clock
+        self._now = now
+        self._began = self._written = clock.monotonic()
+
+    @property
+    def live(self) -> bool:
+        """Whether the rule job wants further steps."""
+        return not (self.evaluation.done or self._over)
+
+    def wants(self, step: int) -> bool:
+        """Say whether a step is this rule job's to judge now; one past its range ends it."""
+        if self.config.end_step is not None and step >= self.config.end_step:
+            self._over = True
+        return self.live and not self.waits and step > self.position
+
+    def judge(self, step: int, missing_workers: list[str], trial_ended: bool) -> list[StatusChange]:
+        """Judge a step, record what was found, and return how the status moved."""
+        if self.invoker is None:
+            return []
+        invocation = self.invoker.judge(step)
+        self.rule_time_s += invocation.seconds
+        self.missed = invocation.missed
+        if invocation.did is Did.WAITS and not trial_ended:
+            self.waits = True
+            return []
+        self.position = step
+        change = self._take(step, invocation)
+        if missing_workers:
+            self.evaluation.missing_workers(step, missing_workers)
+        if change or self._clock.monotonic() - self._written >= WRITE_EVERY_S:
+            self.write(trial_ended)
+        return [change] if change else []
+
+    def _take(self, step: int, invocation: Invocation) -> StatusChange | None:
+        """Tell the evaluation what the rule did."""
+        evaluation = self.evaluation
+        _log.debug("step_judged", step=step, did=invocation.did.name, reason=invocation.reason)
+        match invocation.did:
+            case Did.MET:
+                _log.info("condition_met", step=step, rule=evaluation.rule)
+                self._record(invocation)
+                return evaluation.condition_met(
+                    step, invocation.findings, self._now(), end_of_rule=invocation.ends
+                )
+            case Did.CLEAR if invocation.findings:
+                if evaluation.finding_only(step, invocation.findings):
+                    self._record(invocation)
+            case Did.CLEAR:
+                evaluation.step_judged(step)
+            case Did.SKIPPED | Did.WAITS:
+                evaluation.step_skipped(step, invocation.reason)
+            case Did.FAILED:
+                return evaluation.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
+            case Did.ENDED:
+                evaluation.step_skipped(step, "the rule ended")
+                self._over = True
+            case _:
+                assert_never(invocation.did)
+        return None
+
+    def _record(self, invocation: Invocation) -> None:
+        for finding in invocation.findings:
+            self.folder.append_finding(evidence(finding))
+
+    def result(self, trial_ended: bool) -> RuleResult:
+        """Return what the rule job came to so far."""
+        return rule_result(
+            self.evaluation,
+            self.facts,
+            trial_ended=trial_ended,
+            duration_s=round(self._clock.monotonic() - self._began, 3),
+            rule_time_s=round(self.rule_time_s, 6),
+        )
+
+    def write(self, trial_ended: bool) -> None:
+        """Write ``rule_result.json``."""
+        self._written = self._clock.monotonic()
+        self.folder.write_result(self.result(trial_ended))
+
+    def close(self) -> None:
+        """Let go of the rule and of the output folder."""
+        if self.invoker is not None:
+            self.invoker.close()
+        self.folder.close()

@@ -1,0 +1,49 @@
+"""Logging: the only place that configures it. JSON lines on stderr, readable on a terminal."""
+
+import logging
+import sys
+from typing import Any, Final
+
+import structlog
+
+# By how often -v was given; -1 is --quiet.
+LEVELS: Final = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
+
+
+def configure(verbosity: int) -> None:
+    """Send the log of this program, and of rules, to stderr.
+
+    Parameters
+    ----------
+    verbosity
+        -1 (errors only) to 2 (every step).
+    """
+    level = LEVELS[max(-1, min(verbosity, 2))]
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    terminal = sys.stderr.isatty()
+    renderer: list[Any] = (
+        [structlog.dev.ConsoleRenderer()]
+        if terminal
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)

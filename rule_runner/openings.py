@@ -1,0 +1,133 @@
+"""Opens trials and makes rules over them, in this process or in one of their own."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rule_runner.binding import BoundRule, bind, construct
+from rule_runner.child import ChildProcess
+from rule_runner.config import RuleJobConfig
+from rule_runner.errors import TrialError
+from rule_runner.invocation import InProcess, Invocation, Invoker
+from rule_runner.loader import load_builtin, load_source
+from smdebug.exceptions import SMDebugError
+from smdebug.storage import open_store
+from smdebug.storage.local import LocalStore
+from smdebug.trials import Trial
+from smdebug.trials.trial_index import TrialIndex
+
+
+def open_trial(path: str, name: str | None = None, window: int = 1000) -> Trial:
+    """Return the trial at `path`, without a look at its files.
+
+    Raises
+    ------
+    TrialError
+        If paths of this kind cannot be read.
+    """
+    try:
+        store = open_store(path)
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
+    return Trial(name or trial_name(path), path, TrialIndex(store, window=window))
+
+
+def trial_name(path: str) -> str:
+    """Return the last part of a path.
+
+    >>> trial_name("/runs/mnist/")
+    'mnist'
+    """
+    return Path(path).name or Path(path).resolve().name or "trial"
+
+
+def real_path(path: str) -> str:
+    """Return what identifies a trial, however its path is written."""
+    return os.path.realpath(Path(path.strip()).expanduser())
+
+
+def roots(trials: Sequence[Trial]) -> list[Path]:
+    """Return the folders of trials that can be watched."""
+    stores = (trial.index.store for trial in trials)
+    return [store.root for store in stores if isinstance(store, LocalStore)]
+
+
+def is_there(trial: Trial) -> bool:
+    """Say whether the folder of a trial is there.
+
+    Raises
+    ------
+    TrialError
+        If what is there is no folder.
+    """
+    for root in roots([trial]):
+        if root.exists() and not root.is_dir():
+            msg = f"Trial {trial.path!r} is no folder. Give the root folder of a trial."
+            raise TrialError(msg)
+        return root.is_dir()
+    return True
+
+
+def make_invoker(
+    config: RuleJobConfig, bound: BoundRule, trials: Sequence[Trial], limit: float | None
+) -> Invoker:
+    """Return what judges steps with a rule; with a `limit` in seconds in a process of its own.
+
+    Raises
+    ------
+    ClientError
+        If the rule cannot be constructed.
+    """
+    if limit is None:
+        return _construct(bound, trials, config.actions)
+    paths = tuple((trial.path, trial.name) for trial in trials)
+    order = _Order(
+        config.loaded.name, config.loaded.source, dict(config.parameters), paths, config.actions
+    )
+    return ChildProcess(config.loaded.name, _make, order, limit)
+
+
+def _construct(bound: BoundRule, trials: Sequence[Trial], actions: str) -> InProcess:
+    """Construct a rule over views of its own."""
+    views = [trial.share() for trial in trials]
+    rule = construct(bound, views[0], views[1:], actions)
+    return InProcess(bound.loaded.name, rule, views)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What another process needs to make the same rule over the same trials."""
+
+    name: str
+    source: Path | None
+    parameters: dict[str, str]
+    trials: tuple[tuple[str, str], ...]
+    actions: str
+
+
+class _Following:
+    """Judges steps with a rule over trials that nobody else looks at."""
+
+    def __init__(self, invoker: InProcess, trials: Sequence[Trial]) -> None:
+        self._invoker = invoker
+        self._trials = trials
+
+    def judge(self, step: int) -> Invocation:
+        """Look for the files that are there, and judge a step."""
+        for trial in self._trials:
+            if trial.index.settled_step < step:
+                trial.index.refresh()
+                trial.index.refresh()
+        return self._invoker.judge(step)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _make(order: _Order) -> Invoker:
+    """Make a rule in a process of its own."""
+    source = order.source
+    loaded = load_builtin(order.name) if source is None else load_source(source, order.name)
+    trials = [open_trial(path, name) for path, name in order.trials]
+    return _Following(_construct(bind(loaded, order.parameters), trials, order.actions), trials)

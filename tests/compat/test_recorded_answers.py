@@ -6,6 +6,7 @@ from typing import Any
 
 import answers
 import pytest
+from clocks import PatientClock
 from differences import CREATE, DIFFERENCES, Asked, Difference
 from recorded import OWN, SHARED, Session, agrees, classes, sessions
 
@@ -13,42 +14,19 @@ from smdebug import modes
 from smdebug.trials import Trial, create_trial
 
 MODES = dict(modes.__members__)
-PATIENCE_S = 30.0  # of a clock that does not tick
-HANGS_S = 20.0  # of a real one: such a call never returns
+HANGS_S = 20.0  # such a call never returns
 SAMPLES = sorted(path.name for path in OWN.iterdir())
 LARGE = [f"{one}_*" for one in "abcdf"]
-
-
-class PatientClock:
-    """A clock that passes only by sleeping, and ends calls that sleep for too long."""
-
-    def __init__(self) -> None:
-        self.now = self.deadline = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        if self.now > self.deadline:
-            raise answers.BlockedError
-
-    def wind(self) -> float:
-        """Give the next call its time."""
-        self.deadline = self.now + PATIENCE_S
-        return HANGS_S
 
 
 def _open(session: Session, root: Path, clock: PatientClock) -> tuple[Trial | None, Any]:
     """Open the trial as recorded; return it, and the encoded result."""
     create = {name: answers.decode(value, MODES) for name, value in session.create.items()}
     path = f"  {root} " if "spaces" in session.title else str(root)
+    clock.wind()
     opened: list[Trial] = []
     result = answers.within(
-        lambda: opened.append(create_trial(path, clock=clock, **create)), clock.wind()
+        lambda: opened.append(create_trial(path, clock=clock, **create)), HANGS_S
     )
     return (opened[0], {"ok": True}) if opened else (None, result)
 
@@ -66,7 +44,8 @@ def _compare(session: Session, trial: Trial, root: Path, clock: PatientClock) ->
     used = set()
     wrong = []
     for query in session.queries:
-        got = answers.ask(trial, query, MODES, clock.wind())
+        clock.wind()
+        got = answers.ask(trial, query, MODES, HANGS_S)
         computed = query["call"] == "reduction_value"
         if agrees(query["out"], got, computed=computed):
             continue

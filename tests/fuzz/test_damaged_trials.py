@@ -10,7 +10,7 @@ import hostile
 import numpy as np
 import pytest
 import rawtrial
-from answers import BlockedError
+from clocks import PatientClock
 
 from smdebug import modes
 from smdebug.analysis.utils import no_refresh
@@ -23,24 +23,6 @@ CANARY = np.full(4, 4321.25, np.float32)
 WORKERS = ("worker_0", "worker_1")
 STEPS = {0: ("TRAIN", 0), 1: ("TRAIN", 1), 2: ("EVAL", 0), 1000: ("GLOBAL", 1000)}
 Key = tuple[int, str, str]
-
-
-class CountingClock:
-    """A clock that passes only by sleeping; a call that sleeps too often is taken for hanging."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += max(seconds, 0.01)
-        if self.now > 10_000:
-            raise BlockedError
 
 
 def healthy_trial() -> tuple[dict[str, bytes], dict[Key, Any]]:
@@ -189,7 +171,7 @@ def test_a_damaged_file_costs_what_it_holds_only(
         with hurt(root, key, content):
             opened.clear()
             try:
-                trial = create_trial(root, timeout=1, clock=CountingClock())
+                trial = create_trial(root, timeout=1, clock=PatientClock(10_000))
             except MissingCollectionFiles:
                 assert key.startswith("collections/"), (seed, case, key, content)
                 continue
@@ -199,7 +181,7 @@ def test_a_damaged_file_costs_what_it_holds_only(
 
 
 def test_the_healthy_trial_is_read_right(root: Path, opened: list[str]) -> None:
-    trial = create_trial(root, clock=CountingClock())
+    trial = create_trial(root, clock=PatientClock(10_000))
     answers = ask_everything(trial)
     check_the_rest(trial, "none")
     check_nothing_leaked(answers, opened, root)
@@ -210,7 +192,7 @@ def test_the_healthy_trial_is_read_right(root: Path, opened: list[str]) -> None:
 
 
 def test_the_canary_would_be_seen(root: Path, opened: list[str]) -> None:
-    trial = create_trial(root.parent / "trial", clock=CountingClock())
+    trial = create_trial(root.parent / "trial", clock=PatientClock(10_000))
     with pytest.raises(AssertionError):
         check_nothing_leaked([CANARY], opened, root)
     os.close(os.open(root.parent / "outside", os.O_RDONLY))

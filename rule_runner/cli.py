@@ -68,14 +68,15 @@ def main(context: click.Context) -> None:
 @reporting
 def _without_command(context: click.Context) -> int:
     """Run as a rule container, or print the help."""
-    from rule_runner import container_mode  # noqa: PLC0415 - only when it is needed
+    from rule_runner.contract import is_asked_for  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
-    if not container_mode.is_asked_for():
+    if not is_asked_for():
         click.echo(context.get_help())
         return 0
+    from rule_runner.container_mode import run  # noqa: PLC0415 - only when it is needed
+
     configure(1)
-    return container_mode.run()
+    return run()
 
 
 @main.command()

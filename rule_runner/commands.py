@@ -1,5 +1,6 @@
 """What the commands do, once the command line is parsed."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
@@ -8,6 +9,9 @@ from typing import Any
 
 from rule_runner.config import (
     ACTIONS,
+    DEFAULT_WINDOW,
+    STOP_FILE,
+    WINDOW,
     EvaluationConfig,
     RuleJobConfig,
     RuleRequest,
@@ -85,7 +89,24 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         overwrite=options["overwrite"],
         enforce=options["fail_on_issues"],
         event_source=options["event_source"],
+        window=_window(),
+        stop_files=_stop_files(options["trial"]),
     )
+
+
+def _window() -> int:
+    """Return the wait window that the environment sets, in steps."""
+    text = os.environ.get(WINDOW) or str(DEFAULT_WINDOW)
+    if not (text.isascii() and text.isdigit()):
+        msg = f"Environment variable {WINDOW} must be a whole number >= 0, got {text!r}."
+        raise UsageError(msg)
+    return int(text)
+
+
+def _stop_files(trial: str) -> tuple[Path, ...]:
+    """Return the stop file that the environment names; a relative one lies in the trial."""
+    given = os.environ.get(STOP_FILE)
+    return (Path(trial) / given,) if given else ()
 
 
 def rule_jobs(

@@ -16,6 +16,9 @@ DEFAULT_IDLE_TIMEOUT_S: Final = 3600.0
 DEFAULT_END_GRACE_S: Final = 1.0
 DEFAULT_EVENT_FILE_WAIT_S: Final = 10.0
 ACTIONS: Final = "action_json"
+STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
+WINDOW: Final = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
+DEFAULT_WINDOW: Final = 1000
 
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -86,7 +89,7 @@ class EvaluationConfig:
     rule_timeout: float | None = None
     end_grace: float = DEFAULT_END_GRACE_S
     event_file_wait: float = DEFAULT_EVENT_FILE_WAIT_S
-    window: int = 1000
+    window: int = DEFAULT_WINDOW
     stop_files: tuple[Path, ...] = ()
     stop_grace: float = 60.0
     overwrite: bool = False

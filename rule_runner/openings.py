@@ -8,10 +8,11 @@ from pathlib import Path
 from rule_runner.binding import BoundRule, bind, construct
 from rule_runner.child import ChildProcess
 from rule_runner.config import RuleJobConfig
-from rule_runner.errors import TrialError
+from rule_runner.errors import ParameterError, TrialError
 from rule_runner.invocation import InProcess, Invocation, Invoker
 from rule_runner.loader import load_builtin, load_source
 from smdebug.exceptions import SMDebugError
+from smdebug.rules.action import Actions
 from smdebug.storage import open_store
 from smdebug.storage.local import LocalStore
 from smdebug.trials import Trial
@@ -91,7 +92,12 @@ def make_invoker(
 def _construct(bound: BoundRule, trials: Sequence[Trial], actions: str) -> InProcess:
     """Construct a rule over views of its own."""
     views = [trial.share() for trial in trials]
+    try:
+        found = Actions(actions, bound.loaded.name)
+    except SMDebugError as err:
+        raise ParameterError(str(err)) from err
     rule = construct(bound, views[0], views[1:], actions)
+    rule.actions = found
     return InProcess(bound.loaded.name, rule, views)
 
 

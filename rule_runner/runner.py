@@ -106,6 +106,7 @@ class Runner:
             config.event_file_wait,
         )
         bound = [bind(rule.loaded, rule.parameters) for rule in config.rules]
+        self._began = self.clock.monotonic()
         self._waited_since: float | None = None
         self._said_at = 0.0
         with ExitStack() as stack:
@@ -126,13 +127,13 @@ class Runner:
         paths = [(config.trial, config.trial_name), *((one, None) for one in config.other_trials)]
         trials = [open_trial(path, name, config.window) for path, name in paths]
         for trial in trials:
-            began = self.clock.monotonic()
-            while not is_there(trial):
-                if self.clock.monotonic() - began >= config.wait_for_trial:
-                    msg = f"Trial {trial.path!r} is not there."
-                    raise TrialError(msg)
-                self.clock.sleep(min(POLL_S, config.wait_for_trial))
+            if not is_there(trial) and not config.wait_for_trial:
+                raise TrialError(self._absent(trial))
         return trials
+
+    @staticmethod
+    def _absent(trial: Trial) -> str:
+        return f"Trial {trial.path!r} is not there."
 
     def _watch(self) -> Waiter:
         watcher = TrialWatcher(roots(self.trials))
@@ -213,6 +214,7 @@ class Runner:
         """Judge steps as they become ready, until there is nothing more to do."""
         while True:
             self._look()
+            self._check_that_trials_came()
             stop = self._judge_ready()
             live = [job for job in self.jobs if job.live]
             if stop or not live or self._all_judged(live):
@@ -227,6 +229,14 @@ class Runner:
         """Say whether the trial has ended and no step of it is left."""
         last = max(self.walk.base.steps, default=-1)
         return self.walk.ended and all(job.position >= last for job in live)
+
+    def _check_that_trials_came(self) -> None:
+        """Give up on trials whose folders did not come in time."""
+        if self.clock.monotonic() - self._began < self.config.wait_for_trial:
+            return
+        for trial in self.trials:
+            if not trial.index.steps and not is_there(trial):
+                raise TrialError(self._absent(trial))
 
     def _look(self) -> None:
         """Look for new files."""

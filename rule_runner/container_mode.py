@@ -1,0 +1,168 @@
+"""Container mode: the contract of a rule container, from its environment to its message file."""
+
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
+
+import structlog
+
+from rule_runner.binding import accepts
+from rule_runner.commands import run as run_evaluation
+from rule_runner.config import (
+    ACTIONS,
+    DEFAULT_WINDOW,
+    WINDOW,
+    EvaluationConfig,
+    RuleJobConfig,
+)
+from rule_runner.contract import (
+    GRACE,
+    IDLE_TIMEOUT,
+    MESSAGE,
+    OVERWRITE,
+    RULE,
+    SOURCE,
+    STEPS,
+    Contract,
+    empty_contract,
+    is_platform,
+    is_reserved,
+    read_contract,
+)
+from rule_runner.durable import write_atomically
+from rule_runner.errors import ClientError, OutputError, RuleSourceError
+from rule_runner.evaluation import Evaluation
+from rule_runner.loader import LoadedRule, load_builtin, load_source
+from rule_runner.outputs import RESULT, safe_name
+from rule_runner.results import RuleJobFacts, dump_json, rule_result, versions
+from rule_runner.runner import exit_code
+from rule_runner.show import lines, printable
+from rule_runner.status import CLIENT_ERROR, RuleStatus, message_bytes
+from rule_runner.terminal import LogObserver
+from smdebug.analysis.utils import parse_bool
+from smdebug.rules.params import nearest
+
+_log: Final = structlog.get_logger()
+
+
+def run() -> int:
+    """Evaluate the rule of the contract; write results and message, and return the exit code."""
+    signal.signal(signal.SIGTERM, _leave)  # the first process of a container has no default
+    contract = empty_contract()
+    try:
+        contract = read_contract()
+        config = _configuration(contract)
+        evaluated = run_evaluation(config, (), LogObserver())
+    except OutputError:
+        raise
+    except ClientError as err:
+        _refuse(contract, CLIENT_ERROR + str(err))
+        raise
+    (rule,) = evaluated.result.rules
+    print("\n".join(lines(evaluated.result)))  # noqa: T201 - stdout carries results
+    if rule.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
+        _write_message(contract, rule.status_details or "")
+    return exit_code(evaluated, enforce=False)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    """End on a signal that comes before anything was begun."""
+    del frame
+    sys.exit(128 + number)
+
+
+def _write_message(contract: Contract, details: str) -> None:
+    """Write the exit message; that it cannot be written costs no verdict."""
+    path = contract.place(MESSAGE)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(message_bytes(details))
+    except OSError as err:
+        _log.warning("message_not_written", path=str(path), reason=str(err))
+
+
+def _refuse(contract: Contract, details: str) -> None:
+    """Leave message and result of a rule job that could not begin."""
+    _write_message(contract, details)
+    now = datetime.now(UTC)
+    rule = contract.environment.get(RULE, "")
+    evaluation = Evaluation(rule, contract.configuration_name, False, now)
+    evaluation.rule_failed(details, now)
+    parameters = dict(contract.declared or {})
+    facts = RuleJobFacts(parameters, str(contract.tensors), False, "", versions())
+    result = rule_result(evaluation, facts, trial_ended=False, duration_s=0.0, rule_time_s=0.0)
+    try:
+        contract.output.mkdir(parents=True, exist_ok=True)
+        write_atomically(contract.output / RESULT, dump_json(result, indent=2) + "\n")
+    except (OSError, OutputError) as err:
+        _log.warning("result_not_written", path=str(contract.output), reason=printable(err))
+
+
+def _configuration(contract: Contract) -> EvaluationConfig:
+    environment = contract.environment
+    loaded = _load(contract)
+    name = safe_name(contract.configuration_name)
+    # A rule with a parameter of this name means its own.
+    start, end = (None if accepts(loaded, one) else contract.step(one) for one in STEPS)
+    actions = environment.get(ACTIONS, "")
+    rule = RuleJobConfig(name, loaded, _parameters(contract, loaded), actions, start, end)
+    idle = contract.number(IDLE_TIMEOUT, 0.0)
+    return EvaluationConfig(
+        trial=str(contract.tensors),
+        rules=(rule,),
+        output=contract.output,
+        other_trials=contract.other_trials,
+        trial_name=contract.training_job_name,
+        training_job_name=contract.training_job_name,
+        wait_for_trial=float("inf"),
+        idle_timeout=idle or None,
+        window=int(contract.number(WINDOW, DEFAULT_WINDOW)),
+        stop_files=_stop_files(contract.stop_file, loaded.name),
+        stop_grace=contract.number(GRACE, 60.0),
+        overwrite=parse_bool(environment.get(OVERWRITE) or None),
+    )
+
+
+def _stop_files(given: Path | None, rule: str) -> tuple[Path, ...]:
+    """Return the stop file, and beside it one that is named like the rule."""
+    return () if given is None else tuple(dict.fromkeys((given, given.with_name(rule))))
+
+
+def _load(contract: Contract) -> LoadedRule:
+    name, source = contract.environment[RULE], contract.environment.get(SOURCE)
+    if not source:
+        return load_builtin(name)
+    scheme, slashes, rest = source.partition("://")
+    if not slashes:
+        return load_source(Path(source), name)
+    if scheme.lower() == "file":
+        return load_source(Path(rest), name)
+    msg = (
+        f"Rule files at {scheme}:// addresses cannot be fetched yet, got {source!r}. "
+        f"Mount the file and give its path as {SOURCE}."
+    )
+    raise RuleSourceError(msg)
+
+
+def _parameters(contract: Contract, loaded: LoadedRule) -> dict[str, str]:
+    """Return the rule's parameters: all that the job declares, or those the rule names."""
+    if contract.declared is not None:
+        return {
+            name: value
+            for name, value in contract.declared.items()
+            if not is_platform(name) and (accepts(loaded, name) or not is_reserved(name))
+        }
+    found = {name: text for name, text in os.environ.items() if accepts(loaded, name)}
+    names = [param.name for param in loaded.rule_class.PARAMS]
+    for name in os.environ:
+        meant = None if name in names or is_reserved(name) else nearest(name, names)
+        if meant is not None and meant not in found and not is_platform(name):
+            _log.warning(
+                "parameter_perhaps_misspelt",
+                reason=f"Environment variable {name!r} is no parameter. Did you mean {meant!r}?",
+            )
+    return found

@@ -145,7 +145,8 @@ def _split_id(text: str, option: str) -> tuple[str | None, str]:
     (('first', 'AllZero'), (None, 'dir/a=b.py'))
     """
     one, equals, rest = text.partition("=")
-    if not equals or not _ID.fullmatch(one):
+    # A path may hold the sign; the name of a rule cannot.
+    if not equals or (option == "--source" and not _ID.fullmatch(one)):
         one, rest = "", text
     if not rest:
         msg = f"Option {option} needs a value behind {text!r}."

@@ -295,3 +295,8 @@ def test_another_rule_job_has_another_fingerprint(change: dict[str, Any]) -> Non
 def test_the_order_of_parameters_does_not_count() -> None:
     turned = fingerprint(**IDENTITY | {"parameters": {"b": "2", "a": "1"}})
     assert fingerprint(**IDENTITY) == turned
+
+
+def test_the_schema_of_an_evaluation_holds_that_of_a_rule() -> None:
+    rule, evaluation = SCHEMAS
+    assert evaluation["$defs"] == {"rule_result": rule}

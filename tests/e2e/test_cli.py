@@ -1,0 +1,471 @@
+"""The command line as a user meets it: every bad input is one sentence and the right exit code."""
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from rule_runner.cli import main
+from rule_runner.results import EVALUATION_SCHEMA
+from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import TrialWriter
+
+jsonschema = pytest.importorskip("jsonschema")
+RULE = "from smdebug.rules import Rule\n\nclass Mine(Rule):\n    def invoke_at_step(self, step):\n"
+READ = "        loss = self.base_trial.tensor('loss').value(step)\n"
+
+
+@pytest.fixture(autouse=True)
+def _root_logger() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Path:
+    """Return an ended trial: losses 1, 1/2 ... at steps 0, 10 ... 90; gradients vanish at 70."""
+    path = tmp_path / "trial"
+    with TrialWriter(path, collections={"gradients": "^gradient", "losses": "loss"}) as writer:
+        for step in range(0, 100, 10):
+            gradient = np.full((4, 3), 10.0 ** (-step / 10 - 0.5), np.float32)
+            tensors = {"gradient/fc.weight": gradient, "loss": 1.0 / (step + 1)}
+            writer.step(step, tensors, mode=ModeKeys.TRAIN)
+    return path
+
+
+def evaluate(trial: Path, *arguments: object, output: Path | None = None) -> Result:
+    folder = output or trial.parent / "out"
+    return CliRunner().invoke(
+        main,
+        ["evaluate", "--trial", str(trial), "--output", str(folder), *map(str, arguments)],
+    )
+
+
+def rule_file(folder: Path, body: str, name: str = "mine.py") -> Path:
+    path = folder / name
+    path.write_text(RULE + body)
+    return path
+
+
+def result_of(trial: Path, name: str = "out") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((trial.parent / name / "rule_result.json").read_text())
+    return found
+
+
+def test_the_plain_output_names_verdict_step_and_evidence(trial: Path) -> None:
+    result = evaluate(trial, "--rule", "VanishingGradient")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == [
+        "VanishingGradient: IssuesFound at step 70",
+        "  judged 8 of 10 steps (0 to 70)",
+        "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-08, limit 1e-07",
+        f"Results: {trial.parent / 'out'}",
+    ]
+
+
+def test_the_json_output_is_one_object_of_the_schema(trial: Path) -> None:
+    arguments = ["--rule", "VanishingGradient", "--rule", "loss=LossNotDecreasing"]
+    result = evaluate(trial, *arguments, "--format", "json")
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, json.loads(EVALUATION_SCHEMA.read_text()))
+    outcomes = {rule["configuration_name"]: rule["outcome"] for rule in document["rules"]}
+    assert outcomes == {"VanishingGradient": "IssuesFound", "loss": "NoIssuesFound"}
+    assert sorted(one.name for one in (trial.parent / "out").iterdir()) == [
+        "VanishingGradient",
+        "loss",
+    ]
+
+
+def test_events_go_to_stdout_when_asked(trial: Path) -> None:
+    result = evaluate(trial, "--rule", "VanishingGradient", "--sink", "stdout")
+    events = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    statuses = [
+        (event["detail"]["TrainingJobStatus"], entry["RuleEvaluationStatus"])
+        for event in events
+        for entry in event["detail"]["DebugRuleEvaluationStatuses"]
+    ]
+    assert statuses == [
+        ("InProgress", "InProgress"),
+        ("Completed", "InProgress"),
+        ("Completed", "IssuesFound"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        pytest.param(
+            ["--rule", "VanishingGradent"],
+            1,
+            "ClientError: Unknown rule 'VanishingGradent'. Did you mean 'VanishingGradient'?",
+            id="unknown-rule",
+        ),
+        pytest.param(
+            ["--rule", "VanishingGradient", "-p", "treshold=1"],
+            1,
+            "ClientError: Unknown parameter 'treshold' of rule 'VanishingGradient'. "
+            "Did you mean 'threshold'? Its parameters: 'threshold', 'literal'.",
+            id="misspelt-parameter",
+        ),
+        pytest.param(
+            ["--rule", "VanishingGradient", "-p", "threshold=abc"],
+            1,
+            "ClientError: Parameter 'threshold' must be a finite number >= 0, got 'abc'.",
+            id="ill-typed-parameter",
+        ),
+        pytest.param(
+            ["--rule", "VanishingGradient", "-p", "threshold"],
+            2,
+            "Error: A parameter must be key=value, got 'threshold'.",
+            id="no-value",
+        ),
+        pytest.param(
+            ["--rule", "AllZero", "--rule", "ExplodingTensor", "-p", "only_nan=1"],
+            2,
+            "Error: Parameter 'only_nan' does not say which rule it goes to. "
+            "Write ID.only_nan=value with an ID of 'AllZero', 'ExplodingTensor'.",
+            id="whose-parameter",
+        ),
+        pytest.param(
+            ["--rule", "AllZero", "--rule", "AllZero"],
+            2,
+            "Error: Two rule jobs are called 'AllZero'. Give IDs: --rule first=AllZero.",
+            id="twice",
+        ),
+        pytest.param(
+            [], 2, "Error: No rule was given: give --rule NAME, --source FILE or both.", id="none"
+        ),
+        pytest.param(
+            ["--rule", "../x=AllZero"],
+            2,
+            "Error: Name of a rule job must be 1 to 255 bytes, without '/' and control characters "
+            "and not beginning with '.', got '../x'.",
+            id="outside-the-output-folder",
+        ),
+        pytest.param(
+            ["--rule", "AllZero", "--sink", "stdout", "--format", "json"],
+            2,
+            "Error: --sink stdout and --format json both write to stdout. Choose one.",
+            id="two-on-stdout",
+        ),
+        pytest.param(
+            ["--rule", "AllZero", "--event-source", "aws.mine"],
+            2,
+            "Error: Event source must not be empty or begin with 'aws.', got 'aws.mine'. "
+            "That prefix is reserved for AWS services.",
+            id="reserved-source",
+        ),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(
+    trial: Path, arguments: list[str], code: int, sentence: str
+) -> None:
+    result = evaluate(trial, *arguments)
+    assert (result.exit_code, result.stderr.splitlines()) == (code, [sentence])
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        pytest.param("nowhere", "Trial '{}' is not there.", id="missing"),
+        pytest.param(
+            "file", "Trial '{}' is no folder. Give the root folder of a trial.", id="no-folder"
+        ),
+    ],
+)
+def test_a_missing_trial_is_an_error_at_once(tmp_path: Path, path: str, sentence: str) -> None:
+    (tmp_path / "file").touch()
+    result = evaluate(tmp_path / path, "--rule", "AllZero")
+    assert result.exit_code == 1
+    assert result.stderr == f"ClientError: {sentence.format(tmp_path / path)}\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_s3_trial_is_one_sentence(tmp_path: Path) -> None:
+    arguments = ["evaluate", "--trial", "s3://b/t", "--rule", "AllZero", "--output", str(tmp_path)]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "ClientError: Trials at s3:// addresses cannot be read yet, got 's3://b/t'. "
+        "Copy the trial to a local folder and give its path.\n"
+    )
+
+
+def test_a_file_that_does_not_parse_names_the_line(trial: Path) -> None:
+    path = trial.parent / "bad.py"
+    path.write_text("class Mine(Rule:\n")
+    result = evaluate(trial, "--source", path)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"ClientError: {path} ") or str(path) in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_class_that_is_not_there_is_named_with_those_that_are(trial: Path) -> None:
+    path = rule_file(trial.parent, "        return False\n")
+    result = evaluate(trial, "--source", path, "--rule", "Other")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"ClientError: No class 'Other' in {path}. Rule classes there: 'Mine'.\n"
+    )
+
+
+def test_a_rule_that_raises_ends_with_the_step_and_what_was_found_is_kept(trial: Path) -> None:
+    body = READ + "        if step == 40:\n            raise KeyError('conv1')\n"
+    body += "        return self.found(step, tensor='loss', measured=loss, limit=0)\n"
+    path = rule_file(trial.parent, body)
+    result = evaluate(trial, "--source", path, "--keep-going")
+    assert result.exit_code == 0
+    found = result_of(trial)
+    assert (found["status"], found["step"], found["findings_count"]) == ("IssuesFound", 0, 4)
+    assert found["notes"] == ["ClientError: Rule 'Mine' raised KeyError at step 40: 'conv1'."]
+    findings = (trial.parent / "out" / "findings.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in findings] == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "outcome", "details"),
+    [
+        pytest.param(
+            READ + "        if step == 40:\n            raise KeyError('conv1')\n",
+            1,
+            "Error",
+            "ClientError: Rule 'Mine' raised KeyError at step 40: 'conv1'.",
+            id="raises",
+        ),
+        pytest.param(READ + "        return None\n", 0, "NoIssuesFound", None, id="none"),
+        pytest.param(
+            READ + "        import numpy\n        return numpy.array([1, 0])\n",
+            1,
+            "Error",
+            "ClientError: Rule 'Mine' raised ValueError at step 0: The truth value of an array "
+            "with more than one element is ambiguous. Use a.any() or a.all().",
+            id="no-truth-value",
+        ),
+        pytest.param(
+            "        return False\n",
+            1,
+            "NotEvaluated",
+            "InsufficientInformationForRuleInvocation: Rule 'Mine' judged none of 10 known steps "
+            "(skipped for nothing read: 10). Trial '{trial}' holds 10 steps (0 to 90), 2 tensors "
+            "and the collections 'gradients', 'losses'.",
+            id="reads-nothing",
+        ),
+        pytest.param(
+            "        self.base_trial.tensor_names(collection='weights')\n        return False\n",
+            1,
+            "NotEvaluated",
+            "InsufficientInformationForRuleInvocation: Rule 'Mine' judged none of 10 known steps "
+            "(skipped for nothing read: 10). It looked for collection 'weights'. Trial '{trial}' "
+            "holds 10 steps (0 to 90), 2 tensors and the collections 'gradients', 'losses'.",
+            id="other-collections",
+        ),
+        pytest.param(
+            "        import sys\n        sys.exit(3)\n",
+            1,
+            "Error",
+            "ClientError: Rule 'Mine' raised SystemExit at step 0: 3.",
+            id="exits",
+        ),
+        pytest.param(
+            "        return self.base_trial.tensor_names(regex='(a+)+$' + 'l' * 0) == [] and "
+            "self.base_trial.tensor_names(step=step, regex='^(.?)*x(l|[^x])*$Q') == 1\n",
+            1,
+            "NotEvaluated",
+            None,
+            id="harmless-pattern",
+        ),
+    ],
+)
+def test_what_a_rule_does_decides_its_status(
+    trial: Path, body: str, code: int, outcome: str, details: str | None
+) -> None:
+    result = evaluate(trial, "--source", rule_file(trial.parent, body))
+    assert result.exit_code == code
+    found = result_of(trial)
+    assert found["outcome"] == outcome
+    if details is not None:
+        assert found["status_details"] == details.format(trial=trial)
+
+
+def test_a_pattern_that_takes_for_ever_is_one_sentence(tmp_path: Path) -> None:
+    name = "a" * 60 + "!"
+    with TrialWriter(tmp_path / "trial") as writer:
+        writer.step(0, {name: 1.0})
+    arguments = ["--rule", "ExplodingTensor", "-p", "tensor_regex=^(a|aa|a?)+$"]
+    result = evaluate(tmp_path / "trial", *arguments)
+    assert result.exit_code == 1
+    assert result_of(tmp_path / "trial")["status_details"] == (
+        "ClientError: Rule 'ExplodingTensor' raised SMDebugValueError at step 0: Pattern "
+        "'^(a|aa|a?)+$' takes more than 0.5 s on a name of 61 characters. "
+        "Write it without nested repetitions."
+    )
+
+
+def test_a_trial_without_data_gets_the_text_of_the_contract(tmp_path: Path) -> None:
+    with TrialWriter(tmp_path / "trial"):
+        pass
+    result = evaluate(tmp_path / "trial", "--rule", "VanishingGradient")
+    assert result.exit_code == 1
+    found = result_of(tmp_path / "trial")
+    assert (found["status"], found["outcome"]) == ("Error", "NotEvaluated")
+    assert found["status_details"].startswith(
+        "ClientError: No debugging data was saved by the training job."
+    )
+
+
+def test_an_empty_ended_folder_gets_it_too(tmp_path: Path) -> None:
+    (tmp_path / "trial").mkdir()
+    (tmp_path / "trial" / "training_job_end.ts").touch()
+    result = evaluate(tmp_path / "trial", "--rule", "AllZero", "-p", "tensor_regex=.")
+    assert result.exit_code == 1
+    details = result_of(tmp_path / "trial")["status_details"]
+    assert details.startswith("ClientError: No debugging data was saved by the training job.")
+
+
+@pytest.mark.parametrize("kind", ["truncated", "link", "pipe", "garbage", "folder"])
+def test_a_damaged_index_file_costs_its_step_only(trial: Path, kind: str) -> None:
+    path = trial / "index" / "000000000" / "000000000030_worker_0.json"
+    content = path.read_bytes()
+    path.unlink()
+    match kind:
+        case "truncated":
+            path.write_bytes(content[:50])
+        case "link":
+            (trial.parent / "elsewhere.json").write_bytes(content)
+            path.symlink_to(trial.parent / "elsewhere.json")
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case _:
+            path.write_bytes(b"\x00\xff\x1b[31m")
+    result = evaluate(trial, "--rule", "VanishingGradient")
+    assert result.exit_code == 0
+    found = result_of(trial)
+    assert (found["step"], found["coverage"]["judged"], found["coverage"]["known"]) == (70, 7, 9)
+    if kind != "folder":
+        assert [str(path.relative_to(trial)) in note for note in found["notes"]] == [True]
+
+
+@pytest.mark.parametrize("kind", ["truncated", "missing", "link", "pipe", "garbage"])
+def test_a_damaged_event_file_costs_its_step_only(trial: Path, kind: str) -> None:
+    path = trial / "events" / "000000000030" / "000000000030_worker_0.tfevents"
+    content = path.read_bytes()
+    path.unlink()
+    match kind:
+        case "truncated":
+            path.write_bytes(content[:60])
+        case "link":
+            (trial.parent / "elsewhere").write_bytes(content)
+            path.symlink_to(trial.parent / "elsewhere")
+        case "pipe":
+            os.mkfifo(path)
+        case "garbage":
+            path.write_bytes(b"\x1b" * len(content))
+        case _:
+            pass
+    result = evaluate(trial, "--rule", "VanishingGradient")
+    assert result.exit_code == 0
+    found = result_of(trial)
+    assert (found["step"], found["coverage"]["judged"], found["coverage"]["known"]) == (70, 7, 10)
+    assert found["coverage"]["skipped"] == {"no mean of |g|": 1}
+    assert [str(path.relative_to(trial)) in note for note in found["notes"]] == [True]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_index_file_is_a_note(trial: Path) -> None:
+    path = trial / "index" / "000000000" / "000000000030_worker_0.json"
+    path.chmod(stat.S_IWUSR)
+    result = evaluate(trial, "--rule", "VanishingGradient")
+    assert result.exit_code == 0
+    assert "Permission denied" in result_of(trial)["notes"][0]
+
+
+def test_a_second_evaluation_into_one_folder_is_refused(trial: Path) -> None:
+    assert evaluate(trial, "--rule", "VanishingGradient").exit_code == 0
+    again = evaluate(trial, "--rule", "VanishingGradient")
+    assert again.exit_code == 73
+    assert again.stderr == (
+        f"Output folder '{trial.parent / 'out'}' holds an ended evaluation. "
+        "Choose another folder, or use --overwrite.\n"
+    )
+    assert evaluate(trial, "--rule", "VanishingGradient", "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"),
+    [
+        pytest.param(["VanishingGradient"], 10, id="issue"),
+        pytest.param(["LossNotDecreasing"], 0, id="none"),
+        pytest.param(["VanishingGradient", "AllZero"], 1, id="error-before-issue"),
+    ],
+)
+def test_fail_on_issues_decides_the_exit_code(trial: Path, rules: list[str], code: int) -> None:
+    options = [part for rule in rules for part in ("--rule", rule)]
+    assert evaluate(trial, *options, "--fail-on-issues").exit_code == code
+
+
+def test_all_rules_at_once_leave_out_what_needs_parameters(trial: Path) -> None:
+    result = evaluate(trial, "--rule", "all", "--format", "json")
+    names = [rule["rule"] for rule in json.loads(result.stdout)["rules"]]
+    assert (result.exit_code, names) == (
+        0,
+        ["ExplodingTensor", "LossNotDecreasing", "VanishingGradient"],
+    )
+
+
+def test_what_a_rule_prints_does_not_reach_stdout(trial: Path) -> None:
+    path = rule_file(trial.parent, READ + "        print('hello')\n        return False\n")
+    result = evaluate(trial, "--source", path, "--format", "json")
+    assert json.loads(result.stdout)["rules"][0]["outcome"] == "NoIssuesFound"
+    assert "hello" in result.stderr
+
+
+def test_names_with_escapes_are_harmless_in_every_output(tmp_path: Path) -> None:
+    name = "gradient/\x1b[31mred\x07[bold]\u202e<b>\r\n"
+    with TrialWriter(tmp_path / "trial", collections={"gradients": "^gradient"}) as writer:
+        writer.step(0, {name: np.zeros((2, 2), np.float32)})
+    for form in ("table", "json"):
+        result = evaluate(
+            tmp_path / "trial",
+            *("--rule", "VanishingGradient", "--format", form, "--overwrite"),
+        )
+        assert result.exit_code == 0
+        text = result.stdout + result.stderr
+        assert not {"\x1b", "\x07", "\u202e", "\r"} & set(text)
+    files = "".join(path.read_text() for path in (tmp_path / "out").iterdir() if path.is_file())
+    assert not {"\x1b", "\x07", "\u202e", "\r"} & set(files)
+
+
+def test_help_needs_no_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RULE_RUNNER_ROOT", str(tmp_path))
+    result = CliRunner().invoke(main, [])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Usage: ")
+
+
+def test_rules_are_listed_and_shown() -> None:
+    listed = CliRunner().invoke(main, ["rules", "list"])
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [
+        "AllZero",
+        "ExplodingTensor",
+        "LossNotDecreasing",
+        "VanishingGradient",
+    ]
+    shown = CliRunner().invoke(main, ["rules", "show", "VanishingGradient"])
+    assert "threshold (float, >= 0, mean |gradient|, default 1e-07)" in shown.stdout
+    unknown = CliRunner().invoke(main, ["rules", "show", "Vanishing"])
+    assert unknown.exit_code == 1
+    assert unknown.stderr.startswith("ClientError: Unknown rule 'Vanishing'.")

@@ -211,7 +211,7 @@ def live_container(image: str, tmp_path: Path, output: Path) -> Iterator[tuple[s
     name = f"rule-runner-test-{uuid.uuid4().hex}"
     mounts = (mount(trial, "/trial"), mount(output, "/output", writable=True))
     command = docker_command(
-        *("run", "--rm", "--name", name, *HARDENED, *mounts, image, "-v", "evaluate"),
+        *("run", "--rm", "--name", name, *HARDENED, *mounts, image, "evaluate", "-vv"),
         *("--trial=/trial", "--output=/output", "--rule=VanishingGradient", "--idle-timeout=60"),
     )
     with subprocess.Popen(  # noqa: S603 - the arguments are this file's
@@ -219,9 +219,11 @@ def live_container(image: str, tmp_path: Path, output: Path) -> Iterator[tuple[s
     ) as process:
         assert process.stderr is not None
         judged = (line for line in process.stderr if "step_judged" in line)
-        assert len(list(itertools.islice(judged, 2))) == 2, "The container ended by itself."
-        yield name, process
-        docker("rm", "--force", name)
+        try:
+            assert len(list(itertools.islice(judged, 2))) == 2, "The container ended by itself."
+            yield name, process
+        finally:
+            docker("rm", "--force", name)
 
 
 def test_a_container_that_is_told_to_stop_leaves_its_result(

@@ -33,7 +33,7 @@ from rule_runner.contract import (
     is_reserved,
     read_contract,
 )
-from rule_runner.durable import write_atomically
+from rule_runner.durable import make_folder, write_atomically
 from rule_runner.errors import ClientError, OutputError, RuleSourceError
 from rule_runner.evaluation import Evaluation
 from rule_runner.loader import LoadedRule, load_builtin, load_source
@@ -96,9 +96,9 @@ def _refuse(contract: Contract, details: str) -> None:
     facts = RuleJobFacts(parameters, str(contract.tensors), False, "", versions())
     result = rule_result(evaluation, facts, trial_ended=False, duration_s=0.0, rule_time_s=0.0)
     try:
-        contract.output.mkdir(parents=True, exist_ok=True)
+        make_folder(contract.output)
         write_atomically(contract.output / RESULT, dump_json(result, indent=2) + "\n")
-    except (OSError, OutputError) as err:
+    except OutputError as err:
         _log.warning("result_not_written", path=str(contract.output), reason=printable(err))
 
 

@@ -47,3 +47,4 @@ def configure(verbosity: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    logging.getLogger("watchfiles").setLevel(max(level, logging.WARNING))  # it logs every change

@@ -1,0 +1,305 @@
+"""Container mode: the contract's environment in, results, message file and exit code out."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from rule_runner.cli import main
+from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import TrialWriter
+
+MET = (
+    "RuleEvaluationConditionMet: Evaluation of the rule {} at step {} "
+    "resulted in the condition being met\n"
+)
+RULE = """
+from smdebug.rules import Rule
+class Mine(Rule):
+    def __init__(self, base_trial, threshold, start_step="0", other_trials=None):
+        super().__init__(base_trial, other_trials=other_trials)
+        self.threshold, self.start_step = threshold, start_step
+    def invoke_at_step(self, step):
+        assert isinstance(self.threshold, str) and isinstance(self.start_step, str)
+        ours = self.base_trial.tensor("loss").value(step)
+        others = [one.tensor("loss").value(step) for one in self.other_trials or ()]
+        return bool(step >= int(self.start_step) and sum([ours, *others]) < float(self.threshold))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return what stands for /opt/ml, with an ended trial: losses 1, 0.9 ... at steps 0 to 9."""
+    monkeypatch.setenv("RULE_RUNNER_ROOT", str(tmp_path))
+    write_trial(tmp_path / "processing/input/tensors")
+    return tmp_path
+
+
+def write_trial(path: Path, *, end_job: bool = True) -> Path:
+    collections = {"losses": "loss", "gradients": "^gradient"}
+    with TrialWriter(path, collections=collections, end_job=end_job) as writer:
+        for step in range(10):
+            tensors = {
+                "loss": np.array([(10 - step) / 10]),
+                "gradient/w": np.full((2, 2), 10.0**-step),
+            }
+            writer.step(step, tensors, mode=ModeKeys.TRAIN)
+    return path
+
+
+def run(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Result:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return CliRunner().invoke(main, [])
+
+
+def write_job(root: Path, environment: dict[str, str], **more: Any) -> None:
+    path = root / "config" / "processingjobconfig.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"ProcessingJobName": "j", "Environment": environment, **more}))
+
+
+def message(root: Path) -> str | None:
+    path = root / "output" / "message"
+    return path.read_bytes().decode() if path.exists() else None
+
+
+def rule_result(root: Path, place: str = "processing/output/rule") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((root / place / "rule_result.json").read_text())
+    return found
+
+
+def test_an_issue_is_exit_0_and_the_message_ends_with_a_newline(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run({"rule_to_invoke": "VanishingGradient", "threshold": "1e-5"}, monkeypatch)
+    assert result.exit_code == 0
+    assert message(root) == MET.format("VanishingGradient", 6)
+    found = rule_result(root)
+    assert (found["status"], found["step"], found["parameters"]["threshold"]) == (
+        "IssuesFound",
+        6,
+        1e-5,
+    )
+
+
+def test_no_issue_leaves_no_message(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run({"rule_to_invoke": "ExplodingTensor"}, monkeypatch)
+    assert (result.exit_code, message(root)) == (0, None)
+    assert rule_result(root)["status"] == "NoIssuesFound"
+
+
+def test_the_job_file_wins_over_the_environment_and_gives_names_and_places(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_job(
+        root,
+        {
+            "rule_to_invoke": "VanishingGradient",
+            "threshold": "1e-3",
+            "SAGEMAKER_START_TIMESTAMP_OF_RULE": "1",
+            "TRAINING_JOB_ARN": "arn:aws:sagemaker:eu-west-1:111122223333:training-job/mnist-42",
+            "TRAINING_IMAGE": "x",
+            "AWS_REGION": "eu-west-1",
+            "end_step": "",
+        },
+        ProcessingInputs=[
+            {
+                "InputName": "Tensors",
+                "S3Input": {"LocalPath": "/opt/ml/processing/input/tensors"},
+            }
+        ],
+        ProcessingOutputConfig={
+            "Outputs": [
+                {
+                    "OutputName": "RuleOutput",
+                    "S3Output": {
+                        "S3Uri": "s3://b/mnist-42/rule-output/GradientCheck",
+                        "LocalPath": "/opt/ml/processing/output/elsewhere",
+                    },
+                }
+            ]
+        },
+    )
+    result = run({"rule_to_invoke": "AllZero", "threshold": "1e-9"}, monkeypatch)
+    assert result.exit_code == 0
+    found = rule_result(root, "processing/output/elsewhere")
+    assert (found["configuration_name"], found["rule"], found["step"]) == (
+        "GradientCheck",
+        "VanishingGradient",
+        4,
+    )
+    events = (root / "processing/output/elsewhere/events.jsonl").read_text().splitlines()
+    assert {json.loads(line)["detail"]["TrainingJobName"] for line in events} == {"mnist-42"}
+
+
+def test_a_misspelt_parameter_in_the_job_file_is_an_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_job(root, {"rule_to_invoke": "VanishingGradient", "treshold": "1"})
+    result = run({}, monkeypatch)
+    assert result.exit_code == 1
+    text = message(root) or ""
+    assert text.startswith("ClientError: Unknown parameter 'treshold' of rule 'VanishingGradient'.")
+    found = rule_result(root)
+    assert (found["status"], found["status_details"]) == ("Error", text)
+
+
+def test_a_near_miss_in_the_environment_is_a_warning(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run({"rule_to_invoke": "VanishingGradient", "treshold": "1"}, monkeypatch)
+    assert result.exit_code == 0
+    assert rule_result(root)["step"] == 8
+    assert "'treshold' is no parameter. Did you mean 'threshold'?" in result.stderr
+
+
+@pytest.mark.parametrize("source", ["{}", "file://{}"])
+def test_a_rule_file_gets_its_strings_its_own_start_step_and_other_trials(
+    root: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    (root / "mine.py").write_text(RULE)
+    write_trial(root / "other")
+    environment = {
+        "rule_to_invoke": "Mine",
+        "source_s3_uri": source.format(root / "mine.py"),
+        "threshold": "0.9",
+        "start_step": "7",
+        "other_trial_0": str(root / "other"),
+    }
+    result = run(environment, monkeypatch)
+    assert (result.exit_code, message(root)) == (0, MET.format("Mine", 7))
+    found = rule_result(root)
+    assert found["parameters"] == {"threshold": "0.9", "start_step": "7"}
+    assert (found["coverage"]["known"], found["coverage"]["judged"]) == (10, 8)
+
+
+def test_start_and_end_step_limit_the_walk_of_other_rules(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {"rule_to_invoke": "ExplodingTensor", "start_step": "2", "end_step": "5"}
+    result = run(environment, monkeypatch)
+    coverage = rule_result(root)["coverage"]
+    assert (result.exit_code, coverage["known"], coverage["first"], coverage["last"]) == (
+        0,
+        3,
+        2,
+        4,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"start_step": "-1"}, "Parameter 'start_step' must be a whole number >= 0, got '-1'."),
+        (
+            {"rule_stop_grace_time_secs": "soon"},
+            "Parameter 'rule_stop_grace_time_secs' must be a finite number >= 0, got 'soon'.",
+        ),
+        (
+            {"source_s3_uri": "s3://b/mine.py"},
+            (
+                "Rule files at s3:// addresses cannot be fetched yet, got 's3://b/mine.py'. "
+                "Mount the file and give its path as source_s3_uri."
+            ),
+        ),
+        (
+            {"other_trials": "s3://b/t"},
+            (
+                "Trials at s3:// addresses cannot be read yet, got 's3://b/t'. "
+                "Copy the trial to a local folder and give its path."
+            ),
+        ),
+        ({"rule_to_invoke": "Nope"}, "Unknown rule 'Nope'. Built-in rules: "),
+        ({"action_json": "{"}, "Actions must be JSON, got '{': "),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_in_the_message(
+    root: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], sentence: str
+) -> None:
+    result = run({"rule_to_invoke": "ExplodingTensor", **environment}, monkeypatch)
+    assert result.exit_code == 1
+    assert (message(root) or "").startswith(f"ClientError: {sentence}")
+    assert rule_result(root)["status"] == "Error"
+
+
+def test_a_job_file_that_is_none_is_one_sentence(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "config").mkdir()
+    (root / "config" / "processingjobconfig.json").write_text("{")
+    result = run({}, monkeypatch)
+    assert result.exit_code == 1
+    assert (message(root) or "").startswith("ClientError: Job configuration '")
+
+
+@pytest.mark.parametrize("name", ["MyCheck", "ExplodingTensor"])
+def test_a_stop_file_named_like_job_or_rule_stops(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    trial = root / "processing/input/tensors"
+    (trial / "training_job_end.ts").unlink()
+    (trial / "signals").mkdir()
+    (trial / "signals" / name).write_text("0")
+    stop = "/opt/ml/processing/input/tensors/signals/MyCheck"
+    environment = {"rule_to_invoke": "ExplodingTensor", "rule_stop_grace_time_secs": "1"}
+    result = run({**environment, "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE": stop}, monkeypatch)
+    assert (result.exit_code, message(root)) == (124, None)
+    found = rule_result(root)
+    assert (found["configuration_name"], found["status"]) == ("MyCheck", "Stopped")
+    assert "stop file" in found["status_details"]
+
+
+def test_a_verdict_is_written_once_unless_told_to_replace_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {"rule_to_invoke": "ExplodingTensor"}
+    assert run(environment, monkeypatch).exit_code == 0
+    assert run(environment, monkeypatch).exit_code == 73
+    assert run({**environment, "RULE_RUNNER_OVERWRITE": "1"}, monkeypatch).exit_code == 0
+    assert rule_result(root)["status"] == "NoIssuesFound"
+
+
+def test_sigterm_while_waiting_for_a_trial_ends_within_seconds(tmp_path: Path) -> None:
+    environment = {**os.environ, "RULE_RUNNER_ROOT": str(tmp_path), "rule_to_invoke": "AllZero"}
+    environment["tensor_regex"] = "."
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rule_runner"], env=environment, stderr=subprocess.DEVNULL
+    )
+    result = tmp_path / "processing/output/rule/rule_result.json"
+    deadline = time.monotonic() + 60
+    while not result.exists() and time.monotonic() < deadline:
+        assert process.poll() is None
+        process_wait(process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=8) == 143
+    assert rule_result(tmp_path)["status"] == "Stopped"
+
+
+def process_wait(process: "subprocess.Popen[bytes]") -> None:
+    """Let a little time pass, or the process end."""
+    try:
+        process.wait(timeout=0.05)
+    except subprocess.TimeoutExpired:
+        return

@@ -1,0 +1,131 @@
+import json
+import re
+from typing import Any
+
+import pytest
+
+from smdebug.core.collection import Collection, CollectionKeys, CollectionsFile, parse_collections
+from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
+
+KEY = "collections/000000000/worker_0_collections.json"
+
+
+def parse(content: object) -> CollectionsFile:
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return parse_collections(memoryview(data), KEY)
+
+
+def file(workers: Any = 1, **collections: Any) -> dict[str, Any]:
+    return {"collections": collections, "_meta": {"num_workers": workers}}
+
+
+def test_members_are_named_or_match() -> None:
+    collection = Collection("losses", ["^loss"], {"named"})
+    collection.include(["output$", ["x"]], "y")
+    collection.add_tensor_name("added")
+    collection.remove_tensor_name("never there")
+    names = ["z", "loss/1", "named", "added", "my_output", "by", "output_not"]
+    assert collection.members(names) == ["loss/1", "named", "added", "my_output", "by"]
+    collection.remove_tensor_name("named")
+    assert collection.members(names) == ["loss/1", "added", "my_output", "by"]
+    assert collection.include_regex == ["^loss", "output$", "x", "y"]
+
+
+def test_names_may_be_replaced() -> None:
+    collection = Collection("c", tensor_names=["a"])
+    collection.tensor_names = ["b", "b"]
+    assert collection.tensor_names == {"b"}
+    with pytest.raises(
+        SMDebugTypeError, match=r"^Tensor names must be a list or a set, got 'b'\.$"
+    ):
+        collection.tensor_names = "b"
+
+
+def test_only_strings_are_patterns() -> None:
+    with pytest.raises(SMDebugTypeError, match=r"^A pattern must be a string or .*, got 3\.$"):
+        Collection("c").include(["a", 3])
+    with pytest.raises(re.error, match="unterminated"):
+        Collection("c", "(").members(["a"])
+
+
+def test_collections_are_equal_by_content_and_hashed_by_name() -> None:
+    one, two = Collection("c", ["a"], ["b"]), Collection("c", "a", {"b"})
+    assert one == two
+    assert hash(one) == hash(two) == hash("c")
+    two.add_tensor_name("x")
+    assert one != two
+    assert one != "c"
+    assert repr(one) == "Collection('c', include_regex=['a'], tensor_names=['b'])"
+
+
+def test_a_copy_is_its_own() -> None:
+    one = Collection("c", ["a"], ["b"])
+    other = one.copy()
+    other.include("x")
+    other.add_tensor_name("y")
+    assert one == Collection("c", ["a"], ["b"])
+
+
+def test_one_absorbs_another() -> None:
+    one = Collection("c", ["a"], ["b"])
+    one.absorb(Collection("c", ["a", "x"], ["y"]))
+    assert one == Collection("c", ["a", "x"], ["b", "y"])
+
+
+def test_the_documented_names_are_there() -> None:
+    names = {name: value for name, value in vars(CollectionKeys).items() if name.isupper()}
+    assert all(name.lower() == value for name, value in names.items())
+    assert {"losses", "gradients", "weights", "biases", "default", "all"} <= set(names.values())
+
+
+def test_a_file_is_read() -> None:
+    config = {"save_raw_tensor": True, "reductions": "min", "save_shape": False}
+    losses = {
+        "name": "losses",
+        "include_regex": ["loss"],
+        "tensor_names": ["x"],
+        "reduction_config": config,
+        "save_config": {"TRAIN": None},
+        "save_histogram": False,
+    }
+    found = parse(file("2", losses=losses, key={"name": "other", "include_regex": "a"}))
+    assert found.num_workers == 2
+    # The name inside counts, not the key.
+    assert found.collections == {
+        "losses": Collection("losses", ["loss"], ["x"], config, {"TRAIN": None}, False),
+        "other": Collection("other", ["a"]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[]", "Expected `object`, got `array`"),
+        (b"nonsense", "collections and their _meta, got "),
+        ({"collections": {}}, "missing required field `_meta`"),
+        ({"_meta": {"num_workers": 1}}, "missing required field `collections`"),
+        ({**file(), "more": 1}, "unknown field `more`"),
+        (file(0), "at least 1 worker, got 0"),
+        (file("-1"), "at least 1 worker, got -1"),
+        (file("two"), "invalid literal for int"),
+        (file(1.5), "Expected `int"),
+        (file("9" * 5000), "Exceeds the limit"),
+        (file(c={"include_regex": ["a"]}), "missing required field `name`"),
+        (file(c={"name": "c", "include_regex": [1]}), "Expected `str`, got `int`"),
+        (b"[" * 200_000, "collections and their _meta"),
+        (b"\xff", "collections and their _meta"),
+    ],
+)
+def test_a_wrong_file_is_corrupt(content: object, message: str) -> None:
+    with pytest.raises((CorruptFileError, TruncatedFileError), match=re.escape(message)) as raised:
+        parse(content)
+    assert str(raised.value).startswith(f"File '{KEY}' is c")
+    assert str(raised.value).endswith(".")
+
+
+def test_every_prefix_of_a_file_is_cut_off() -> None:
+    content = json.dumps(file(1, losses={"name": "losses"})).encode()
+    assert parse(content).num_workers == 1
+    for size in range(len(content)):
+        with pytest.raises(TruncatedFileError, match=rf"^File '{KEY}' is cut off: expected "):
+            parse(content[:size])

@@ -1,5 +1,6 @@
 """TrialWriter: writes a trial that this package and smdebug 1.0.x read."""
 
+import operator
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -44,6 +45,8 @@ class TrialWriter:
     ------
     SMDebugRuntimeError
         If `path` holds a trial whose training job has ended.
+    SMDebugValueError
+        If `num_workers` is less than 1, or `worker` would be read as another name.
 
     Examples
     --------
@@ -70,6 +73,10 @@ class TrialWriter:
         self.end_job = end_job
         if num_workers < 1:
             msg = f"The number of workers must be at least 1, got {num_workers}."
+            raise SMDebugValueError(msg)
+        written = locations.parse_index_key(locations.index_key(0, worker))
+        if written is None or written.worker != worker:
+            msg = f"Files cannot carry a worker's name of this kind, got {worker!r}."
             raise SMDebugValueError(msg)
         if (self.root / locations.END_OF_JOB).exists():
             msg = (
@@ -129,14 +136,12 @@ class TrialWriter:
         Raises
         ------
         SMDebugValueError
-            If `step` is out of range or a reduction is unknown.
+            If `step` or `mode_step` is out of range or a reduction is unknown.
         SMDebugTypeError
             If the format has no data type for a value.
         """
-        if not 0 <= step < locations.SORTABLE_STEPS:
-            msg = f"A step must be >= 0 and < {locations.SORTABLE_STEPS}, got {step}."
-            raise SMDebugValueError(msg)
-        mode_step = step if mode_step is None else mode_step
+        step = _checked(step)
+        mode_step = step if mode_step is None else _checked(mode_step)
         records, payload = [], []
         start, now = 0, time.time()
         for name, value in self._named_values(tensors or {}, reductions or {}):
@@ -212,8 +217,20 @@ def to_array(value: ArrayLike) -> NDArray[np.generic]:
     return np.atleast_1d(np.asarray(value))
 
 
+def _checked(step: int) -> int:
+    """Return a step (of any integer type) that the names of files can hold."""
+    if not 0 <= step < locations.SORTABLE_STEPS:
+        msg = f"A step must be >= 0 and < {locations.SORTABLE_STEPS}, got {step}."
+        raise SMDebugValueError(msg)
+    return operator.index(step)
+
+
 def _shapes(named: Mapping[str, tuple[int, ...]]) -> list[dict[str, Any]]:
     return [
-        {"tensorname": name, "originalname": name, "shape": list(shape)}
+        {
+            "tensorname": name,
+            "originalname": name,
+            "shape": [operator.index(size) for size in shape],
+        }
         for name, shape in named.items()
     ]

@@ -17,6 +17,8 @@ TIME_LIMIT_S: Final = 0.5
 MOST_PARTS: Final = 1_000_000
 BRIEF: Final = 200
 _COUNT: Final = re.compile(r"\{([0-9]{1,18})")
+# `regex` takes braces that hold no count for a fuzzy match, `re` and users for themselves.
+_BRACE: Final = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?![0-9]*,?[0-9]*\})", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
@@ -27,7 +29,7 @@ def _compile(pattern: str) -> "regex.Pattern[str]":
         raise SMDebugValueError(msg)
     try:
         re.compile(pattern)  # the errors that users know; `regex` has its own class
-        return regex.compile(pattern)
+        return regex.compile(_BRACE.sub(lambda found: found[1] or r"\{", pattern))
     except (regex.error, RecursionError, OverflowError) as err:
         msg = f"Pattern {_brief(pattern)} cannot be used: {str(err).rstrip('.')}."
         raise SMDebugValueError(msg) from err

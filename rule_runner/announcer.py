@@ -49,10 +49,7 @@ class Announcer:
 
     def announce(self, trial_ended: bool) -> None:
         """Tell where all rules stand now; what was told before is not told again."""
-        rules = [
-            RuleState(one.configuration_name, one.status, one.status_details)
-            for one in self._evaluations
-        ]
+        rules = [self._state(one) for one in self._evaluations]
         event = build_event(
             self._training_job,
             rules,
@@ -62,6 +59,14 @@ class Announcer:
         )
         for outbox in self._outboxes:
             outbox.publish(event)
+
+    def _state(self, evaluation: Evaluation) -> RuleState:
+        """Return where a rule job stands; what a crashed evaluation told as final, stays told."""
+        told = self._outboxes[0].told.get(evaluation.configuration_name)
+        if told and told.status.final and not evaluation.status.final:
+            return told
+        name = evaluation.configuration_name
+        return RuleState(name, evaluation.status, evaluation.status_details)
 
     def close(self) -> None:
         """Close the outboxes."""

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 import structlog
+from msgspec.structs import replace
 
 from rule_runner.config import RuleJobConfig
 from rule_runner.evaluation import Evaluation
@@ -122,10 +123,15 @@ class RuleJob:
             rule_time_s=round(self.rule_time_s, 6),
         )
 
-    def write(self, trial_ended: bool) -> None:
-        """Write ``rule_result.json``."""
+    def write(self, trial_ended: bool, *, final: bool = False) -> None:
+        """Write ``rule_result.json``.
+
+        Only the `final` one says that the evaluation has ended: whatever was not told or not
+        judged when the process was killed before that is made up for after a restart.
+        """
         self._written = self._clock.monotonic()
-        self.folder.write_result(self.result(trial_ended))
+        result = self.result(trial_ended)
+        self.folder.write_result(result if final else replace(result, ended_at=None))
 
     def close(self) -> None:
         """Let go of the rule and of the output folder."""

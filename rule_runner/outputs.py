@@ -23,9 +23,10 @@ from rule_runner.durable import (
     write_atomically,
 )
 from rule_runner.errors import OutputError, UsageError
-from rule_runner.events import Event
+from rule_runner.events import Event, RuleState
 from rule_runner.results import Evidence, RuleResult, dump_json
 from rule_runner.sinks import EventSink, send_safely
+from rule_runner.status import RuleStatus
 
 RESULT: Final = "rule_result.json"
 FINDINGS: Final = "findings.jsonl"
@@ -85,6 +86,8 @@ class OutputFolder:
         `rule_runner.results.fingerprint` of the rule job.
     overwrite
         Whether our files of an earlier evaluation there are removed; no other file is.
+    reopen
+        Whether a rule job that has ended is taken up again: another of its evaluation has not.
 
     Attributes
     ----------
@@ -97,7 +100,9 @@ class OutputFolder:
         If the folder cannot be used, is in use, or holds another or an ended evaluation.
     """
 
-    def __init__(self, path: Path, fingerprint: str, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: Path, fingerprint: str, *, overwrite: bool = False, reopen: bool = False
+    ) -> None:
         self.path = path
         self._fingerprint = fingerprint
         make_folder(path)
@@ -105,7 +110,7 @@ class OutputFolder:
             stack.callback(FolderLock(path, "lock").release)
             if overwrite:
                 _remove(path / name for name in (RESULT, FINDINGS))
-            self.resumed = self._resumable()
+            self.resumed = self._resumable(reopen=reopen)
             self._findings = JsonLines(path / FINDINGS)
             stack.callback(self._findings.close)
             self._recorded = self._recorded_ids()
@@ -113,7 +118,7 @@ class OutputFolder:
         self._step: int | None = None
         self._ordinals: Counter[tuple[str | None, str | None]] = Counter()
 
-    def _resumable(self) -> bool:
+    def _resumable(self, *, reopen: bool) -> bool:
         path = self.path / RESULT
         try:
             with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
@@ -129,7 +134,7 @@ class OutputFolder:
                 f"parameters, trial or range differ. {_OVERWRITE}"
             )
             raise OutputError(msg)
-        if begun.ended_at is not None:
+        if begun.ended_at is not None and not reopen:
             msg = f"Output folder {str(self.path)!r} holds an ended evaluation. {_OVERWRITE}"
             raise OutputError(msg)
         return True
@@ -185,9 +190,16 @@ class OutputFolder:
         self.close()
 
 
+class _State(msgspec.Struct, rename="pascal"):
+    rule_configuration_name: str
+    rule_evaluation_status: RuleStatus
+    status_details: str | None = None
+
+
 class _Detail(msgspec.Struct, rename="pascal"):
     event_key: str
     event_sequence: int
+    debug_rule_evaluation_statuses: list[_State] = []
 
 
 class _Head(msgspec.Struct):
@@ -214,6 +226,8 @@ class Outbox:
     ----------
     next_sequence
         ``EventSequence`` of the next event; goes on after a restart.
+    told
+        Where each rule job stood, by its name, when the folder was opened.
 
     Raises
     ------
@@ -236,6 +250,13 @@ class Outbox:
             heads = [head.detail for _, head in self._events.read(_Head)]
             self._open = stack.pop_all()
         self._keys = {head.event_key for head in heads}
+        self.told = {
+            one.rule_configuration_name: RuleState(
+                one.rule_configuration_name, one.rule_evaluation_status, one.status_details
+            )
+            for head in heads
+            for one in head.debug_rule_evaluation_statuses
+        }
         self.next_sequence = max((head.event_sequence for head in heads), default=0) + 1
         self._cursors = {sink.name: self._read_cursor(sink) for sink in sinks}
 

@@ -109,8 +109,10 @@ class Runner:
         self._began = self.clock.monotonic()
         self._waited_since: float | None = None
         self._said_at = 0.0
+        self.jobs: list[RuleJob] = []
         with ExitStack() as stack:
-            self.jobs = [self._job(*one, stack) for one in zip(config.rules, bound, strict=True)]
+            for one in zip(config.rules, bound, strict=True):
+                self.jobs.append(self._job(*one, stack))
             self.announcer = self._announcer(sinks)
             stack.callback(self.announcer.close)
             self._stack.push(stack.pop_all())
@@ -155,7 +157,12 @@ class Runner:
             end_step=rule.end_step,
             keep_going=config.keep_going,
         )
-        folder = OutputFolder(config.folder_of(rule), identity, overwrite=config.overwrite)
+        folder = OutputFolder(
+            config.folder_of(rule),
+            identity,
+            overwrite=config.overwrite,
+            reopen=bool(self.jobs) and self.jobs[0].folder.resumed,
+        )
         stack.callback(folder.close)
         evaluation = Evaluation(
             rule.loaded.name, rule.configuration_name, config.keep_going, self.now()
@@ -316,7 +323,8 @@ class Runner:
                 )
                 if changes:
                     self._tell(job)
-            job.write(self.walk.ended)
+        for job in reversed(self.jobs):  # the first one last: it says whether all have ended
+            job.write(self.walk.ended, final=True)
             self._log_end(job)
 
     @staticmethod

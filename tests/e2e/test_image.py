@@ -244,9 +244,13 @@ def test_the_default_user_is_an_ordinary_one(image: str) -> None:
 
 
 def test_results_can_be_written_without_any_mount(image: str, trial: Path) -> None:
-    environment = ("--env=rule_to_invoke=VanishingGradient", "--user=12345:12345")
-    done = docker("run", "--rm", "--network=none", *environment, mount(trial, INPUT), image)
-    assert done.returncode == 0, done.stderr
+    script = "rule-runner >/dev/null && ls && cat /opt/ml/output/message"
+    done = docker(
+        *("run", "--rm", "--network=none", "--user=12345:12345", mount(trial, INPUT)),
+        *("--env=rule_to_invoke=VanishingGradient", "--entrypoint=sh", image, "-c", script),
+    )
+    assert "rule_result.json\n" in done.stdout
+    assert "RuleEvaluationConditionMet: " in done.stdout
 
 
 def test_no_compiler_and_no_package_tool_is_inside(image: str) -> None:

@@ -1,0 +1,99 @@
+"""The README as a newcomer follows it: every file in it is written, every command is run."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCKS = BLOCK.findall((ROOT / "README.md").read_text())
+# The two commands that set up everything; the project's CI runs them, and this is inside one.
+SET_UP = [text for kind, text in BLOCKS if kind == "sh" and text.startswith("./scripts/demo")]
+DOCKER = [text for kind, text in BLOCKS if kind == "sh" and "docker run" in text]
+COMMANDS = [text for kind, text in BLOCKS if kind == "sh" and text not in {*SET_UP, *DOCKER}]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the README's files, and the virtual environment of these tests."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / ".venv").symlink_to(sys.prefix)
+    for kind, text in BLOCKS:
+        if kind == "python":
+            (folder / text.splitlines()[0].removeprefix("# ")).write_text(text)
+    return folder
+
+
+def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_block_is_known() -> None:
+    kinds = [kind for kind, _ in BLOCKS]
+    assert kinds == [
+        *("sh", "sh", "python", "sh", "text", "sh"),
+        *("python", "sh", "python", "sh", "sh", "sh"),
+    ]
+    assert (len(SET_UP), len(DOCKER), len(COMMANDS)) == (1, 2, 5)
+    assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
+        "./scripts/demo",
+        "./scripts/test",
+    ]
+    assert all(os.access(ROOT / "scripts" / name, os.X_OK) for name in ("demo", "test"))
+
+
+def test_the_commands_do_what_the_readme_says(home: Path) -> None:
+    shown = []
+    for text in COMMANDS:
+        done = run(text, home)
+        assert (done.returncode, done.stderr) == (0, ""), text
+        shown.append(done.stdout)
+    (printed,) = (text for kind, text in BLOCKS if kind == "text")
+    assert shown[1].endswith(printed)
+    two = json.loads(shown[2][shown[2].index("{") :])
+    assert [(rule["configuration_name"], rule["outcome"]) for rule in two["rules"]] == [
+        ("VanishingGradient", "NoIssuesFound"),
+        ("loss", "NoIssuesFound"),
+    ]
+    assert "IssuesFound at step 0" in shown[3]
+    assert shown[4].startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
+    assert shown[4].endswith("The training job has ended.\n")
+
+
+def test_doctor_finds_nothing_wrong_with_the_trial(home: Path) -> None:
+    assert run(COMMANDS[1].replace("out/first", "out/doctor"), home).returncode == 0
+    done = run("rule-runner doctor runs/mine", home)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.docker
+def test_the_image_does_what_the_readme_says(home: Path) -> None:
+    image = os.environ.get("RULE_RUNNER_IMAGE")
+    if not image or shutil.which("docker") is None:
+        pytest.skip("RULE_RUNNER_IMAGE names no image: build one with scripts/build_image.")
+    if not (home / "runs").exists():
+        assert run(COMMANDS[1].replace("out/first", "out/image-too"), home).returncode == 0
+    (home / "out").mkdir(exist_ok=True)
+    for text in DOCKER:
+        script = "\n".join(
+            line for line in text.splitlines() if not line.startswith("./scripts/build_image")
+        )
+        done = run(
+            re.sub(r"(?m)(^\s*|mine:\S+:ro\" )rule-runner\b", rf"\g<1>{image}", script), home
+        )
+        assert done.returncode == 0, done.stderr
+        assert "VanishingGradient: IssuesFound" in done.stdout

@@ -118,7 +118,12 @@ class Trial:
             self.refresh_data()
 
     def refresh_data(self) -> None:
-        """Look for new files; of an ended training job once more after a pause, for late ones."""
+        """Look for new files; of an ended training job once more after a pause, for late ones.
+
+        While a rule judges a step nothing new is to be seen, and nothing is looked for.
+        """
+        if self.horizon is not None:
+            return
         if self.index.has_ended():
             self.index.refresh(whole=True)
             self.clock.sleep(float(os.environ.get("SMDEBUG_TRAINING_END_DELAY_REFRESH", "1")))
@@ -318,10 +323,9 @@ class Trial:
 
     def _global(self, step: int, mode: ModeKeys) -> int | None:
         """Return the global step of a step shown, without looking for new files."""
-        if mode is ModeKeys.GLOBAL:
-            return step if self.horizon is None or step <= self.horizon else None
-        place = self.index.mode_steps.get(mode, {}).get(step)
-        return None if place is None or place > (self.horizon or place) else place
+        place = step if mode is ModeKeys.GLOBAL else self.index.mode_steps.get(mode, {}).get(step)
+        hidden = place is not None and self.horizon is not None and place > self.horizon
+        return None if hidden else place
 
     def workers(self) -> list[str]:
         """Return the workers whose collections files are there, sorted."""
@@ -425,7 +429,9 @@ class Trial:
 
     def original_name(self, name: str) -> str | None:
         """Return the framework's own name of a tensor; see `TensorSource`."""
-        return self.index.original_names.get(name)
+        steps = self.index.names.get(name, [])
+        shown = len(steps) if self.horizon is None else bisect_right(steps, self.horizon)
+        return self.index.original_name(name, steps[:shown])
 
     def tensor_steps(
         self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool

@@ -227,7 +227,7 @@ def test_a_killed_process_leaves_the_folder_free(folder: Path) -> None:
         "OutputFolder(Path(sys.argv[1]), 'f'); os.kill(os.getpid(), signal.SIGKILL)"
     )
     root = Path(__file__).parents[2]
-    killed = subprocess.run(  # noqa: S603 - this interpreter
+    killed = subprocess.run(
         [sys.executable, "-c", script, str(folder)],
         check=False,
         env=os.environ | {"PYTHONPATH": str(root)},

@@ -6,6 +6,13 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
+
+# The same cases everywhere, on machines of any speed.
+settings.register_profile(
+    "calm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("calm")
 
 # Scripts that other interpreters run.
 collect_ignore = ["old_library"]

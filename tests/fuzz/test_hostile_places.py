@@ -30,7 +30,7 @@ from smdebug.exceptions import (
 )
 from smdebug.storage import StorageUnavailableError
 
-MEMORY = 24 << 20
+MEMORY = 4 << 20
 ONE = b"\0\0\x80\x3f"
 
 
@@ -240,7 +240,7 @@ def test_a_damaged_tensor_is_asked_again(root: Path) -> None:
 
 # -- memory -------------------------------------------------------------------------------------
 
-STRINGS = tuple(b"" for _ in range(200_000))
+STRINGS = tuple(b"" for _ in range(40_000))
 GREEDY: dict[str, Files] = {
     "dimensions": {EVENT: rawtrial.record(event(1, [1] * 500_000, ONE))},
     "one-long-string": {

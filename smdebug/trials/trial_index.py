@@ -51,7 +51,6 @@ class TrialIndex:
         self.files: dict[int, dict[str, IndexFile]] = {}
         self.steps: list[int] = []
         self.names: dict[str, list[int]] = {}
-        self.original_names: dict[str, str] = {}
         self.mode_steps: dict[ModeKeys, dict[int, int]] = {}
         self.names_by_mode: dict[ModeKeys, dict[str, list[int]]] = {}
         self.collections: dict[str, Collection] = {}
@@ -188,11 +187,9 @@ class TrialIndex:
             numbers = self.mode_steps.setdefault(found.mode, {})
             numbers[found.mode_step] = min(step, numbers.get(found.mode_step, step))
         of_mode = self.names_by_mode.setdefault(found.mode, {})
-        for name, entry in found.entries.items():
+        for name in found.entries:
             _insert(self.names.setdefault(name, []), step)
             _insert(of_mode.setdefault(name, []), step)
-            if entry.original_name:
-                self.original_names.setdefault(name, entry.original_name)
         self._count_complete([step])
 
     def _count_complete(self, steps: Iterable[int]) -> None:
@@ -239,6 +236,15 @@ class TrialIndex:
             for worker, found in self.files.get(step, {}).items()
             if name in found.entries and mode in {ModeKeys.GLOBAL, found.mode}
         )
+
+    def original_name(self, name: str, steps: Iterable[int]) -> str | None:
+        """Return the framework's own name of a tensor, from the first shape saved at `steps`."""
+        for step in steps:
+            for worker in self.workers_with(name, step, ModeKeys.GLOBAL):
+                found = self.files[step][worker].entries[name].original_name
+                if found:
+                    return found
+        return None
 
     def is_settled(self, step: int) -> bool:
         """Say whether nothing more is expected of a known global step."""

@@ -120,7 +120,8 @@ class Collection:
     def absorb(self, other: "Collection") -> None:
         """Add what `other` holds and this one does not."""
         self._tensor_names |= other.tensor_names
-        self.include_regex += [one for one in other.include_regex if one not in self.include_regex]
+        known = set(self.include_regex)
+        self.include_regex += [one for one in other.include_regex if one not in known]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Collection) and vars(self) == vars(other)

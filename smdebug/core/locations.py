@@ -13,8 +13,10 @@ REDUCTION_PREFIX: Final = "smdebug/reductions/"
 SORTABLE_STEPS: Final = 10**12
 MAX_STEP: Final = 2**63 - 1
 
-_INDEX_NAME = re.compile(r"(\d{1,19})_(.+)\.(?:json|csv)", re.DOTALL)
-_COLLECTIONS_NAME = re.compile(r"(.+)_collections\.(?:json|ts)", re.DOTALL)
+# Names that are no UTF-8 come from the file system with surrogates in them: no output takes those.
+_WORKER = r"([^\ud800-\udfff]+)"
+_INDEX_NAME = re.compile(rf"(\d{{1,19}})_{_WORKER}\.(?:json|csv)")
+_COLLECTIONS_NAME = re.compile(rf"{_WORKER}_collections\.(?:json|ts)")
 
 
 class StepFile(NamedTuple):

@@ -5,7 +5,9 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import rawtrial
 import victim
@@ -205,6 +207,45 @@ def test_files_that_are_none_of_the_format_are_passed_over(root: Path) -> None:
         "index/000000000/x_worker_0.json",
         "index/readme.txt",
     ]
+
+
+def test_names_that_are_no_text_are_passed_over(root: Path) -> None:
+    folder = os.fsencode(root / "index" / "000000000")
+    for name in (b"000000000009_\xff.json", b"\xff_worker_0.json"):
+        Path(os.fsdecode(folder + b"/" + name)).write_bytes(index())
+    (root / "collections/000000000" / "\udcff_collections.json").write_bytes(b"{}")
+    trial = opened(root)
+    assert trial.steps() == [0, 1]
+    assert trial.workers() == ["worker_0"]
+    assert [text.isascii() for text in map(repr, trial.index.problems)] == [True, True]
+
+
+def test_many_patterns_of_two_workers_are_merged(root: Path) -> None:
+    for worker, patterns in {"worker_0": range(40_000), "worker_1": range(20_000, 60_000)}.items():
+        content = rawtrial.collections({"many": [f"p{one}" for one in patterns]})
+        rawtrial.write(root, {rawtrial.collections_key(worker): content})
+    merged = opened(root).collection("many").include_regex
+    assert sorted(merged) == sorted(f"p{one}" for one in range(60_000))
+
+
+def test_a_file_with_holes_larger_than_memory_is_damage(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = np.empty
+
+    def limited(size: int, *args: Any, **kwargs: Any) -> Any:
+        if size > 2**30:
+            raise MemoryError
+        return empty(size, *args, **kwargs)
+
+    monkeypatch.setattr(np, "empty", limited)
+    os.truncate(root / EVENT, 2**40)
+    (root / INDEX).write_bytes(index(start_idx=0, length=2**39))
+    trial = opened(root)
+    message = rf"Cannot read '{EVENT}': no memory for {2**39} bytes of it\.$"
+    with pytest.raises(TensorDamaged, match=message):
+        trial.tensor("t").value(1)
+    check_step_0(trial)
 
 
 # -- while it is looked at ----------------------------------------------------------------------

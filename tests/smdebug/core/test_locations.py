@@ -54,6 +54,7 @@ def test_only_device_names_change_in_file_names(worker: str, text: str) -> None:
         ("index/3_worker_0.json.tmp", None),
         ("index/3_worker_0.txt", None),
         ("index/9223372036854775808_w.json", None),
+        ("index/3_\udcff.json", None),
         ("index/99999999999999999999_w.json", None),
         ("", None),
     ],
@@ -70,6 +71,7 @@ def test_index_names_are_taken_apart(key: str, expected: StepFile | None) -> Non
         ("collections/000000000/_collections.json", None),
         ("collections/000000000/worker_0_collections.json.tmp", None),
         ("collections/000000000/worker_0.json", None),
+        ("collections/000000000/\udcff_collections.json", None),
     ],
 )
 def test_collections_names_are_taken_apart(key: str, expected: str | None) -> None:

@@ -1,6 +1,7 @@
 """EventReader: tensors out of event files, each byte read once and kept within a bound."""
 
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from numpy.typing import NDArray
@@ -16,13 +17,21 @@ WHOLE_FILE: Final = 1 << 20  # a smaller event file is read in one go
 Array = NDArray[Any]
 
 
+@dataclass(slots=True)
+class _Kept:
+    """Bytes that were read, and the tensors found in them."""
+
+    data: memoryview
+    tensors: dict[Span, Array] = field(default_factory=dict)
+
+
 class EventReader:
     """Reads records of event files; what was read lately is kept, up to `KEPT_BYTES`."""
 
     def __init__(self, store: TrialStore, kept_bytes: int = KEPT_BYTES) -> None:
         self._store = store
         self._bound = kept_bytes
-        self._kept: OrderedDict[tuple[str, ByteRange], memoryview] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, int], _Kept] = OrderedDict()
         self._bytes = 0
 
     def tensor(self, key: str, span: Span) -> Array:
@@ -35,8 +44,17 @@ class EventReader:
         TruncatedFileError, CorruptFileError
             If the record is cut off or makes no sense.
         """
+        start, stop = span.start, span.start + span.length
+        whole = stop <= WHOLE_FILE
+        kept = self._read(key, 0, WHOLE_FILE) if whole else self._read(key, start, stop)
+        found = kept.tensors.get(span)
+        if found is None:
+            record = kept.data[start:stop] if whole else kept.data
+            found = kept.tensors[span] = self._decode(key, span, record)
+        return found
+
+    def _decode(self, key: str, span: Span, record: memoryview) -> Array:
         try:
-            record = self._record(key, span)
             if len(record) < span.length:
                 raise TruncatedFileError(  # noqa: TRY301 - damage of any kind ends alike
                     key, f"{span.length} bytes at {span.start}", f"{len(record)} of them"
@@ -49,27 +67,19 @@ class EventReader:
     def _forget(self, key: str) -> None:
         """Drop what is kept of an event file."""
         for place in [place for place in self._kept if place[0] == key]:
-            self._bytes -= len(self._kept.pop(place))
+            self._bytes -= len(self._kept.pop(place).data)
 
-    def _record(self, key: str, span: Span) -> memoryview:
-        """Return the record's bytes, as many as there are."""
-        stop = span.start + span.length
-        if stop <= WHOLE_FILE:
-            head = self._read(key, ByteRange(0, WHOLE_FILE))
-            return head[span.start : stop]
-        return self._read(key, ByteRange(span.start, stop))
-
-    def _read(self, key: str, byte_range: ByteRange) -> memoryview:
-        place = (key, byte_range)
-        data = self._kept.get(place)
-        if data is not None:
+    def _read(self, key: str, start: int, stop: int) -> _Kept:
+        place = (key, start, stop)
+        kept = self._kept.get(place)
+        if kept is not None:
             self._kept.move_to_end(place)
-            return data
-        data = self._store.read(key, byte_range)
-        if len(data) <= self._bound:
-            self._kept[place] = data
-            self._bytes += len(data)
+            return kept
+        kept = _Kept(self._store.read(key, ByteRange(start, stop)))
+        if len(kept.data) <= self._bound:
+            self._kept[place] = kept
+            self._bytes += len(kept.data)
         while self._bytes > self._bound:
             _, dropped = self._kept.popitem(last=False)
-            self._bytes -= len(dropped)
-        return data
+            self._bytes -= len(dropped.data)
+        return kept

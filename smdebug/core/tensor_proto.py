@@ -7,7 +7,7 @@ copied, and no protobuf library is needed.
 import math
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import ml_dtypes
 import numpy as np
@@ -47,22 +47,8 @@ NUMBERS: Final[dict[np.dtype, int]] = {
 STRING = 0  # smdebug leaves the data type of string tensors unset
 STRING_TOO = 7  # TensorFlow's own number for them
 MAX_RANK = 64  # numpy's own limit
-# Depth of the messages walked is fixed by the code; a field number above this is no TensorFlow one.
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-
-
-class Field(NamedTuple):
-    """One protobuf field: its number, wire type, and value (int, or the bytes in place)."""
-
-    number: int
-    wire: int
-    value: int | memoryview
-
-    def message(self, key: str) -> memoryview:
-        """Return the bytes of a length-delimited field."""
-        if not isinstance(self.value, memoryview):
-            raise CorruptFileError(key, f"field {self.number} as bytes", f"wire type {self.wire}")
-        return self.value
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types of protobuf
+MORE = 0x80  # the bit of a varint's byte that another byte follows
 
 
 def _varint(buffer: memoryview, at: int, key: str) -> tuple[int, int]:
@@ -72,7 +58,7 @@ def _varint(buffer: memoryview, at: int, key: str) -> tuple[int, int]:
         byte = buffer[at]
         at += 1
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+        if byte < MORE:
             return value & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
         if shift >= 70:  # noqa: PLR2004 - ten groups of seven bits hold 64
@@ -80,8 +66,8 @@ def _varint(buffer: memoryview, at: int, key: str) -> tuple[int, int]:
     raise TruncatedFileError(key, "the rest of a varint", "the end of the message")
 
 
-def fields(buffer: memoryview, key: str) -> Iterator[Field]:
-    """Walk the fields of one message.
+def fields(buffer: memoryview, key: str) -> Iterator[tuple[int, int | memoryview]]:
+    """Walk the fields of one message: number, and value (an integer, or the bytes in place).
 
     Raises
     ------
@@ -90,31 +76,39 @@ def fields(buffer: memoryview, key: str) -> Iterator[Field]:
     CorruptFileError
         If a field has a wire type that protobuf 3 does not write.
     """
-    at = 0
-    while at < len(buffer):
-        tag, at = _varint(buffer, at, key)
-        number, wire = tag >> 3, tag & 7
-        if wire == VARINT:
-            value, at = _varint(buffer, at, key)
-            yield Field(number, wire, value)
-            continue
-        if wire == BYTES:
-            length, at = _varint(buffer, at, key)
+    at, end = 0, len(buffer)
+    while at < end:
+        # Nearly every number here fits one byte.
+        tag, at = (buffer[at], at + 1) if buffer[at] < MORE else _varint(buffer, at, key)
+        wire = tag & 7
+        if wire in {VARINT, BYTES}:
+            single = at < end and buffer[at] < MORE
+            value, at = (buffer[at], at + 1) if single else _varint(buffer, at, key)
+            if wire == VARINT:
+                yield tag >> 3, value
+                continue
         elif wire in {FIXED64, FIXED32}:
-            length = 8 if wire == FIXED64 else 4
+            value = 8 if wire == FIXED64 else 4
         else:
             raise CorruptFileError(key, "a protobuf wire type", str(wire))
-        if length > len(buffer) - at:
-            raise TruncatedFileError(key, f"a field of {length} bytes", str(len(buffer) - at))
-        yield Field(number, wire, buffer[at : at + length])
-        at += length
+        if value > end - at:
+            raise TruncatedFileError(key, f"a field of {value} bytes", str(end - at))
+        yield tag >> 3, buffer[at : at + value]
+        at += value
 
 
-def _first(buffer: memoryview, number: int, name: str, key: str) -> memoryview:
-    """Return the first field `number` of a message."""
-    for field in fields(buffer, key):
-        if field.number == number:
-            return field.message(key)
+def _message(number: int, value: int | memoryview, key: str) -> memoryview:
+    """Return the bytes of a length-delimited field."""
+    if isinstance(value, int):
+        raise CorruptFileError(key, f"field {number} as bytes", "a number")
+    return value
+
+
+def _first(buffer: memoryview, wanted: int, name: str, key: str) -> memoryview:
+    """Return the first field `wanted` of a message."""
+    for number, value in fields(buffer, key):
+        if number == wanted:
+            return _message(number, value, key)
     raise CorruptFileError(key, f"a field {name!r}", "none")
 
 
@@ -150,18 +144,15 @@ def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
     shape: tuple[int, ...] = ()
     content: memoryview | None = None
     texts: list[str] = []
-    for field in fields(message, key):
-        match field.number:
-            case 1:
-                number = field.value if isinstance(field.value, int) else -1
-            case 2:
-                shape = _decode_shape(field.message(key), key)
-            case 4:
-                content = field.message(key)
-            case 8:
-                texts.append(_text(field.message(key), key))
-            case _:
-                pass
+    for field, value in fields(message, key):
+        if field == 1:
+            number = value if isinstance(value, int) else -1
+        elif field == 2:  # noqa: PLR2004 - field numbers of TensorProto
+            shape = _decode_shape(_message(field, value, key), key)
+        elif field == 4:  # noqa: PLR2004
+            content = _message(field, value, key)
+        elif field == 8:  # noqa: PLR2004
+            texts.append(_text(_message(field, value, key), key))
     if number in {STRING, STRING_TOO}:
         return _decode_strings(texts, shape, key)
     dtype = DTYPES.get(number)
@@ -189,13 +180,13 @@ def _shaped(flat: NDArray[np.generic], shape: tuple[int, ...], key: str) -> NDAr
 def _decode_shape(message: memoryview, key: str) -> tuple[int, ...]:
     """Return the shape of one TensorShapeProto message."""
     shape: list[int] = []
-    for field in fields(message, key):
-        if field.number != 2:  # noqa: PLR2004 - field number of `dim`
+    for number, dim in fields(message, key):
+        if number != 2:  # noqa: PLR2004 - field number of `dim`
             continue
         size = 0
-        for part in fields(field.message(key), key):
-            if part.number == 1 and isinstance(part.value, int):
-                size = part.value
+        for part, value in fields(_message(number, dim, key), key):
+            if part == 1 and isinstance(value, int):
+                size = value
         if size >= 1 << 63:
             raise CorruptFileError(key, "a size >= 0", str(size - (1 << 64)))
         shape.append(size)
@@ -232,8 +223,8 @@ def _brief(shape: tuple[int, ...]) -> str:
 def _encode_varint(value: int) -> bytes:
     value &= 0xFFFFFFFFFFFFFFFF
     out = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 - the continuation bit
-        out.append(value & 0x7F | 0x80)
+    while value >= MORE:
+        out.append(value & 0x7F | MORE)
         value >>= 7
     out.append(value)
     return bytes(out)

@@ -6,8 +6,8 @@ collections and its own horizon, over the same bytes.
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from smdebug.storage.protocol import ObjectNotFoundError, StorageUnavailableErro
 from smdebug.trials.trial_index import TrialIndex
 
 Array = NDArray[Any]
+T = TypeVar("T")
 POLL_S: Final = 0.25
 EVENT_FILE_WAIT_S: Final = 10.0
 MISSED_KEPT: Final = 20
@@ -272,12 +273,10 @@ class Trial:
             Also those that some worker has not written yet.
         """
         self.maybe_refresh()
-        mode = mode or ModeKeys.GLOBAL
-        return [
-            step
-            for step, place in self._known_steps(mode)
-            if show_incomplete_steps or self._is_settled(place)
-        ]
+        known = self._known_steps(mode or ModeKeys.GLOBAL)
+        if show_incomplete_steps or self.horizon is not None or self.index.loaded_all_steps:
+            return [step for step, _ in known]
+        return [step for step, place in known if self.index.is_settled(place)]
 
     def _known_steps(self, mode: ModeKeys) -> list[tuple[int, int]]:
         """Return (step of the mode, global step) of all steps shown, ascending."""
@@ -380,14 +379,15 @@ class Trial:
         return self._state(step, mode or ModeKeys.GLOBAL)
 
     def _state(self, step: int, mode: ModeKeys) -> StepState:
-        known = self._known_steps(mode)
-        at = bisect_right(known, step, key=lambda one: one[0])
-        if at and known[at - 1][0] == step:
-            settled = self._is_settled(known[at - 1][1])
+        place = self._global(step, mode)
+        if place is not None and place in self.index.files:
+            settled = self._is_settled(place)
             return StepState.AVAILABLE if settled else StepState.NOT_YET_AVAILABLE
         if self.index.loaded_all_steps and self.horizon is None:
             return StepState.UNAVAILABLE
         # A later step that is settled says that this one was passed over.
+        known = self._known_steps(mode)
+        at = bisect_right(known, step, key=lambda one: one[0])
         later = known[at][1] if at < len(known) else None
         if later is None:
             passed = mode is ModeKeys.GLOBAL and self.horizon is not None and step <= self.horizon
@@ -444,8 +444,8 @@ class Trial:
         places = of_mode.get(name, [])
         if self.horizon is not None:
             places = places[: bisect_right(places, self.horizon)]
-        if not show_incomplete_steps:
-            places = [place for place in places if self._is_settled(place)]
+        if not (show_incomplete_steps or self.horizon is not None or index.loaded_all_steps):
+            places = [place for place in places if index.is_settled(place)]
         if mode is ModeKeys.GLOBAL:
             return list(places)
         return sorted({index.mode_step_at(place, mode) for place in places})
@@ -496,30 +496,36 @@ class Trial:
     def read(self, name: str, place: Place, reduction: tuple[str, bool] | None = None) -> Array:
         """Return a saved value or reduction; see `TensorSource`."""
         span = place.entry.raw if reduction is None else place.entry.reductions[reduction]
-        self.reads += 1
-        return self._read(name, place, span)
+        file = self.index.files[place.step][place.worker]
+        return self._patiently(name, place, lambda: self.index.tensor(file, span or Span(0, 0)))
 
     def reduce(self, name: str, place: Place, operation: str, absolute: bool) -> np.generic:
         """Return a computed reduction; see `TensorSource`."""
-        self._read(name, place, place.entry.raw)
-        self.reads += 1
-        return self.index.reduction(name, place.step, place.worker, operation, absolute)
+        step, worker = place.step, place.worker
+        return self._patiently(
+            name, place, lambda: self.index.reduction(name, step, worker, operation, absolute)
+        )
 
-    def _read(self, name: str, place: Place, span: Span | None) -> Array:
-        """Read a record; wait for an event file that is late."""
+    def _patiently(self, name: str, place: Place, read: Callable[[], T]) -> T:
+        """Return what `read` does; wait for an event file that is late."""
         file = self.index.files[place.step][place.worker]
-        deadline = self.clock.monotonic() + self._event_file_wait(place)
+        deadline: float | None = None
         while True:
             try:
-                return self.index.tensor(file, span or Span(0, 0))
+                found = read()
             except ObjectNotFoundError as err:
-                if self.clock.monotonic() >= deadline:
+                now = self.clock.monotonic()
+                deadline = now + self._event_file_wait(place) if deadline is None else deadline
+                if now >= deadline:
                     self.index.report(file.event_key or file.key, err)
                     raise self._damaged(name, place, err) from err
                 self.clock.sleep(POLL_S)
             except (TrialFileError, StorageUnavailableError) as err:
                 self.index.report(file.event_key or file.key, err)
                 raise self._damaged(name, place, err) from err
+            else:
+                self.reads += 1
+                return found
 
     def _damaged(self, name: str, place: Place, err: Exception) -> TensorDamaged:
         found = self.index.files[place.step][place.worker]

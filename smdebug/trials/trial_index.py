@@ -232,9 +232,11 @@ class TrialIndex:
     def workers_with(self, name: str, step: int, mode: ModeKeys) -> list[str]:
         """Return the workers that saved anything of a tensor at a global step, sorted."""
         return sorted(
-            worker
-            for worker, found in self.files.get(step, {}).items()
-            if name in found.entries and mode in {ModeKeys.GLOBAL, found.mode}
+            [
+                worker
+                for worker, found in self.files.get(step, {}).items()
+                if name in found.entries and (mode is ModeKeys.GLOBAL or found.mode is mode)
+            ]
         )
 
     def original_name(self, name: str, steps: Iterable[int]) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 import rawtrial
+import structlog
 
 from rule_runner.config import EvaluationConfig, RuleJobConfig
 from rule_runner.loader import LoadedRule, load_builtin
@@ -112,3 +113,12 @@ def trial(
 def json_lines(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a file of JSON lines."""
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def log_nothing() -> None:
+    """Drop what is logged, unless `structlog.testing.capture_logs` asks for it."""
+
+    def drop(*_: object) -> structlog.typing.EventDict:
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[drop])

@@ -73,11 +73,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-
-
 @contextmanager
 def hurt(root: Path, key: str, content: bytes) -> Iterator[None]:
     """Let a file have another content for a while."""

@@ -12,11 +12,6 @@ from victim import EVENT, GOOD, INDEX, RECORD, check_step_0, event, index, opene
 from smdebug.exceptions import StepUnavailable, TensorDamaged, TensorUnavailableForStep
 
 
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return victim.make(tmp_path)

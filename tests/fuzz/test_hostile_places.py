@@ -36,11 +36,6 @@ MEMORY = 4 << 20
 ONE = b"\0\0\x80\x3f"
 
 
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return victim.make(tmp_path)

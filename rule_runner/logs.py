@@ -6,8 +6,19 @@ from typing import Any, Final
 
 import structlog
 
+from rule_runner.show import printable
+
 # By how often -v was given; -1 is --quiet.
 LEVELS: Final = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
+
+
+def _harmless(logger: Any, method: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Take from texts what a terminal would obey: names in them are a stranger's."""
+    del logger, method
+    return {
+        key: printable(value) if isinstance(value, str) and key != "exception" else value
+        for key, value in event.items()
+    }
 
 
 def configure(verbosity: int) -> None:
@@ -27,7 +38,7 @@ def configure(verbosity: int) -> None:
     ]
     terminal = sys.stderr.isatty()
     renderer: list[Any] = (
-        [structlog.dev.ConsoleRenderer()]
+        [_harmless, structlog.dev.ConsoleRenderer()]
         if terminal
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )

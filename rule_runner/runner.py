@@ -1,6 +1,7 @@
 """evaluate: rule jobs over one trial, step by step, from its opening to their verdicts."""
 
 import os
+from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -269,7 +270,8 @@ class Runner:
             for job in wanting:
                 if job.judge(step, missing, self.walk.ended):
                     self._tell(job)
-            self.observer.progress(step, self.walk.base.steps[-1])
+            steps = self.walk.base.steps
+            self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()
             if stop or not any(job.live for job in self.jobs):
                 return stop

@@ -2,14 +2,15 @@
 
 import unicodedata
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rule_runner.results import EvaluationResult, Evidence, RuleResult
-
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.text import Text
+
+    from rule_runner.results import EvaluationResult, Evidence, RuleResult
 
 EVIDENCE_SHOWN: Final = 3
 _STYLES: Final = {
@@ -35,13 +36,13 @@ def printable(text: object) -> str:
     )
 
 
-def verdict(rule: RuleResult) -> str:
+def verdict(rule: "RuleResult") -> str:
     """Return outcome and step in a few words."""
     at = f" at step {rule.step}" if rule.step is not None else ""
     return f"{rule.outcome}{at}"
 
 
-def coverage(rule: RuleResult) -> str:
+def coverage(rule: "RuleResult") -> str:
     """Return what was judged, what was not and why."""
     found = rule.coverage
     where = f" ({found.first} to {found.last})" if found.first is not None else ""
@@ -51,7 +52,7 @@ def coverage(rule: RuleResult) -> str:
     return printable("; ".join(parts))
 
 
-def evidence(found: Evidence) -> str:
+def evidence(found: "Evidence") -> str:
     """Return one finding as a line."""
     where = [found.tensor or "", f"of {found.worker}" if found.worker else ""]
     what = [
@@ -67,7 +68,7 @@ def _number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def lines(result: EvaluationResult) -> Iterable[str]:
+def lines(result: "EvaluationResult") -> Iterable[str]:
     """Yield the results as plain text."""
     for rule in result.rules:
         name = printable(rule.configuration_name)
@@ -77,7 +78,7 @@ def lines(result: EvaluationResult) -> Iterable[str]:
             yield f"  {text}"
 
 
-def _below(rule: RuleResult) -> Iterable[str]:
+def _below(rule: "RuleResult") -> Iterable[str]:
     """Yield what stands below a verdict."""
     yield coverage(rule)
     yield from map(evidence, rule.evidence[:EVIDENCE_SHOWN])
@@ -91,7 +92,7 @@ def _below(rule: RuleResult) -> Iterable[str]:
         yield f"and {len(shown) - EVIDENCE_SHOWN} more notes"
 
 
-def print_table(console: "Console", result: EvaluationResult) -> None:
+def print_table(console: "Console", result: "EvaluationResult") -> None:
     """Print the results as a table."""
     from rich.table import Table  # noqa: PLC0415 - a terminal only
     from rich.text import Text  # noqa: PLC0415
@@ -112,6 +113,6 @@ def _joined(texts: Iterable[str]) -> "Text":
     return Text("\n".join(texts))
 
 
-def results_at(folders: Iterable[Path]) -> str:
+def results_at(folders: "Iterable[Path]") -> str:
     """Say where the results lie."""
     return "Results: " + ", ".join(printable(folder) for folder in folders)

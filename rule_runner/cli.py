@@ -16,10 +16,6 @@ from rule_runner.logs import configure
 from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 
 _log: Final = structlog.get_logger()
-EXIT_CLIENT: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_INTERNAL: Final = 70
-EXIT_OUTPUT: Final = 73
 
 
 def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -39,7 +35,7 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
         except Exception:  # noqa: BLE001 - our own bug, and the last place to say so
             _log.exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
-            code = EXIT_INTERNAL
+            code = 70
         sys.exit(code)
 
     return run
@@ -48,8 +44,8 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
 def _fault(err: RuleRunnerError) -> tuple[int, str]:
     """Return the exit code of an error, and what its sentence begins with."""
     if isinstance(err, ClientError):
-        return EXIT_CLIENT, CLIENT_ERROR
-    return (EXIT_OUTPUT, "") if isinstance(err, OutputError) else (EXIT_USAGE, "Error: ")
+        return 1, CLIENT_ERROR
+    return (73, "") if isinstance(err, OutputError) else (2, "Error: ")
 
 
 @click.group(invoke_without_command=True)

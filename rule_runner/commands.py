@@ -23,7 +23,7 @@ from rule_runner.loader import LoadedRule, load_builtin, load_source
 from rule_runner.outputs import safe_name
 from rule_runner.results import dump_json
 from rule_runner.runner import Evaluated, Runner, exit_code
-from rule_runner.show import lines, print_table, results_at
+from rule_runner.show import lines, print_table, printable, results_at
 from rule_runner.sinks import EventSink, StdoutSink
 from rule_runner.terminal import LogObserver, observer
 from smdebug.exceptions import SMDebugValueError
@@ -42,6 +42,8 @@ def evaluate_trial(**options: Any) -> int:
     finally:
         watching.close()
     _print(evaluated, options["form"], [config.folder_of(rule) for rule in config.rules])
+    if evaluated.unwritten:
+        print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
     return exit_code(evaluated, enforce=config.enforce, lenient=lenient)
 
 

@@ -64,6 +64,8 @@ def run() -> int:
         raise
     (rule,) = evaluated.result.rules
     print("\n".join(lines(evaluated.result)))  # noqa: T201 - stdout carries results
+    if evaluated.unwritten:
+        _log.error("output_not_written", reason=evaluated.unwritten)
     if rule.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
         _write_message(contract, rule.status_details or "")
     return exit_code(evaluated, enforce=False)

@@ -89,10 +89,11 @@ class RuleJob:
         match invocation.did:
             case Did.MET:
                 _log.info("condition_met", step=step, rule=evaluation.rule)
-                self._record(invocation)
-                return evaluation.condition_met(
+                change = evaluation.condition_met(
                     step, invocation.findings, self._now(), end_of_rule=invocation.ends
                 )
+                self._record(invocation)
+                return change
             case Did.CLEAR if invocation.findings:
                 if evaluation.finding_only(step, invocation.findings):
                     self._record(invocation)

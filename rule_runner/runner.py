@@ -2,8 +2,8 @@
 
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -13,7 +13,7 @@ import structlog
 from rule_runner.announcer import Announcer
 from rule_runner.binding import BoundRule, bind
 from rule_runner.config import EvaluationConfig, RuleJobConfig
-from rule_runner.errors import ClientError, RuleRunnerError, TrialError
+from rule_runner.errors import ClientError, OutputError, TrialError
 from rule_runner.evaluation import Evaluation
 from rule_runner.events import TrainingJob
 from rule_runner.job import RuleJob
@@ -36,6 +36,8 @@ from smdebug.storage import StorageUnavailableError
 from smdebug.trials import Trial
 
 _log: Final = structlog.get_logger()
+EXIT_INTERNAL: Final = 70
+EXIT_OUTPUT: Final = 73
 SAY_AFTER_S: Final = 10.0
 SAY_EVERY_S: Final = 60.0
 _NAMES_SHOWN: Final = 10
@@ -53,10 +55,19 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """What an evaluation came to: its results, and why it stopped early if it did."""
+    """What an evaluation came to.
+
+    Attributes
+    ----------
+    stop
+        Why it stopped early, if it did.
+    unwritten
+        Why the output folder does not hold all of the result, if it does not.
+    """
 
     result: EvaluationResult
     stop: StopReason | None = None
+    unwritten: str = ""
 
 
 class Runner:
@@ -110,6 +121,7 @@ class Runner:
         self._began = self.clock.monotonic()
         self._waited_since: float | None = None
         self._said_at = 0.0
+        self._unwritten = ""
         self.jobs: list[RuleJob] = []
         with ExitStack() as stack:
             for one in zip(config.rules, bound, strict=True):
@@ -197,13 +209,14 @@ class Runner:
                 stop = self._walk()
             except (StorageUnavailableError, ClientError) as err:
                 self._fail(CLIENT_ERROR + str(err))
-            except RuleRunnerError:
-                raise
+            except OutputError as err:
+                self._unwritten = str(err)
+                stop = StopReason(self._unwritten, EXIT_OUTPUT)
             except Exception:  # noqa: BLE001 - a defect of ours: the rule jobs end with Error
                 _log.exception("evaluation_broke")
                 self._fail(INTERNAL_ERROR)
             self._finish(stop)
-        return Evaluated(self._result(), stop)
+        return Evaluated(self._result(), stop, self._unwritten)
 
     def _begin(self) -> None:
         """Record that the rule jobs have begun, and make their rules."""
@@ -306,7 +319,8 @@ class Runner:
         """End all rule jobs with an error."""
         for job in self.jobs:
             if not job.evaluation.done and job.evaluation.rule_failed(details, self.now()):
-                self._tell(job)
+                with self._as_far_as_it_goes():
+                    self._tell(job)
 
     def _finish(self, stop: StopReason | None) -> None:
         """Give every rule job its verdict."""
@@ -317,17 +331,26 @@ class Runner:
             known = [step for step in self.walk.base.steps if self._in_range(job, step)]
             evaluation.steps_known(len(known))
             if stop and not evaluation.done and evaluation.stop_requested(stop.text, self.now()):
-                self._tell(job)
+                with self._as_far_as_it_goes():
+                    self._tell(job)
             if not evaluation.done or evaluation.ended_at is None:
                 no_data = not self.walk.base.steps
-                changes = evaluation.ended(
-                    self.now(), self.walk.ended, self._held(job), no_data=no_data
-                )
-                if changes:
-                    self._tell(job)
+                ended = self.walk.ended
+                if evaluation.ended(self.now(), ended, self._held(job), no_data=no_data):
+                    with self._as_far_as_it_goes():
+                        self._tell(job)
         for job in reversed(self.jobs):  # the first one last: it says whether all have ended
-            job.write(self.walk.ended, final=True)
+            with self._as_far_as_it_goes():
+                job.write(self.walk.ended, final=True)
             self._log_end(job)
+
+    @contextmanager
+    def _as_far_as_it_goes(self) -> Iterator[None]:
+        """Let an output folder that cannot be written cost no verdict."""
+        try:
+            yield
+        except OutputError as err:
+            self._unwritten = self._unwritten or str(err)
 
     @staticmethod
     def _in_range(job: RuleJob, step: int) -> bool:
@@ -398,7 +421,9 @@ def exit_code(evaluated: Evaluated, *, enforce: bool, lenient: bool = False) -> 
     rules = evaluated.result.rules
     statuses = {rule.status for rule in rules}
     if any(rule.status_details == INTERNAL_ERROR for rule in rules):
-        return 70
+        return EXIT_INTERNAL
+    if evaluated.unwritten:
+        return EXIT_OUTPUT
     if evaluated.stop and RuleStatus.STOPPED in statuses:
         return evaluated.stop.exit_code
     failed = [rule for rule in rules if rule.status == RuleStatus.ERROR]

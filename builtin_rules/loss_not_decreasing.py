@@ -19,35 +19,36 @@ from smdebug.core.modes import ModeKeys
 from smdebug.rules import Rule
 from smdebug.rules.params import BoolParam, ChoiceParam, FloatParam, IntParam, parse_params
 
-# Step-to-step noise is estimated from so many latest differences, once there are enough
-# (docs/decisions/0003-loss-not-decreasing.md).
-NOISE_WINDOW: Final = 40
-NOISE_FROM: Final = 9  # differences: ten losses
-DEVIATIONS: Final = 2.0
+# Why these, and how they judge: docs/decisions/0003-loss-not-decreasing.md.
+LOSSES_OF_LEVEL: Final = 10  # from so many on there is a noise, and a level: the mean of the latest
+NOISE_WINDOW: Final = 40  # latest differences that tell the noise
+LONE_DEVIATIONS: Final = 4.0
+LEVEL_DEVIATIONS: Final = 2.0
 _MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
 
 
 @dataclass(slots=True)
 class _Series:
-    """What is remembered of one loss in one mode; it holds `NOISE_WINDOW` numbers at most."""
+    """What is remembered of one loss in one mode; it holds `NOISE_WINDOW` + 1 losses at most."""
 
     evaluated_at: int | None = None
     accepted: float | None = None
-    latest: float | None = None
-    differences: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_WINDOW))
-
-    def saw(self, loss: float) -> None:
-        """Take a loss into the estimate of the noise."""
-        if self.latest is not None and np.isfinite(loss - self.latest):
-            self.differences.append(loss - self.latest)
-        self.latest = loss
+    level: float | None = None  # the last accepted one
+    level_at: int = 0
+    losses: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_WINDOW + 1))
 
     def noise(self) -> float:
         """Return the robust deviation of step-to-step differences; 0 while there are too few."""
-        if len(self.differences) < NOISE_FROM:
+        if len(self.losses) < LOSSES_OF_LEVEL:
             return 0.0
-        found = np.array(self.differences)
-        return _MAD_TO_DEVIATION * float(np.median(np.abs(found - np.median(found))))
+        with np.errstate(all="ignore"):
+            differences = np.diff(self.losses)
+            deviations = np.abs(differences - np.median(differences))
+        return _MAD_TO_DEVIATION * float(np.median(deviations))
+
+    def latest_level(self) -> float:
+        """Return the mean of the latest losses."""
+        return sum(list(self.losses)[-LOSSES_OF_LEVEL:]) / LOSSES_OF_LEVEL
 
 
 class LossNotDecreasing(Rule):
@@ -59,12 +60,14 @@ class LossNotDecreasing(Rule):
     is met if ``-d > increase_threshold_percent``, or if ``0 <= d`` and ``d < diff_percent`` or
     ``d == 0``; smaller rises are tolerated.
 
-    Two refinements, which `literal` leaves out: the loss is compared with the last accepted one,
-    so that tolerated rises add up; and from ten losses on what lacks must exceed two robust
-    deviations of the step-to-step noise, so that a noisy healthy loss does not meet the condition.
+    Two refinements, which `literal` leaves out. The loss is compared with the last accepted one
+    too, so that tolerated rises add up. And from ten losses on what lacks must clearly exceed the
+    noise from step to step, so that a noisy healthy loss does not meet the condition; beside the
+    loss the mean of the last ten is judged, which has less noise and over a longer distance owes
+    more: `diff_percent` for each `num_steps` since the last mean that was accepted.
 
-    A loss that is NaN or infinite meets it. Losses of several workers are averaged. Tensors with
-    more than one element are passed over.
+    A loss that is NaN or infinite when it is judged meets it; one that lies back is no partner.
+    Losses of several workers are averaged. Tensors with more than one element are passed over.
     """
 
     PARAMS = (
@@ -161,51 +164,77 @@ class LossNotDecreasing(Rule):
             for array in arrays
             if array is not None and array.size == 1 and array.dtype.kind in "iufV"
         ]
-        return float(np.mean(numbers)) if numbers else None
+        return sum(numbers) / len(numbers) if numbers else None
 
     def _judge(self, name: str, mode: ModeKeys, step: int, loss: float) -> bool | None:
         """Say whether one loss lacks decrease, or None if it is not its turn."""
         series = self._series.setdefault((name, mode), _Series())
-        series.saw(loss)
+        if np.isfinite(loss):
+            series.losses.append(loss)
         number = self._number(step)
         due = series.evaluated_at is None or number - series.evaluated_at >= self.num_steps
         partner = self._partner(name, mode, number) if due else None
-        if partner is None:
+        if partner is None or (np.isfinite(loss) and not np.isfinite(partner)):
             return None
         series.evaluated_at = number
-        reference = partner if self.literal or series.accepted is None else series.accepted
-        decrease = 100.0 * (reference - loss) / max(abs(reference), np.finfo(float).tiny)
-        if self._lacks(decrease) and not self._is_noise(series, reference, loss):
-            return self.found(
-                step, name, None, loss, reference, f"A decrease of {decrease:.3g} percent."
-            )
-        if series.accepted is None or decrease >= self.diff_percent:
-            series.accepted = loss if decrease >= self.diff_percent else reference
+        if series.accepted is None:
+            series.accepted = partner
+        noise = 0.0 if self.literal else series.noise()
+        for reference in (partner,) if self.literal else (partner, series.accepted):
+            if self._lacks(reference, loss) and (
+                not noise or self._exceeds(reference, loss, LONE_DEVIATIONS * noise)
+            ):
+                return self.found(step, name, None, loss, reference, _note(reference, loss))
+        if _decrease(series.accepted, loss) >= self.diff_percent:
+            series.accepted = loss
+        return not self.literal and self._judge_level(name, series, step, noise)
+
+    def _judge_level(self, name: str, series: _Series, step: int, noise: float) -> bool:
+        """Say whether the mean of the latest losses lacks decrease."""
+        if len(series.losses) < LOSSES_OF_LEVEL:
+            return False
+        level, number = series.latest_level(), self._number(step)
+        if series.level is not None:
+            intervals = (number - series.level_at) / self.num_steps
+            deviation = noise / np.sqrt(LOSSES_OF_LEVEL)  # of the difference of two means
+            limit = LEVEL_DEVIATIONS * deviation
+            if noise and self._exceeds(series.level, level, limit, intervals):
+                note = f"Means of {LOSSES_OF_LEVEL} losses. {_note(series.level, level)}"
+                return self.found(step, name, None, level, series.level, note)
+            if level > series.level or self._exceeds(series.level, level, 0.0, intervals):
+                return False
+        series.level, series.level_at = level, number
         return False
 
-    def _lacks(self, decrease: float) -> bool:
-        """Say whether a decrease in percent is too small, to the letter of the documentation."""
+    def _lacks(self, reference: float, loss: float) -> bool:
+        """Say whether a decrease is too small, to the letter of the documentation."""
+        decrease = _decrease(reference, loss)
         if not np.isfinite(decrease):
             return True
         if decrease < 0:
             return -decrease > self.increase_threshold_percent
         return decrease < self.diff_percent or decrease == 0
 
-    def _is_noise(self, series: _Series, reference: float, loss: float) -> bool:
-        """Say whether what lacks lies within the noise."""
-        if self.literal or not np.isfinite(loss):
-            return False
-        rise = loss > reference
-        percent = self.increase_threshold_percent if rise else -self.diff_percent
-        lack = loss - reference - abs(reference) * percent / 100.0
-        return lack <= DEVIATIONS * series.noise()
+    def _exceeds(
+        self, reference: float, value: float, margin: float, intervals: float = 1.0
+    ) -> bool:
+        """Say whether a value is by more than `margin` above what it may be after `intervals`."""
+        owed = intervals * self.diff_percent
+        may = -owed
+        if value > reference:  # a rise is tolerated, the less so the longer it lasts
+            may = max(0.0, self.increase_threshold_percent + self.diff_percent - owed)
+        return not value - reference - abs(reference) * may / 100.0 <= margin
 
     def _number(self, step: int) -> int:
         """Return the number by which distances are counted."""
         return step if self.mode is ModeKeys.GLOBAL else self.base_trial.mode_step(step)
 
     def _partner(self, name: str, mode: ModeKeys, number: int) -> float | None:
-        """Return the newest loss at least `num_steps` back, of the same mode."""
+        """Return the newest finite loss at least `num_steps` back, of the same mode.
+
+        NaN stands for losses that are all not finite, None for no loss.
+        """
+        found = None
         trial = self.base_trial
         before = trial.tensor(name).prev_steps(number - self.num_steps, mode=self.mode)
         for one in reversed(before):
@@ -214,4 +243,14 @@ class LossNotDecreasing(Rule):
                 loss = self._loss(name, step)
                 if loss is not None and np.isfinite(loss):
                     return loss
-        return None
+                found = found if loss is None else np.nan
+        return found
+
+
+def _decrease(reference: float, loss: float) -> float:
+    """Return how much lower a loss is than its reference, in percent."""
+    return 100.0 * (reference - loss) / max(abs(reference), float(np.finfo(float).tiny))
+
+
+def _note(reference: float, loss: float) -> str:
+    return f"A decrease of {_decrease(reference, loss):.3g} percent."

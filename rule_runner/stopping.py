@@ -1,5 +1,6 @@
 """StopRequests: everything that ends an evaluation before its trial does."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from smdebug.core.clock import Clock
 EXIT_TIMEOUT: Final = 124
 # A platform ends a container some seconds after it has asked it to stop.
 SIGNAL_GRACE_S: Final = 6.0
+_LONGEST_TIME: Final = 100  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +85,20 @@ class StopRequests:
 
     def _asks(self, file: Path) -> bool:
         try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
+            return self._clock.time() > int(_content(file)) + self._stop_grace
+        except (FileNotFoundError, NotADirectoryError):
             return False
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):
             return True
-        try:
-            return self._clock.time() > int(text) + self._stop_grace
-        except ValueError:
-            return True
+
+
+def _content(file: Path) -> bytes:
+    """Return the beginning of a file, without waiting for anybody to write into a pipe."""
+    fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _LONGEST_TIME)
+    finally:
+        os.close(fd)
 
 
 @contextmanager

@@ -50,7 +50,9 @@ class EventReader:
         found = kept.tensors.get(span)
         if found is None:
             record = kept.data[start:stop] if whole else kept.data
-            found = kept.tensors[span] = self._decode(key, span, record)
+            found = self._decode(key, span, record)
+            if found.dtype.kind not in "UO":  # strings do not lie in the bytes that are counted
+                kept.tensors[span] = found
         return found
 
     def _decode(self, key: str, span: Span, record: memoryview) -> Array:

@@ -289,6 +289,24 @@ GREEDY: dict[str, Files] = {
 }
 
 
+def test_many_arrays_of_strings_are_not_kept(root: Path) -> None:
+    record = rawtrial.record(event(0, [61], b"", (b"x" * 1000, *STRINGS[:60])))
+    payload = [
+        {"tensorname": f"s{one}", "start_idx": one * len(record), "length": len(record)}
+        for one in range(100)
+    ]
+    files = {EVENT: record * len(payload), INDEX: index(tensor_payload=payload)}
+    trial = opened(rawtrial.write(root, files))
+    tracemalloc.start()
+    try:
+        for one in range(len(payload)):
+            assert trial.tensor(f"s{one}").view(1)[0] == "x" * 1000
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left < MEMORY
+
+
 @pytest.mark.parametrize("files", GREEDY.values(), ids=GREEDY)
 def test_no_memory_is_taken_that_the_files_do_not_have(files: Files, root: Path) -> None:
     files = dict(files)

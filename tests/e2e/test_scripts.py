@@ -48,7 +48,7 @@ class Checkout:
 
     def ensure_venv(self) -> subprocess.CompletedProcess[str]:
         bash = self.programs / "bash"
-        return subprocess.run(  # noqa: S603 - the arguments are this file's
+        return subprocess.run(
             [bash, "-c", "source scripts/lib.sh; ensure_venv"],
             check=False,
             capture_output=True,

@@ -167,3 +167,15 @@ def rules_show(name: str) -> None:
     from rule_runner.catalogue import description  # noqa: PLC0415 - only when it is needed
 
     click.echo("\n".join(description(name)))
+
+
+@main.command()
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
+@reporting
+def demo(output: Path | None) -> int:
+    """Judge three real trainings while they run: healthy, vanishing, diverging."""
+    from rule_runner.demo import run_demo  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    now = datetime.now().astimezone()
+    return run_demo(output or configuration.default_output("demo", now))

@@ -20,6 +20,7 @@ def root(tmp_path: Path) -> Path:
 # -- index files: the whole step is not there ---------------------------------------------------
 
 OUTSIDE = "a file inside the trial|an event file inside the trial"
+NO_PAYLOAD = "key 'tensor_payload' or 'shape_payload', got neither"
 INDEX_FILES = [
     pytest.param(index(event_file_name="/etc/passwd"), OUTSIDE, id="absolute"),
     pytest.param(index(event_file_name="../outside"), OUTSIDE, id="dots"),
@@ -51,7 +52,7 @@ INDEX_FILES = [
     pytest.param(b'{"x":' + b"[" * 500_000, "is corrupt|is cut off", id="deep-unknown"),
     pytest.param(b"\xff" + index(), "is corrupt", id="not-utf-8"),
     pytest.param(index().decode().encode("utf-16"), "is corrupt", id="utf-16"),
-    pytest.param(b'{"meta": {"mode": "TRAIN", "mode_step": 1}}', "got neither", id="no-payload"),
+    pytest.param(b'{"meta": {"mode": "TRAIN", "mode_step": 1}}', NO_PAYLOAD, id="no-payload"),
 ]
 
 

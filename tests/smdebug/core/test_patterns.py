@@ -26,6 +26,9 @@ SLOW = "(t|tt)+$"
         ("^a{2}$", "aa", True),
         ("^a{,2}$", "aaa", False),
         ("^a{1,}$", "aaa", True),
+        ("^a{10}$", "a" * 10, True),
+        ("^a{,10}$", "a" * 10, True),
+        ("^a{10,20}$", "a" * 20, True),
     ],
 )
 def test_patterns_are_searched_anywhere(pattern: str, name: str, expected: bool) -> None:

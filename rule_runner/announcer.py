@@ -53,7 +53,7 @@ class Announcer:
         event = build_event(
             self._training_job,
             rules,
-            training_ended=trial_ended,
+            training_ended=trial_ended or self._outboxes[0].told_ended,
             at=self._now(),
             sequence=max(outbox.next_sequence for outbox in self._outboxes),
         )

@@ -16,6 +16,7 @@ Event: TypeAlias = dict[str, object]
 
 DETAIL_TYPE: Final = "SageMaker Training Job State Change"
 DEFAULT_SOURCE: Final = "rule-runner"
+COMPLETED: Final = "Completed"
 RESERVED_SOURCE: Final = "aws."  # EventBridge refuses it from anyone but AWS
 NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
 JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's processing job
@@ -119,7 +120,7 @@ def build_event(
         JSON-ready. ``EventKey`` and ``id`` depend on names and statuses only, so that the same
         news twice can be told from two news.
     """
-    training_status = "Completed" if training_ended else "InProgress"
+    training_status = COMPLETED if training_ended else "InProgress"
     key = _digest(
         job.name,
         training_status,
@@ -139,7 +140,7 @@ def build_event(
             "TrainingJobName": job.name,
             "TrainingJobArn": job.arn,
             "TrainingJobStatus": training_status,
-            "SecondaryStatus": "Completed" if training_ended else "Training",
+            "SecondaryStatus": COMPLETED if training_ended else "Training",
             "CreationTime": _milliseconds(job.started_at),
             "LastModifiedTime": now,
             "DebugRuleEvaluationStatuses": [_rule_entry(job, rule, now) for rule in rules],

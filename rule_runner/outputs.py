@@ -23,7 +23,7 @@ from rule_runner.durable import (
     write_atomically,
 )
 from rule_runner.errors import OutputError, UsageError
-from rule_runner.events import Event, RuleState
+from rule_runner.events import COMPLETED, Event, RuleState
 from rule_runner.results import Evidence, RuleResult, dump_json
 from rule_runner.sinks import EventSink, send_safely
 from rule_runner.status import RuleStatus
@@ -199,6 +199,7 @@ class _State(msgspec.Struct, rename="pascal"):
 class _Detail(msgspec.Struct, rename="pascal"):
     event_key: str
     event_sequence: int
+    training_job_status: str = ""
     debug_rule_evaluation_statuses: list[_State] = []
 
 
@@ -228,6 +229,8 @@ class Outbox:
         ``EventSequence`` of the next event; goes on after a restart.
     told
         Where each rule job stood, by its name, when the folder was opened.
+    told_ended
+        Whether it was told by then that the training job had ended.
 
     Raises
     ------
@@ -250,6 +253,7 @@ class Outbox:
             heads = [head.detail for _, head in self._events.read(_Head)]
             self._open = stack.pop_all()
         self._keys = {head.event_key for head in heads}
+        self.told_ended = any(head.training_job_status == COMPLETED for head in heads)
         self.told = {
             one.rule_configuration_name: RuleState(
                 one.rule_configuration_name, one.rule_evaluation_status, one.status_details

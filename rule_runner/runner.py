@@ -341,7 +341,7 @@ class Runner:
                         self._tell(job)
         for job in reversed(self.jobs):  # the first one last: it says whether all have ended
             with self._as_far_as_it_goes():
-                job.write(self.walk.ended, final=True)
+                job.write(self.walk.ended, final=not self._unwritten)
             self._log_end(job)
 
     @contextmanager

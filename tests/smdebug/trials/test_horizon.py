@@ -1,5 +1,6 @@
 """While a step is judged, no question shows anything later: not even to whoever knows it all."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -43,14 +44,16 @@ def files(last: int) -> dict[str, bytes]:
             values = {name: np.full((2,), step, np.float32) for name in names}
             for worker in WORKERS:
                 found |= rawtrial.step_files(step, values, mode, mode_step, worker)
-    for step, name in ((3, b"early"), (4, b"later")):
+    # The tensor `loss` is there without a shape at first.
+    for step, name, original in (
+        (3, "shaped", "early"),
+        (4, "shaped", "later"),
+        (1001, "loss", "x"),
+    ):
         if step <= last:
-            shape = b', "shape_payload": [{"tensorname": "shaped", "originalname": "%b", "shape": [7]}]}'
             key = rawtrial.index_key(step, "worker_1")
-            found[key] = found[key][:-1] + shape % name
-    if last >= 1001:  # what is there without a shape at first
-        shape = b', "shape_payload": [{"tensorname": "loss", "originalname": "framework", "shape": [2]}]}'
-        found[rawtrial.index_key(1001)] = found[rawtrial.index_key(1001)][:-1] + shape
+            shape = {"tensorname": name, "originalname": original, "shape": [7]}
+            found[key] = json.dumps(json.loads(found[key]) | {"shape_payload": [shape]}).encode()
     return found
 
 
@@ -211,8 +214,8 @@ def test_refreshing_by_hand_within_a_step_neither_shows_nor_ends_anything() -> N
     store |= files(5000) | {END: b""}
     with snapshot([trial], 3), refresh(trial):
         trial.refresh_data()
-        assert [0, 1, 3] == trial.steps()
-        assert [0, 1, 3] == index.steps
+        assert trial.steps() == [0, 1, 3]
+        assert index.steps == [0, 1, 3]
     assert not index.loaded_all_steps
     assert clock.now == WoundClock().now
     assert sorted(STEPS) == trial.steps()

@@ -17,6 +17,7 @@ from rule_runner.errors import ClientError, OutputError, TrialError
 from rule_runner.results import RuleResult
 from rule_runner.runner import Evaluated, Observer, Runner, exit_code
 from rule_runner.stopping import StopReason
+from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, StepNotYetAvailable
 from smdebug.rules import Rule
 from smdebug.storage import StorageUnavailableError

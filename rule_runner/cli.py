@@ -179,3 +179,21 @@ def demo(output: Path | None) -> int:
     configure(0)
     now = datetime.now().astimezone()
     return run_demo(output or configuration.default_output("demo", now))
+
+
+@main.group()
+def trial() -> None:
+    """Look into a trial."""
+
+
+@trial.command("show")
+@click.argument("path")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--all", "everything", is_flag=True, help="Cut no table.")
+@reporting
+def trial_show(path: str, form: str, everything: bool) -> int:
+    """Show steps, workers, collections, tensors and sizes of the trial at PATH."""
+    from rule_runner.trial_show import show_trial  # noqa: PLC0415 - only when it is needed
+
+    configure(-1)
+    return show_trial(path, form, everything=everything)

@@ -141,9 +141,8 @@ def train(plan: Plan, writer: TrialWriter, clock: Clock) -> None:
     network = initialised([SIZE * SIZE, *plan.hidden, CLASSES], plan.activation, rng)
     step = 0
     for number, batch in enumerate(_batches(images, plan.steps, rng)):
-        saved = _learn(network, batch, plan.learning_rate * plan.growth**number)
-        if number % WEIGHTS_EVERY == 0:
-            saved |= _by_layer("weight", network.weights)
+        weights = _by_layer("weight", network.weights) if number % WEIGHTS_EVERY == 0 else {}
+        saved = weights | _learn(network, batch, plan.learning_rate * plan.growth**number)
         writer.step(step, saved, mode=ModeKeys.TRAIN, mode_step=number)
         step += 1
         if (number + 1) % VALIDATE_EVERY == 0:
@@ -173,8 +172,8 @@ def _learn(network: Network, batch: Images, rate: float) -> dict[str, ArrayLike]
     for layer, weight, bias in gradients:
         saved[f"gradient/dense_{layer}/weight"] = weight
         saved[f"gradient/dense_{layer}/bias"] = bias
-        network.weights[layer] -= np.float32(rate) * weight
-        network.biases[layer] -= np.float32(rate) * bias
+        network.weights[layer] = network.weights[layer] - np.float32(rate) * weight
+        network.biases[layer] = network.biases[layer] - np.float32(rate) * bias
     return saved
 
 

@@ -1,0 +1,205 @@
+"""What is in a trial, looked at once and without waiting."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from rule_runner.errors import TrialError
+from rule_runner.openings import is_there, open_trial, real_path
+from smdebug.core.index import Entry, IndexFile
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugError
+from smdebug.storage import StorageUnavailableError
+from smdebug.trials.trial_index import TrialIndex
+
+SCHEMA_VERSION: Final = 1
+
+
+class StepsReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps of one mode, numbered within it; ``GLOBAL`` has all by their global numbers."""
+
+    mode: str
+    count: int
+    first: int | None
+    last: int | None
+
+
+class CollectionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One collection; `tensors` counts its members, or is None if a pattern cannot be used."""
+
+    name: str
+    patterns: list[str]
+    tensors: int | None
+
+
+class TensorReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor.
+
+    Attributes
+    ----------
+    shape, dtype
+        At the first step that has them; None if they cannot be told.
+    saved
+        Of ``value``, ``shape`` and ``reductions`` what was saved at any step.
+    nbytes
+        Of its records in the event files, over all steps and workers.
+    """
+
+    name: str
+    steps: int
+    first: int
+    last: int
+    modes: list[str]
+    shape: list[int] | None
+    dtype: str | None
+    saved: list[str]
+    reductions: list[str]
+    nbytes: int
+
+
+class IncompleteStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that not every worker has written, and the known ones that have not."""
+
+    step: int
+    missing: list[str]
+
+
+class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in a trial: the one object of ``--format json``."""
+
+    schema_version: int = SCHEMA_VERSION
+    name: str
+    path: str
+    ended: bool
+    workers: list[str]
+    num_workers: int
+    steps: list[StepsReport]
+    incomplete: list[IncompleteStep]
+    collections: list[CollectionReport]
+    tensors: list[TensorReport]
+    nbytes: int
+    problems: dict[str, str]
+
+
+def report_trial(path: str) -> TrialReport:
+    """Look once at the trial at `path`.
+
+    Raises
+    ------
+    TrialError
+        If there is no folder, or no trial in it.
+    """
+    trial = open_trial(path)
+    if not is_there(trial):
+        msg = f"Trial {path!r} is not there."
+        raise TrialError(msg)
+    index = trial.index
+    try:
+        ended = index.has_ended()
+        index.refresh(whole=True)
+    except StorageUnavailableError as err:
+        raise TrialError(str(err)) from err
+    if not (ended or index.workers or index.steps or index.problems):
+        msg = (
+            f"Folder {path!r} holds no trial: neither 'collections/' nor 'index/' has a file. "
+            "Give the folder that the training job saved its tensors to."
+        )
+        raise TrialError(msg)
+    tensors = [_tensor(index, name) for name in sorted(index.names)]
+    return TrialReport(
+        name=trial.name,
+        path=real_path(path),
+        ended=ended,
+        workers=index.workers,
+        num_workers=index.num_workers,
+        steps=list(_steps(index)),
+        incomplete=list(incomplete_steps(index)),
+        collections=list(_collections(index)),
+        tensors=tensors,
+        nbytes=sum(tensor.nbytes for tensor in tensors),
+        problems=index.problems,
+    )
+
+
+def incomplete_steps(index: TrialIndex) -> Iterator[IncompleteStep]:
+    """Yield the steps that not every worker has written."""
+    for step in index.steps:
+        if len(index.files[step]) < index.num_workers:
+            missing = sorted(set(index.workers) - set(index.files[step]))
+            yield IncompleteStep(step=step, missing=missing)
+
+
+def _steps(index: TrialIndex) -> Iterator[StepsReport]:
+    """Yield the steps over all modes, then those of each mode."""
+    known = {ModeKeys.GLOBAL: index.steps}
+    known |= {mode: sorted(index.mode_steps[mode]) for mode in ModeKeys if mode in index.mode_steps}
+    for mode, steps in known.items():
+        ends = (steps[0], steps[-1]) if steps else (None, None)
+        yield StepsReport(mode=mode.name, count=len(steps), first=ends[0], last=ends[1])
+
+
+def _collections(index: TrialIndex) -> Iterator[CollectionReport]:
+    for name, collection in sorted(index.collections.items()):
+        try:
+            count = len(collection.members(index.names))
+        except (re.error, SMDebugError) as err:  # patterns are the trial's
+            index.report(f"collection {name}", err)
+            count = None
+        yield CollectionReport(name=name, patterns=collection.include_regex, tensors=count)
+
+
+def _tensor(index: TrialIndex, name: str) -> TensorReport:
+    """Return what the index files say of a tensor, and shape and type of its first value."""
+    steps = index.names[name]
+    found = [
+        (file, file.entries[name])
+        for step in steps
+        for _, file in sorted(index.files[step].items())
+        if name in file.entries
+    ]
+    entries = [entry for _, entry in found]
+    kept = {
+        "value": any(entry.raw for entry in entries),
+        "shape": any(entry.shape is not None for entry in entries),
+        "reductions": any(entry.reductions for entry in entries),
+    }
+    shape, dtype = _shape_and_type(index, found)
+    reductions = {
+        f"{'abs_' if absolute else ''}{one}" for e in entries for one, absolute in e.reductions
+    }
+    return TensorReport(
+        name=name,
+        steps=len(steps),
+        first=steps[0],
+        last=steps[-1],
+        modes=sorted({file.mode.name for file, _ in found}),
+        shape=shape,
+        dtype=dtype,
+        saved=[what for what, is_so in kept.items() if is_so],
+        reductions=sorted(reductions),
+        nbytes=sum(map(_nbytes, entries)),
+    )
+
+
+def _nbytes(entry: Entry) -> int:
+    spans = [*entry.reductions.values(), *filter(None, [entry.raw])]
+    return sum(span.length for span in spans)
+
+
+def _shape_and_type(
+    index: TrialIndex, found: Sequence[tuple[IndexFile, Entry]]
+) -> tuple[list[int] | None, str | None]:
+    """Return them from the first entry that has a shape or a value; damage is reported."""
+    for file, entry in found:
+        if entry.raw is not None:
+            try:
+                array = index.tensor(file, entry.raw)
+            except SMDebugError as err:
+                index.report(file.event_key or file.key, err)
+                return None, None
+            return list(array.shape), "string" if array.dtype.kind in "UO" else str(array.dtype)
+        if entry.shape is not None:
+            return list(entry.shape), None
+    return None, None

@@ -121,7 +121,8 @@ def test_what_is_passed_over_is_not_judged(tmp_path: Path) -> None:
     ],
 )
 def test_selectors_are_united(params: dict[str, str], tensors: list[str], tmp_path: Path) -> None:
-    root = save(tmp_path, {0: dict.fromkeys(("loss", "gradient/a.weight", "a.weight"), [0.0, 0.0])})
+    names = ("loss", "gradient/a.weight", "a.weight")
+    root = save(tmp_path, {0: dict.fromkeys(names, np.zeros(2))})
     assert [one.tensor for one in judge(AllZero, root, **params).findings] == tensors
 
 

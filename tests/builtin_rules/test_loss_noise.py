@@ -1,0 +1,84 @@
+"""LossNotDecreasing and noise: what healthy, stuck and rising losses get, by simulation."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from judging import judge, save
+
+from builtin_rules import LossNotDecreasing
+from builtin_rules.loss_not_decreasing import NOISE_WINDOW
+from smdebug.core.modes import ModeKeys
+
+SIMULATION = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "detection"))
+SHAPES = {**SIMULATION["HEALTHY"], **SIMULATION["STUCK"]}
+RUNS = 6
+
+
+def fired(shape: str, noise: float, steps: int = 400, **params: Any) -> int:
+    """Return in how many of `RUNS` runs the rule fires."""
+    rng = np.random.default_rng(7)
+    t = np.arange(steps, dtype=np.float64)
+    runs = (SHAPES[shape](t) * (1 + noise * rng.standard_normal(steps)) for _ in range(RUNS))
+    trials = (SIMULATION["OneLoss"](losses, 1) for losses in runs)
+    hits = [SIMULATION["fires_at"](LossNotDecreasing, trial, **params) for trial in trials]
+    return sum(hit is not None for hit in hits)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])
+@pytest.mark.parametrize("shape", SIMULATION["HEALTHY"])
+def test_a_healthy_noisy_loss_does_not_meet_it(shape: str, noise: float) -> None:
+    assert fired(shape, noise) == 0
+
+
+@pytest.mark.parametrize("shape", SIMULATION["HEALTHY"])
+def test_to_the_letter_a_healthy_loss_with_a_tenth_of_noise_always_meets_it(shape: str) -> None:
+    assert fired(shape, 0.1, literal=True) == RUNS
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.05, 0.1])
+@pytest.mark.parametrize("shape", [one for one in SIMULATION["STUCK"] if "plateau" not in one])
+def test_a_rise_meets_it_in_any_noise(shape: str, noise: float) -> None:
+    assert fired(shape, noise) == RUNS
+
+
+@pytest.mark.parametrize("shape", [one for one in SIMULATION["STUCK"] if "plateau" in one])
+def test_a_long_plateau_meets_it_in_noise(shape: str) -> None:
+    assert fired(shape, 0.05, steps=1500) == RUNS
+
+
+@pytest.mark.parametrize(
+    ("losses", "met"), [(9, True), (10, False)], ids=["below-ten-losses", "from-ten-losses-on"]
+)
+def test_noise_counts_from_ten_losses_on(losses: int, met: bool, tmp_path: Path) -> None:
+    values = [1.2, 0.9, 1.1, 0.8, 1.0, 0.7, 0.9, 0.6, 0.8, 0.5][-losses:]
+    values[-1] = values[0]  # no decrease at the only evaluation
+    root = save(tmp_path, {at: {"loss": one} for at, one in enumerate(values)})
+    found = judge(LossNotDecreasing, root, num_steps=losses - 1)
+    assert bool(found.met) is met
+
+
+def test_evidence_of_means_says_so(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    losses = np.where(np.arange(60) < 30, 1.0, 1.12) + 0.04 * rng.standard_normal(60)
+    root = save(tmp_path, {at: {"loss": one} for at, one in enumerate(losses)})
+    found = judge(LossNotDecreasing, root).findings
+    means = {at: float(losses[at - 9 : at + 1].mean()) for at in range(10, 60, 10)}
+    assert [one.step for one in found] == [40, 50]
+    for one in found:
+        assert one.measured == pytest.approx(means[one.step])
+        assert one.limit == pytest.approx(min(means[at] for at in (10, 20, 30)))
+        assert one.note is not None
+        decrease = 100 * (one.limit - one.measured) / one.limit
+        assert one.note == f"Means of 10 losses. A decrease of {decrease:.3g} percent."
+
+
+def test_what_is_remembered_of_a_loss_is_bounded() -> None:
+    losses = np.exp(-np.arange(500) / 100)
+    rule = LossNotDecreasing(SIMULATION["OneLoss"](losses, 1))
+    for step in range(len(losses)):
+        rule.invoke_at_step(step)
+    ((key, series),) = rule._series.items()
+    assert (key, len(series.losses)) == (("loss", ModeKeys.TRAIN), NOISE_WINDOW + 1)

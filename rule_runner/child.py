@@ -1,7 +1,9 @@
 """A rule in a process of its own: if it takes too long for a step, it is ended, and only it."""
 
+import logging
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rule_runner.errors import ClientError
 from rule_runner.invocation import Did, Invocation, Invoker
+from rule_runner.logs import LEVELS, configure
 from rule_runner.results import json_scalar
 
 if TYPE_CHECKING:
@@ -46,7 +49,9 @@ class ChildProcess:
         self._name = name
         self._limit = limit
         self._connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs, make, argument), daemon=True)
+        self._process = _CONTEXT.Process(
+            target=_serve, args=(theirs, _verbosity(), make, argument), daemon=True
+        )
         self._process.start()
         theirs.close()
         answer = self._ask(None, max(limit, _START_LIMIT_S), "before the first step")
@@ -84,8 +89,18 @@ class ChildProcess:
         self._connection.close()
 
 
-def _serve(connection: Connection, make: Callable[[Any], Invoker], argument: object) -> None:
-    """Answer step after step until the other end is closed."""
+def _verbosity() -> int:
+    """Return how much this process logs, as `configure` takes it."""
+    level = logging.getLogger().level
+    return max((one for one, at in LEVELS.items() if at >= level), default=min(LEVELS))
+
+
+def _serve(
+    connection: Connection, verbosity: int, make: Callable[[Any], Invoker], argument: object
+) -> None:
+    """Answer step after step until the other end is closed; stdout carries results only."""
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    configure(verbosity)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         invoker = make(argument)

@@ -1,0 +1,111 @@
+"""Logging: JSON lines on stderr, readable on a terminal, as much of it as was asked for."""
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import evaluating
+import pytest
+import structlog
+
+from rule_runner.logs import configure
+from smdebug.core.logger import get_logger
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    evaluating.restore_logging(monkeypatch)
+    yield
+    structlog.contextvars.clear_contextvars()
+
+
+@pytest.fixture
+def stderr(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    return stream
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "levels"),
+    [
+        (-5, ["error"]),
+        (-1, ["error"]),
+        (0, ["warning", "error"]),
+        (1, ["info", "warning", "error"]),
+        (2, ["debug", "info", "warning", "error"]),
+        (9, ["debug", "info", "warning", "error"]),
+    ],
+)
+def test_verbosity(
+    stderr: io.StringIO, capsys: pytest.CaptureFixture[str], verbosity: int, levels: list[str]
+) -> None:
+    configure(verbosity)
+    for log in (structlog.get_logger(), logging.getLogger("a rule's own")):
+        for level in ("debug", "info", "warning", "error"):
+            getattr(log, level)("step_judged")
+    assert [one["level"] for one in lines(stderr)] == [*levels, *levels]
+    assert capsys.readouterr().out == ""
+
+
+def test_line_is_json_with_event_keys_time_and_what_is_bound(stderr: io.StringIO) -> None:
+    configure(0)
+    structlog.contextvars.bind_contextvars(rule_job="first")
+    structlog.get_logger().warning("step_skipped", step=3, reason="x\x1b[31m")
+    (line,) = lines(stderr)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "step_skipped",
+        "level": "warning",
+        "step": 3,
+        "reason": "x\x1b[31m",
+        "rule_job": "first",
+    }
+    assert "\x1b" not in stderr.getvalue()
+
+
+def test_traceback_is_in_the_line(stderr: io.StringIO) -> None:
+    configure(0)
+    try:
+        {}["conv1"]
+    except KeyError:
+        structlog.get_logger().warning("rule_failed", exc_info=True)
+    (line,) = lines(stderr)
+    assert "KeyError: 'conv1'" in line["exception"]
+
+
+def test_logger_of_the_analysis_core_goes_the_same_way(stderr: io.StringIO) -> None:
+    configure(0)
+    get_logger().warning("Trial %r: %s", "/t", "odd")
+    assert "Trial '/t': odd" in stderr.getvalue()
+
+
+def test_terminal_gets_no_json_and_nothing_that_it_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    configure(0)
+    structlog.get_logger().warning("step_skipped", reason="a\x1b]0;title\x07b", step=4)
+    text = stream.getvalue()
+    assert "step_skipped" in text
+    assert "\x1b]0;" not in text
+    assert "\x07" not in text
+    assert not text.startswith("{")
+
+
+def test_configuring_twice_says_all_once(stderr: io.StringIO) -> None:
+    configure(0)
+    configure(0)
+    structlog.get_logger().warning("once")
+    assert len(lines(stderr)) == 1

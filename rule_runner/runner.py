@@ -32,7 +32,7 @@ from rule_runner.stopping import StopReason, StopRequests, signals
 from rule_runner.walk import StepWalk
 from rule_runner.watch import POLL_S, TrialWatcher, Waiter
 from smdebug.core.clock import Clock, SystemClock
-from smdebug.storage import StorageUnavailableError
+from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
 from smdebug.trials import Trial
 
 _log: Final = structlog.get_logger()
@@ -324,8 +324,11 @@ class Runner:
 
     def _finish(self, stop: StopReason | None) -> None:
         """Give every rule job its verdict."""
+        lost = self._lost_files()
         for job in self.jobs:
             evaluation = job.evaluation
+            if lost:
+                evaluation.note(f"{lost} index files came after the end and were not judged.")
             for key, problem in self.walk.base.problems.items():
                 evaluation.note(f"{key}: {problem}")
             known = [step for step in self.walk.base.steps if self._in_range(job, step)]
@@ -343,6 +346,14 @@ class Runner:
             with self._as_far_as_it_goes():
                 job.write(self.walk.ended, final=not self._unwritten)
             self._log_end(job)
+
+    def _lost_files(self) -> int:
+        """Return how many files came after the trial was taken for ended."""
+        if not self.walk.ended:
+            return 0
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            return self.walk.base.lost_files()
+        return 0
 
     @contextmanager
     def _as_far_as_it_goes(self) -> Iterator[None]:

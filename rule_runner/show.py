@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rule_runner.results import EvaluationResult, Evidence, RuleResult
 
 EVIDENCE_SHOWN: Final = 3
+SLOW_S: Final = 5.0  # a rule that took longer is told to have
 _STYLES: Final = {
     "NoIssuesFound": "green",
     "IssuesFound": "bold red",
@@ -46,7 +47,8 @@ def coverage(rule: "RuleResult") -> str:
     """Return what was judged, what was not and why."""
     found = rule.coverage
     where = f" ({found.first} to {found.last})" if found.first is not None else ""
-    parts = [f"judged {found.judged} of {found.known} steps{where}"]
+    slow = f" in {rule.rule_time_s:.1f} s" if rule.rule_time_s >= SLOW_S else ""
+    parts = [f"judged {found.judged} of {found.known} steps{where}{slow}"]
     parts += [f"skipped {count}: {reason}" for reason, count in found.skipped.items()]
     parts += [f"{count} without {worker}" for worker, count in found.missing_workers.items()]
     return printable("; ".join(parts))

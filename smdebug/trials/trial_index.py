@@ -103,6 +103,17 @@ class TrialIndex:
         self.last_complete_step = self.steps[-1] if self.steps else -1
         self.settled_step = self.last_complete_step
 
+    def lost_files(self) -> int:
+        """Return how many index files are there that nobody has read: they came too late."""
+        return sum(
+            place.worker not in self.files.get(place.step, ())
+            for key in self.store.list_keys(locations.INDEX)
+            if key not in self._ignored
+            and key not in self.problems
+            and (place := locations.parse_index_key(key)) is not None
+            and self._in_range(place.step)
+        )
+
     def lacks_collections(self) -> bool:
         """Say whether fewer collections files are there than workers write."""
         return self._bad_collections or not self.workers or len(self.workers) < self.num_workers

@@ -469,3 +469,16 @@ def test_rules_are_listed_and_shown() -> None:
     unknown = CliRunner().invoke(main, ["rules", "show", "Vanishing"])
     assert unknown.exit_code == 1
     assert unknown.stderr.startswith("ClientError: Unknown rule 'Vanishing'.")
+
+
+def test_files_that_come_after_the_end_are_counted_and_not_judged(trial: Path) -> None:
+    body = READ + "        late = self.base_trial.path + '/index/000000000/000000000095_worker_0'\n"
+    body += (
+        "        import shutil\n"
+        "        shutil.copy(late.replace('95', '90') + '.json', late + '.json')\n"
+    )
+    result = evaluate(trial, "--source", rule_file(trial.parent, body + "        return False\n"))
+    assert result.exit_code == 0
+    found = result_of(trial)
+    assert found["coverage"]["last"] == 90
+    assert found["notes"] == ["1 index files came after the end and were not judged."]

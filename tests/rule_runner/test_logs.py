@@ -27,15 +27,11 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     structlog.contextvars.clear_contextvars()
 
 
-@pytest.fixture
-def stderr(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
-    return stream
+Captured = pytest.CaptureFixture[str]
 
 
-def lines(stream: io.StringIO) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in stream.getvalue().splitlines()]
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -49,22 +45,22 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
         (9, ["debug", "info", "warning", "error"]),
     ],
 )
-def test_verbosity(
-    stderr: io.StringIO, capsys: pytest.CaptureFixture[str], verbosity: int, levels: list[str]
-) -> None:
+def test_verbosity(capsys: Captured, verbosity: int, levels: list[str]) -> None:
     configure(verbosity)
     for log in (structlog.get_logger(), logging.getLogger("a rule's own")):
         for level in ("debug", "info", "warning", "error"):
             getattr(log, level)("step_judged")
-    assert [one["level"] for one in lines(stderr)] == [*levels, *levels]
-    assert capsys.readouterr().out == ""
+    out, err = capsys.readouterr()
+    assert [one["level"] for one in lines(err)] == [*levels, *levels]
+    assert out == ""
 
 
-def test_line_is_json_with_event_keys_time_and_what_is_bound(stderr: io.StringIO) -> None:
+def test_line_is_json_with_event_keys_time_and_what_is_bound(capsys: Captured) -> None:
     configure(0)
     structlog.contextvars.bind_contextvars(rule_job="first")
     structlog.get_logger().warning("step_skipped", step=3, reason="x\x1b[31m")
-    (line,) = lines(stderr)
+    err = capsys.readouterr().err
+    (line,) = lines(err)
     assert line.pop("timestamp").endswith("Z")
     assert line == {
         "event": "step_skipped",
@@ -73,23 +69,23 @@ def test_line_is_json_with_event_keys_time_and_what_is_bound(stderr: io.StringIO
         "reason": "x\x1b[31m",
         "rule_job": "first",
     }
-    assert "\x1b" not in stderr.getvalue()
+    assert "\x1b" not in err
 
 
-def test_traceback_is_in_the_line(stderr: io.StringIO) -> None:
+def test_traceback_is_in_the_line(capsys: Captured) -> None:
     configure(0)
     try:
         {}["conv1"]
     except KeyError:
         structlog.get_logger().warning("rule_failed", exc_info=True)
-    (line,) = lines(stderr)
+    (line,) = lines(capsys.readouterr().err)
     assert "KeyError: 'conv1'" in line["exception"]
 
 
-def test_logger_of_the_analysis_core_goes_the_same_way(stderr: io.StringIO) -> None:
+def test_logger_of_the_analysis_core_goes_the_same_way(capsys: Captured) -> None:
     configure(0)
     get_logger().warning("Trial %r: %s", "/t", "odd")
-    assert "Trial '/t': odd" in stderr.getvalue()
+    assert "Trial '/t': odd" in capsys.readouterr().err
 
 
 def test_terminal_gets_no_json_and_nothing_that_it_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +100,8 @@ def test_terminal_gets_no_json_and_nothing_that_it_obeys(monkeypatch: pytest.Mon
     assert not text.startswith("{")
 
 
-def test_configuring_twice_says_all_once(stderr: io.StringIO) -> None:
+def test_configuring_twice_says_all_once(capsys: Captured) -> None:
     configure(0)
     configure(0)
     structlog.get_logger().warning("once")
-    assert len(lines(stderr)) == 1
+    assert len(lines(capsys.readouterr().err)) == 1

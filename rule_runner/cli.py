@@ -197,3 +197,14 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 
     configure(-1)
     return show_trial(path, form, everything=everything)
+
+
+@main.command()
+@click.argument("path", required=False)
+@reporting
+def doctor(path: str | None) -> int:
+    """Say what is wrong with the installation, and with the trial at PATH, and the remedy."""
+    from rule_runner.doctor import run_doctor  # noqa: PLC0415 - only when it is needed
+
+    configure(-1)
+    return run_doctor(path)

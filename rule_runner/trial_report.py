@@ -101,7 +101,7 @@ def report_trial(path: str) -> TrialReport:
         index.refresh(whole=True)
     except StorageUnavailableError as err:
         raise TrialError(str(err)) from err
-    if not (ended or index.workers or index.steps or index.problems):
+    if not is_trial(index, ended):
         msg = (
             f"Folder {path!r} holds no trial: neither 'collections/' nor 'index/' has a file. "
             "Give the folder that the training job saved its tensors to."
@@ -121,6 +121,11 @@ def report_trial(path: str) -> TrialReport:
         nbytes=sum(tensor.nbytes for tensor in tensors),
         problems=index.problems,
     )
+
+
+def is_trial(index: TrialIndex, ended: bool) -> bool:
+    """Say whether a folder that was looked at has anything of a trial in it."""
+    return bool(ended or index.workers or index.steps or index.problems)
 
 
 def incomplete_steps(index: TrialIndex) -> Iterator[IncompleteStep]:

@@ -1,0 +1,34 @@
+"""doctor: says what is wrong with the installation, or with a trial, and what to do about it."""
+
+from collections.abc import Iterator
+
+from rule_runner.diagnosis import Check, Grade
+from rule_runner.doctor_installation import examine_installation
+
+
+def run_doctor(path: str | None) -> int:
+    """Print what was looked at; return 0 if nothing is wrong, else 1."""
+    wrong = 0
+    for check in _checks(path):
+        _print(check)
+        wrong += check.grade is Grade.WRONG
+    summary = f"{wrong} thing{'s are' if wrong > 1 else ' is'} wrong." if wrong else ""
+    print(summary or "Nothing is wrong.")  # noqa: T201 - stdout carries results
+    return 1 if wrong else 0
+
+
+def _checks(path: str | None) -> Iterator[Check]:
+    yield from examine_installation()
+    if path is not None:
+        # A damaged installation may not even be able to import what reads trials.
+        from rule_runner.doctor_trial import examine_trial  # noqa: PLC0415
+
+        yield from examine_trial(path)
+
+
+def _print(check: Check) -> None:
+    from rich.console import Console  # noqa: PLC0415 - not for the help
+    from rich.text import Text  # noqa: PLC0415
+
+    style = {Grade.OK: "green", Grade.WARNING: "yellow", Grade.WRONG: "bold red"}[check.grade]
+    Console().print(Text.assemble((check.grade.value, style), ": ", check.text), soft_wrap=True)

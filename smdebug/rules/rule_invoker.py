@@ -14,7 +14,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.rules.rule import Rule
-from smdebug.trials.trial import POLL_S
+from smdebug.trials.view import POLL_S
 
 SKIPPED = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable)
 

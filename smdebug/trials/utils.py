@@ -8,8 +8,9 @@ from smdebug.core.logger import get_logger
 from smdebug.exceptions import MissingCollectionFiles
 from smdebug.storage.protocol import ObjectNotFoundError
 from smdebug.storage.uri import open_store
-from smdebug.trials.trial import POLL_S, Trial
+from smdebug.trials.trial import Trial
 from smdebug.trials.trial_index import TrialIndex
+from smdebug.trials.view import POLL_S
 
 SAY_SO_AFTER_S: Final = 10.0
 

@@ -1,0 +1,233 @@
+"""TrialView: one look at a trial: how far it reaches, what it knows of a step, what it reads."""
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.core.clock import Clock, SystemClock
+from smdebug.core.index import Span
+from smdebug.core.modes import ModeKeys
+from smdebug.core.tensor import Place, StepState
+from smdebug.exceptions import (
+    InvalidWorker,
+    StepNotYetAvailable,
+    StepUnavailable,
+    TensorDamaged,
+    TensorUnavailableForStep,
+    TrialFileError,
+)
+from smdebug.storage.protocol import ObjectNotFoundError, StorageUnavailableError
+from smdebug.trials.trial_index import TrialIndex
+
+Array = NDArray[Any]
+T = TypeVar("T")
+POLL_S: Final = 0.25
+EVENT_FILE_WAIT_S: Final = 10.0
+
+
+class TrialView:
+    """A view of a `TrialIndex`: it may stop at a step, and may look for new files or not.
+
+    It answers what tensors ask of their trial (`smdebug.core.tensor.TensorSource`).
+
+    Attributes
+    ----------
+    dynamic_refresh
+        Whether queries look for new files.
+    horizon
+        While a rule judges a global step, that step: nothing later is shown. Otherwise None.
+    reads
+        How many values and reductions were read so far.
+    """
+
+    def __init__(self, index: TrialIndex, clock: Clock | None = None) -> None:
+        self.index = index
+        self.clock = clock or SystemClock()
+        self.dynamic_refresh = True
+        self.horizon: int | None = None
+        self.reads = 0
+
+    @property
+    def loaded_all_steps(self) -> bool:
+        """Whether the training job has ended and all its files were looked for."""
+        return self.index.loaded_all_steps and self.horizon is None
+
+    def maybe_refresh(self, name: str | None = None) -> None:
+        """Look for new files, unless that is held back; `name` has no effect."""
+        del name
+        if self.dynamic_refresh and not self.index.loaded_all_steps:
+            self.refresh_data()
+
+    def refresh_data(self) -> None:
+        """Look for new files; of an ended training job once more after a pause, for late ones.
+
+        While a rule judges a step nothing new is to be seen, and nothing is looked for.
+        """
+        if self.horizon is not None:
+            return
+        if self.index.has_ended():
+            self.index.refresh(whole=True)
+            self.clock.sleep(float(os.environ.get("SMDEBUG_TRAINING_END_DELAY_REFRESH", "1")))
+            self.index.refresh(whole=True)
+            self.index.finish()
+        else:
+            self.index.refresh()
+
+    def refresh_tensor(self, name: str) -> None:
+        """Look for new files; `name` has no effect."""
+        self.maybe_refresh(name)
+
+    def _known_steps(self, mode: ModeKeys) -> list[tuple[int, int]]:
+        """Return (step of the mode, global step) of all steps shown, ascending."""
+        if mode is ModeKeys.GLOBAL:
+            steps = self.index.steps
+            if self.horizon is not None:
+                steps = steps[: bisect_right(steps, self.horizon)]
+            return [(step, step) for step in steps]
+        found = self.index.mode_steps.get(mode, {}).items()
+        return sorted(one for one in found if self.horizon is None or one[1] <= self.horizon)
+
+    def _is_settled(self, place: int) -> bool:
+        return self.horizon is not None or self.index.is_settled(place)
+
+    def _global(self, step: int, mode: ModeKeys) -> int | None:
+        """Return the global step of a step shown, without looking for new files."""
+        place = step if mode is ModeKeys.GLOBAL else self.index.mode_steps.get(mode, {}).get(step)
+        hidden = place is not None and self.horizon is not None and place > self.horizon
+        return None if hidden else place
+
+    def _state(self, step: int, mode: ModeKeys) -> StepState:
+        place = self._global(step, mode)
+        if place is not None and place in self.index.files:
+            settled = self._is_settled(place)
+            return StepState.AVAILABLE if settled else StepState.NOT_YET_AVAILABLE
+        if self.index.loaded_all_steps and self.horizon is None:
+            return StepState.UNAVAILABLE
+        # A later step that is settled says that this one was passed over.
+        known = self._known_steps(mode)
+        at = bisect_right(known, step, key=lambda one: one[0])
+        later = known[at][1] if at < len(known) else None
+        if later is None:
+            passed = mode is ModeKeys.GLOBAL and self.horizon is not None and step <= self.horizon
+        else:
+            passed = self.horizon is not None or self.index.last_complete_step >= later
+        return StepState.UNAVAILABLE if passed else StepState.NOT_YET_AVAILABLE
+
+    def original_name(self, name: str) -> str | None:
+        """Return the framework's own name of a tensor; see `TensorSource`."""
+        steps = self.index.names.get(name, [])
+        shown = len(steps) if self.horizon is None else bisect_right(steps, self.horizon)
+        return self.index.original_name(name, steps[:shown])
+
+    def tensor_steps(
+        self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
+    ) -> list[int]:
+        """Return the steps of a tensor; see `TensorSource`."""
+        self.maybe_refresh()
+        mode = mode or ModeKeys.GLOBAL
+        index = self.index
+        of_mode = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
+        places = of_mode.get(name, [])
+        if self.horizon is not None:
+            places = places[: bisect_right(places, self.horizon)]
+        if not (show_incomplete_steps or self.horizon is not None or index.loaded_all_steps):
+            places = [place for place in places if index.is_settled(place)]
+        if mode is ModeKeys.GLOBAL:
+            return list(places)
+        return sorted({index.mode_step_at(place, mode) for place in places})
+
+    def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
+        """Return the workers of a tensor at a step; see `TensorSource`."""
+        mode = mode or ModeKeys.GLOBAL
+        workers = self._workers(name, step, mode)
+        if not workers:
+            self.maybe_refresh()
+            workers = self._workers(name, step, mode)
+        if not workers:
+            raise TensorUnavailableForStep(name, step, mode)
+        return workers
+
+    def _workers(self, name: str, step: int, mode: ModeKeys) -> list[str]:
+        place = self._global(step, mode)
+        return [] if place is None else self.index.workers_with(name, place, mode)
+
+    def find(self, name: str, step: int, mode: ModeKeys | None, worker: str | None) -> Place:
+        """Return where a tensor is; see `TensorSource`."""
+        mode = mode or ModeKeys.GLOBAL
+        workers = self._workers(name, step, mode)
+        if not workers:
+            self.maybe_refresh()
+            workers = self._workers(name, step, mode)
+        if not workers:
+            self._raise_not_found(name, step, mode)
+        if worker is None:
+            worker = workers[0]
+        elif worker not in workers:
+            raise InvalidWorker(worker)
+        place = self._global(step, mode)
+        if place is None:
+            raise StepUnavailable(step, mode)
+        return Place(place, worker, self.index.files[place][worker].entries[name])
+
+    def _raise_not_found(self, name: str, step: int, mode: ModeKeys) -> None:
+        state = self._state(step, mode)
+        if state is StepState.AVAILABLE or (
+            state is StepState.NOT_YET_AVAILABLE and self.horizon is not None
+        ):
+            raise TensorUnavailableForStep(name, step, mode)
+        if state is StepState.UNAVAILABLE:
+            raise StepUnavailable(step, mode)
+        raise StepNotYetAvailable(step, mode)
+
+    def read(self, name: str, place: Place, reduction: tuple[str, bool] | None = None) -> Array:
+        """Return a saved value or reduction; see `TensorSource`."""
+        span = place.entry.raw if reduction is None else place.entry.reductions[reduction]
+        file = self.index.files[place.step][place.worker]
+        return self._patiently(name, place, lambda: self.index.tensor(file, span or Span(0, 0)))
+
+    def reduce(self, name: str, place: Place, operation: str, absolute: bool) -> np.generic:
+        """Return a computed reduction; see `TensorSource`."""
+        step, worker = place.step, place.worker
+        return self._patiently(
+            name, place, lambda: self.index.reduction(name, step, worker, operation, absolute)
+        )
+
+    def _patiently(self, name: str, place: Place, read: Callable[[], T]) -> T:
+        """Return what `read` does; wait for an event file that is late."""
+        file = self.index.files[place.step][place.worker]
+        deadline: float | None = None
+        while True:
+            try:
+                found = read()
+            except ObjectNotFoundError as err:
+                now = self.clock.monotonic()
+                deadline = now + self._event_file_wait(place) if deadline is None else deadline
+                if now >= deadline:
+                    self.index.report(file.event_key or file.key, err)
+                    raise self._damaged(name, place, err) from err
+                self.clock.sleep(POLL_S)
+            except (TrialFileError, StorageUnavailableError) as err:
+                self.index.report(file.event_key or file.key, err)
+                raise self._damaged(name, place, err) from err
+            else:
+                self.reads += 1
+                return found
+
+    def _damaged(self, name: str, place: Place, err: Exception) -> TensorDamaged:
+        found = self.index.files[place.step][place.worker]
+        return TensorDamaged(name, found.mode_step, found.mode, str(err))
+
+    def _event_file_wait(self, place: Place) -> float:
+        """Return for how many seconds an event file that is not there may still come."""
+        later = any(
+            place.worker in self.index.files[step]
+            for step in self.index.steps[bisect_right(self.index.steps, place.step) :]
+        )
+        if self.horizon is not None or self.index.loaded_all_steps or later:
+            return 0.0
+        tries = os.environ.get("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT")
+        return EVENT_FILE_WAIT_S if tries is None else 2.0 * float(tries)

@@ -124,14 +124,6 @@ def test_not_given_is_the_default(param: Param, raw: object, expected: object) -
                 "missing ), unterminated subpattern at position 0."
             ),
         ),
-        (
-            PATTERNS,
-            "x{e<=}",
-            (
-                "'tensor_regex' must be regular expressions with commas between them, got "
-                "'x{e<=}': Pattern 'x{e<=}' cannot be used: bad fuzzy cost limit at position 5."
-            ),
-        ),
     ],
 )
 def test_value_refused(param: Param, raw: object, sentence: str) -> None:

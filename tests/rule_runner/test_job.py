@@ -1,0 +1,159 @@
+"""RuleJob: what a rule did becomes a status, findings and a file."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import evaluating
+import pytest
+from evaluating import WoundClock, json_lines, rule_job
+
+from rule_runner.evaluation import Evaluation
+from rule_runner.invocation import Did, Invocation
+from rule_runner.job import RuleJob
+from rule_runner.outputs import OutputFolder
+from rule_runner.results import RuleJobFacts
+from rule_runner.status import RuleStatus
+from smdebug.rules import Finding, Rule
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+class Anything(Rule):
+    def invoke_at_step(self, step: int) -> bool:
+        raise NotImplementedError
+
+
+class Scripted:
+    """An invoker that does what it is told."""
+
+    def __init__(self, *invocations: Invocation) -> None:
+        self.invocations = list(invocations)
+        self.asked: list[int] = []
+        self.closed = False
+
+    def judge(self, step: int) -> Invocation:
+        self.asked.append(step)
+        return self.invocations.pop(0)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def clock() -> WoundClock:
+    return WoundClock()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[OutputFolder]:
+    with OutputFolder(tmp_path / "out", "f") as folder:
+        yield folder
+
+
+def job(
+    folder: OutputFolder, clock: WoundClock, *did: Invocation, keep_going: bool = False, **more: Any
+) -> RuleJob:
+    evaluating.log_nothing()
+    made = RuleJob(
+        rule_job(Anything, **more),
+        Evaluation("Anything", "Anything", keep_going, NOW),
+        RuleJobFacts({}, "/trial", False, "f", {}),
+        folder,
+        clock,
+        lambda: NOW,
+    )
+    made.invoker = Scripted(*did)
+    return made
+
+
+def result(folder: OutputFolder) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder.path / "rule_result.json").read_text())
+    return found
+
+
+def test_range_and_position_decide_what_is_wanted(folder: OutputFolder, clock: WoundClock) -> None:
+    one = job(folder, clock, Invocation(Did.CLEAR), Invocation(Did.CLEAR), start_step=2, end_step=9)
+    assert [one.wants(step) for step in (0, 1, 2)] == [False, False, True]
+    one.judge(3, [], trial_ended=False)
+    assert [one.wants(step) for step in (2, 3, 4)] == [False, False, True]
+    assert one.live
+    assert one.wants(9) is False
+    assert (one.live, one.wants(5)) == (False, False)
+
+
+def test_waiting_rule_keeps_its_place(folder: OutputFolder, clock: WoundClock) -> None:
+    one = job(folder, clock, Invocation(Did.WAITS, "soon"), Invocation(Did.WAITS, "soon"))
+    assert one.judge(5, ["w"], trial_ended=False) == []
+    assert (one.waits, one.position, one.wants(5)) == (True, -1, False)
+    assert one.evaluation.coverage.seen == 0
+    one.waits = False
+    assert one.judge(5, ["w"], trial_ended=True) == []
+    assert (one.position, one.evaluation.coverage.skipped) == (5, {"soon": 1})
+    assert one.evaluation.coverage.missing_workers == {"w": 1}
+
+
+def test_hit_moves_the_status_and_is_written(folder: OutputFolder, clock: WoundClock) -> None:
+    met = Invocation(Did.MET, findings=(Finding(4, "a"), Finding(4, "b")), seconds=1.5)
+    one = job(folder, clock, met)
+    (change,) = one.judge(4, [], trial_ended=False)
+    assert (change.old, change.new) == (RuleStatus.IN_PROGRESS, RuleStatus.ISSUES_FOUND)
+    assert (one.live, one.rule_time_s) == (False, 1.5)
+    assert [found["tensor"] for found in json_lines(folder.path / "findings.jsonl")] == ["a", "b"]
+    assert (result(folder)["status"], result(folder)["ended_at"]) == ("IssuesFound", None)
+
+
+def test_only_the_final_word_says_that_it_has_ended(
+    folder: OutputFolder, clock: WoundClock
+) -> None:
+    one = job(folder, clock, Invocation(Did.FAILED, "It broke.", ends=True))
+    one.judge(4, [], trial_ended=False)
+    assert (result(folder)["status_details"], result(folder)["ended_at"]) == (
+        "ClientError: It broke.",
+        None,
+    )
+    one.write(True, final=True)
+    assert result(folder)["ended_at"] == "2026-01-02T00:00:00.000Z"
+
+
+def test_end_of_rule(folder: OutputFolder, clock: WoundClock) -> None:
+    met = Invocation(Did.MET, findings=(Finding(4),), ends=True)
+    one = job(folder, clock, met, keep_going=True)
+    one.judge(4, [], trial_ended=False)
+    assert not one.live
+
+
+def test_rule_that_ends_without_a_word(folder: OutputFolder, clock: WoundClock) -> None:
+    one = job(folder, clock, Invocation(Did.ENDED, ends=True))
+    assert one.judge(4, [], trial_ended=False) == []
+    assert (one.live, one.evaluation.coverage.skipped) == (False, {"the rule ended": 1})
+
+
+def test_progress_is_written_every_two_seconds(folder: OutputFolder, clock: WoundClock) -> None:
+    one = job(folder, clock, *[Invocation(Did.CLEAR)] * 3)
+    one.write(trial_ended=False)
+    judged = []
+    for step in range(3):
+        clock.now += 1.0
+        one.judge(step, [], trial_ended=False)
+        judged.append(result(folder)["coverage"]["judged"])
+    assert judged == [0, 2, 2]
+    assert result(folder)["duration_s"] == 2.0
+
+
+def test_rule_that_could_not_be_made_is_not_asked(folder: OutputFolder, clock: WoundClock) -> None:
+    one = job(folder, clock)
+    one.invoker = None
+    assert one.judge(4, [], trial_ended=True) == []
+    one.close()
+
+
+def test_closing_lets_go_of_the_rule_and_the_folder(tmp_path: Path, clock: WoundClock) -> None:
+    one = job(OutputFolder(tmp_path, "f"), clock)
+    invoker = one.invoker
+    one.close()
+    assert isinstance(invoker, Scripted)
+    assert invoker.closed
+    OutputFolder(tmp_path, "f").close()

@@ -1,0 +1,178 @@
+"""Openings: trials by path, and rules over views of their own."""
+
+from pathlib import Path
+from typing import Any
+
+import evaluating
+import numpy as np
+import pytest
+import rawtrial
+from evaluating import rule_job
+
+from rule_runner.binding import bind
+from rule_runner.config import RuleJobConfig
+from rule_runner.errors import ParameterError, RuleFailedError, TrialError
+from rule_runner.invocation import Did, InProcess
+from rule_runner.openings import (
+    _make,
+    _Order,
+    is_there,
+    make_invoker,
+    open_trial,
+    real_path,
+    roots,
+    trial_name,
+)
+from smdebug.rules import Rule
+from smdebug.storage.memory import MemoryStore
+from smdebug.trials import Trial
+from smdebug.trials.trial_index import TrialIndex
+
+
+class Plain(Rule):
+    def invoke_at_step(self, step: int) -> bool:
+        return bool(self.base_trial.tensor("loss").value(step)[0] < 0)
+
+
+def test_opening_looks_at_no_file(tmp_path: Path) -> None:
+    trial = open_trial(str(tmp_path / "no"), window=7)
+    assert (trial.name, trial.path, trial.index.window) == ("no", str(tmp_path / "no"), 7)
+    assert open_trial("/x", "mine").name == "mine"
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/x", "", "  "])
+def test_path_that_cannot_be_read(path: str) -> None:
+    with pytest.raises(TrialError, match=r"cannot be read yet|must not be empty"):
+        open_trial(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/runs/mnist/", "mnist"), ("mnist", "mnist"), ("/", "trial")]
+)
+def test_name_of_a_trial(path: str, name: str) -> None:
+    assert trial_name(path) == name
+
+
+def test_name_of_here_is_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert trial_name(".") == tmp_path.name
+
+
+def test_identity_is_the_same_however_the_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trial").mkdir()
+    (tmp_path / "link").symlink_to("trial")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    spellings = ["trial", "./trial/", "link", "~/trial", f" {tmp_path}/x/../trial"]
+    assert {real_path(one) for one in spellings} == {str(tmp_path.resolve() / "trial")}
+
+
+def test_only_folders_can_be_watched(tmp_path: Path) -> None:
+    memory = Trial("m", "m", TrialIndex(MemoryStore({})))
+    assert roots([open_trial(str(tmp_path)), memory]) == [tmp_path]
+    assert is_there(memory)
+
+
+def test_whether_a_folder_is_there(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert is_there(open_trial(str(tmp_path)))
+    assert not is_there(open_trial(str(tmp_path / "no")))
+    with pytest.raises(TrialError, match=r"^Trial '.*/file' is no folder\. Give the root folder"):
+        is_there(open_trial(str(tmp_path / "file")))
+
+
+def test_each_rule_has_views_of_its_own(tmp_path: Path) -> None:
+    class Takes(Plain):
+        made: list["Takes"] = []  # noqa: RUF012 - what happened, for the test
+
+        def __init__(self, base_trial: Any, other_trials: Any = None) -> None:
+            super().__init__(base_trial, other_trials=other_trials)
+            self.made.append(self)
+
+    trials = [open_trial(str(tmp_path)), open_trial(str(tmp_path / "other"))]
+    config = rule_job(Takes)
+    for _ in range(2):
+        assert isinstance(make_invoker(config, bind(config.loaded, {}), trials, None), InProcess)
+    first, second = Takes.made
+    assert first.base_trial.index is second.base_trial.index is trials[0].index
+    assert first.base_trial is not second.base_trial
+    assert [one.path for one in first.other_trials] == [str(tmp_path / "other")]
+
+
+def test_actions_that_are_no_json_are_one_sentence(tmp_path: Path) -> None:
+    config = rule_job(Plain, actions="{stop")
+    with pytest.raises(ParameterError, match=r"^Actions must be JSON, got '\{stop'"):
+        make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path))], None)
+
+
+def test_actions_are_the_rules_whether_its_constructor_takes_them_or_not(tmp_path: Path) -> None:
+    made: list[Rule] = []
+
+    class Keeps(Plain):
+        def __init__(self, base_trial: Any) -> None:
+            super().__init__(base_trial)
+            made.append(self)
+
+    config = rule_job(Keeps, actions='{"name": "stoptraining"}')
+    make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path))], None)
+    assert made[0].actions.actions == [{"name": "stoptraining"}]
+
+
+def test_rule_that_cannot_be_constructed(tmp_path: Path) -> None:
+    class Refuses(Plain):
+        def __init__(self, base_trial: Any) -> None:
+            super().__init__(base_trial)
+            raise SystemExit(3)
+
+    config = rule_job(Refuses)
+    with pytest.raises(RuleFailedError, match=r"^Rule 'Refuses' raised SystemExit while it was"):
+        make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path))], None)
+
+
+SOURCE = """
+from smdebug.rules import Rule
+
+class Low(Rule):
+    def __init__(self, base_trial, limit="0"):
+        super().__init__(base_trial)
+        self.limit = float(limit)
+
+    def invoke_at_step(self, step):
+        return bool(self.base_trial.tensor("loss").value(step)[0] < self.limit)
+"""
+
+
+@pytest.mark.parametrize("builtin", [True, False])
+def test_rule_of_another_process_looks_for_files_itself(tmp_path: Path, builtin: bool) -> None:
+    steps = {step: {"loss": np.float32([step])} for step in range(3)}
+    files = evaluating.trial(steps, {"losses": ["loss"]}, ended=False)
+    root = rawtrial.write(tmp_path / "trial", files)
+    (tmp_path / "low.py").write_text(SOURCE)
+    order = _Order(
+        "ExplodingTensor" if builtin else "Low",
+        None if builtin else tmp_path / "low.py",
+        {} if builtin else {"limit": "2"},
+        ((str(root), "trial"),),
+        "",
+    )
+    made = _make(order)
+    assert [made.judge(step).did for step in range(3)] == (
+        [Did.CLEAR] * 3 if builtin else [Did.MET, Did.MET, Did.CLEAR]
+    )
+    rawtrial.write(root, rawtrial.step_files(7, {"loss": np.float32([1])}))
+    assert made.judge(7).did is (Did.CLEAR if builtin else Did.MET)
+    made.close()
+
+
+def test_source_goes_to_the_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr("rule_runner.openings.ChildProcess", lambda *args: made.append(args))
+    config = RuleJobConfig("id", rule_job(Plain).loaded, {"limit": "1"}, '{"name": "sms"}')
+    make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path), "t")], 2.5)
+    ((name, make, order, limit),) = made
+    assert (name, make, limit) == ("Plain", _make, 2.5)
+    assert order == _Order(
+        "Plain", None, {"limit": "1"}, ((str(tmp_path), "t"),), '{"name": "sms"}'
+    )

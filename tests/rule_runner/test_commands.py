@@ -1,0 +1,240 @@
+"""What the command `evaluate` does once its options are parsed."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import evaluating
+import jsonschema
+import numpy as np
+import pytest
+import rawtrial
+
+from builtin_rules import RULES
+from rule_runner.commands import evaluate_trial, rule_jobs
+from rule_runner.config import RuleRequest
+from rule_runner.errors import OutputError, UnknownRuleError, UsageError
+from rule_runner.results import EVALUATION_SCHEMA
+
+PRINTS = """
+from smdebug.rules import Rule
+
+class Prints(Rule):
+    def invoke_at_step(self, step):
+        print("noise")
+        return self.found(step, measured=float("nan")) if self.base_trial.steps() else False
+"""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    evaluating.log_nothing()
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Path:
+    steps = {step: {"loss": np.float32([1])} for step in range(3)}
+    return rawtrial.write(tmp_path / "trial", evaluating.trial(steps, {"losses": ["loss"]}))
+
+
+@pytest.fixture
+def options(tmp_path: Path, trial: Path) -> dict[str, Any]:
+    return {
+        "trial": str(trial),
+        "other_trial": (),
+        "rule": ("ExplodingTensor",),
+        "source": (),
+        "param": (),
+        "start_step": None,
+        "end_step": None,
+        "keep_going": False,
+        "no_wait": False,
+        "wait_for_trial": 0.0,
+        "timeout": None,
+        "idle_timeout": 3600.0,
+        "rule_timeout": None,
+        "end_grace": 1.0,
+        "event_file_wait": 10.0,
+        "output": tmp_path / "out",
+        "overwrite": False,
+        "form": "table",
+        "sink": (),
+        "event_source": "rule-runner",
+        "training_job_name": None,
+        "fail_on_issues": False,
+        "quiet": True,
+    }
+
+
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "prints.py"
+    path.write_text(PRINTS)
+    return path
+
+
+def test_plain_text_where_nobody_watches(
+    options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate_trial(**options) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ExplodingTensor: NoIssuesFound",
+        "  judged 3 of 3 steps (0 to 2)",
+        f"Results: {tmp_path / 'out'}",
+    ]
+
+
+def test_json_is_one_object_whatever_the_rule_prints(
+    options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options |= {"form": "json", "rule": (), "source": (str(source(tmp_path)),)}
+    assert evaluate_trial(**options | {"fail_on_issues": True}) == 10
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    jsonschema.validate(found, json.loads(EVALUATION_SCHEMA.read_text()))
+    assert found["rules"][0]["evidence"][0]["measured"] == "NaN"
+    assert "noise" in err
+
+
+def test_table_on_a_terminal(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stdout", stream)
+    evaluate_trial(**options)
+    assert "┃" in stream.getvalue()
+    assert f"Results: {options['output']}" in stream.getvalue()
+
+
+def test_events_go_to_stdout_when_asked(
+    options: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate_trial(**options | {"sink": ("stdout",), "training_job_name": "mine"})
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    assert [one["detail"]["TrainingJobName"] for one in events] == ["mine"] * len(events)
+    assert len(events) == 3
+
+
+def test_unwritten_output_is_told_after_the_results(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        text = "Cannot write 'x': No space left on device."
+        raise OutputError(text)
+
+    monkeypatch.setattr("rule_runner.outputs.OutputFolder.write_result", refuse)
+    assert evaluate_trial(**options) == 73
+    assert capsys.readouterr().err == "Cannot write 'x': No space left on device.\n"
+
+
+def test_all_rules_that_need_no_parameter(
+    options: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate_trial(**options | {"rule": ("all",)}) == 0
+    out = capsys.readouterr().out
+    assert "VanishingGradient: NotEvaluated" in out
+    assert "AllZero" not in out
+    assert "LossNotDecreasing" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [("soon", "must be a whole number >= 0, got 'soon'"), ("-1", "got '-1'"), ("²", "got '²'")],
+)
+def test_window_of_the_environment_that_is_no_number(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, text: str, match: str
+) -> None:
+    monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", text)
+    with pytest.raises(UsageError, match=match):
+        evaluate_trial(**options)
+
+
+class Recorded:
+    """Stands in for the runner: what it was told."""
+
+    config: Any
+
+    def __init__(self, config: Any, **_: object) -> None:
+        type(self).config = config
+        raise KeyError
+
+
+def test_options_reach_the_runner(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "7")
+    monkeypatch.setenv("SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE", "signals/stop")
+    monkeypatch.setattr("rule_runner.commands.Runner", Recorded)
+    options |= {
+        "other_trial": ("/a", "/b"),
+        "start_step": 2,
+        "end_step": 5,
+        "keep_going": True,
+        "no_wait": True,
+        "wait_for_trial": 3.0,
+        "timeout": 4.0,
+        "idle_timeout": 0.0,
+        "rule_timeout": 5.0,
+        "end_grace": 6.0,
+        "event_file_wait": 8.0,
+        "overwrite": True,
+        "fail_on_issues": True,
+        "event_source": "mine",
+        "training_job_name": "job",
+        "param": ("only_nan=true",),
+    }
+    with pytest.raises(KeyError):
+        evaluate_trial(**options)
+    config = Recorded.config
+    (rule,) = config.rules
+    assert (rule.start_step, rule.end_step, rule.parameters) == (2, 5, {"only_nan": "true"})
+    assert (config.other_trials, config.keep_going, config.wait) == (("/a", "/b"), True, False)
+    assert (config.wait_for_trial, config.timeout, config.idle_timeout) == (3.0, 4.0, None)
+    assert (config.rule_timeout, config.end_grace, config.event_file_wait) == (5.0, 6.0, 8.0)
+    assert (config.window, config.overwrite, config.enforce) == (7, True, True)
+    assert (config.event_source, config.training_job_name) == ("mine", "job")
+    assert config.stop_files == (tmp_path / "trial" / "signals" / "stop",)
+
+
+def test_jobs_get_names_parameters_and_actions(tmp_path: Path) -> None:
+    requests = [RuleRequest("a", "AllZero"), RuleRequest("b", None, source(tmp_path))]
+    one, two = rule_jobs(requests, ["a.tensor_regex=x", 'b.action_json={"name": "sms"}'], 1, 2)
+    assert (one.configuration_name, one.loaded.name, one.parameters, one.actions) == (
+        "a",
+        "AllZero",
+        {"tensor_regex": "x"},
+        "",
+    )
+    assert (two.configuration_name, two.loaded.name, two.parameters, two.actions) == (
+        "b",
+        "Prints",
+        {},
+        '{"name": "sms"}',
+    )
+    assert (two.start_step, two.end_step) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("requests", "error", "match"),
+    [
+        ([RuleRequest(None, "AllZero")] * 2, UsageError, r"^Two rule jobs are called 'AllZero'\."),
+        ([RuleRequest("../x", "AllZero")], UsageError, r"^Name of a rule job must be"),
+        ([RuleRequest(None, "AlZero")], UnknownRuleError, r"Did you mean 'AllZero'\?$"),
+        ([RuleRequest(None, None)], UnknownRuleError, r"^Unknown rule ''\."),
+    ],
+)
+def test_jobs_that_cannot_be(
+    requests: list[RuleRequest], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        rule_jobs(requests, [])
+
+
+def test_every_rule_that_needs_no_parameter_is_taken() -> None:
+    names = [one.configuration_name for one in rule_jobs([RuleRequest(None, "all")], [])]
+    assert names == [name for name in RULES if name != "AllZero"]

@@ -1,0 +1,145 @@
+"""What people read: verdict, coverage, evidence; and names that do nothing to a terminal."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from rule_runner.evaluation import Coverage
+from rule_runner.results import EvaluationResult, Evidence, RuleResult, TrialSummary
+from rule_runner.show import lines, print_table, printable, results_at
+
+ODD = "a\x1b[31mb\r\n\x07c\u202ed\u200e[bold]\x9b\ud800\u2028é"
+HARMLESS = "a\\x1b[31mb\\r\\n\\x07c\\u202ed\\u200e[bold]\\x9b\\ud800\\u2028é"
+
+
+def rule(**more: Any) -> RuleResult:
+    plain: dict[str, Any] = {
+        "configuration_name": "AllZero",
+        "rule": "AllZero",
+        "status": "NoIssuesFound",
+        "outcome": "NoIssuesFound",
+        "status_details": None,
+        "step": None,
+        "evidence": [],
+        "findings_count": 0,
+        "coverage": Coverage(judged=3, known=4, first=0, last=9),
+        "parameters": {},
+        "trial": "/trial",
+        "trial_ended": True,
+        "mode": "report",
+        "started_at": "",
+        "ended_at": "",
+        "duration_s": 1.0,
+        "rule_time_s": 0.5,
+        "versions": {},
+        "fingerprint": "",
+        "notes": [],
+    }
+    return RuleResult(**(plain | more))
+
+
+def of(*rules: RuleResult) -> EvaluationResult:
+    summary = TrialSummary(
+        name="t", path="/t", ended=True, steps=0, first_step=None, last_step=None, workers=[]
+    )
+    return EvaluationResult(trial=summary, rules=list(rules))
+
+
+def shown(**more: Any) -> list[str]:
+    return list(lines(of(rule(**more))))
+
+
+def test_healthy_rule_takes_two_lines() -> None:
+    assert shown() == ["AllZero: NoIssuesFound", "  judged 3 of 4 steps (0 to 9)"]
+
+
+def test_name_of_the_rule_is_told_where_it_differs() -> None:
+    assert shown(configuration_name="mine")[0] == "mine (AllZero): NoIssuesFound"
+
+
+def test_coverage_tells_what_was_not_judged_and_why() -> None:
+    coverage = Coverage(
+        judged=0, known=4, skipped={"nothing read": 3, "odd": 1}, missing_workers={"worker_1": 2}
+    )
+    assert shown(coverage=coverage)[1] == (
+        "  judged 0 of 4 steps; skipped 3: nothing read; skipped 1: odd; 2 without worker_1"
+    )
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(4.9, ""), (65.04, " in 65.0 s")])
+def test_slow_rule_is_told(seconds: float, text: str) -> None:
+    assert shown(rule_time_s=seconds)[1] == f"  judged 3 of 4 steps (0 to 9){text}"
+
+
+def test_hit_is_shown_with_its_evidence_and_not_with_the_wire_text() -> None:
+    evidence = [
+        Evidence(4, "fc/w", "worker_0", 0.00012345678, 1e-3, "Small."),
+        Evidence(4, None, None, "NaN", None, None),
+        Evidence(5, "fc/b", None, 3, True, None),
+        Evidence(6, None, None, None, None, None),
+        Evidence(7, None, None, None, None, None),
+    ]
+    assert shown(
+        outcome="IssuesFound",
+        status="IssuesFound",
+        status_details="RuleEvaluationConditionMet: ...\n",
+        step=4,
+        evidence=evidence,
+        findings_count=7,
+    ) == [
+        "AllZero: IssuesFound at step 4",
+        "  judged 3 of 4 steps (0 to 9)",
+        "  step 4, fc/w of worker_0, measured 0.000123457, limit 0.001, Small.",
+        "  step 4, measured NaN",
+        "  step 5, fc/b, measured 3, limit True",
+        "  and 4 more findings",
+    ]
+
+
+def test_details_and_notes_are_shown_once_each() -> None:
+    notes = ["Stopped by signal SIGTERM.", "one", "two", "three", "four", "five"]
+    details = "Stopped by signal SIGTERM. Nothing was judged.\n"
+    assert shown(outcome="Stopped", status_details=details, notes=notes)[2:] == [
+        "  Stopped by signal SIGTERM. Nothing was judged.",
+        "  note: one",
+        "  note: two",
+        "  note: three",
+        "  and 2 more notes",
+    ]
+
+
+def test_names_do_nothing_to_a_terminal() -> None:
+    assert printable(ODD) == HARMLESS
+    odd = rule(
+        configuration_name=ODD,
+        rule=ODD,
+        outcome="Error",
+        status_details=ODD,
+        evidence=[Evidence(1, ODD, ODD, ODD, ODD, ODD)],
+        coverage=Coverage(skipped={ODD: 1}, missing_workers={ODD: 1}),
+        notes=[ODD + "!"],
+    )
+    text = "\n".join([*lines(of(odd)), results_at([Path("a\x1bb")])])
+    assert printable(text.replace("\n", " ")) == text.replace("\n", " ")
+    stream = io.StringIO()
+    print_table(Console(file=stream, force_terminal=True, width=400), of(odd))
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+    assert printable(plain.replace("\n", " ")) == plain.replace("\n", " ")
+    assert "[bold]" in plain
+
+
+def test_table_has_a_row_for_each_rule() -> None:
+    stream = io.StringIO()
+    failed = rule(configuration_name="other", outcome="Strange", status_details="Odd.")
+    print_table(Console(file=stream, width=100), of(rule(), failed))
+    text = stream.getvalue()
+    for part in ("rule", "verdict", "coverage and evidence", "NoIssuesFound", "other", "Odd."):
+        assert part in text
+
+
+def test_where_results_lie() -> None:
+    assert results_at([Path("a"), Path("b/c")]) == "Results: a, b/c"

@@ -1,0 +1,136 @@
+"""Every built-in rule: its file, its documentation, its parameters and what is printed of them."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from builtin_rules import RULES
+from builtin_rules.selection import LITERAL
+from rule_runner.catalogue import description, listing
+from smdebug.rules import Rule
+from smdebug.rules.params import ChoiceParam, FloatParam, Param
+
+SPEC = Path(__file__).parents[3] / "shared" / "spec" / "builtin_rules.json"
+NOT_GIVEN: Final = (None, ())
+# Ours is wider: zero is accepted ("Accept 0 for the two percentages").
+TYPES = {
+    "Float": {"float"},
+    "Integer": {"int"},
+    "Boolean": {"bool"},
+    "String": {"choice", "names", "patterns"},
+    "List": {"names", "patterns"},
+}
+every_rule = pytest.mark.parametrize("rule", [pytest.param(one, id=one) for one in RULES])
+every_param = pytest.mark.parametrize(
+    ("rule", "param"),
+    [
+        pytest.param(one, param, id=f"{one}-{param.name}")
+        for one in RULES
+        for param in RULES[one].PARAMS
+    ],
+)
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def documented(rule: str) -> dict[str, dict[str, Any]]:
+    """Return the documented parameters by name."""
+    if not SPEC.is_file():
+        pytest.skip(f"{SPEC.name} is not there")
+    parameters = json.loads(SPEC.read_text())[rule]["parameters"]
+    return {one["name"]: one for one in parameters if one["name"] != "base_trial"}
+
+
+def test_the_table_is_sorted() -> None:
+    assert list(RULES) == sorted(RULES)
+
+
+def test_every_file_with_a_rule_is_in_the_table() -> None:
+    folder = Path(inspect.getfile(RULES["AllZero"])).parent
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "selection"}
+    assert files == {snake_case(name) for name in RULES}
+
+
+@every_rule
+def test_a_rule_is_a_class_of_its_own_file(rule: str) -> None:
+    rule_class = RULES[rule]
+    assert (rule_class.__name__, issubclass(rule_class, Rule)) == (rule, True)
+    assert rule_class.__module__ == f"builtin_rules.{snake_case(rule)}"
+
+
+@every_rule
+def test_a_rule_says_what_it_judges(rule: str) -> None:
+    module = inspect.getdoc(inspect.getmodule(RULES[rule])) or ""
+    assert re.fullmatch(rf"{rule}: [a-z].*\.", module.splitlines()[0])
+    assert (RULES[rule].__doc__ or "").startswith("Met when ")
+    assert (RULES[rule].invoke_at_step.__doc__ or "").startswith("Judge ")
+
+
+@every_rule
+def test_the_constructor_takes_the_declared_parameters(rule: str) -> None:
+    signature = inspect.signature(RULES[rule]).parameters
+    given = {name: one.default for name, one in signature.items() if name != "base_trial"}
+    declared = {
+        one.name: None if one.default in NOT_GIVEN else one.default for one in RULES[rule].PARAMS
+    }
+    assert given == declared
+    assert list(signature) == ["base_trial", *declared]
+
+
+@every_param
+def test_a_parameter_says_what_it_means(rule: str, param: Param) -> None:
+    del rule
+    assert re.fullmatch(r"[A-Z].*\.", param.meaning)
+    if isinstance(param, FloatParam):
+        assert param.unit
+        assert param.range_text
+    if isinstance(param, ChoiceParam):
+        assert param.default in param.choices
+
+
+@every_param
+def test_a_default_is_a_value_that_the_parameter_takes(rule: str, param: Param) -> None:
+    del rule
+    assert param.parse(None) == param.default
+    if param.default not in NOT_GIVEN:
+        assert param.parse(param.default_text) == param.default
+
+
+@every_rule
+def test_the_parameters_are_the_documented_ones(rule: str) -> None:
+    names = [one.name for one in RULES[rule].PARAMS if one is not LITERAL]
+    assert sorted(names) == sorted(documented(rule))
+
+
+@every_param
+def test_type_and_default_are_the_documented_ones(rule: str, param: Param) -> None:
+    known = documented(rule)
+    if param is LITERAL:
+        assert param.name not in known
+        return
+    spec = known[param.name]
+    assert param.type_name in TYPES[spec["type"].split()[0]]
+    assert (None if param.default in NOT_GIVEN else param.default) == spec["default"]
+    assert param.required is spec["required"]
+
+
+@every_rule
+def test_a_rule_is_listed_and_shown_with_its_parameters(rule: str) -> None:
+    (line,) = (one for one in listing() if one.split()[0] == rule)
+    assert line.split(maxsplit=1)[1].endswith(".")
+    shown = list(description(rule))
+    assert shown[0] == rule
+    for param in RULES[rule].PARAMS:
+        (text,) = (one for one in shown if one.split()[:1] == [param.name])
+        assert (param.type_name in text, param.default_text in text) == (True, True)
+        assert param.meaning in "\n".join(shown)
+
+
+def test_the_list_is_the_table() -> None:
+    assert [one.split()[0] for one in listing()] == list(RULES)

@@ -1,0 +1,234 @@
+"""The built-in rules against second, slow versions of them, over random trials."""
+
+import itertools
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judging import judge, save
+
+from builtin_rules import AllZero, ExplodingTensor, LossNotDecreasing, VanishingGradient
+from smdebug.core.modes import ModeKeys
+
+WORKERS = ("worker_0", "worker_1")
+Found = set[tuple[int, str, str]]  # step, tensor, worker
+By_worker = dict[str, dict[int, dict[str, "np.ndarray"]]]  # worker -> step -> name -> value
+few = settings(max_examples=40, deadline=None)
+
+
+def found_by(rule: Any, saved: By_worker, **params: Any) -> Found:
+    """Return where the real rule is met."""
+    with tempfile.TemporaryDirectory() as folder:
+        for worker, steps in saved.items():
+            save(Path(folder), steps, worker=worker, num_workers=len(saved))
+        findings = judge(rule, Path(folder), **params).findings
+    return {(one.step, str(one.tensor), str(one.worker)) for one in findings}
+
+
+def every(saved: By_worker) -> list[tuple[int, str, str, "np.ndarray"]]:
+    """Return all that was saved: step, name, worker, value."""
+    return [
+        (step, name, worker, value)
+        for worker, steps in saved.items()
+        for step, tensors in steps.items()
+        for name, value in tensors.items()
+    ]
+
+
+@st.composite
+def trials(draw: st.DrawFn, names: tuple[str, ...], values: tuple[float, ...]) -> By_worker:
+    """Return tensors of one or two workers at up to three steps, some of them missing."""
+    workers = WORKERS[: draw(st.integers(1, 2))]
+    steps = draw(st.lists(st.integers(0, 20), min_size=1, max_size=3, unique=True))
+    ranks = {name: draw(st.integers(1, 3)) for name in names}
+    saved: By_worker = {}
+    for worker in workers:
+        saved[worker] = {}
+        for step in steps:
+            chosen = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+            saved[worker][step] = {
+                name: np.array(
+                    draw(st.lists(st.sampled_from(values), min_size=2, max_size=2)), np.float64
+                ).reshape((2,) + (1,) * (ranks[name] - 1))
+                for name in chosen
+            }
+    return saved
+
+
+# -- VanishingGradient ---------------------------------------------------------------------------
+
+GRADIENTS = ("gradient/a.weight", "gradient/a.bias", "gradient/b.weight", "gradient/b.bias")
+
+
+def slow_vanishing(saved: By_worker, threshold: float, *, literal: bool) -> Found:
+    below: dict[tuple[int, str, str], bool] = {}
+    flat: set[tuple[int, str, str]] = set()
+    for step, name, worker, value in every(saved):
+        numbers = [abs(float(one)) for one in value.ravel()]
+        below[step, name, worker] = sum(numbers) / len(numbers) < threshold
+        if value.ndim == 1:
+            flat.add((step, name, worker))
+    found = set()
+    for step, name, worker in [one for one, is_below in below.items() if is_below]:
+        layer = name.rpartition(".")[0]
+        whole = all(
+            is_below
+            for (at, other, by), is_below in below.items()
+            if (at, by) == (step, worker) and other.startswith(layer + ".")
+        )
+        others = any(one not in flat for one in below if one[0] == step)
+        if literal or (step, name, worker) not in flat or whole or not others:
+            found.add((step, name, worker))
+    return found
+
+
+@few
+@given(trials(GRADIENTS, (0.0, 1e-9, -2e-7, 0.5, np.nan)), st.booleans())
+def test_vanishing_gradient(saved: By_worker, literal: bool) -> None:
+    expected = slow_vanishing(saved, 1e-7, literal=literal)
+    assert found_by(VanishingGradient, saved, literal=literal) == expected
+
+
+# -- ExplodingTensor and AllZero -----------------------------------------------------------------
+
+TENSORS = ("fc.weight", "fc.bias", "loss")
+
+
+@few
+@given(trials(TENSORS, (0.0, 1.0, 1e308, np.nan, np.inf, -np.inf)), st.booleans())
+def test_exploding_tensor(saved: By_worker, only_nan: bool) -> None:
+    expected = {
+        (step, name, worker)
+        for step, name, worker, value in every(saved)
+        if any(one != one or (abs(one) == np.inf and not only_nan) for one in value.flat)  # noqa: PLR0124 - that is what NaN is
+    }
+    assert found_by(ExplodingTensor, saved, only_nan=only_nan) == expected
+
+
+def slow_zeros(saved: By_worker, threshold: float, selected: str, *, literal: bool) -> Found:
+    found = set()
+    for step, name, worker, value in every(saved):
+        zeros = [one for one in value.flat if one == 0]
+        first = min(at for at, other, _, _ in every(saved) if other == name)
+        new = "bias" in name and step == first and not literal
+        wanted = name == "fc.weight" or (name == "fc.bias" and not new) or name == selected
+        if wanted and 100 * len(zeros) / value.size >= threshold:
+            found.add((step, name, worker))
+    return found
+
+
+@few
+@given(
+    trials(TENSORS, (0.0, 1.0, np.nan)),
+    st.sampled_from([50.0, 50.1, 100.0]),
+    st.sampled_from(["fc.bias", "loss", ""]),
+    st.booleans(),
+)
+def test_all_zero(saved: By_worker, threshold: float, selected: str, literal: bool) -> None:
+    params = {"tensor_regex": selected, "threshold": threshold, "literal": literal}
+    expected = slow_zeros(saved, threshold, selected, literal=literal)
+    assert found_by(AllZero, saved, collection_names="weights,biases", **params) == expected
+
+
+# -- LossNotDecreasing ---------------------------------------------------------------------------
+
+
+def is_too_little(before: float, now: float, diff: float, rise: float) -> bool:
+    change = 100 * (now - before) / abs(before)
+    return change > rise if change > 0 else -change < diff or change == 0
+
+
+def slow_noise(losses: list[float]) -> float:
+    """Return the noise from all losses so far, by the definition; 0 of fewer than ten."""
+    if len(losses) < 10:
+        return 0.0
+    differences = [now - before for before, now in itertools.pairwise(losses)][-40:]
+    middle = statistics.median(differences)
+    return 1.4826 * statistics.median(abs(one - middle) for one in differences)
+
+
+def slow_losses(
+    losses: dict[int, float], num_steps: int, diff: float, rise: float, *, literal: bool
+) -> list[int]:
+    """Return the steps at which the condition is met, from the whole series at each step."""
+    met: list[int] = []
+    last: int | None = None
+    best = level = level_at = None
+    for step, loss in losses.items():
+        partners = [at for at in losses if at <= step - num_steps]
+        if not partners or (last is not None and step < last + num_steps):
+            continue
+        last, partner = step, losses[partners[-1]]
+        best = partner if best is None else best
+        so_far = [losses[at] for at in losses if at <= step]
+        noise = 0.0 if literal else slow_noise(so_far)
+        hit = False
+        for before in (partner,) if literal else (partner, best):
+            allowed = before * (1 + rise / 100) if loss > before else before * (1 - diff / 100)
+            clear = noise == 0 or loss - allowed > 4 * noise
+            hit = hit or (is_too_little(before, loss, diff, rise) and clear)
+        if not hit:
+            best = loss if 100 * (best - loss) / abs(best) >= diff else best
+            if not literal and len(so_far) >= 10:
+                mean = sum(so_far[-10:]) / 10
+                if level is None or level_at is None:
+                    level, level_at = mean, step
+                else:
+                    owed = diff * (step - level_at) / num_steps
+                    may = max(0.0, rise + diff - owed) if mean > level else -owed
+                    excess = mean - level * (1 + may / 100)
+                    hit = noise > 0 and excess > 2 * noise / 10**0.5
+                    if mean <= level * (1 - owed / 100):
+                        level, level_at = mean, step
+        met += [step] if hit else []
+    return met
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    slope=st.sampled_from([-0.02, -0.0005, 0.0, 0.001, 0.004]),
+    noise=st.sampled_from([0.0, 0.001, 0.02, 0.1]),
+    gaps=st.sampled_from([1, 3, 12]),
+    num_steps=st.sampled_from([1, 10]),
+    literal=st.booleans(),
+)
+def test_loss_not_decreasing(
+    seed: int, slope: float, noise: float, gaps: int, num_steps: int, literal: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    steps = np.cumsum(rng.integers(1, gaps + 1, 70))
+    values = 2.0 * np.exp(slope * steps) * (1 + noise * rng.standard_normal(70))
+    losses = {int(step): float(value) for step, value in zip(steps, values, strict=True)}
+    with tempfile.TemporaryDirectory() as folder:
+        save(Path(folder), {step: {"loss": loss} for step, loss in losses.items()})
+        params: dict[str, Any] = {"num_steps": num_steps, "literal": literal}
+        met = judge(LossNotDecreasing, Path(folder), **params).met
+    assert met == slow_losses(losses, num_steps, 0.1, 5.0, literal=literal)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([TRAIN := ModeKeys.TRAIN, ModeKeys.EVAL]), max_size=30), st.data())
+@pytest.mark.parametrize("mode", ["TRAIN", "GLOBAL"])
+def test_losses_of_modes_are_judged_apart(
+    mode: str, modes: list[ModeKeys], data: st.DataObject
+) -> None:
+    draws = st.sampled_from([1.0, 0.5, 0.25, 0.125])
+    values = {step: data.draw(draws) for step in range(len(modes))}
+    with tempfile.TemporaryDirectory() as folder:
+        named_modes = dict(enumerate(modes))
+        save(Path(folder), {at: {"loss": one} for at, one in values.items()}, modes=named_modes)
+        met = judge(LossNotDecreasing, Path(folder), num_steps=2, mode=mode, literal=True).met
+    expected: set[int] = set()
+    for one in {TRAIN} if mode == "TRAIN" else set(modes):
+        places = [step for step, its in named_modes.items() if its is one]
+        # Within a mode steps count from 0; over all modes each keeps its global step.
+        numbers = {at if mode == "TRAIN" else step: step for at, step in enumerate(places)}
+        losses = {number: values[step] for number, step in numbers.items()}
+        expected |= {numbers[at] for at in slow_losses(losses, 2, 0.1, 5.0, literal=True)}
+    assert met == sorted(expected)

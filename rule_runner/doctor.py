@@ -2,28 +2,38 @@
 
 from collections.abc import Iterator
 
-from rule_runner.diagnosis import Check, Grade
+from rule_runner.diagnosis import Check, Grade, wrong
 from rule_runner.doctor_installation import examine_installation
 
 
 def run_doctor(path: str | None) -> int:
     """Print what was looked at; return 0 if nothing is wrong, else 1."""
-    wrong = 0
+    faults = 0
     for check in _checks(path):
         _print(check)
-        wrong += check.grade is Grade.WRONG
-    summary = f"{wrong} thing{'s are' if wrong > 1 else ' is'} wrong." if wrong else ""
+        faults += check.grade is Grade.WRONG
+    summary = f"{faults} thing{'s are' if faults > 1 else ' is'} wrong." if faults else ""
     print(summary or "Nothing is wrong.")  # noqa: T201 - stdout carries results
-    return 1 if wrong else 0
+    return 1 if faults else 0
 
 
 def _checks(path: str | None) -> Iterator[Check]:
     yield from examine_installation()
     if path is not None:
-        # A damaged installation may not even be able to import what reads trials.
-        from rule_runner.doctor_trial import examine_trial  # noqa: PLC0415
+        yield from _trial(path)
 
-        yield from examine_trial(path)
+
+def _trial(path: str) -> Iterator[Check]:
+    """Examine a trial, if this installation is able to."""
+    try:
+        from rule_runner.doctor_trial import examine_trial  # noqa: PLC0415
+    except ImportError as err:
+        yield wrong(
+            "The trial was not examined: this installation cannot read trials "
+            f"({type(err).__name__}). Mend it first."
+        )
+        return
+    yield from examine_trial(path)
 
 
 def _print(check: Check) -> None:

@@ -203,8 +203,8 @@ def _collections(index: TrialIndex) -> Iterator[Check]:
             members[name] = collection.members(index.names)
         except (re.error, SMDebugError) as err:
             yield wrong(
-                f"Collection {name!r} has a pattern that cannot be used: {printable(err)} Mend it "
-                "in the collections files."
+                f"Collection {name!r} has a pattern that cannot be used: "
+                f"{printable(err).rstrip('.')}. Mend it in the collections files."
             )
     empty = [name for name, found in members.items() if not found and name not in _USUAL]
     if empty:

@@ -25,6 +25,7 @@ from rule_runner.errors import ClientError, OutputError
 from rule_runner.logs import configure
 from rule_runner.runner import Evaluated, Observer, Runner
 from rule_runner.stopping import StopReason
+from rule_runner.terminal import LogObserver
 from rule_runner.watch import Waiter
 from smdebug.core.modes import ModeKeys
 from smdebug.trials import create_trial
@@ -101,6 +102,18 @@ def test_steps_were_judged_while_the_training_ran(tmp_path: Path) -> None:
         evaluated = demo._evaluate_live(scenario, tmp_path)
     assert evaluated.result.trial.steps == 31
     assert seen[0] == 1
+
+
+def test_what_is_waited_for_is_handed_on(tmp_path: Path) -> None:
+    said: list[object] = []
+
+    class Shown(LogObserver):
+        def waiting(self, *what: object) -> None:
+            said.append(what)
+
+    with demo._training(QUICK, tmp_path / "t") as training:
+        demo.LiveObserver(training, Shown()).waiting("step 3", 10.0)
+    assert said == [("step 3", 10.0)]
 
 
 def test_ctrl_c_ends_the_demo_and_its_training(tmp_path: Path) -> None:

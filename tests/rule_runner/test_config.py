@@ -107,7 +107,7 @@ def test_parameters(texts: list[str], ids: list[str], expected: dict[str, dict[s
         (
             ["x=1"],
             ["a", "b"],
-            r"^Parameter 'x' does not say which rule it goes to\. Write ID\.x=value with an ID of 'a',",
+            r"^Parameter 'x' does not say which rule it goes to\. Write ID\.x=value with an ID",
         ),
         (["c.x=1"], ["a", "b"], r"Write ID\.x=value with an ID of 'a', 'b'\.$"),
     ],

@@ -1,0 +1,249 @@
+"""Rule: every documented way to construct and to call it."""
+
+import contextlib
+from typing import Any
+
+import evaluating
+import numpy as np
+import pytest
+from evaluating import WoundClock
+
+from smdebug.exceptions import (
+    NoMoreData,
+    RuleEvaluationConditionMet,
+    SMDebugValueError,
+    StepUnavailable,
+)
+from smdebug.rules import Finding, Rule
+from smdebug.rules.action import Actions
+from smdebug.rules.action.action import parse_actions
+from smdebug.rules.req_tensors import RequiredTensors
+from smdebug.rules.rule import Rule as SameRule
+from smdebug.storage.memory import MemoryStore
+from smdebug.trials import Trial
+from smdebug.trials.trial_index import TrialIndex
+
+STOP = '{"name": "stoptraining"}'
+
+
+def trial(*, ended: bool = True, name: str = "trial") -> Trial:
+    steps = {step: {"loss": np.float32([step]), "acc": np.float32([1])} for step in (0, 3, 5)}
+    files = evaluating.trial(steps, {"losses": ["loss"]}, ended=ended)
+    index = TrialIndex(MemoryStore(files))
+    index.refresh()
+    index.refresh()
+    if ended:
+        index.finish()
+    return Trial(name, "/trial", index, WoundClock())
+
+
+class Plain(Rule):
+    """Answers what it is told."""
+
+    answer: Any = False
+
+    def invoke_at_step(self, step: int) -> Any:
+        self.seen = (step, self.base_trial.steps(), self.base_trial.dynamic_refresh)
+        return self.answer
+
+
+BASE, OTHER = trial(), trial(name="other")
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "others", "actions"),
+    [
+        pytest.param((), {}, None, "", id="base-only"),
+        pytest.param((STOP,), {}, None, STOP, id="base-action"),
+        pytest.param((None,), {}, None, "", id="base-None"),
+        pytest.param(([OTHER],), {}, [OTHER], "", id="base-others"),
+        pytest.param((OTHER,), {}, [OTHER], "", id="base-other"),
+        pytest.param((STOP, [OTHER]), {}, [OTHER], STOP, id="base-action-others"),
+        pytest.param(([OTHER], STOP), {}, [OTHER], STOP, id="base-others-action"),
+        pytest.param((None, STOP), {}, None, STOP, id="base-None-action"),
+        pytest.param(([OTHER], None), {}, [OTHER], "", id="base-others-None"),
+        pytest.param((), {"other_trials": None}, None, "", id="others-None"),
+        pytest.param((), {"other_trials": [OTHER]}, [OTHER], "", id="others-by-name"),
+        pytest.param((), {"other_trials": (OTHER,)}, (OTHER,), "", id="others-tuple"),
+        pytest.param((), {"action_str": STOP}, None, STOP, id="action-by-name"),
+        pytest.param(("",), {"other_trials": [OTHER]}, [OTHER], "", id="mixed"),
+    ],
+)
+def test_every_call_style(
+    args: tuple[Any, ...], kwargs: dict[str, Any], others: Any, actions: str
+) -> None:
+    rule = Plain(BASE, *args, **kwargs)
+    assert rule.base_trial is BASE
+    assert rule.other_trials == others
+    assert rule.trials == [BASE, *(others or [])]
+    assert rule.actions.actions == parse_actions(actions)
+    assert (rule.rule_name, rule.actions.rule_name) == ("Plain", "Plain")
+    assert rule.report == {
+        "RuleTriggered": 0,
+        "Violations": 0,
+        "Details": {},
+        "Datapoints": 0,
+        "RuleParameters": "",
+    }
+    assert isinstance(rule.req_tensors, RequiredTensors)
+
+
+def test_one_class_under_both_import_paths() -> None:
+    assert Rule is SameRule
+
+
+def test_rule_without_invoke_at_step_cannot_be_made() -> None:
+    class Lacks(Rule):
+        pass
+
+    with pytest.raises(TypeError, match="invoke_at_step"):
+        Lacks(BASE)  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [True, np.True_, np.array([1]), "x", np.float64(0.1)],
+    ids=repr,
+)
+def test_true_answer_raises(answer: Any) -> None:
+    rule = Plain(trial())
+    rule.answer = answer
+    with pytest.raises(RuleEvaluationConditionMet) as met:
+        rule.invoke(3)
+    assert (met.value.rule_name, met.value.step, met.value.end_of_rule) == ("Plain", 3, False)
+    assert str(met.value) == (
+        "Evaluation of the rule Plain at step 3 resulted in the condition being met\n"
+    )
+
+
+@pytest.mark.parametrize("answer", [False, np.False_, np.array([0]), 0, "", None])
+def test_false_answer_returns(answer: Any) -> None:
+    rule = Plain(trial())
+    rule.answer = answer
+    rule.invoke(3)
+    assert rule.seen == (3, [0, 3], False)
+
+
+def test_answer_of_several_values_has_no_truth() -> None:
+    rule = Plain(trial())
+    rule.answer = np.array([True, True])
+    with pytest.raises(ValueError, match="truth value"):
+        rule.invoke(3)
+
+
+def test_none_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    rule = Plain(trial())
+    rule.answer = None
+    rule.invoke(0)
+    rule.invoke(3)
+    assert [one.getMessage() for one in caplog.records] == [
+        "Rule 'Plain' returned None, which counts as False. Return True or False."
+    ]
+
+
+@pytest.mark.parametrize("answer", [True, False, np.array([1, 2])])
+@pytest.mark.parametrize("refreshing", [True, False])
+def test_trials_are_as_before_whatever_comes(answer: Any, refreshing: bool) -> None:
+    base, other = trial(), trial()
+    base.dynamic_refresh = refreshing
+    rule = Plain(base, other_trials=[other])
+    rule.answer = answer
+    with contextlib.suppress(RuleEvaluationConditionMet, ValueError):
+        rule.invoke(3)
+    assert (base.horizon, other.horizon) == (None, None)
+    assert (base.dynamic_refresh, other.dynamic_refresh) == (refreshing, True)
+
+
+def test_step_that_was_never_saved() -> None:
+    with pytest.raises(StepUnavailable):
+        Plain(trial()).invoke(4)
+    with pytest.raises(NoMoreData, match="its last step is 5"):
+        Plain(trial()).invoke(6)
+
+
+def test_evidence_is_taken_once() -> None:
+    rule = Plain(BASE)
+    assert rule.found(np.int64(3), "t", "w", 1, 2, "n") is True  # type: ignore[arg-type]
+    assert rule.not_judged("why") is False
+    assert rule.take_evidence() == ([Finding(3, "t", "w", 1, 2, "n")], "why")
+    assert rule.take_evidence() == ([], None)
+
+
+def test_step_of_a_finding_must_be_an_integer() -> None:
+    with pytest.raises(TypeError):
+        Plain(BASE).found(1.5)  # type: ignore[arg-type]
+
+
+def test_actions_come_before_the_exception() -> None:
+    class Told(Actions):
+        said: list[str] = []  # noqa: RUF012 - what happened, for the test
+
+        def invoke(self, message: str = "") -> None:
+            self.said.append(message)
+
+    rule = Plain(trial())
+    rule.actions = Told("", "Plain")
+    rule.answer = True
+    with pytest.raises(RuleEvaluationConditionMet):
+        rule.invoke(3)
+    assert Told.said == ["The condition of rule Plain was met at step 3."]
+
+
+def test_actions_that_are_asked_for_say_that_they_were_not_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rule = Plain(trial(), STOP)
+    rule.answer = True
+    with pytest.raises(RuleEvaluationConditionMet):
+        rule.invoke(3)
+    assert [one.getMessage() for one in caplog.records] == [
+        "Action 'stoptraining' of rule 'Plain' was not carried out: this version has no actions."
+    ]
+
+
+@pytest.mark.parametrize("text", [None, "", "  "])
+def test_no_actions(text: str | None) -> None:
+    assert parse_actions(text) == []
+
+
+def test_actions_as_platforms_hand_them_over() -> None:
+    sms = {"name": "sms", "endpoint": "+1A"}
+    assert parse_actions('[{\\"name\\": \\"sms\\", \\"endpoint\\": \\"+1A\\"}]') == [sms]
+    assert parse_actions('[{"name": "sms", "endpoint": "+1A"}, {"name": "email"}]') == [
+        sms,
+        {"name": "email"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("{stop", r"^Actions must be JSON, got '\{stop'"),
+        ("[1]", r"^An action must be a JSON object with a name, got 1\.$"),
+        ('{"name": 1}', r"^An action must be a JSON object with a name, got \{'name': 1\}\.$"),
+    ],
+)
+def test_actions_that_cannot_be(text: str, match: str) -> None:
+    with pytest.raises(SMDebugValueError, match=match):
+        Plain(BASE, text).actions  # noqa: B018 - they are read when first asked for
+
+
+# -- required tensors ------------------------------------------------------------------------
+
+
+class Requires(Plain):
+    """Requires a tensor at a step back."""
+
+    def set_required_tensors(self, step: int) -> None:
+        self.req_tensors.add("loss", steps=[step, step - 3])
+
+
+def test_required_tensors_are_set_anew_for_each_step() -> None:
+    rule = Requires(trial())
+    rule.invoke(3)
+    assert rule.req_tensors.get_tensor_steps("loss") == [3, 0]
+    assert [one.name for one in rule.req_tensors.get()] == ["loss"]
+    assert list(rule.req_tensors.get_names()) == ["loss"]
+    with pytest.raises(StepUnavailable):
+        rule.invoke(5)
+    assert rule.req_tensors.get_tensor_steps("loss") == [5, 2]

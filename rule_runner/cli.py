@@ -57,6 +57,7 @@ def main(context: click.Context) -> None:
     Without a command, the job of a rule container is done if the environment or
     processingjobconfig.json describes one.
     """
+    configure(0)
     if context.invoked_subcommand is None:
         _without_command(context)
 

@@ -51,10 +51,11 @@ class TrialWriter:
     Examples
     --------
     >>> import tempfile
-    >>> root = tempfile.mkdtemp()
-    >>> with TrialWriter(root, collections={"losses": "loss"}) as writer:
-    ...     writer.step(0, {"loss": 0.7, "fc/weight": np.zeros((2, 3))}, mode=ModeKeys.TRAIN)
-    >>> sorted(os.listdir(root))
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     with TrialWriter(root, collections={"losses": "loss"}) as writer:
+    ...         tensors = {"loss": 0.7, "fc/weight": np.zeros((2, 3))}
+    ...         writer.step(0, tensors, mode=ModeKeys.TRAIN)
+    ...     sorted(os.listdir(root))
     ['collections', 'events', 'index', 'training_job_end.ts']
     """
 

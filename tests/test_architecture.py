@@ -1,0 +1,179 @@
+"""Who may import whom; and which few files may do what no other may."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("smdebug", "builtin_rules", "rule_runner")
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+# From left to right: each layer sees itself and those before it.
+LAYERS = (
+    ("smdebug.core.modes", "smdebug.analysis", "smdebug.core.clock", "smdebug.core.logger"),
+    ("smdebug.exceptions",),
+    ("smdebug.storage",),
+    ("smdebug.core",),
+    ("smdebug.trials",),
+    ("smdebug.rules", "smdebug"),
+    ("builtin_rules",),
+    ("rule_runner",),
+)
+STANDARD = sys.stdlib_module_names
+# Third-party packages that only these files may import: most of them do not exist yet.
+ONLY_IN = {
+    "boto3": {"smdebug/storage/s3.py", "rule_runner/aws.py"},
+    "botocore": {"smdebug/storage/s3.py", "rule_runner/aws.py"},
+    "docker": {"rule_runner/container.py", "rule_runner/images.py"},
+    "click": {"rule_runner/cli.py"},
+    "watchfiles": {"rule_runner/watch.py", "rule_runner/doctor_installation.py"},
+    "regex": {"smdebug/core/patterns.py"},
+    "google_crc32c": {"smdebug/core/tfrecord.py"},
+}
+# Decides without I/O: what it needs of the world, it is given.
+SANS_IO = {"status", "evaluation", "events"}
+NO_WORLD = {"os", "io", "pathlib", "time", "socket", "subprocess", "threading", "sys", "structlog"}
+
+
+def name_of(path: Path) -> str:
+    """Return a module's dotted name."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path, *, typing: bool = False) -> Iterator[str]:
+    """Yield the dotted names that a file imports, wherever in it; of types only if `typing`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    left_out: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        types_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if types_only and not typing:
+            left_out |= {one for part in node.body for one in ast.walk(part)}
+    for node in ast.walk(tree):
+        if node in left_out:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            module = node.module or ""
+            for one in node.names:
+                found = (ROOT / module.replace(".", "/") / f"{one.name}.py").exists()
+                yield f"{module}.{one.name}" if found else module
+
+
+def layer(module: str) -> int:
+    """Return the number of a module's layer: that of the longest prefix that has one."""
+    parts = module.split(".")
+    for end in range(len(parts), 0, -1):
+        for at, names in enumerate(LAYERS):
+            if ".".join(parts[:end]) in names:
+                return at
+    raise AssertionError(module)
+
+
+def ids(path: Path) -> str:
+    return name_of(path)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_layers_look_to_the_left_only(path: Path) -> None:
+    own = layer(name_of(path))
+    seen = {one for one in imports(path, typing=True) if one.split(".")[0] in PACKAGES}
+    assert {one for one in seen if layer(one) > own} == set()
+
+
+def dotted(node: ast.AST) -> str:
+    return ast.unparse(node) if isinstance(node, (ast.Attribute, ast.Name)) else ""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_some_things_are_done_in_one_place(path: Path) -> None:
+    place = path.relative_to(ROOT).as_posix()
+    for module in imports(path, typing=True):
+        package = module.split(".")[0]
+        assert place in ONLY_IN.get(package, {place}), module
+    dynamic = {one for one in imports(path) if one.startswith("importlib")}
+    if place != "rule_runner/loader.py":
+        assert dynamic <= {"importlib.metadata"}
+    names = {dotted(node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))}
+    if place != "smdebug/core/clock.py":
+        assert "time.sleep" not in names
+    if place != "rule_runner/logs.py":
+        assert names.isdisjoint({"structlog.configure", "logging.basicConfig"})
+    if not place.startswith("rule_runner/demo"):
+        assert names.isdisjoint({"pickle.loads", "marshal.loads", "eval", "exec", "os.system"})
+
+
+@pytest.mark.parametrize("name", sorted(SANS_IO))
+def test_what_decides_does_no_input_or_output(name: str) -> None:
+    path = ROOT / "rule_runner" / f"{name}.py"
+    found = set(imports(path))
+    assert {one.split(".")[0] for one in found} & NO_WORLD == set()
+    assert {one.split(".")[0] for one in found} - {*STANDARD, "rule_runner"} == set()
+
+
+def test_binding_needs_types_and_texts_only() -> None:
+    found = set(imports(ROOT / "rule_runner" / "binding.py"))
+    assert {one.split(".")[0] for one in found} & NO_WORLD == set()
+
+
+def test_every_file_opens_with_one_sentence() -> None:
+    bad = []
+    for path in SOURCES:
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if not text or not text.partition("\n")[0].endswith("."):
+            bad.append(name_of(path))
+    assert bad == []
+
+
+EFFECTS = """
+import builtins, importlib, logging, os, socket, subprocess, sys, threading
+
+modules = sys.argv[1:]
+# What others do when they are imported is theirs.
+import click, google_crc32c, ml_dtypes, msgspec, numpy, regex, rich.console, structlog, watchfiles
+import rich.progress, rich.table, rich.text, importlib.metadata, multiprocessing.connection
+
+wrong = []
+def seen(event, args):
+    if event == "open" and isinstance(args[0], (str, bytes)):
+        name = os.fsdecode(args[0])
+        flags = args[2] if isinstance(args[2], int) else 0
+        writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if writes and not name.endswith((".pyc",)) and "__pycache__" not in name:
+            wrong.append((event, name))
+        elif not name.endswith((".py", ".pyc", ".so")):
+            wrong.append((event, name))
+    elif event.startswith(("socket.", "subprocess.", "os.system", "os.putenv", "os.mkdir",
+                           "_thread.start_new_thread", "os.fork")):
+        if "__pycache__" not in str(args):
+            wrong.append((event, str(args)))
+
+state = (dict(os.environ), list(logging.getLogger().handlers), logging.getLogger().level,
+         threading.active_count(), structlog.get_config())
+sys.addaudithook(seen)
+for name in modules:
+    importlib.import_module(name)
+now = (dict(os.environ), list(logging.getLogger().handlers), logging.getLogger().level,
+       threading.active_count(), structlog.get_config())
+print(wrong, [one for one, two in zip(state, now) if one != two])
+"""
+
+
+def test_importing_has_no_effect(tmp_path: Path) -> None:
+    modules = [name_of(path) for path in SOURCES if path.stem != "__main__"]
+    found = subprocess.run(
+        [sys.executable, "-c", EFFECTS, *modules],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (found.stdout, found.stderr, found.returncode) == ("[] []\n", "", 0)
+    assert list(tmp_path.iterdir()) == []

@@ -278,7 +278,7 @@ def test_a_file_on_the_way_is_named(tmp_path: Path) -> None:
 
 def test_a_path_with_a_nul_is_a_sentence() -> None:
     with pytest.raises(OutputError, match=r"Cannot write '.*\\x00b': embedded null byte\."):
-        OutputFolder(Path("/tmp/a\0b"), "f")  # noqa: S108 - it is never made
+        OutputFolder(Path("/tmp/a\0b"), "f")
 
 
 @pytest.mark.parametrize("name", ["findings.jsonl", ".sagemaker-ignore/lock", "rule_result.json"])
@@ -383,14 +383,14 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     path.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(path)]
     try:
-        done = subprocess.run(mount, check=False, capture_output=True)  # noqa: S603 - fixed words
+        done = subprocess.run(mount, check=False, capture_output=True)
         mounted = done.returncode == 0
     except FileNotFoundError:
         mounted = False
     if not mounted:
         pytest.skip("a small file system cannot be mounted here")
     yield path
-    subprocess.run(["umount", str(path)], check=True)  # noqa: S603, S607 - fixed words
+    subprocess.run(["umount", str(path)], check=True)
 
 
 def _fill(output: OutputFolder) -> None:

@@ -62,7 +62,10 @@ def imports(path: Path, *, typing: bool = False) -> Iterator[str]:
             assert node.level == 0, f"{path} imports relatively"
             module = node.module or ""
             for one in node.names:
-                found = (ROOT / module.replace(".", "/") / f"{one.name}.py").exists()
+                found = (
+                    module == "importlib"
+                    or (ROOT / module.replace(".", "/") / f"{one.name}.py").exists()
+                )
                 yield f"{module}.{one.name}" if found else module
 
 

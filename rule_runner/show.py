@@ -50,7 +50,7 @@ def coverage(rule: "RuleResult") -> str:
     slow = f" in {rule.rule_time_s:.1f} s" if rule.rule_time_s >= SLOW_S else ""
     parts = [f"judged {found.judged} of {found.known} steps{where}{slow}"]
     parts += [f"skipped {count}: {reason}" for reason, count in found.skipped.items()]
-    parts += [f"{count} without {worker}" for worker, count in found.missing_workers.items()]
+    parts += [f"{count} steps without {worker}" for worker, count in found.missing_workers.items()]
     return printable("; ".join(parts))
 
 

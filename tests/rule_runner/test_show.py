@@ -66,7 +66,7 @@ def test_coverage_tells_what_was_not_judged_and_why() -> None:
         judged=0, known=4, skipped={"nothing read": 3, "odd": 1}, missing_workers={"worker_1": 2}
     )
     assert shown(coverage=coverage)[1] == (
-        "  judged 0 of 4 steps; skipped 3: nothing read; skipped 1: odd; 2 without worker_1"
+        "  judged 0 of 4 steps; skipped 3: nothing read; skipped 1: odd; 2 steps without worker_1"
     )
 
 

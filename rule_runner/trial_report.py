@@ -196,14 +196,14 @@ def _nbytes(entry: Entry) -> int:
 def _shape_and_type(
     index: TrialIndex, found: Sequence[tuple[IndexFile, Entry]]
 ) -> tuple[list[int] | None, str | None]:
-    """Return them from the first entry that has a shape or a value; damage is reported."""
+    """Return them from the first entry that has them whole; damage is reported."""
     for file, entry in found:
         if entry.raw is not None:
             try:
                 array = index.tensor(file, entry.raw)
             except SMDebugError as err:
                 index.report(file.event_key or file.key, err)
-                return None, None
+                continue
             return list(array.shape), "string" if array.dtype.kind in "UO" else str(array.dtype)
         if entry.shape is not None:
             return list(entry.shape), None

@@ -124,12 +124,13 @@ def test_ctrl_c_ends_the_demo_and_its_training(tmp_path: Path) -> None:
         text=True,
         cwd=tmp_path,
         env=environment(),
+        start_new_session=True,
     )
     index = tmp_path / "out" / "trials" / "healthy" / "index"
     for _ in watch(tmp_path, rust_timeout=50, yield_on_timeout=True):
         if index.exists() or process.poll() is not None:
             break
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert stderr == "Stopped by signal SIGINT.\n"

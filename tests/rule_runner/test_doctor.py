@@ -370,6 +370,11 @@ def truncate(root: Path) -> None:
     os.truncate(root / EVENT, 100)
 
 
+def corrupt(root: Path) -> None:
+    with (root / EVENT).open("r+b") as file:
+        file.write(b"damage")
+
+
 def link(root: Path) -> None:
     (root / EVENT).rename(root.parent / "elsewhere")
     (root / EVENT).symlink_to(root.parent / "elsewhere")
@@ -398,6 +403,9 @@ def a_name(root: Path) -> None:
             truncate,
             [f"File '{EVENT}' is cut off: expected ", DAMAGE],
             id="event-file-cut-off",
+        ),
+        pytest.param(
+            corrupt, [f"File '{EVENT}' is corrupt: expected ", DAMAGE], id="event-file-corrupt"
         ),
         pytest.param(
             lambda root: (root / EVENT).unlink(),
@@ -451,6 +459,7 @@ def test_a_folder_of_the_trial_that_is_a_link(tmp_path: Path) -> None:
     write(root)
     (root / "index").rename(tmp_path / "index")
     (root / "index").symlink_to(tmp_path / "index")
+    os.mkfifo(tmp_path / "index" / "pipe")
     assert diagnosed(root) == [
         wrong(
             "'index': links, pipes and devices inside a trial are not read. Put the file itself "

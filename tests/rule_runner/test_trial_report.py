@@ -134,6 +134,15 @@ def test_a_damaged_event_file_costs_shape_and_type_only(tmp_path: Path) -> None:
     assert report.problems[key].startswith(f"File {key!r} is cut off: expected ")
 
 
+def test_shape_and_type_come_from_a_later_step_when_the_first_is_damaged(tmp_path: Path) -> None:
+    with TrialWriter(tmp_path) as writer:
+        writer.step(0, {"w": np.zeros(4)})
+        writer.step(1, {"w": np.zeros(5, np.int8)})
+    (tmp_path / "events/000000000000/000000000000_worker_0.tfevents").unlink()
+    (tensor,) = report_trial(str(tmp_path)).tensors
+    assert (tensor.shape, tensor.dtype) == ([5], "int8")
+
+
 def test_a_damaged_index_file_is_a_problem(tmp_path: Path) -> None:
     with TrialWriter(tmp_path) as writer:
         writer.step(0, {"w": 1})

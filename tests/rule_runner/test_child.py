@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import evaluating
 import numpy as np
@@ -14,7 +16,7 @@ import rawtrial
 from evaluating import configured
 
 from rule_runner.binding import bind
-from rule_runner.child import ChildProcess, _verbosity
+from rule_runner.child import ChildProcess, _end_with_parent, _serve, _verbosity
 from rule_runner.config import RuleJobConfig
 from rule_runner.errors import ClientError
 from rule_runner.invocation import Did, Invocation, Invoker
@@ -22,6 +24,7 @@ from rule_runner.loader import load_source
 from rule_runner.logs import configure
 from rule_runner.openings import make_invoker, open_trial
 from rule_runner.runner import Runner
+from smdebug.rules import Finding
 
 RULE = """
 import os, signal, threading, numpy
@@ -215,3 +218,85 @@ def test_runner_gives_each_rule_a_process_of_its_own(
         ("Error", 1),
         ("IssuesFound", 1),
     ]
+
+
+class Pipe:
+    """The other process's end of a pipe, in this process."""
+
+    def __init__(self, *steps: int) -> None:
+        self.steps = list(steps)
+        self.sent: list[Any] = []
+
+    def recv(self) -> int:
+        if not self.steps:
+            raise EOFError
+        return self.steps.pop(0)
+
+    def send(self, answer: Any) -> None:
+        self.sent.append(answer)
+
+
+class Answers:
+    """An invoker with odd findings."""
+
+    def judge(self, step: int) -> Invocation:
+        odd = Finding(step, Path("t"), 7, np.float32(1), object, Path("n"))  # type: ignore[arg-type]
+        return Invocation(Did.MET, findings=(Finding(step), odd))
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def refuse(_: object) -> Invoker:
+    msg = "Rule 'X' cannot be."
+    raise ClientError(msg)
+
+
+@pytest.fixture
+def _same_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("os.dup2", "configure", "_end_with_parent"):
+        monkeypatch.setattr(f"rule_runner.child.{name}", lambda *_: None)
+    monkeypatch.setattr("rule_runner.child.sys", SimpleNamespace(stderr=Pipes(), stdout=Pipes()))
+
+
+class Pipes:
+    def fileno(self) -> int:
+        return -1
+
+
+@pytest.mark.usefixtures("_same_process")
+def test_answers_are_made_of_what_any_process_understands() -> None:
+    pipe = Pipe(4)
+    _serve(pipe, 0, lambda _: Answers(), None)  # type: ignore[arg-type]
+    ready, answer = pipe.sent
+    assert ready == "ready"
+    assert answer.findings == (
+        Finding(4),
+        Finding(4, "t", "7", 1.0, "<class 'object'>", "n"),
+    )
+
+
+@pytest.mark.usefixtures("_same_process")
+def test_rule_that_cannot_be_made_is_said_instead() -> None:
+    pipe = Pipe(4)
+    _serve(pipe, 0, refuse, None)  # type: ignore[arg-type]
+    assert pipe.sent == ["Rule 'X' cannot be."]
+
+
+@pytest.mark.parametrize("has_parent", [True, False])
+def test_it_waits_for_its_parent_and_leaves(
+    monkeypatch: pytest.MonkeyPatch, has_parent: bool
+) -> None:
+    joined: list[str] = []
+    parent = SimpleNamespace(join=lambda: joined.append("joined")) if has_parent else None
+    monkeypatch.setattr("rule_runner.child.multiprocessing.parent_process", lambda: parent)
+    monkeypatch.setattr("rule_runner.child.os._exit", lambda code: joined.append(f"left {code}"))
+    _end_with_parent()
+    assert joined == ["joined", "left 1"][not has_parent :]
+
+
+def test_answer_of_another_kind_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ChildProcess.__new__(ChildProcess)
+    monkeypatch.setattr(made, "_limit", 1.0, raising=False)
+    monkeypatch.setattr(made, "_ask", lambda *_: "odd")
+    assert made.judge(4) == Invocation(Did.FAILED, "odd", ends=True)

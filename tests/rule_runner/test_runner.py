@@ -322,6 +322,7 @@ def test_late_files_within_the_grace_are_judged_and_those_after_it_are_lost(tmp_
     result = only(run(tmp_path, files, Never, script=script))
     assert (seen(result), result.coverage.last) == (("NoIssuesFound", None, 3), 2)
     assert result.coverage.missing_workers == {"worker_0": 1}
+    assert result.notes == []
     assert set(script.waits) == {0.1}
 
 
@@ -650,6 +651,45 @@ class Looks(Rule):
 
 
 # -- faults ----------------------------------------------------------------------------------
+
+
+def test_files_that_come_after_the_end_are_counted_as_lost(tmp_path: Path) -> None:
+    class Late(Never):
+        def invoke_at_step(self, step: int) -> bool:
+            if step == 1:
+                files.update(rawtrial.step_files(2, {"loss": np.float32([1])}))
+            return super().invoke_at_step(step)
+
+    files = losses(1, 2)
+    result = only(run(tmp_path, files, Late))
+    assert (seen(result), result.coverage.known) == (("NoIssuesFound", None, 2), 2)
+    assert result.notes == ["1 index files came after the end and were not judged."]
+
+
+def test_count_of_lost_files_that_cannot_be_had_costs_nothing(tmp_path: Path) -> None:
+    store = Refusing(losses(1))
+    store.prefix = "none"
+
+    class Breaks(Never):
+        def invoke_at_step(self, step: int) -> bool:
+            store.prefix = "index/"
+            return super().invoke_at_step(step)
+
+    found = runner(configured(tmp_path, [Breaks]), store).run()
+    assert (seen(only(found)), only(found).notes) == (("NoIssuesFound", None, 1), [])
+
+
+def test_error_of_the_trial_leaves_verdicts_that_were_reached(tmp_path: Path) -> None:
+    files = losses(0.1, 1, ended=False)
+    store = Refusing(files)
+    store.prefix = "none"
+
+    def break_it() -> None:
+        store.prefix = "index/"
+
+    script = Script(WoundClock(), [break_it])
+    found = runner(configured(tmp_path, [Below, Never]), store, script).run()
+    assert [seen(one) for one in found.result.rules] == [("IssuesFound", 0, 1), ("Error", None, 2)]
 
 
 class Refusing(MemoryStore):

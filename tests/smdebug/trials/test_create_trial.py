@@ -78,12 +78,11 @@ def test_it_says_after_ten_seconds_that_it_waits(
 ) -> None:
     clock = Comes(*[int] * 100, lambda: rawtrial.write(tmp_path, files(0)))
     create_trial(str(tmp_path), clock=clock)
-    assert [one.getMessage() for one in caplog.records] == [
-        (
-            f"Trial '{tmp_path}': after 10 s, and 0 of 1 collections files are there. Check the path, "
-            "and that the hook was configured before the training started. Still waiting."
-        )
-    ]
+    (said,) = (one.getMessage() for one in caplog.records)
+    assert said.startswith(
+        f"Trial '{tmp_path}': after 10 s, and 0 of 1 collections files are there."
+    )
+    assert said.endswith(" Still waiting.")
 
 
 def test_it_waits_no_longer_than_asked(tmp_path: Path) -> None:

@@ -18,6 +18,12 @@ from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 _log: Final = structlog.get_logger()
 
 
+SHADOWED: Final = (
+    "ClientError: Another package named 'smdebug' stands before that of rule-runner. "
+    "Run 'rule-runner doctor'."
+)
+
+
 def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
     """End a command with the exit code of what it returns or raises."""
 
@@ -32,7 +38,10 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
             click.echo(prefix + printable(err), err=True)
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
-        except Exception:  # noqa: BLE001 - our own bug, and the last place to say so
+        except Exception as err:  # noqa: BLE001 - our own bug, and the last place to say so
+            if isinstance(err, ImportError) and (err.name or "").startswith("smdebug"):
+                click.echo(SHADOWED, err=True)
+                sys.exit(1)
             _log.exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
             code = 70

@@ -38,20 +38,21 @@ class ProgressObserver(LogObserver):
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed} of {task.total} steps, {task.fields[rate]}"),
+            TextColumn("{task.fields[steps]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._progress.add_task("judging", total=None, rate="")
+        self._task = self._progress.add_task("judging", total=None, steps="")
         self._progress.start()
 
     def progress(self, judged: int, known: int) -> None:
         """Show it."""
         task = self._progress.tasks[0]
-        rate = f"{task.speed:.0f}/s" if task.speed else ""
+        rate = f", {task.speed:.0f}/s" if task.speed else ""
+        steps = f"{judged} of {known} steps{rate}"
         self._progress.update(
-            self._task, completed=judged, total=known, rate=rate, description="judging"
+            self._task, completed=judged, total=known, steps=steps, description="judging"
         )
 
     def waiting(self, text: str, seconds: float) -> None:

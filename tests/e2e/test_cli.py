@@ -4,6 +4,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from rule_runner.cli import main
+from rule_runner.cli import SHADOWED, main
 from rule_runner.results import EVALUATION_SCHEMA
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
@@ -482,3 +484,28 @@ def test_files_that_come_after_the_end_are_counted_and_not_judged(trial: Path) -
     found = result_of(trial)
     assert found["coverage"]["last"] == 90
     assert found["notes"] == ["1 index files came after the end and were not judged."]
+
+
+def test_another_smdebug_in_the_way_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "smdebug").mkdir()
+    (tmp_path / "smdebug" / "__init__.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "rule_runner", "evaluate", "--trial=x", "--rule=AllZero"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.splitlines()) == (1, [SHADOWED])
+
+
+def test_a_defect_of_ours_is_exit_70(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("rule_runner.commands.evaluate_trial", broken)
+    result = evaluate(trial, "--rule", "AllZero")
+    assert result.exit_code == 70
+    assert result.stderr.splitlines()[-1] == (
+        "InternalServerError: We encountered an internal error. Please try again."
+    )

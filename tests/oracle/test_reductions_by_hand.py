@@ -246,7 +246,6 @@ def test_the_magnitude_of_the_least_integer_is_of_a_wider_type(dtype: str, bits:
     assert (int(found), found.dtype) == (2 ** (bits - 1), np.int64)
 
 
-@pytest.mark.xfail(reason="numpy.abs wraps round at the least integer before the median is taken")
 def test_the_median_of_magnitudes_holds_that_of_the_least_integer() -> None:
     assert compute(np.array([-128, -128], np.int8), "median", absolute=True) == 128
 

@@ -253,4 +253,5 @@ def _decrease(reference: float, loss: float) -> float:
 
 
 def _note(reference: float, loss: float) -> str:
-    return f"A decrease of {_decrease(reference, loss):.3g} percent."
+    decrease = _decrease(reference, loss)
+    return f"A {'rise' if decrease < 0 else 'decrease'} of {abs(decrease):.3g} percent."

@@ -71,8 +71,8 @@ def test_evidence_of_means_says_so(tmp_path: Path) -> None:
         assert one.measured == pytest.approx(means[one.step])
         assert one.limit == pytest.approx(min(means[at] for at in (10, 20, 30)))
         assert one.note is not None
-        decrease = 100 * (one.limit - one.measured) / one.limit
-        assert one.note == f"Means of 10 losses. A decrease of {decrease:.3g} percent."
+        rise = 100 * (one.measured - one.limit) / one.limit
+        assert one.note == f"Means of 10 losses. A rise of {rise:.3g} percent."
 
 
 def test_what_is_remembered_of_a_loss_is_bounded() -> None:

@@ -137,7 +137,7 @@ def test_a_missing_loss_moves_the_evaluation(tmp_path: Path) -> None:
 
 def test_evidence_holds_both_losses(tmp_path: Path) -> None:
     assert judged(tmp_path, {0: 2.0, 10: 2.5}).findings == [
-        Finding(10, "loss", None, 2.5, 2.0, "A decrease of -25 percent.")
+        Finding(10, "loss", None, 2.5, 2.0, "A rise of 25 percent.")
     ]
 
 

@@ -3,44 +3,30 @@
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 import structlog
 
-from rule_runner.announcer import Announcer
-from rule_runner.binding import BoundRule, bind
-from rule_runner.config import EvaluationConfig, RuleJobConfig
+from rule_runner.config import EvaluationConfig
 from rule_runner.errors import ClientError, OutputError, TrialError
-from rule_runner.evaluation import Evaluation
-from rule_runner.events import TrainingJob
 from rule_runner.job import RuleJob
-from rule_runner.openings import is_there, make_invoker, open_trial, real_path, roots
-from rule_runner.outputs import OutputFolder
-from rule_runner.results import (
-    EvaluationResult,
-    RuleJobFacts,
-    TrialSummary,
-    fingerprint,
-    versions,
-)
+from rule_runner.openings import is_there, roots
+from rule_runner.results import EvaluationResult
+from rule_runner.session import Session, absent
 from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR, RuleStatus
 from rule_runner.stopping import StopReason, StopRequests, signals
-from rule_runner.walk import StepWalk
 from rule_runner.watch import POLL_S, TrialWatcher, Waiter
 from smdebug.core.clock import Clock, SystemClock
-from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
-from smdebug.trials import Trial
+from smdebug.storage import StorageUnavailableError
 
 _log: Final = structlog.get_logger()
 EXIT_INTERNAL: Final = 70
 EXIT_OUTPUT: Final = 73
 SAY_AFTER_S: Final = 10.0
 SAY_EVERY_S: Final = 60.0
-_NAMES_SHOWN: Final = 10
 
 
 class Observer:
@@ -102,110 +88,31 @@ class Runner:
         waiter: Waiter | None = None,
     ) -> None:
         self.config = config
-        self.observer = observer or Observer()
         self.clock = clock or SystemClock()
-        self._stack = ExitStack()
-        self.trials = self._open_trials()
+        self.observer = observer or Observer()
+        self.session = Session(config, sinks, self.clock)
+        self.jobs = self.session.jobs
+        self.walk = self.session.walk
         self.waiter = waiter or self._watch()
         self.stops = StopRequests(
             self.clock, config.timeout, config.idle_timeout, config.stop_files, config.stop_grace
         )
-        self.walk = StepWalk(
-            self.trials[0].index,
-            [trial.index for trial in self.trials[1:]],
-            self.clock,
-            config.end_grace,
-            config.event_file_wait,
-        )
-        bound = [bind(rule.loaded, rule.parameters) for rule in config.rules]
         self._began = self.clock.monotonic()
         self._waited_since: float | None = None
         self._said_at = 0.0
         self._unwritten = ""
-        self.jobs: list[RuleJob] = []
-        with ExitStack() as stack:
-            for one in zip(config.rules, bound, strict=True):
-                self.jobs.append(self._job(*one, stack))
-            self.announcer = self._announcer(sinks)
-            stack.callback(self.announcer.close)
-            self._stack.push(stack.pop_all())
-        self._bound = bound
-
-    # -- opening -----------------------------------------------------------------------------
-
-    def now(self) -> datetime:
-        """Return the wall time, aware."""
-        return datetime.fromtimestamp(self.clock.time(), UTC)
-
-    def _open_trials(self) -> list[Trial]:
-        config = self.config
-        paths = [(config.trial, config.trial_name), *((one, None) for one in config.other_trials)]
-        trials = [open_trial(path, name, config.window) for path, name in paths]
-        for trial in trials:
-            if not is_there(trial) and not config.wait_for_trial:
-                raise TrialError(self._absent(trial))
-        return trials
-
-    @staticmethod
-    def _absent(trial: Trial) -> str:
-        return f"Trial {trial.path!r} is not there."
 
     def _watch(self) -> Waiter:
-        watcher = TrialWatcher(roots(self.trials))
-        self._stack.callback(watcher.close)
+        watcher = TrialWatcher(roots(self.session.trials))
+        self.session.closing.callback(watcher.close)
         return watcher
-
-    def _job(self, rule: RuleJobConfig, bound: BoundRule, stack: ExitStack) -> RuleJob:
-        """Open the output folder of a rule job."""
-        config = self.config
-        trial = real_path(config.trial)
-        identity = fingerprint(
-            rule_source=rule.loaded.source_sha256.encode(),
-            rule=rule.loaded.name,
-            configuration_name=rule.configuration_name,
-            parameters=bound.parameters,
-            trial=trial,
-            other_trials=[real_path(one) for one in config.other_trials],
-            start_step=rule.start_step,
-            end_step=rule.end_step,
-            keep_going=config.keep_going,
-        )
-        folder = OutputFolder(
-            config.folder_of(rule),
-            identity,
-            overwrite=config.overwrite,
-            reopen=bool(self.jobs) and self.jobs[0].folder.resumed,
-        )
-        stack.callback(folder.close)
-        evaluation = Evaluation(
-            rule.loaded.name, rule.configuration_name, config.keep_going, self.now()
-        )
-        for warning in bound.warnings:
-            _log.warning("parameter_left_out", rule_job=rule.configuration_name, reason=warning)
-            evaluation.note(warning)
-        facts = RuleJobFacts(bound.parameters, trial, config.enforce, identity, versions())
-        return RuleJob(rule, evaluation, facts, folder, self.clock, self.now)
-
-    def _announcer(self, sinks: Sequence[EventSink]) -> Announcer:
-        config = self.config
-        name = config.training_job_name or self.trials[0].name
-        return Announcer(
-            TrainingJob(name, self.now(), config.event_source),
-            [job.folder.path for job in self.jobs],
-            sinks,
-            [job.evaluation for job in self.jobs],
-            self.now,
-            overwrite=config.overwrite,
-        )
-
-    # -- running -----------------------------------------------------------------------------
 
     def run(self) -> Evaluated:
         """Evaluate, and return what it came to."""
         stop: StopReason | None = None
-        with self._stack, signals(self.stops, self._end_at_once):
+        with self.session.closing, signals(self.stops, self._end_at_once):
             try:
-                self._begin()
+                self.session.begin()
                 stop = self._walk()
             except (StorageUnavailableError, ClientError) as err:
                 self._fail(CLIENT_ERROR + str(err))
@@ -216,20 +123,7 @@ class Runner:
                 _log.exception("evaluation_broke")
                 self._fail(INTERNAL_ERROR)
             self._finish(stop)
-        return Evaluated(self._result(), stop, self._unwritten)
-
-    def _begin(self) -> None:
-        """Record that the rule jobs have begun, and make their rules."""
-        for job in self.jobs:
-            job.write(self.walk.ended)
-        self.announcer.announce(self.walk.ended)
-        for job, bound in zip(self.jobs, self._bound, strict=True):
-            self._stack.callback(job.close)
-            try:
-                job.invoker = make_invoker(job.config, bound, self.trials, self.config.rule_timeout)
-            except ClientError as err:
-                job.evaluation.rule_failed(CLIENT_ERROR + str(err), self.now())
-                self._tell(job)
+        return Evaluated(self.session.result(), stop, self._unwritten)
 
     def _walk(self) -> StopReason | None:
         """Judge steps as they become ready, until there is nothing more to do."""
@@ -248,16 +142,17 @@ class Runner:
 
     def _all_judged(self, live: list[RuleJob]) -> bool:
         """Say whether the trial has ended and no step of it is left."""
-        last = max(self.walk.base.steps, default=-1)
+        steps = self.walk.base.steps
+        last = steps[-1] if steps else -1
         return self.walk.ended and all(job.position >= last for job in live)
 
     def _check_that_trials_came(self) -> None:
         """Give up on trials whose folders did not come in time."""
         if self.clock.monotonic() - self._began < self.config.wait_for_trial:
             return
-        for trial in self.trials:
+        for trial in self.session.trials:
             if not trial.index.steps and not is_there(trial):
-                raise TrialError(self._absent(trial))
+                raise TrialError(absent(trial))
 
     def _look(self) -> None:
         """Look for new files."""
@@ -269,7 +164,7 @@ class Runner:
         for job in self.jobs:
             job.waits = False
         if self.walk.ended and not ended:
-            self.announcer.announce(trial_ended=True)
+            self.session.announcer.announce(trial_ended=True)
 
     def _judge_ready(self) -> StopReason | None:
         """Judge every step that is ready, each with all rules before the next."""
@@ -282,7 +177,7 @@ class Runner:
             missing = self.walk.missing_workers(step) if wanting else []
             for job in wanting:
                 if job.judge(step, missing, self.walk.ended):
-                    self._tell(job)
+                    self.session.tell(job)
             steps = self.walk.base.steps
             self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()
@@ -304,27 +199,16 @@ class Runner:
             self.waiter.wait(0.1 if self.walk.ending else POLL_S)
         return stop
 
-    # -- ending ------------------------------------------------------------------------------
-
-    def _tell(self, job: RuleJob) -> None:
-        """Tell how a rule job's status moved."""
-        evaluation = job.evaluation
-        _log.info(
-            "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
-        )
-        job.write(self.walk.ended)
-        self.announcer.announce(self.walk.ended)
-
     def _fail(self, details: str) -> None:
         """End all rule jobs with an error."""
         for job in self.jobs:
-            if not job.evaluation.done and job.evaluation.rule_failed(details, self.now()):
+            if not job.evaluation.done and job.evaluation.rule_failed(details, self.session.now()):
                 with self._as_far_as_it_goes():
-                    self._tell(job)
+                    self.session.tell(job)
 
     def _finish(self, stop: StopReason | None) -> None:
         """Give every rule job its verdict."""
-        lost = self._lost_files()
+        lost = self.session.lost_files()
         for job in self.jobs:
             evaluation = job.evaluation
             if lost:
@@ -333,27 +217,25 @@ class Runner:
                 evaluation.note(f"{key}: {problem}")
             known = [step for step in self.walk.base.steps if self._in_range(job, step)]
             evaluation.steps_known(len(known))
-            if stop and not evaluation.done and evaluation.stop_requested(stop.text, self.now()):
+            if (
+                stop
+                and not evaluation.done
+                and evaluation.stop_requested(stop.text, self.session.now())
+            ):
                 with self._as_far_as_it_goes():
-                    self._tell(job)
+                    self.session.tell(job)
             if not evaluation.done or evaluation.ended_at is None:
                 no_data = not self.walk.base.steps
                 ended = self.walk.ended
-                if evaluation.ended(self.now(), ended, self._held(job), no_data=no_data):
+                if evaluation.ended(
+                    self.session.now(), ended, self.session.held(job), no_data=no_data
+                ):
                     with self._as_far_as_it_goes():
-                        self._tell(job)
+                        self.session.tell(job)
         for job in reversed(self.jobs):  # the first one last: it says whether all have ended
             with self._as_far_as_it_goes():
                 job.write(self.walk.ended, final=not self._unwritten)
             self._log_end(job)
-
-    def _lost_files(self) -> int:
-        """Return how many files came after the trial was taken for ended."""
-        if not self.walk.ended:
-            return 0
-        with suppress(ObjectNotFoundError, StorageUnavailableError):
-            return self.walk.base.lost_files()
-        return 0
 
     @contextmanager
     def _as_far_as_it_goes(self) -> Iterator[None]:
@@ -385,38 +267,12 @@ class Runner:
             rule_time_s=round(job.rule_time_s, 3),
         )
 
-    def _held(self, job: RuleJob) -> str:
-        """Say what the rule looked for, and what the trial holds."""
-        trial, index = self.trials[0], self.walk.base
-        sought = f"It looked for {', '.join(job.missed[:_NAMES_SHOWN])}. " if job.missed else ""
-        if not index.steps:
-            return f"{sought}Trial {trial.path!r} holds no steps."
-        names = ", ".join(map(repr, sorted(index.collections)[:_NAMES_SHOWN])) or "none"
-        return (
-            f"{sought}Trial {trial.path!r} holds {len(index.steps)} steps ({index.steps[0]} to "
-            f"{index.steps[-1]}), {len(index.names)} tensors and the collections {names}."
-        )
-
     def _end_at_once(self, number: int) -> None:
         """Write what there is and end the process: a rule does not come back."""
         with suppress(Exception):
             self.stops.by_signal(number)
             self._finish(self.stops.reason())
         os._exit(128 + number)
-
-    def _result(self) -> EvaluationResult:
-        trial, index = self.trials[0], self.walk.base
-        summary = TrialSummary(
-            name=trial.name,
-            path=real_path(trial.path),
-            ended=self.walk.ended,
-            steps=len(index.steps),
-            first_step=index.steps[0] if index.steps else None,
-            last_step=index.steps[-1] if index.steps else None,
-            workers=list(index.workers),
-        )
-        results = [job.result(self.walk.ended) for job in self.jobs]
-        return EvaluationResult(trial=summary, rules=results)
 
 
 def exit_code(evaluated: Evaluated, *, enforce: bool, lenient: bool = False) -> int:

@@ -1,0 +1,197 @@
+"""Session: trials, rule jobs and output folders of one evaluation, opened and closed together."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from rule_runner.announcer import Announcer
+from rule_runner.binding import BoundRule, bind
+from rule_runner.config import EvaluationConfig, RuleJobConfig
+from rule_runner.errors import ClientError, TrialError
+from rule_runner.evaluation import Evaluation
+from rule_runner.events import TrainingJob
+from rule_runner.job import RuleJob
+from rule_runner.openings import is_there, make_invoker, open_trial, real_path
+from rule_runner.outputs import OutputFolder
+from rule_runner.results import (
+    EvaluationResult,
+    RuleJobFacts,
+    TrialSummary,
+    fingerprint,
+    versions,
+)
+from rule_runner.sinks import EventSink
+from rule_runner.status import CLIENT_ERROR
+from rule_runner.walk import StepWalk
+from smdebug.core.clock import Clock
+from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
+from smdebug.trials import Trial
+
+_log: Final = structlog.get_logger()
+_NAMES_SHOWN: Final = 10
+
+
+def absent(trial: Trial) -> str:
+    """Return the sentence about a trial that is not there."""
+    return f"Trial {trial.path!r} is not there."
+
+
+class Session:
+    """What one evaluation works on.
+
+    Parameters
+    ----------
+    config
+        What is evaluated, and how.
+    sinks
+        Where events go besides the output folder.
+
+    Attributes
+    ----------
+    trials
+        The base trial, then the other trials.
+    walk
+        Their steps as they become ready.
+    jobs
+        The rule jobs, whose rules `begin` makes.
+    closing
+        Closes whatever was opened.
+
+    Raises
+    ------
+    ClientError
+        If the trial is not there, or a parameter is wrong.
+    OutputError
+        If the output folder cannot be used.
+    """
+
+    def __init__(self, config: EvaluationConfig, sinks: Sequence[EventSink], clock: Clock) -> None:
+        self.config = config
+        self.clock = clock
+        self.trials = self._open_trials()
+        base, *others = (trial.index for trial in self.trials)
+        self.walk = StepWalk(base, others, clock, config.end_grace, config.event_file_wait)
+        self._bound = [bind(rule.loaded, rule.parameters) for rule in config.rules]
+        self.jobs: list[RuleJob] = []
+        with ExitStack() as stack:
+            for one in zip(config.rules, self._bound, strict=True):
+                self.jobs.append(self._job(*one, stack))
+            self.announcer = self._announcer(sinks)
+            stack.callback(self.announcer.close)
+            self.closing = stack.pop_all()
+
+    def now(self) -> datetime:
+        """Return the wall time, aware."""
+        return datetime.fromtimestamp(self.clock.time(), UTC)
+
+    def _open_trials(self) -> list[Trial]:
+        config = self.config
+        paths = [(config.trial, config.trial_name), *((one, None) for one in config.other_trials)]
+        trials = [open_trial(path, name, config.window) for path, name in paths]
+        for trial in trials:
+            if not is_there(trial) and not config.wait_for_trial:
+                raise TrialError(absent(trial))
+        return trials
+
+    def _job(self, rule: RuleJobConfig, bound: BoundRule, stack: ExitStack) -> RuleJob:
+        """Open the output folder of a rule job."""
+        config = self.config
+        trial = real_path(config.trial)
+        identity = fingerprint(
+            rule_source=rule.loaded.source_sha256.encode(),
+            rule=rule.loaded.name,
+            configuration_name=rule.configuration_name,
+            parameters=bound.parameters,
+            trial=trial,
+            other_trials=[real_path(one) for one in config.other_trials],
+            start_step=rule.start_step,
+            end_step=rule.end_step,
+            keep_going=config.keep_going,
+        )
+        folder = OutputFolder(
+            config.folder_of(rule),
+            identity,
+            overwrite=config.overwrite,
+            reopen=bool(self.jobs) and self.jobs[0].folder.resumed,
+        )
+        stack.callback(folder.close)
+        evaluation = Evaluation(
+            rule.loaded.name, rule.configuration_name, config.keep_going, self.now()
+        )
+        for warning in bound.warnings:
+            _log.warning("parameter_left_out", rule_job=rule.configuration_name, reason=warning)
+            evaluation.note(warning)
+        facts = RuleJobFacts(bound.parameters, trial, config.enforce, identity, versions())
+        return RuleJob(rule, evaluation, facts, folder, self.clock, self.now)
+
+    def _announcer(self, sinks: Sequence[EventSink]) -> Announcer:
+        config = self.config
+        name = config.training_job_name or self.trials[0].name
+        return Announcer(
+            TrainingJob(name, self.now(), config.event_source),
+            [job.folder.path for job in self.jobs],
+            sinks,
+            [job.evaluation for job in self.jobs],
+            self.now,
+            overwrite=config.overwrite,
+        )
+
+    def begin(self) -> None:
+        """Record that the rule jobs have begun, and make their rules."""
+        for job in self.jobs:
+            job.write(self.walk.ended)
+        self.announcer.announce(self.walk.ended)
+        for job, bound in zip(self.jobs, self._bound, strict=True):
+            self.closing.callback(job.close)
+            try:
+                job.invoker = make_invoker(job.config, bound, self.trials, self.config.rule_timeout)
+            except ClientError as err:
+                job.evaluation.rule_failed(CLIENT_ERROR + str(err), self.now())
+                self.tell(job)
+
+    def tell(self, job: RuleJob) -> None:
+        """Tell how a rule job's status moved."""
+        evaluation = job.evaluation
+        _log.info(
+            "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
+        )
+        job.write(self.walk.ended)
+        self.announcer.announce(self.walk.ended)
+
+    def lost_files(self) -> int:
+        """Return how many files came after the trial was taken for ended."""
+        if not self.walk.ended:
+            return 0
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            return self.walk.base.lost_files()
+        return 0
+
+    def held(self, job: RuleJob) -> str:
+        """Say what the rule looked for, and what the trial holds."""
+        trial, index = self.trials[0], self.walk.base
+        sought = f"It looked for {', '.join(job.missed[:_NAMES_SHOWN])}. " if job.missed else ""
+        if not index.steps:
+            return f"{sought}Trial {trial.path!r} holds no steps."
+        names = ", ".join(map(repr, sorted(index.collections)[:_NAMES_SHOWN])) or "none"
+        return (
+            f"{sought}Trial {trial.path!r} holds {len(index.steps)} steps ({index.steps[0]} to "
+            f"{index.steps[-1]}), {len(index.names)} tensors and the collections {names}."
+        )
+
+    def result(self) -> EvaluationResult:
+        """Return what the evaluation came to so far."""
+        trial, index = self.trials[0], self.walk.base
+        summary = TrialSummary(
+            name=trial.name,
+            path=real_path(trial.path),
+            ended=self.walk.ended,
+            steps=len(index.steps),
+            first_step=index.steps[0] if index.steps else None,
+            last_step=index.steps[-1] if index.steps else None,
+            workers=list(index.workers),
+        )
+        results = [job.result(self.walk.ended) for job in self.jobs]
+        return EvaluationResult(trial=summary, rules=results)

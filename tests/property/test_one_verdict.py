@@ -174,8 +174,8 @@ class Arriving(MemoryStore):
         self.calls = 0
         self.dies_at = -1
 
-    def come(self, least: int = 1) -> None:
-        for _ in range(self.random.randint(least, 3)):
+    def come(self, most: int = 3) -> None:
+        for _ in range(self.random.randint(1, most)):
             if self.to_come:
                 key, data = self.to_come.pop(0)
                 self.here[key] = data
@@ -191,7 +191,7 @@ class Arriving(MemoryStore):
         self._called()
         before = set(self.here)
         if self.torn and self.random.random() < 0.3:
-            self.come()
+            self.come(12)
         new = [key for key in self.here if key not in before and self.random.random() < 0.5]
         shown = MemoryStore({key: self.here[key] for key in {*before, *new}})
         yield from shown.list_keys(prefix, start_after=start_after)

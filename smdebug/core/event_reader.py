@@ -11,7 +11,7 @@ from smdebug.core.index import Span
 from smdebug.exceptions import CorruptFileError, TruncatedFileError
 from smdebug.storage.protocol import ByteRange, TrialStore
 
-KEPT_BYTES: Final = 64 << 20  # what several rules ask for at one step is read once
+KEPT_BYTES: Final = 256 << 20  # what several rules ask for at one step is read once
 WHOLE_FILE: Final = 1 << 20  # a smaller event file is read in one go
 
 Array = NDArray[Any]

@@ -38,7 +38,10 @@ def configure(verbosity: int) -> None:
     ]
     terminal = sys.stderr.isatty()
     renderer: list[Any] = (
-        [_harmless, structlog.dev.ConsoleRenderer()]
+        [
+            _harmless,
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+        ]
         if terminal
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )

@@ -31,6 +31,7 @@ class AllZero(Rule):
     0`` or ``min == max == 0``.
     """
 
+    READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."
     PARAMS = (
         COLLECTION_NAMES,
         TENSOR_REGEX,

@@ -28,6 +28,7 @@ class ExplodingTensor(Rule):
     any of them and infinity only in min, max, abs_min and abs_max.
     """
 
+    READS = "every saved tensor, or those selected: values, or saved reductions."
     PARAMS = (
         COLLECTION_NAMES,
         TENSOR_REGEX,

@@ -70,6 +70,7 @@ class LossNotDecreasing(Rule):
     Losses of several workers are averaged. Tensors with more than one element are passed over.
     """
 
+    READS = "the collection losses and the selected tensors: values of one element."
     PARAMS = (
         COLLECTION_NAMES,
         TENSOR_REGEX,

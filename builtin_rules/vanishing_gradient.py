@@ -26,6 +26,7 @@ class VanishingGradient(Rule):
     magnitudes must be among them. Default threshold: the service's documentation.
     """
 
+    READS = "the collection gradients: values, or the saved reduction abs_mean."
     PARAMS = (
         FloatParam(
             "threshold",

@@ -18,7 +18,7 @@ def listing() -> Iterable[str]:
 
 
 def description(name: str) -> Iterable[str]:
-    """Yield what a rule judges, and its parameters.
+    """Yield what a rule judges and reads, and its parameters.
 
     Raises
     ------
@@ -29,6 +29,8 @@ def description(name: str) -> Iterable[str]:
     yield loaded.name
     yield ""
     yield inspect.getdoc(loaded.rule_class) or ""
+    yield ""
+    yield f"Reads {loaded.rule_class.READS}"
     yield ""
     yield "Parameters:"
     for param in loaded.rule_class.PARAMS:

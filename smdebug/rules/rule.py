@@ -45,8 +45,8 @@ class Rule(ABC):
 
     Attributes
     ----------
-    PARAMS
-        Declared parameters; only built-in rules have them.
+    PARAMS, READS
+        Declared parameters, and what is read, in words; only built-in rules have them.
     trials
         The base trial and the other trials.
     report
@@ -54,6 +54,7 @@ class Rule(ABC):
     """
 
     PARAMS: ClassVar["tuple[Param, ...]"] = ()
+    READS: ClassVar[str] = ""
 
     def __init__(self, base_trial: Any, action_str: Any = "", other_trials: Any = None) -> None:
         if isinstance(other_trials, str) or not isinstance(action_str, (str, type(None))):

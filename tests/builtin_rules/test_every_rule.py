@@ -134,3 +134,8 @@ def test_a_rule_is_listed_and_shown_with_its_parameters(rule: str) -> None:
 
 def test_the_list_is_the_table() -> None:
     assert [one.split()[0] for one in listing()] == list(RULES)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_says_what_it_reads(name: str) -> None:
+    assert re.fullmatch(r"(the|every) .*\.", RULES[name].READS)

@@ -1,6 +1,7 @@
 """TrialIndex: all that is known of one trial's files, shared by every rule that looks at it."""
 
 from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -63,7 +64,7 @@ class TrialIndex:
         self.problems: dict[str, str] = {}
         self._ignored: set[str] = set()
         self._bad_collections = False
-        self._reductions: dict[tuple[str, int, str, str, bool], np.generic] = {}
+        self._reductions: OrderedDict[tuple[str, int, str, str, bool], np.generic] = OrderedDict()
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -286,7 +287,7 @@ class TrialIndex:
                 raise ObjectNotFoundError(file.key)
             known = compute(self.tensor(file, span), operation, absolute)
             if len(self._reductions) >= KEPT_REDUCTIONS:
-                del self._reductions[next(iter(self._reductions))]
+                self._reductions.popitem(last=False)
             self._reductions[place] = known
         return known
 

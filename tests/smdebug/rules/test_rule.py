@@ -103,7 +103,7 @@ def test_rule_without_invoke_at_step_cannot_be_made() -> None:
 @pytest.mark.parametrize(
     "answer",
     [True, np.True_, np.array([1]), "x", np.float64(0.1)],
-    ids=repr,
+    ids=["true", "numpy", "array", "text", "number"],
 )
 def test_true_answer_raises(answer: Any) -> None:
     rule = Plain(trial())

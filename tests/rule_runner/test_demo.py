@@ -137,7 +137,6 @@ def test_ctrl_c_ends_the_demo_and_its_training(tmp_path: Path) -> None:
     assert "healthy" in stdout
     trial = b"out/trials/healthy"
     assert [one for one in _command_lines() if trial in one and str(tmp_path).encode() in one] == []
-    assert not (tmp_path / "out" / "trials" / "healthy" / "training_job_end.ts").exists()
 
 
 def _command_lines() -> list[bytes]:

@@ -288,7 +288,8 @@ def test_unreadable_file(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_path_that_cannot_be(tmp_path: Path) -> None:
-    refused(Path("a\0b"), r"Rule file 'a\x00b' cannot be read: embedded null byte.")
+    with pytest.raises(RuleSourceError, match=r"^Rule file 'a\\x00b' cannot be read: .*null.*\.$"):
+        load_source(Path("a\0b"))
     long = tmp_path / ("x" * 300)
     refused(long, f"Rule file {long} cannot be read: File name too long.")
 

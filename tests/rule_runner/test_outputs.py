@@ -277,7 +277,7 @@ def test_a_file_on_the_way_is_named(tmp_path: Path) -> None:
 
 
 def test_a_path_with_a_nul_is_a_sentence() -> None:
-    with pytest.raises(OutputError, match=r"Cannot write '.*\\x00b': embedded null byte\."):
+    with pytest.raises(OutputError, match=r"Cannot write '.*\\x00b': .*null.*\."):
         OutputFolder(Path("/tmp/a\0b"), "f")  # noqa: S108 - it is never made
 
 

@@ -123,6 +123,8 @@ class Runner:
                 _log.exception("evaluation_broke")
                 self._fail(INTERNAL_ERROR)
             self._finish(stop)
+        # A signal that came after the last step costs no verdict; the caller may want to know.
+        stop = stop or self.stops.signalled
         return Evaluated(self.session.result(), stop, self._unwritten)
 
     def _walk(self) -> StopReason | None:

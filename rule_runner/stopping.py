@@ -67,6 +67,11 @@ class StopRequests:
         name = signal.Signals(number).name
         self._signal = self._signal or StopReason(f"Stopped by signal {name}.", 128 + number)
 
+    @property
+    def signalled(self) -> StopReason | None:
+        """The signal that came, if one did."""
+        return self._signal
+
     def reason(self, *, waiting: bool = False) -> StopReason | None:
         """Return why to stop now, or None; idleness counts only while `waiting`."""
         now = self._clock.monotonic()

@@ -472,6 +472,21 @@ def test_verdict_that_was_reached_before_the_signal_stands(tmp_path: Path) -> No
     assert late.notes == ["Stopped by signal SIGINT."]
 
 
+def test_a_signal_after_the_last_step_costs_no_verdict_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = Runner._finish
+
+    def signalled(self: Runner, stop: StopReason | None) -> None:
+        signal.raise_signal(signal.SIGINT)
+        finish(self, stop)
+
+    monkeypatch.setattr(Runner, "_finish", signalled)
+    found = run(tmp_path, losses(1, 2), Never)
+    assert seen(only(found)) == ("NoIssuesFound", None, 2)
+    assert (found.stop, codes(found)) == (StopReason("Stopped by signal SIGINT.", 130), (0, 0))
+
+
 def test_signal_between_any_two_steps_and_resumption(tmp_path: Path) -> None:
     for step in range(5):
 

@@ -60,6 +60,8 @@ class Invocation:
         How long it took.
     missed
         What the rule asked its trials for and did not get, for people.
+    notes
+        What is wrong with files that only the rule's own process has met.
     """
 
     did: Did
@@ -68,6 +70,7 @@ class Invocation:
     ends: bool = False
     seconds: float = 0.0
     missed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Invoker(Protocol):

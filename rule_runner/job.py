@@ -85,6 +85,8 @@ class RuleJob:
     def _take(self, step: int, invocation: Invocation) -> StatusChange | None:
         """Tell the evaluation what the rule did."""
         evaluation = self.evaluation
+        for note in invocation.notes:
+            evaluation.note(note)
         _log.debug("step_judged", step=step, did=invocation.did.name, reason=invocation.reason)
         match invocation.did:
             case Did.MET:

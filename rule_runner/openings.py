@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rule_runner.binding import BoundRule, bind, construct
@@ -125,7 +125,9 @@ class _Following:
             if trial.index.settled_step < step:
                 trial.index.refresh()
                 trial.index.refresh()
-        return self._invoker.judge(step)
+        invocation = self._invoker.judge(step)
+        problems = self._trials[0].index.problems.items()
+        return replace(invocation, notes=tuple(f"{key}: {text}" for key, text in problems))
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -511,3 +511,13 @@ def test_a_defect_of_ours_is_exit_70(trial: Path, monkeypatch: pytest.MonkeyPatc
     assert result.stderr.splitlines()[-1] == (
         "InternalServerError: We encountered an internal error. Please try again."
     )
+
+
+def test_a_damaged_file_is_noted_with_rules_in_processes_of_their_own(trial: Path) -> None:
+    path = trial / "events" / "000000000030" / "000000000030_worker_0.tfevents"
+    path.write_bytes(path.read_bytes()[:60])
+    result = evaluate(trial, "--rule", "VanishingGradient", "--rule-timeout", "60")
+    assert result.exit_code == 0
+    found = result_of(trial)
+    assert (found["step"], found["coverage"]["skipped"]) == (70, {"no mean of |g|": 1})
+    assert [str(path.relative_to(trial)) in note for note in found["notes"]] == [True]

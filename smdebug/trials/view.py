@@ -3,7 +3,7 @@
 import os
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,37 +143,36 @@ class TrialView:
     def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
         """Return the workers of a tensor at a step; see `TensorSource`."""
         mode = mode or ModeKeys.GLOBAL
-        workers = self._workers(name, step, mode)
-        if not workers:
-            self.maybe_refresh()
-            workers = self._workers(name, step, mode)
+        _, workers = self._look_up(name, step, mode)
         if not workers:
             raise TensorUnavailableForStep(name, step, mode)
         return workers
 
-    def _workers(self, name: str, step: int, mode: ModeKeys) -> list[str]:
+    def _look_up(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
+        """Return the global step, and the workers of a tensor there; look for files if need be."""
+        found = self._workers(name, step, mode)
+        if not found[1]:
+            self.maybe_refresh()
+            found = self._workers(name, step, mode)
+        return found
+
+    def _workers(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         place = self._global(step, mode)
-        return [] if place is None else self.index.workers_with(name, place, mode)
+        return (-1, []) if place is None else (place, self.index.workers_with(name, place, mode))
 
     def find(self, name: str, step: int, mode: ModeKeys | None, worker: str | None) -> Place:
         """Return where a tensor is; see `TensorSource`."""
         mode = mode or ModeKeys.GLOBAL
-        workers = self._workers(name, step, mode)
-        if not workers:
-            self.maybe_refresh()
-            workers = self._workers(name, step, mode)
+        place, workers = self._look_up(name, step, mode)
         if not workers:
             self._raise_not_found(name, step, mode)
         if worker is None:
             worker = workers[0]
         elif worker not in workers:
             raise InvalidWorker(worker)
-        place = self._global(step, mode)
-        if place is None:
-            raise StepUnavailable(step, mode)
         return Place(place, worker, self.index.files[place][worker].entries[name])
 
-    def _raise_not_found(self, name: str, step: int, mode: ModeKeys) -> None:
+    def _raise_not_found(self, name: str, step: int, mode: ModeKeys) -> NoReturn:
         state = self._state(step, mode)
         if state is StepState.AVAILABLE or (
             state is StepState.NOT_YET_AVAILABLE and self.horizon is not None

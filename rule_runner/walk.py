@@ -118,12 +118,14 @@ class StepWalk:
 
     def _missing_event_file(self, step: int) -> str:
         """Return the event file that is waited for at a step, or an empty string."""
+        if self.base.loaded_all_steps:
+            return ""
         for file in self.base.files[step].values():
             if file.event_key is None or self._is_there(file.event_key):
                 continue
             now = self._clock.monotonic()
             since = self._missed.setdefault(step, now)
-            if not self.base.loaded_all_steps and now - since < self._event_file_wait:
+            if now - since < self._event_file_wait:
                 return f"the event file {file.event_key!r}"
         self._missed.pop(step, None)
         return ""

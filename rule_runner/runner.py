@@ -179,7 +179,7 @@ class Runner:
             missing = self.walk.missing_workers(step) if wanting else []
             for job in wanting:
                 if job.judge(step, missing, self.walk.ended):
-                    self.session.tell(job)
+                    self.session.announce(job)
             steps = self.walk.base.steps
             self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()

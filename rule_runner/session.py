@@ -153,12 +153,16 @@ class Session:
                 self.tell(job)
 
     def tell(self, job: RuleJob) -> None:
-        """Tell how a rule job's status moved."""
+        """Write down how a rule job's status moved, and announce it."""
+        job.write(self.walk.ended)
+        self.announce(job)
+
+    def announce(self, job: RuleJob) -> None:
+        """Announce how a rule job's status moved; its result is written."""
         evaluation = job.evaluation
         _log.info(
             "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
         )
-        job.write(self.walk.ended)
         self.announcer.announce(self.walk.ended)
 
     def lost_files(self) -> int:

@@ -118,6 +118,7 @@ class _Following:
     def __init__(self, invoker: InProcess, trials: Sequence[Trial]) -> None:
         self._invoker = invoker
         self._trials = trials
+        self._told: set[str] = set()
 
     def judge(self, step: int) -> Invocation:
         """Look for the files that are there, and judge a step."""
@@ -127,7 +128,9 @@ class _Following:
                 trial.index.refresh()
         invocation = self._invoker.judge(step)
         problems = self._trials[0].index.problems.items()
-        return replace(invocation, notes=tuple(f"{key}: {text}" for key, text in problems))
+        notes = [note for key, text in problems if (note := f"{key}: {text}") not in self._told]
+        self._told.update(notes)
+        return replace(invocation, notes=tuple(notes))
 
     def close(self) -> None:
         """Nothing to let go of."""

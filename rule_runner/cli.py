@@ -11,7 +11,16 @@ import click
 import structlog
 
 from rule_runner import config as configuration
-from rule_runner.errors import ClientError, OutputError, RuleRunnerError, UsageError
+from rule_runner.errors import (
+    EXIT_CLIENT,
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_USAGE,
+    ClientError,
+    OutputError,
+    RuleRunnerError,
+    UsageError,
+)
 from rule_runner.logs import configure
 from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 
@@ -41,10 +50,10 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
         except Exception as err:  # noqa: BLE001 - our own bug, and the last place to say so
             if isinstance(err, ImportError) and (err.name or "").startswith("smdebug"):
                 click.echo(SHADOWED, err=True)
-                sys.exit(1)
+                sys.exit(EXIT_CLIENT)
             _log.exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
-            code = 70
+            code = EXIT_INTERNAL
         sys.exit(code)
 
     return run
@@ -53,8 +62,8 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
 def _fault(err: RuleRunnerError) -> tuple[int, str]:
     """Return the exit code of an error, and what its sentence begins with."""
     if isinstance(err, ClientError):
-        return 1, CLIENT_ERROR
-    return (73, "") if isinstance(err, OutputError) else (2, "Error: ")
+        return EXIT_CLIENT, CLIENT_ERROR
+    return (EXIT_OUTPUT, "") if isinstance(err, OutputError) else (EXIT_USAGE, "Error: ")
 
 
 @click.group(invoke_without_command=True)

@@ -34,7 +34,7 @@ from rule_runner.contract import (
     read_contract,
 )
 from rule_runner.durable import make_folder, write_atomically
-from rule_runner.errors import ClientError, OutputError, RuleSourceError
+from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleSourceError
 from rule_runner.evaluation import Evaluation
 from rule_runner.loader import LoadedRule, load_builtin, load_source
 from rule_runner.outputs import RESULT, safe_name
@@ -74,7 +74,7 @@ def run() -> int:
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     """End on a signal that comes before anything was begun."""
     del frame
-    sys.exit(128 + number)
+    sys.exit(EXIT_SIGNAL + number)
 
 
 def _write_message(contract: Contract, details: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import IO, Final, TextIO
 from rule_runner.commands import rule_jobs
 from rule_runner.config import EvaluationConfig, parse_requests
 from rule_runner.durable import output_errors
-from rule_runner.errors import ClientError, OutputError
+from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError
 from rule_runner.results import EvaluationResult
 from rule_runner.runner import Evaluated, Observer, Runner
 from rule_runner.show import lines, print_table, printable
@@ -25,7 +26,6 @@ from smdebug.core.locations import END_OF_JOB
 RULES: Final = ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing", "AllZero")
 # AllZero has no default for what it judges; nothing else differs from the defaults.
 PARAMETERS: Final = ("AllZero.collection_names=activations,gradients",)
-INTERRUPTED: Final = 130
 _IDLE_TIMEOUT_S: Final = 60.0  # a training that hangs
 _LEAVE_S: Final = 20.0  # for a training whose rules are all done
 _HEALTHY: Final = "NoIssuesFound"
@@ -174,7 +174,7 @@ def run_demo(output: Path) -> int:
             surprises += _surprises(scenario, evaluated.result)
     except KeyboardInterrupt:
         _say("Stopped by signal SIGINT.", sys.stderr)
-        return INTERRUPTED
+        return EXIT_SIGNAL + signal.SIGINT
     _say("\n".join(_hints(output)))
     if surprises:
         raise ClientError(" ".join(surprises))

@@ -15,6 +15,16 @@
 Anything else that gets out is our own bug: exit 70.
 """
 
+from typing import Final
+
+EXIT_CLIENT: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_ISSUES: Final = 10
+EXIT_INTERNAL: Final = 70
+EXIT_OUTPUT: Final = 73
+EXIT_TIMEOUT: Final = 124
+EXIT_SIGNAL: Final = 128  # and the signal's number
+
 
 class RuleRunnerError(Exception):
     """Root of the errors that end in one sentence and an exit code."""

@@ -10,9 +10,9 @@ from threading import Timer
 from types import FrameType
 from typing import Final
 
+from rule_runner.errors import EXIT_SIGNAL, EXIT_TIMEOUT
 from smdebug.core.clock import Clock
 
-EXIT_TIMEOUT: Final = 124
 # A platform ends a container some seconds after it has asked it to stop.
 SIGNAL_GRACE_S: Final = 6.0
 _LONGEST_TIME: Final = 100  # bytes
@@ -65,7 +65,9 @@ class StopRequests:
     def by_signal(self, number: int) -> None:
         """Take note of a signal."""
         name = signal.Signals(number).name
-        self._signal = self._signal or StopReason(f"Stopped by signal {name}.", 128 + number)
+        self._signal = self._signal or StopReason(
+            f"Stopped by signal {name}.", EXIT_SIGNAL + number
+        )
 
     @property
     def signalled(self) -> StopReason | None:

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
 from rule_runner.durable import (
     SCRATCH,
+    Closing,
     FolderLock,
     JsonLines,
     make_folder,
@@ -71,7 +71,7 @@ class _Begun(msgspec.Struct):
     ended_at: str | None
 
 
-class OutputFolder:
+class OutputFolder(Closing):
     """The output folder of one rule job, locked until `close`.
 
     ``rule_result.json`` is replaced as a whole, ``findings.jsonl`` grows. A folder left by a
@@ -178,17 +178,6 @@ class OutputFolder:
         """Close the files and give the folder free."""
         self._open.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 class _State(msgspec.Struct, rename="pascal"):
     rule_configuration_name: str
@@ -207,7 +196,7 @@ class _Head(msgspec.Struct):
     detail: _Detail
 
 
-class Outbox:
+class Outbox(Closing):
     """``events.jsonl``: an event is on disk before it is sent, and is sent at least once.
 
     One outbox serves all rule jobs of one evaluation. News that it holds already are not
@@ -307,14 +296,3 @@ class Outbox:
     def close(self) -> None:
         """Close the file and give the folder free."""
         self._open.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -336,23 +336,31 @@ def test_an_empty_ended_folder_gets_it_too(tmp_path: Path) -> None:
     assert details.startswith("ClientError: No debugging data was saved by the training job.")
 
 
-@pytest.mark.parametrize("kind", ["truncated", "link", "pipe", "garbage", "folder"])
-def test_a_damaged_index_file_costs_its_step_only(trial: Path, kind: str) -> None:
-    path = trial / "index" / "000000000" / "000000000030_worker_0.json"
+def damage(path: Path, kind: str, garbage: bytes) -> None:
+    """Put something else in the place of a file of a trial."""
     content = path.read_bytes()
     path.unlink()
     match kind:
         case "truncated":
             path.write_bytes(content[:50])
         case "link":
-            (trial.parent / "elsewhere.json").write_bytes(content)
-            path.symlink_to(trial.parent / "elsewhere.json")
+            elsewhere = path.parents[3] / "elsewhere"
+            elsewhere.write_bytes(content)
+            path.symlink_to(elsewhere)
         case "pipe":
             os.mkfifo(path)
         case "folder":
             path.mkdir()
+        case "garbage":
+            path.write_bytes(garbage)
         case _:
-            path.write_bytes(b"\x00\xff\x1b[31m")
+            assert kind == "missing"
+
+
+@pytest.mark.parametrize("kind", ["truncated", "link", "pipe", "garbage", "folder"])
+def test_a_damaged_index_file_costs_its_step_only(trial: Path, kind: str) -> None:
+    path = trial / "index" / "000000000" / "000000000030_worker_0.json"
+    damage(path, kind, b"\x00\xff\x1b[31m")
     result = evaluate(trial, "--rule", "VanishingGradient")
     assert result.exit_code == 0
     found = result_of(trial)
@@ -364,20 +372,7 @@ def test_a_damaged_index_file_costs_its_step_only(trial: Path, kind: str) -> Non
 @pytest.mark.parametrize("kind", ["truncated", "missing", "link", "pipe", "garbage"])
 def test_a_damaged_event_file_costs_its_step_only(trial: Path, kind: str) -> None:
     path = trial / "events" / "000000000030" / "000000000030_worker_0.tfevents"
-    content = path.read_bytes()
-    path.unlink()
-    match kind:
-        case "truncated":
-            path.write_bytes(content[:60])
-        case "link":
-            (trial.parent / "elsewhere").write_bytes(content)
-            path.symlink_to(trial.parent / "elsewhere")
-        case "pipe":
-            os.mkfifo(path)
-        case "garbage":
-            path.write_bytes(b"\x1b" * len(content))
-        case _:
-            pass
+    damage(path, kind, b"\x1b" * path.stat().st_size)
     result = evaluate(trial, "--rule", "VanishingGradient")
     assert result.exit_code == 0
     found = result_of(trial)

@@ -70,6 +70,11 @@ def is_there(trial: Trial) -> bool:
     return True
 
 
+def absent(trial: Trial) -> str:
+    """Return the sentence about a trial whose folder is not there."""
+    return f"Trial {trial.path!r} is not there."
+
+
 def make_invoker(
     config: RuleJobConfig, bound: BoundRule, trials: Sequence[Trial], limit: float | None
 ) -> Invoker:

@@ -10,11 +10,20 @@ from typing import Final
 import structlog
 
 from rule_runner.config import EvaluationConfig
-from rule_runner.errors import ClientError, OutputError, TrialError
+from rule_runner.errors import (
+    EXIT_CLIENT,
+    EXIT_INTERNAL,
+    EXIT_ISSUES,
+    EXIT_OUTPUT,
+    EXIT_SIGNAL,
+    ClientError,
+    OutputError,
+    TrialError,
+)
 from rule_runner.job import RuleJob
-from rule_runner.openings import is_there, roots
+from rule_runner.openings import absent, is_there, roots
 from rule_runner.results import EvaluationResult
-from rule_runner.session import Session, absent
+from rule_runner.session import Session
 from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR, RuleStatus
 from rule_runner.stopping import StopReason, StopRequests, signals
@@ -23,8 +32,6 @@ from smdebug.core.clock import Clock, SystemClock
 from smdebug.storage import StorageUnavailableError
 
 _log: Final = structlog.get_logger()
-EXIT_INTERNAL: Final = 70
-EXIT_OUTPUT: Final = 73
 SAY_AFTER_S: Final = 10.0
 SAY_EVERY_S: Final = 60.0
 
@@ -176,7 +183,7 @@ class Runner:
         position = min((job.position for job in self.jobs if job.live), default=-1)
         for step in self.walk.ready(position):
             wanting = [job for job in self.jobs if job.wants(step)]
-            missing = self.walk.missing_workers(step) if wanting else []
+            missing = self.walk.base.missing_workers(step) if wanting else []
             for job in wanting:
                 if job.judge(step, missing, self.walk.ended):
                     self.session.announce(job)
@@ -274,7 +281,7 @@ class Runner:
         with suppress(Exception):
             self.stops.by_signal(number)
             self._finish(self.stops.reason())
-        os._exit(128 + number)
+        os._exit(EXIT_SIGNAL + number)
 
 
 def exit_code(evaluated: Evaluated, *, enforce: bool, lenient: bool = False) -> int:
@@ -297,5 +304,5 @@ def exit_code(evaluated: Evaluated, *, enforce: bool, lenient: bool = False) -> 
         return evaluated.stop.exit_code
     failed = [rule for rule in rules if rule.status == RuleStatus.ERROR]
     if any(rule.outcome != "NotEvaluated" or not lenient for rule in failed):
-        return 1
-    return 10 if enforce and RuleStatus.ISSUES_FOUND in statuses else 0
+        return EXIT_CLIENT
+    return EXIT_ISSUES if enforce and RuleStatus.ISSUES_FOUND in statuses else 0

@@ -14,7 +14,7 @@ from rule_runner.errors import ClientError, TrialError
 from rule_runner.evaluation import Evaluation
 from rule_runner.events import TrainingJob
 from rule_runner.job import RuleJob
-from rule_runner.openings import is_there, make_invoker, open_trial, real_path
+from rule_runner.openings import absent, is_there, make_invoker, open_trial, real_path
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import (
     EvaluationResult,
@@ -32,11 +32,6 @@ from smdebug.trials import Trial
 
 _log: Final = structlog.get_logger()
 _NAMES_SHOWN: Final = 10
-
-
-def absent(trial: Trial) -> str:
-    """Return the sentence about a trial that is not there."""
-    return f"Trial {trial.path!r} is not there."
 
 
 class Session:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from rule_runner.errors import TrialError
-from rule_runner.openings import is_there, open_trial, real_path
+from rule_runner.openings import absent, is_there, open_trial, real_path
 from smdebug.core.index import Entry, IndexFile
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError
@@ -93,8 +93,7 @@ def report_trial(path: str) -> TrialReport:
     """
     trial = open_trial(path)
     if not is_there(trial):
-        msg = f"Trial {path!r} is not there."
-        raise TrialError(msg)
+        raise TrialError(absent(trial))
     index = trial.index
     try:
         ended = index.has_ended()
@@ -132,8 +131,7 @@ def incomplete_steps(index: TrialIndex) -> Iterator[IncompleteStep]:
     """Yield the steps that not every worker has written."""
     for step in index.steps:
         if len(index.files[step]) < index.num_workers:
-            missing = sorted(set(index.workers) - set(index.files[step]))
-            yield IncompleteStep(step=step, missing=missing)
+            yield IncompleteStep(step=step, missing=index.missing_workers(step))
 
 
 def _steps(index: TrialIndex) -> Iterator[StepsReport]:

@@ -108,7 +108,7 @@ class StepWalk:
         """Return what a step still waits for, or an empty string if it is ready."""
         base = self.base
         if not base.loaded_all_steps and step > base.settled_step:
-            workers = ", ".join(map(repr, self.missing_workers(step)))
+            workers = ", ".join(map(repr, base.missing_workers(step)))
             return f"step {step} of workers {workers}" if workers else f"step {step}"
         for followed in self._followed[1:]:
             index = followed.index
@@ -138,10 +138,6 @@ class StepWalk:
         except StorageUnavailableError:  # there, and no good: reading it says so
             return True
         return True
-
-    def missing_workers(self, step: int) -> list[str]:
-        """Return the workers known by name that have not written a step, sorted."""
-        return sorted(set(self.base.workers) - set(self.base.files[step]))
 
     def awaited(self, after: int) -> str:
         """Say what is waited for, for people."""

@@ -241,6 +241,10 @@ class TrialIndex:
             return step
         return min(one.mode_step for one in self.files[step].values() if one.mode is mode)
 
+    def missing_workers(self, step: int) -> list[str]:
+        """Return the workers known by name that have not written a step, sorted."""
+        return sorted(set(self.workers) - set(self.files[step]))
+
     def workers_with(self, name: str, step: int, mode: ModeKeys) -> list[str]:
         """Return the workers that saved anything of a tensor at a global step, sorted."""
         return sorted(

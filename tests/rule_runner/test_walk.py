@@ -67,7 +67,7 @@ def test_step_is_ready_when_all_workers_have_it() -> None:
     one.add(step(0, 1))
     assert one.ready() == [0]
     assert one.walk.awaited(0) == "step 5 of workers 'worker_1'"
-    assert one.walk.missing_workers(5) == ["worker_1"]
+    assert one.walk.base.missing_workers(5) == ["worker_1"]
 
 
 def test_step_of_some_workers_is_ready_when_all_have_a_later_one() -> None:

@@ -1,5 +1,6 @@
 """Collection: a named set of tensors, by name and by pattern; and the file that holds them."""
 
+import contextlib
 import copy
 from collections.abc import Iterable
 from typing import Any, Final
@@ -7,7 +8,14 @@ from typing import Any, Final
 import msgspec
 
 from smdebug.core import patterns
-from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
+from smdebug.core.reduction_config import ReductionConfig
+from smdebug.core.save_config import SaveConfig
+from smdebug.exceptions import (
+    CorruptFileError,
+    SMDebugError,
+    SMDebugTypeError,
+    TruncatedFileError,
+)
 
 
 class CollectionKeys:
@@ -35,6 +43,19 @@ class CollectionKeys:
     TREES: Final = "trees"
 
 
+# One number a step: hooks save these as they are, without reductions and histograms.
+SCALAR_COLLECTIONS: Final = frozenset(
+    {
+        CollectionKeys.LOSSES,
+        CollectionKeys.METRICS,
+        CollectionKeys.FEATURE_IMPORTANCE,
+        CollectionKeys.AVERAGE_SHAP,
+        CollectionKeys.SM_METRICS,
+        CollectionKeys.TENSORFLOW_SUMMARIES,
+    }
+)
+
+
 class Collection:
     """A named set of tensors: those in `tensor_names` and those that a pattern is found in.
 
@@ -47,9 +68,15 @@ class Collection:
     tensor_names
         Names that belong to it besides.
     reduction_config, save_config
-        What the hook was told to save, and when, as the collections file has it.
+        What the hook saves of its tensors, and when; dictionaries will do, here and when they
+        are assigned. None: as the hook saves all others.
     save_histogram
-        Whether the hook wrote histograms for TensorBoard.
+        Whether the hook writes histograms for TensorBoard.
+
+    Raises
+    ------
+    SMDebugTypeError, SMDebugValueError
+        If a configuration cannot be understood, or a pattern is no string.
     """
 
     def __init__(
@@ -57,8 +84,8 @@ class Collection:
         name: str,
         include_regex: Iterable[str] | str | None = None,
         tensor_names: Iterable[str] | None = None,
-        reduction_config: Any = None,
-        save_config: Any = None,
+        reduction_config: ReductionConfig | dict[str, Any] | None = None,
+        save_config: SaveConfig | dict[Any, Any] | None = None,
         save_histogram: bool = True,
     ) -> None:
         self.name = name
@@ -66,6 +93,8 @@ class Collection:
         if include_regex:
             self.include(include_regex)
         self._tensor_names: set[str] = set(tensor_names or ())
+        self._reduction_config: ReductionConfig | None = None
+        self._save_config: SaveConfig | None = None
         self.reduction_config = reduction_config
         self.save_config = save_config
         self.save_histogram = save_histogram
@@ -81,6 +110,24 @@ class Collection:
             msg = f"Tensor names must be a list or a set, got {names!r}."
             raise SMDebugTypeError(msg)
         self._tensor_names = set(names)
+
+    @property
+    def reduction_config(self) -> ReductionConfig | None:
+        """What the hook saves of each tensor."""
+        return self._reduction_config
+
+    @reduction_config.setter
+    def reduction_config(self, config: ReductionConfig | dict[str, Any] | None) -> None:
+        self._reduction_config = None if config is None else ReductionConfig.parse(config)
+
+    @property
+    def save_config(self) -> SaveConfig | None:
+        """At which steps the hook saves."""
+        return self._save_config
+
+    @save_config.setter
+    def save_config(self, config: SaveConfig | dict[Any, Any] | None) -> None:
+        self._save_config = None if config is None else SaveConfig.parse(config)
 
     def include(self, *include_patterns: object) -> None:
         """Add patterns: strings, or nested lists of strings."""
@@ -123,6 +170,18 @@ class Collection:
         known = set(self.include_regex)
         self.include_regex += [one for one in other.include_regex if one not in known]
 
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the object that stands in a collections file."""
+        reductions, saving = self.reduction_config, self.save_config
+        return {
+            "name": self.name,
+            "include_regex": list(self.include_regex),
+            "tensor_names": sorted(self._tensor_names),
+            "reduction_config": None if reductions is None else reductions.to_json_dict(),
+            "save_config": None if saving is None else saving.to_json_dict(),
+            "save_histogram": self.save_histogram,
+        }
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Collection) and vars(self) == vars(other)
 
@@ -140,8 +199,8 @@ class _CollectionJson(msgspec.Struct):
     name: str
     include_regex: list[str] | str | None = None
     tensor_names: list[str] | None = None
-    reduction_config: dict[str, Any] | None = None
-    save_config: dict[str, Any] | None = None
+    reduction_config: Any = None
+    save_config: Any = None
     save_histogram: bool = True
 
 
@@ -182,15 +241,17 @@ def parse_collections(data: memoryview, key: str) -> CollectionsFile:
         raise cls(key, "collections and their _meta", str(err).rstrip(".")) from err
     if num_workers < 1:
         raise CorruptFileError(key, "at least 1 worker", str(num_workers))
-    found = {
-        one.name: Collection(
-            one.name,
-            one.include_regex or None,
-            one.tensor_names,
-            one.reduction_config,
-            one.save_config,
-            one.save_histogram,
-        )
-        for one in document.collections.values()
-    }
+    found = {one.name: _collection(one) for one in document.collections.values()}
     return CollectionsFile(found, num_workers)
+
+
+def _collection(one: _CollectionJson) -> Collection:
+    """Return a collection; of its configurations, which no reader needs, what is understood."""
+    found = Collection(
+        one.name, one.include_regex or None, one.tensor_names, save_histogram=one.save_histogram
+    )
+    with contextlib.suppress(SMDebugError):
+        found.reduction_config = one.reduction_config
+    with contextlib.suppress(SMDebugError):
+        found.save_config = one.save_config
+    return found

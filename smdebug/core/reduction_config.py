@@ -141,21 +141,20 @@ class ReductionConfig:
         SMDebugValueError
             If a name is unknown or a flag cannot be understood.
         """
-        names: dict[str, list[str]] = {}
-        for name in _texts("reductions", params.get("reductions")):
-            operation = name.removeprefix(_ABS)
-            kind = "norms" if operation.endswith(_NORM) else "reductions"
-            if operation in NORMS:
-                msg = f"A norm among reductions must end in {_NORM!r}, got {name!r}."
-                raise SMDebugValueError(msg)
-            key = _ABS + kind if operation != name else kind
-            names.setdefault(key, []).append(operation.removesuffix(_NORM))
-        flags = {
+        values: dict[str, Any] = {
             key: flag(key, params[key])
             for key in ("save_raw_tensor", "save_shape")
             if params.get(key) is not None
         }
-        return cls(**names, **flags)
+        for name in _texts("reductions", params.get("reductions")):
+            operation = name.removeprefix(_ABS)
+            if operation in NORMS:
+                msg = f"A norm among reductions must end in {_NORM!r}, got {name!r}."
+                raise SMDebugValueError(msg)
+            kind = "norms" if operation.endswith(_NORM) else "reductions"
+            key = kind if operation == name else _ABS + kind
+            values.setdefault(key, []).append(operation.removesuffix(_NORM))
+        return cls(**values)
 
     @classmethod
     def parse(cls, obj: object) -> "ReductionConfig":

@@ -1,0 +1,283 @@
+"""HookConfig: the configuration of a hook, as the JSON file of a training job holds it."""
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from smdebug.core.collection import Collection
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reduction_config import ReductionConfig, flag, split
+from smdebug.core.save_config import (
+    DEFAULT_INTERVAL,
+    SaveConfig,
+    SaveConfigMode,
+    interval,
+    listed_steps,
+    whole,
+)
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+
+CONFIG_FILE_VARIABLE: Final = "SMDEBUG_CONFIG_FILE_PATH"
+DEFAULT_CONFIG_FILE: Final = "/opt/ml/input/config/debughookconfig.json"
+DEFAULT_OUT_DIR: Final = "/opt/ml/output/tensors"
+# On SageMaker, which sets the first, TensorBoard is configured in a file of its own.
+SAGEMAKER_VARIABLE: Final = "TRAINING_JOB_NAME"
+TENSORBOARD_FILE_VARIABLE: Final = "TENSORBOARD_CONFIG_FILE_PATH"
+DEFAULT_TENSORBOARD_FILE: Final = "/opt/ml/input/config/tensorboardoutputconfig.json"
+
+
+Json = dict[str, Any]
+T = TypeVar("T", dict[str, Any], list[Any], str)
+
+
+def _steps(label: str, value: object) -> tuple[int, ...]:
+    """Return a list of steps, or a text of several with commas between."""
+    if isinstance(value, str):
+        value = [whole(label, one) for one in value.split(",")]
+    return listed_steps(label, value)
+
+
+_SAVING: Final[Mapping[str, Callable[[str, object], object]]] = {
+    "save_interval": interval,
+    "save_steps": _steps,
+    "start_step": whole,
+    "end_step": whole,
+}
+_REDUCTIONS: Final = ("reductions", "save_raw_tensor", "save_shape")
+_SAVE_KEYS: Final = frozenset(
+    prefix + key
+    for key in _SAVING
+    for prefix in ("", *(f"{mode.name.lower()}." for mode in ModeKeys))
+)
+_FILE_KEYS: Final = frozenset(
+    {"S3OutputPath", "LocalPath", "HookParameters", "CollectionConfigurations"}
+)
+_HOOK_KEYS: Final = _SAVE_KEYS | {
+    *_REDUCTIONS,
+    "include_regex",
+    "save_all",
+    "include_workers",
+    "export_tensorboard",
+    "tensorboard_dir",
+}
+_ENTRY_KEYS: Final = frozenset({"CollectionName", "CollectionParameters"})
+_COLLECTION_KEYS: Final = _SAVE_KEYS | {*_REDUCTIONS, "include_regex", "save_histogram"}
+
+
+@dataclass(frozen=True, slots=True)
+class HookConfig:
+    """The arguments of a hook.
+
+    Parameters
+    ----------
+    out_dir
+        Root of the trial.
+    tensorboard_dir, export_tensorboard
+        Where files for TensorBoard go; whether they are asked for.
+    dry_run
+        Always False: the key of that name is documented and was never heeded.
+    save_all
+        Save every tensor.
+    include_workers
+        ``all`` or ``one``.
+    include_regex
+        Patterns of the collection ``default``.
+    include_collections
+        Names of the collections that the file lists.
+    save_config, reduction_config
+        When, and what of each tensor, where a collection does not say.
+    collections
+        The collections that the file lists, each with a save configuration of all modes; what it
+        does not say of one is for the hook's own to say.
+    """
+
+    out_dir: str
+    tensorboard_dir: str | None
+    export_tensorboard: bool
+    dry_run: bool
+    save_all: bool
+    include_workers: str
+    include_regex: list[str] | None
+    include_collections: list[str] | None
+    save_config: SaveConfig
+    reduction_config: ReductionConfig | None
+    collections: tuple[Collection, ...]
+
+
+def load_hook_config(
+    json_file_path: str | os.PathLike[str] | None = None, *, save_interval: int = DEFAULT_INTERVAL
+) -> HookConfig:
+    """Return the configuration that a JSON file holds.
+
+    Parameters
+    ----------
+    json_file_path
+        The file; by default what ``SMDEBUG_CONFIG_FILE_PATH`` names, then
+        ``/opt/ml/input/config/debughookconfig.json``.
+    save_interval
+        The hook's own default. Collections that the file lists have 500 all the same.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the file cannot be read, or something in it cannot be understood. Keys that are not
+        known are ignored, with a warning.
+    """
+    path = os.fspath(json_file_path or os.environ.get(CONFIG_FILE_VARIABLE) or DEFAULT_CONFIG_FILE)
+    try:
+        return _hook_config(path, _read(path), save_interval)
+    except (SMDebugError, OSError, msgspec.DecodeError, RecursionError) as err:
+        reason = os.strerror(err.errno) if isinstance(err, OSError) and err.errno else str(err)
+        msg = f"Hook configuration {path!r} cannot be used: {reason.rstrip('.')}."
+        raise SMDebugValueError(msg) from err
+
+
+def _read(path: str) -> Json:
+    """Return the object in a file; an empty file holds an empty one."""
+    document = msgspec.json.decode(Path(path).read_bytes() or b"{}")
+    return _of_type(dict, "The file", document)
+
+
+def _of_type(kind: type[T], what: str, value: object) -> T:
+    """Return a part of the file that must be an object or a list; null stands for an empty one."""
+    if value is None:
+        return kind()
+    if isinstance(value, kind):
+        return value
+    names = {dict: "an object", list: "a list", str: "a text"}
+    msg = f"{what} must be {names[kind]}, got {value!r}."
+    raise SMDebugValueError(msg)
+
+
+def _hook_config(path: str, document: Json, save_interval: int) -> HookConfig:
+    _Section(path, "the file", document).warn_of_unknown(_FILE_KEYS)
+    hook = _Section.of(path, "HookParameters", document.get("HookParameters"))
+    hook.warn_of_unknown(_HOOK_KEYS)
+    collections = _collections(path, document.get("CollectionConfigurations"), hook)
+    out_dir = _of_type(str, "LocalPath", document.get("LocalPath")) or DEFAULT_OUT_DIR
+    tensorboard_dir, export = _tensorboard(hook, out_dir)
+    return HookConfig(
+        out_dir=out_dir,
+        tensorboard_dir=tensorboard_dir,
+        export_tensorboard=export,
+        dry_run=False,
+        save_all=hook.flag("save_all", default=False),
+        include_workers="all" if hook.params.get("include_workers") == "all" else "one",
+        include_regex=hook.texts("include_regex") or None,
+        include_collections=list(dict.fromkeys(one.name for one in collections)) or None,
+        save_config=_save_config({"save_interval": save_interval}, hook),
+        reduction_config=hook.reduction_config(),
+        collections=collections,
+    )
+
+
+def _collections(path: str, entries: object, hook: "_Section") -> tuple[Collection, ...]:
+    found = []
+    for at, one in enumerate(_of_type(list, "CollectionConfigurations", entries)):
+        where = f"CollectionConfigurations[{at}]"
+        entry = _Section.of(path, where, one)
+        entry.warn_of_unknown(_ENTRY_KEYS)
+        name = entry.params.get("CollectionName")
+        if not isinstance(name, str) or not name:
+            msg = f"CollectionName of {where} must be the name of a collection, got {name!r}."
+            raise SMDebugValueError(msg)
+        given = _Section.of(path, f"collection {name!r}", entry.params.get("CollectionParameters"))
+        given.warn_of_unknown(_COLLECTION_KEYS)
+        found.append(
+            Collection(
+                name,
+                given.texts("include_regex"),
+                None,
+                given.reduction_config(),
+                _save_config({}, hook, given),
+                given.flag("save_histogram", default=True),
+            )
+        )
+    return tuple(found)
+
+
+def _tensorboard(hook: "_Section", out_dir: str) -> tuple[str | None, bool]:
+    """Return the folder for TensorBoard's files, and whether they are asked for."""
+    if SAGEMAKER_VARIABLE in os.environ:
+        path = os.environ.get(TENSORBOARD_FILE_VARIABLE) or DEFAULT_TENSORBOARD_FILE
+        given = _read(path).get("LocalPath") if Path(path).exists() else None
+        folder = _of_type(str, f"LocalPath of {path!r}", given) or None
+        return folder, folder is not None
+    export = hook.flag("export_tensorboard", default=False)
+    folder = _of_type(str, "tensorboard_dir", hook.params.get("tensorboard_dir")) or None
+    return folder or (f"{out_dir}/tensorboard" if export else None), export
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One object of the file."""
+
+    file: str
+    name: str
+    params: Json
+
+    @classmethod
+    def of(cls, file: str, name: str, params: object) -> "_Section":
+        return cls(file, name, _of_type(dict, name, params))
+
+    def label(self, key: str) -> str:
+        return f"{key} of {self.name}"
+
+    def warn(self, key: str, text: str) -> None:
+        get_logger("hook").warning("Hook configuration %r: %s %s", self.file, self.label(key), text)
+
+    def warn_of_unknown(self, known: frozenset[str]) -> None:
+        for key in self.params.keys() - known:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            self.warn(repr(key), f"is not known and has no effect.{hint}")
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self.params.get(key)
+        return default if value is None else flag(self.label(key), value)
+
+    def texts(self, key: str) -> list[str]:
+        try:
+            return split(self.params.get(key))
+        except TypeError:
+            msg = f"{self.label(key)} must be a text, got {self.params[key]!r}."
+            raise SMDebugValueError(msg) from None
+
+    def reduction_config(self) -> ReductionConfig | None:
+        if "reductions" in self.params:
+            try:
+                return ReductionConfig.from_dict(self.params)
+            except SMDebugValueError as err:
+                msg = f"{self.name}: {err}"
+                raise SMDebugValueError(msg) from None
+        for key in ("save_raw_tensor", "save_shape"):
+            if key in self.params:
+                self.warn(key, "has no effect without reductions.")
+        return None
+
+    def saving(self, mode: ModeKeys) -> Json:
+        """Return what is said of the steps of a mode; what is said of it alone wins."""
+        found = {}
+        for prefix in ("", f"{mode.name.lower()}."):
+            for key, parse in _SAVING.items():
+                value = self.params.get(prefix + key)
+                if value is not None:
+                    found[key] = parse(self.label(prefix + key), value)
+        return found
+
+
+def _save_config(default: Json, *sections: _Section) -> SaveConfig:
+    """Return the configuration of all modes; what a later section says wins."""
+    modes = {}
+    for mode in ModeKeys:
+        values = default.copy()
+        for section in sections:
+            values |= section.saving(mode)
+        modes[mode] = SaveConfigMode(**values)
+    return SaveConfig(modes)

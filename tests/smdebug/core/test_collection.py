@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from smdebug.core.collection import Collection, CollectionKeys, CollectionsFile, parse_collections
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reduction_config import ReductionConfig
+from smdebug.core.save_config import SaveConfig, SaveConfigMode
 from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
 
 KEY = "collections/000000000/worker_0_collections.json"
@@ -95,6 +98,66 @@ def test_a_file_is_read() -> None:
         "losses": Collection("losses", ["loss"], ["x"], config, {"TRAIN": None}, False),
         "other": Collection("other", ["a"]),
     }
+
+
+def test_configurations_may_be_dictionaries() -> None:
+    reductions = {"reductions": "min", "save_raw_tensor": True}
+    one = Collection("c", reduction_config=reductions, save_config={"TRAIN": {"save_interval": 2}})
+    assert one.reduction_config == ReductionConfig(["min"], save_raw_tensor=True)
+    assert one.save_config == SaveConfig({ModeKeys.TRAIN: SaveConfigMode(2)})
+    one.reduction_config, one.save_config = None, {ModeKeys.EVAL: SaveConfigMode(3)}
+    assert one.reduction_config is None
+    assert one.save_config == SaveConfig({ModeKeys.EVAL: SaveConfigMode(3)})
+    wrong: Any = 5
+    with pytest.raises(SMDebugTypeError, match=r"^A save configuration must be .*, got 5\.$"):
+        one.save_config = wrong
+    with pytest.raises(SMDebugTypeError, match=r"^A reduction configuration must .*, got 5\.$"):
+        one.reduction_config = wrong
+
+
+def test_a_collection_becomes_the_object_of_a_file() -> None:
+    assert Collection("c").to_json_dict() == {
+        "name": "c",
+        "include_regex": [],
+        "tensor_names": [],
+        "reduction_config": None,
+        "save_config": None,
+        "save_histogram": True,
+    }
+    mode = {"save_interval": 2, "save_steps": [1], "start_step": 0, "end_step": None}
+    content = {
+        "name": "d",
+        "include_regex": ["x", "y"],
+        "tensor_names": ["a", "b"],
+        "reduction_config": {"save_raw_tensor": True, "reductions": "min", "save_shape": False},
+        "save_config": {"TRAIN": mode, "EVAL": None, "PREDICT": mode, "GLOBAL": None},
+        "save_histogram": False,
+    }
+    found = parse(file(d=content)).collections["d"]
+    assert found.to_json_dict() == content
+    assert list(found.to_json_dict()) == list(content)
+    one = Collection("d", ["x", "y"], ["b", "a"], None, None, False)
+    one.reduction_config, one.save_config = found.reduction_config, found.save_config
+    assert one == found
+    one.save_config = None
+    assert one != found
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"save_config": 5},
+        {"save_config": [1]},
+        {"save_config": {"TRAIN": {"save_interval": 0}}},
+        {"save_config": {"train": None}},
+        {"reduction_config": "min"},
+        {"reduction_config": {"reductions": "mode"}},
+        {"reduction_config": {"save_shape": []}},
+    ],
+)
+def test_a_configuration_that_is_not_understood_hides_no_collection(field: dict[str, Any]) -> None:
+    found = parse(file(c={"name": "c", "tensor_names": ["x"], **field})).collections
+    assert found == {"c": Collection("c", tensor_names=["x"])}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ COLLECTIONS: Final = "collections/000000000/"
 INDEX: Final = "index/"
 EVENTS: Final = "events/"
 END_OF_JOB: Final = "training_job_end.ts"
+# Ours: one empty file for each worker that has written all it had, until the last one is there.
+CLOSED: Final = "closed/"
 STEPS_PER_SHARD: Final = 1000
 REDUCTION_PREFIX: Final = "smdebug/reductions/"
 # Twelve digits still sort as text; longer step numbers do not.
@@ -89,6 +91,11 @@ def event_key(step: int, worker: str) -> str:
 def collections_key(worker: str) -> str:
     """Return the key of a worker's collections file."""
     return f"{COLLECTIONS}{worker_to_file_name(worker)}_collections.json"
+
+
+def closed_key(worker: str) -> str:
+    """Return the key of the mark of a worker that has written all it had."""
+    return f"{CLOSED}{worker_to_file_name(worker)}"
 
 
 def is_inside(key: str) -> bool:

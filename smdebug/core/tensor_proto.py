@@ -1,11 +1,10 @@
-"""The protobuf messages inside an event file: bytes to a numpy view in place, and back.
+"""The protobuf messages inside an event file: from bytes to a numpy view in place.
 
 Only the few fields that event files hold are walked, by hand: the tensor's bytes are never
 copied, and no protobuf library is needed.
 """
 
 import math
-import struct
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,8 +12,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.core.modes import ModeKeys
-from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
+from smdebug.exceptions import CorruptFileError, TruncatedFileError
 
 # TensorFlow's DataType numbers. The quantized ones are read as the integers that they hold.
 DTYPES: Final[dict[int, np.dtype]] = {
@@ -218,88 +216,3 @@ def _decode_strings(texts: list[str], shape: tuple[int, ...], key: str) -> NDArr
 
 def _brief(shape: tuple[int, ...]) -> str:
     return str(shape)[:100]
-
-
-def _encode_varint(value: int) -> bytes:
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value >= MORE:
-        out.append(value & 0x7F | MORE)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _encode_bytes(number: int, content: bytes) -> bytes:
-    return _encode_varint(number << 3 | BYTES) + _encode_varint(len(content)) + content
-
-
-def _encode_int(number: int, value: int) -> bytes:
-    """Return an integer field; zero is left out, as protobuf 3 does."""
-    return _encode_varint(number << 3 | VARINT) + _encode_varint(value) if value else b""
-
-
-def encode_event(
-    name: str, array: NDArray[np.generic], *, step: int, mode: ModeKeys, mode_step: int, time: float
-) -> bytes:
-    """Return one Event message that holds `array` under the tag `name`.
-
-    Parameters
-    ----------
-    name
-        Tensor name.
-    array
-        Any shape ``(...)`` of a type in `NUMBERS`, in any byte order; or strings, one-dimensional.
-    step, mode, mode_step
-        Global step, mode and mode step.
-    time
-        Wall time, seconds since the epoch.
-
-    Raises
-    ------
-    SMDebugTypeError
-        If the format has no data type for `array`.
-    """
-    entries = (("mode_step", str(mode_step)), ("mode", str(mode.value)))
-    metadata = b"".join(
-        _encode_bytes(1, _encode_bytes(1, entry.encode()) + _encode_bytes(2, content.encode()))
-        for entry, content in entries
-    )
-    value = (
-        _encode_bytes(1, name.encode())
-        + _encode_bytes(8, _encode_tensor(name, array))
-        + _encode_bytes(9, metadata)
-    )
-    head = _encode_varint(1 << 3 | FIXED64) + struct.pack("<d", time)
-    return head + _encode_int(2, step) + _encode_bytes(5, _encode_bytes(1, value))
-
-
-def _encode_tensor(name: str, array: NDArray[np.generic]) -> bytes:
-    """Return one TensorProto message."""
-    dims = b"".join(
-        _encode_bytes(2, _encode_int(1, size) + _encode_bytes(2, f"{name}_{size}".encode()))
-        for size in array.shape
-    )
-    shape = _encode_bytes(2, dims)
-    if array.dtype.kind in "OUS":
-        if array.ndim != 1:
-            msg = f"Strings must be one-dimensional to be saved, got shape {array.shape}."
-            raise SMDebugTypeError(msg)
-        return shape + b"".join(_encode_bytes(8, _utf8(text)) for text in array.tolist())
-    dtype = array.dtype.newbyteorder("<") if array.dtype.kind in "iufc" else array.dtype
-    number = NUMBERS.get(dtype)
-    if number is None:
-        msg = f"The trial format has no data type for {array.dtype}."
-        raise SMDebugTypeError(msg)
-    content = np.ascontiguousarray(array, dtype=dtype).tobytes()
-    head = _encode_int(1, number) + shape
-    return head + (_encode_bytes(4, content) if content else b"")
-
-
-def _utf8(text: object) -> bytes:
-    if isinstance(text, bytes):
-        return text
-    if isinstance(text, str):
-        return text.encode()
-    msg = f"A tensor of strings must hold strings only, got {text!r}."
-    raise SMDebugTypeError(msg)

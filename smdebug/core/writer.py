@@ -4,7 +4,6 @@ import operator
 import os
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -12,10 +11,12 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from smdebug.core import locations, tensor_proto, tfrecord
-from smdebug.core.collection import Collection
+from smdebug.core import locations
+from smdebug.core.collection import Collection, parse_collections
+from smdebug.core.event_encoder import encode_record
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
+from smdebug.storage import Draft, TrialOutput, open_output
 
 Reductions = Mapping[tuple[str, bool], ArrayLike]
 OPERATIONS: Final = ("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2", "median")
@@ -30,7 +31,7 @@ class TrialWriter:
     Parameters
     ----------
     path
-        Root of the trial, a local folder; made if it is not there.
+        Root of the trial: a local folder, made if it is not there; or a store of one's own.
     collections
         Collections, or patterns (one, or a list) by the name of their collection.
     worker
@@ -40,11 +41,14 @@ class TrialWriter:
     end_job
         Whether `close` marks the training job as ended: for readers that is the end of all
         workers, so let the last one do it.
+    resume
+        Whether to go on with what this worker wrote to `path` before.
 
     Raises
     ------
     SMDebugRuntimeError
-        If `path` holds a trial whose training job has ended.
+        If `path` holds a trial whose training job has ended, or one that this worker has written
+        to, and `resume` is not given.
     SMDebugValueError
         If `num_workers` is less than 1, or `worker` would be read as another name.
 
@@ -61,14 +65,15 @@ class TrialWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | TrialOutput,
         *,
         collections: Iterable[Collection] | Mapping[str, str | list[str]] = (),
         worker: str = "worker_0",
         num_workers: int = 1,
         end_job: bool = True,
+        resume: bool = False,
     ) -> None:
-        self.root = Path(path).expanduser()
+        self.output = open_output(path) if isinstance(path, (str, os.PathLike)) else path
         self.worker = worker
         self.num_workers = num_workers
         self.end_job = end_job
@@ -79,15 +84,16 @@ class TrialWriter:
         if written is None or written.worker != worker:
             msg = f"Files cannot carry a worker's name of this kind, got {worker!r}."
             raise SMDebugValueError(msg)
-        if (self.root / locations.END_OF_JOB).exists():
-            msg = (
-                f"Folder '{self.root}' holds the trial of a training job that has ended. "
-                "Give a folder of its own to each training job."
-            )
-            raise SMDebugRuntimeError(msg)
         if isinstance(collections, Mapping):
             collections = [Collection(name, regex) for name, regex in collections.items()]
         self.collections: dict[str, Collection] = {one.name: one for one in collections}
+        self.last_step = -1
+        self.last_mode_steps: dict[ModeKeys, int] = {}
+        if resume:
+            self._resume()
+        else:
+            refuse_what_is_there(self.output, worker)
+        self.output.remove(locations.closed_key(worker))
         self._write_collections()
 
     def __enter__(self) -> Self:
@@ -103,10 +109,17 @@ class TrialWriter:
 
     def add_to_collection(self, name: str, tensor_names: Iterable[str]) -> None:
         """Make tensors members of a collection; call it before the step that first saves them."""
-        collection = self.collections.setdefault(name, Collection(name))
-        new = set(tensor_names) - collection.tensor_names
-        if new:
+        self.add_members({name: tensor_names})
+
+    def add_members(self, members: Mapping[str, Iterable[str]]) -> None:
+        """Make tensors members of collections, by the names of those; see `add_to_collection`."""
+        changed = False
+        for name, tensor_names in members.items():
+            collection = self.collections.setdefault(name, Collection(name))
+            new = set(tensor_names) - collection.tensor_names
             collection.tensor_names |= new
+            changed = changed or bool(new)
+        if changed:
             self._write_collections()
 
     def step(
@@ -124,7 +137,7 @@ class TrialWriter:
         Parameters
         ----------
         step
-            Global step, ``0 <= step < 10**12``.
+            Global step, ``0 <= step < 10**12``, larger than the last one.
         tensors
             Values by tensor name, of any shape; numbers and strings become shape ``(1,)``.
         mode, mode_step
@@ -137,78 +150,189 @@ class TrialWriter:
         Raises
         ------
         SMDebugValueError
-            If `step` or `mode_step` is out of range or a reduction is unknown.
+            If `step` or `mode_step` is out of range, `step` goes back, or a reduction is unknown.
         SMDebugTypeError
             If the format has no data type for a value.
+        OSError
+            If the file system does not take it; the step is not there then.
         """
+        draft = self.begin(step, mode=mode, mode_step=mode_step)
+        try:
+            for name, values in (reductions or {}).items():
+                for (operation, absolute), value in values.items():
+                    draft.add(_reduction_name(name, operation, absolute), value)
+            for name, value in (tensors or {}).items():
+                draft.add(name, value)
+            for name, shape in (shapes or {}).items():
+                draft.add_shape(name, shape)
+            draft.commit()
+        except BaseException:
+            draft.discard()
+            raise
+
+    def begin(
+        self, step: int, *, mode: ModeKeys = ModeKeys.GLOBAL, mode_step: int | None = None
+    ) -> "StepDraft":
+        """Begin a step that is written tensor by tensor; see `step`."""
         step = _checked(step)
-        mode_step = step if mode_step is None else _checked(mode_step)
-        records, payload = [], []
-        start, now = 0, time.time()
-        for name, value in self._named_values(tensors or {}, reductions or {}):
-            message = tensor_proto.encode_event(
-                name, to_array(value), step=step, mode=mode, mode_step=mode_step, time=now
+        if step <= self.last_step:
+            msg = (
+                f"Steps of a worker must grow, got {step} after {self.last_step}. "
+                "Readers judge a step once, in the order of their numbers."
             )
-            record = tfrecord.frame(message)
-            payload.append({"tensorname": name, "start_idx": start, "length": len(record)})
-            records.append(record)
-            start += len(record)
-        # smdebug 1.0.x loses the value of a tensor whose shape stands beside it.
-        named = {
-            name: shape for name, shape in (shapes or {}).items() if name not in (tensors or {})
-        }
-        if not records and not named:
-            return
-        meta: dict[str, Any] = {"mode": mode.name, "mode_step": mode_step}
-        if records:
-            meta["event_file_name"] = locations.event_key(step, self.worker)
-            self._publish(meta["event_file_name"], records)
-        document = {"meta": meta, "tensor_payload": payload, "shape_payload": _shapes(named)}
-        self._publish(locations.index_key(step, self.worker), [msgspec.json.encode(document)])
+            raise SMDebugValueError(msg)
+        mode_step = step if mode_step is None else _checked(mode_step)
+        return StepDraft(self, step, mode, mode_step)
 
     def close(self) -> None:
         """Mark the training job as ended, if this worker is the one to do it."""
         if self.end_job:
-            self._publish(locations.END_OF_JOB, [])
+            self.publish(locations.END_OF_JOB)
 
-    @staticmethod
-    def _named_values(
-        tensors: Mapping[str, ArrayLike], reductions: Mapping[str, Reductions]
-    ) -> Iterable[tuple[str, ArrayLike]]:
-        """Yield record names and values: of each tensor its reductions, then its value."""
-        for tensor, values in reductions.items():
-            for (operation, absolute), value in values.items():
-                if operation not in OPERATIONS:
-                    msg = f"Reduction {operation!r} is none of {', '.join(OPERATIONS)}."
-                    raise SMDebugValueError(msg)
-                yield locations.reduction_record_name(tensor, operation, absolute), value
-        yield from tensors.items()
+    def leave(self) -> None:
+        """Say that this worker has written all it had; the last one marks the job as ended.
+
+        Readers take the end mark for the end of all workers.
+        """
+        self.publish(locations.closed_key(self.worker))
+        closed = list(self.output.list_keys(locations.CLOSED))
+        if len(closed) >= self.num_workers:
+            self.publish(locations.END_OF_JOB)
+            for key in closed:
+                self.output.remove(key)
+
+    def publish(self, key: str, *parts: bytes) -> None:
+        """Write a file of the trial, whole."""
+        draft = self.output.open(key)
+        try:
+            draft.write(*parts)
+            draft.publish()
+        except BaseException:
+            draft.discard()
+            raise
 
     def _write_collections(self) -> None:
         document = {
-            "collections": {
-                name: {
-                    "name": name,
-                    "include_regex": one.include_regex,
-                    "tensor_names": sorted(one.tensor_names),
-                    "reduction_config": one.reduction_config,
-                    "save_config": one.save_config,
-                    "save_histogram": one.save_histogram,
-                }
-                for name, one in self.collections.items()
-            },
+            "collections": {name: one.to_json_dict() for name, one in self.collections.items()},
             "_meta": {"num_workers": self.num_workers},
         }
-        self._publish(locations.collections_key(self.worker), [msgspec.json.encode(document)])
+        self.publish(locations.collections_key(self.worker), msgspec.json.encode(document))
 
-    def _publish(self, key: str, parts: list[bytes]) -> None:
-        """Write a file beside its place, then give it its name."""
-        final = self.root / key
-        final.parent.mkdir(parents=True, exist_ok=True)
-        draft = final.with_name(final.name + ".tmp")
-        with draft.open("wb") as file:
-            file.writelines(parts)
-        draft.replace(final)
+    def _resume(self) -> None:
+        """Take up members and steps that this worker wrote before."""
+        for key in self.output.list_keys(locations.COLLECTIONS):
+            if key == locations.collections_key(self.worker):
+                before = parse_collections(self.output.read(key), key).collections
+                for name, collection in before.items():
+                    self.collections.setdefault(name, Collection(name)).absorb(collection)
+        for key in self.output.list_keys(locations.INDEX):
+            found = locations.parse_index_key(key)
+            if found is not None and found.worker == self.worker:
+                meta = msgspec.json.decode(self.output.read(key), type=_IndexJson).meta
+                mode = ModeKeys[meta.mode]
+                self.last_step = max(self.last_step, found.step)
+                self.last_mode_steps[mode] = max(
+                    self.last_mode_steps.get(mode, -1), int(meta.mode_step)
+                )
+        self.output.remove(locations.END_OF_JOB)
+
+
+class _MetaJson(msgspec.Struct):
+    mode: str
+    mode_step: int | str
+
+
+class _IndexJson(msgspec.Struct):
+    meta: _MetaJson
+
+
+class StepDraft:
+    """One step on its way into the trial; made by `TrialWriter.begin`."""
+
+    def __init__(self, writer: TrialWriter, step: int, mode: ModeKeys, mode_step: int) -> None:
+        self.number = step
+        self._writer = writer
+        self._mode = mode
+        self._mode_step = mode_step
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._shapes: dict[str, dict[str, Any]] = {}
+        self._length = 0
+        self._draft: Draft | None = None
+
+    def add(self, name: str, value: ArrayLike, wall_time: float | None = None) -> None:
+        """Write one value under a record's name; the last one of a name counts.
+
+        Parameters
+        ----------
+        name
+            Tensor name, or that of a reduction's record (`locations.reduction_record_name`).
+        value
+            Any shape; numbers and strings become shape ``(1,)``.
+        wall_time
+            Seconds since the epoch; now by default.
+
+        Raises
+        ------
+        SMDebugTypeError
+            If the format has no data type for the value.
+        """
+        parts, length = encode_record(
+            name,
+            to_array(value),
+            step=self.number,
+            mode=self._mode,
+            mode_step=self._mode_step,
+            time=time.time() if wall_time is None else wall_time,
+        )
+        if self._draft is None:
+            key = locations.event_key(self.number, self._writer.worker)
+            self._draft = self._writer.output.open(key)
+        self._draft.write(*parts)
+        self._entries[name] = {"tensorname": name, "start_idx": self._length, "length": length}
+        self._length += length
+
+    def add_shape(self, name: str, shape: Iterable[int]) -> None:
+        """Write the shape of a tensor; it is left out where the value stands beside it."""
+        sizes = [operator.index(size) for size in shape]
+        self._shapes[name] = {"tensorname": name, "originalname": name, "shape": sizes}
+
+    def commit(self) -> bool:
+        """Make the step visible, its event file, then its index file; or say that it is empty."""
+        # smdebug 1.0.x loses the value of a tensor whose shape stands beside it.
+        shapes = [one for name, one in self._shapes.items() if name not in self._entries]
+        if not self._entries and not shapes:
+            return False
+        meta: dict[str, Any] = {"mode": self._mode.name, "mode_step": self._mode_step}
+        if self._draft is not None:
+            meta["event_file_name"] = locations.event_key(self.number, self._writer.worker)
+            self._draft.publish()
+        entries = list(self._entries.values())
+        document = {"meta": meta, "tensor_payload": entries, "shape_payload": shapes}
+        self._writer.publish(
+            locations.index_key(self.number, self._writer.worker), msgspec.json.encode(document)
+        )
+        self._writer.last_step = self.number
+        return True
+
+    def discard(self) -> None:
+        """Forget the step."""
+        if self._draft is not None:
+            self._draft.discard()
+
+
+def refuse_what_is_there(output: TrialOutput, worker: str) -> None:
+    """Raise `SMDebugRuntimeError` if a trial cannot be begun there."""
+    what = None
+    if locations.END_OF_JOB in output.list_keys(locations.END_OF_JOB):
+        what = "the trial of a training job that has ended"
+    elif locations.collections_key(worker) in output.list_keys(locations.collections_key(worker)):
+        what = f"a trial that {worker} has written to"
+    if what is not None:
+        msg = (
+            f"Folder '{output.uri}' holds {what}. "
+            "Give a folder of its own to each training job, or resume this one."
+        )
+        raise SMDebugRuntimeError(msg)
 
 
 def to_array(value: ArrayLike) -> NDArray[np.generic]:
@@ -218,20 +342,16 @@ def to_array(value: ArrayLike) -> NDArray[np.generic]:
     return np.atleast_1d(np.asarray(value))
 
 
+def _reduction_name(name: str, operation: str, absolute: bool) -> str:
+    if operation not in OPERATIONS:
+        msg = f"Reduction {operation!r} is none of {', '.join(OPERATIONS)}."
+        raise SMDebugValueError(msg)
+    return locations.reduction_record_name(name, operation, absolute)
+
+
 def _checked(step: int) -> int:
     """Return a step (of any integer type) that the names of files can hold."""
     if not 0 <= step < locations.SORTABLE_STEPS:
         msg = f"A step must be >= 0 and < {locations.SORTABLE_STEPS}, got {step}."
         raise SMDebugValueError(msg)
     return operator.index(step)
-
-
-def _shapes(named: Mapping[str, tuple[int, ...]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "tensorname": name,
-            "originalname": name,
-            "shape": [operator.index(size) for size in shape],
-        }
-        for name, shape in named.items()
-    ]

@@ -1,6 +1,6 @@
 """MemoryStore: a trial in a dictionary, for tests and for trials that were never on a disk."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 
 from smdebug.storage.protocol import ByteRange, ObjectNotFoundError
 
@@ -31,3 +31,41 @@ class MemoryStore:
             raise ObjectNotFoundError(key) from None
         start, stop = byte_range or ByteRange(0, len(data))
         return memoryview(data)[start:stop].toreadonly()
+
+
+class MemoryOutput(MemoryStore):
+    """A dictionary that a trial is written to."""
+
+    def __init__(self, files: MutableMapping[str, bytes], uri: str = "memory") -> None:
+        super().__init__(files, uri)
+        self._to = files
+
+    def open(self, key: str) -> "MemoryDraft":
+        """Begin a file; see `TrialOutput`."""
+        return MemoryDraft(self._to, key)
+
+    def remove(self, key: str) -> None:
+        """Remove a file; see `TrialOutput`."""
+        self._to.pop(key, None)
+
+
+class MemoryDraft:
+    """Bytes on their way into the dictionary; see `Draft`."""
+
+    def __init__(self, to: MutableMapping[str, bytes], key: str) -> None:
+        self._to = to
+        self._key = key
+        self._written = bytearray()
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        """Append bytes; see `Draft`."""
+        for part in parts:
+            self._written += part
+
+    def publish(self) -> None:
+        """Give the file its key; see `Draft`."""
+        self._to[self._key] = bytes(self._written)
+
+    def discard(self) -> None:
+        """Forget the bytes; see `Draft`."""
+        self._written.clear()

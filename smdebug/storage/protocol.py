@@ -72,3 +72,34 @@ class TrialStore(Protocol):
             If it is there and cannot be read, or is no regular file.
         """
         ...
+
+
+class Draft(Protocol):
+    """A file being written: nobody sees it under its key before it is whole."""
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        """Append bytes."""
+        ...
+
+    def publish(self) -> None:
+        """Give the file its key, in the place of what may be there."""
+        ...
+
+    def discard(self) -> None:
+        """Drop what was written; no error if that was done already."""
+        ...
+
+
+class TrialOutput(TrialStore, Protocol):
+    """Where the files of one trial are written; a folder that is not there yet is an empty trial.
+
+    Its methods raise `OSError` if the store does not take what it is given.
+    """
+
+    def open(self, key: str) -> Draft:
+        """Begin a file."""
+        ...
+
+    def remove(self, key: str) -> None:
+        """Remove a file; no error if it is not there."""
+        ...

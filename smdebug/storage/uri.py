@@ -1,11 +1,12 @@
-"""open_store: the only place that knows what kinds of addresses a trial may have."""
+"""open_store, open_output: the only place that knows what kinds of addresses a trial may have."""
 
 import os
 from urllib.parse import unquote, urlsplit
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage.local import LocalStore
-from smdebug.storage.protocol import TrialStore
+from smdebug.storage.local_output import LocalOutput
+from smdebug.storage.protocol import TrialOutput, TrialStore
 
 
 def open_store(uri: str | os.PathLike[str]) -> TrialStore:
@@ -16,17 +17,32 @@ def open_store(uri: str | os.PathLike[str]) -> TrialStore:
     SMDebugValueError
         If the address is empty or of a kind that cannot be read.
     """
+    return LocalStore(_local_path(uri, "read"))
+
+
+def open_output(uri: str | os.PathLike[str]) -> TrialOutput:
+    """Return where a trial is written to, behind a plain path or a ``file://`` address.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the address is empty or of a kind that cannot be written.
+    """
+    return LocalOutput(_local_path(uri, "written"))
+
+
+def _local_path(uri: str | os.PathLike[str], verb: str) -> str:
     text = os.fspath(uri).strip()
     if not text:
         msg = "The path of a trial must not be empty."
         raise SMDebugValueError(msg)
     scheme, slashes, _ = text.partition("://")
     if not slashes or os.sep in scheme:
-        return LocalStore(text)
+        return text
     if scheme.lower() == "file":
-        return LocalStore(unquote(urlsplit(text).path))
+        return unquote(urlsplit(text).path)
     msg = (
-        f"Trials at {scheme}:// addresses cannot be read yet, got {text!r}. "
+        f"Trials at {scheme}:// addresses cannot be {verb} yet, got {text!r}. "
         "Copy the trial to a local folder and give its path."
     )
     raise SMDebugValueError(msg)

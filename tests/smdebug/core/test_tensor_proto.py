@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from smdebug.core import tensor_proto
+from smdebug.core import tensor_proto, tfrecord
+from smdebug.core.event_encoder import encode_record
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
 
@@ -18,9 +19,11 @@ SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3)
 
 
 def encode(array: "np.ndarray", name: str = "t") -> bytes:
-    return tensor_proto.encode_event(
-        name, array, step=3, mode=ModeKeys.TRAIN, mode_step=2, time=1.6e9
-    )
+    """Return the message inside a record."""
+    parts, length = encode_record(name, array, step=3, mode=ModeKeys.TRAIN, mode_step=2, time=1.6e9)
+    record = b"".join(parts)
+    assert len(record) == length
+    return bytes(tfrecord.unframe(memoryview(record), KEY))
 
 
 def decode(payload: bytes) -> "np.ndarray":

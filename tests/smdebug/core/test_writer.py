@@ -31,7 +31,7 @@ def reopened(root: Path) -> Trial:
 def test_the_files_of_a_trial_lie_where_the_format_says(tmp_path: Path) -> None:
     with TrialWriter(tmp_path / "new" / "trial", collections={"losses": "loss"}) as writer:
         writer.step(1234567, {"loss": 0.5}, mode=modes.EVAL, mode_step=7)
-    assert keys(writer.root) == [
+    assert keys(tmp_path / "new" / "trial") == [
         "collections/000000000/worker_0_collections.json",
         "events/000001234567/000001234567_worker_0.tfevents",
         "index/000001234/000001234567_worker_0.json",

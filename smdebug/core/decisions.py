@@ -64,6 +64,9 @@ class Decisions:
     collections
         Configured collections; patterns and names join those of one that is there already.
 
+    filled
+        Names of collections that the framework's hook fills by itself once it meets their tensors.
+
     Raises
     ------
     SMDebugTypeError, SMDebugValueError
@@ -90,6 +93,7 @@ class Decisions:
         include_collections: str | Iterable[str] | None = None,
         save_all: bool = False,
         collections: Iterable[Collection] = (),
+        filled: Iterable[str] = (),
     ) -> None:
         self.manager = CollectionManager(
             Collection(name, list(regex)) for name, regex in defaults.items()
@@ -97,7 +101,7 @@ class Decisions:
         self.save_config = _merged(SaveConfig.parse(save_config), SaveConfig())
         self.reduction_config = ReductionConfig.parse(reduction_config)
         self.is_prepared = False
-        self._defaults = frozenset(defaults)
+        self._defaults = frozenset([*defaults, *filled])
         self._included = {*default_included, *_names(include_collections)}
         if include_regex:
             self._included.add(CollectionKeys.DEFAULT)

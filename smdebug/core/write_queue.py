@@ -1,0 +1,96 @@
+"""WriteQueue: does a hook's writing on a thread of its own, in order, within a bounded memory."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+ITEM: Final = 512  # bytes counted for an item besides its tensors
+
+
+class WriteQueue:
+    """Run calls one after the other on one thread.
+
+    Parameters
+    ----------
+    max_bytes
+        Memory that waiting items may hold. An item larger than that waits until it is alone.
+    on_error
+        Called on the thread with what a call raised; the calls after it are dropped.
+    """
+
+    def __init__(self, max_bytes: int, on_error: Callable[[Exception], None]) -> None:
+        self.max_bytes = max_bytes
+        self.blocked_s = 0.0
+        self._on_error = on_error
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[Callable[[], object], int]] = deque()
+        self._held = 0
+        self._failed = False
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="smdebug-writer", daemon=True)
+        self._thread.start()
+
+    def has_room(self, nbytes: int) -> bool:
+        """Say whether an item of so many bytes can be put without waiting."""
+        with self._changed:
+            return self._has_room(nbytes + ITEM)
+
+    def put(self, call: Callable[[], object], nbytes: int) -> None:
+        """Have `call` run after all that were put before; waits while there is no room.
+
+        A call that holds nothing never waits.
+        """
+        waits = nbytes > 0
+        nbytes += ITEM
+        with self._changed:
+            if waits and not self._has_room(nbytes):
+                began = time.monotonic()
+                self._changed.wait_for(lambda: self._has_room(nbytes))
+                self.blocked_s += time.monotonic() - began
+            if self._failed or self._closed:
+                return
+            self._held += nbytes
+            self._waiting.append((call, nbytes))
+            self._changed.notify_all()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Run what is waiting, then end the thread.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait for it; for ever by default.
+
+        Returns
+        -------
+        bool
+            Whether all calls have run.
+        """
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _has_room(self, nbytes: int) -> bool:
+        return not self._held or self._held + nbytes <= self.max_bytes or self._failed
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if not self._waiting:
+                    return
+                call, nbytes = self._waiting.popleft()
+            try:
+                if not self._failed:
+                    call()
+            except Exception as err:  # noqa: BLE001 - the hook decides
+                self._failed = True
+                self._on_error(err)
+            del call  # its tensors, before their bytes count as free
+            with self._changed:
+                self._held -= nbytes
+                self._changed.notify_all()

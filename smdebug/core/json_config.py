@@ -185,7 +185,7 @@ def _collections(path: str, entries: object, hook: "_Section") -> tuple[Collecti
         entry.warn_of_unknown(_ENTRY_KEYS)
         name = entry.params.get("CollectionName")
         if not isinstance(name, str) or not name:
-            msg = f"CollectionName of {where} must be the name of a collection, got {name!r}."
+            msg = f"CollectionName of {where} must be a name, got {name!r}."
             raise SMDebugValueError(msg)
         given = _Section.of(path, f"collection {name!r}", entry.params.get("CollectionParameters"))
         given.warn_of_unknown(_COLLECTION_KEYS)

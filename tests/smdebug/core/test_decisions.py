@@ -264,3 +264,11 @@ def test_all_collections_of_a_tensor_are_told() -> None:
     decisions = made(Collection("a", "x"))
     assert decisions.collections_of("x_weight_loss") == ("weights", "losses", "a")
     assert decisions.collections_of("y") == ()
+
+
+def test_what_is_configured_twice_is_joined() -> None:
+    own = SaveConfig(save_interval=3)
+    decisions = made(Collection("m", "a", None, MIN, own), Collection("m", "b"))
+    joined = decisions.manager.get("m")
+    assert (joined.include_regex, joined.save_config) == (["a", "b"], own)
+    assert joined.reduction_config == MIN

@@ -13,9 +13,17 @@ class CollectionManager:
     ----------
     collections
         Those that it begins with: collections, or names of empty ones.
+    collection_type
+        Class of those that it makes.
     """
 
-    def __init__(self, collections: Iterable[str | Collection] = ()) -> None:
+    def __init__(
+        self,
+        collections: Iterable[str | Collection] = (),
+        *,
+        collection_type: type[Collection] = Collection,
+    ) -> None:
+        self.collection_type = collection_type
         self._collections: dict[str, Collection] = {}
         self._num_workers = 1
         for one in collections:
@@ -56,7 +64,7 @@ class CollectionManager:
             if not create:
                 msg = f"Collection {name!r} was not created."
                 raise SMDebugError(msg)
-            self._collections[name] = Collection(name)
+            self._collections[name] = self.collection_type(name)
         return self._collections[name]
 
     def get_collections(self) -> dict[str, Collection]:

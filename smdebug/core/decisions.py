@@ -66,6 +66,8 @@ class Decisions:
 
     filled
         Names of collections that the framework's hook fills by itself once it meets their tensors.
+    collection_type
+        Class of the framework's collections.
 
     Raises
     ------
@@ -94,9 +96,11 @@ class Decisions:
         save_all: bool = False,
         collections: Iterable[Collection] = (),
         filled: Iterable[str] = (),
+        collection_type: type[Collection] = Collection,
     ) -> None:
         self.manager = CollectionManager(
-            Collection(name, list(regex)) for name, regex in defaults.items()
+            (collection_type(name, list(regex)) for name, regex in defaults.items()),
+            collection_type=collection_type,
         )
         self.save_config = _merged(SaveConfig.parse(save_config), SaveConfig())
         self.reduction_config = ReductionConfig.parse(reduction_config)
@@ -111,6 +115,8 @@ class Decisions:
             self.manager.get(CollectionKeys.ALL).include(".*")
         for one in collections:
             self._configure(one)
+        for name in self._included.intersection(filled):
+            self.manager.get(name)
         self._members: dict[str, tuple[str, ...]] = {}
         self._plans: dict[str, dict[frozenset[str], Plan | None]] = {}
         self._sets: dict[frozenset[str], frozenset[str]] = {}

@@ -93,6 +93,9 @@ class Hook(BaseHook):
     }
     DEFAULT_INCLUDED: ClassVar[Sequence[str]] = ("losses",)
     DEFAULT_SAVE_INTERVAL: ClassVar[int] = 500
+    # Collections that a framework's hook fills when it meets their tensors, if they are asked for.
+    FILLED_COLLECTIONS: ClassVar[Sequence[str]] = ()
+    COLLECTION: ClassVar[type[Collection]] = Collection
 
     def __init__(
         self,
@@ -130,6 +133,8 @@ class Hook(BaseHook):
             include_collections=include_collections,
             save_all=save_all,
             collections=collections,
+            filled=self.FILLED_COLLECTIONS,
+            collection_type=self.COLLECTION,
         )
         super().__init__(
             open_output(self.out_dir),

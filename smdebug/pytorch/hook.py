@@ -1,0 +1,319 @@
+"""Hook: saves what a PyTorch training job computes, by names and collections of smdebug's."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import torch
+from torch import nn
+
+from smdebug.core import current_hook
+from smdebug.core.guard import guarded
+from smdebug.core.hook import Hook as CoreHook
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.pytorch import modules
+from smdebug.pytorch.collection import Collection
+from smdebug.pytorch.loss_scaling import LossScaling
+from smdebug.pytorch.torch_access import TorchAccess
+
+GRADIENT: Final = "gradient/"
+# Private in PyTorch, but the only thing that tells a forward which the backward computes again.
+_graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001
+
+
+class Hook(CoreHook):
+    """Save inputs and outputs of modules, weights, biases, gradients and losses of a training job.
+
+    A step is one forward call of the model: of the first registered module, or if there is none of
+    a registered loss. Weights are those before the step, gradients those of each backward (not
+    accumulated, and without the scale of mixed precision). Takes the arguments of
+    `smdebug.core.hook.Hook`.
+
+    Examples
+    --------
+    >>> hook = Hook(out_dir, save_config=SaveConfig(save_interval=100))  # doctest: +SKIP
+    >>> hook.register_module(model)  # doctest: +SKIP
+    >>> hook.register_loss(criterion)  # doctest: +SKIP
+    """
+
+    DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
+        **CoreHook.DEFAULT_COLLECTIONS,
+        "losses": ("[Ll]oss_(?!input).*output",),
+    }
+    FILLED_COLLECTIONS: ClassVar[Sequence[str]] = (
+        *(f"{kind}_{side}" for _, kind in modules.KINDS for side in ("input", "output")),
+        *("input_image", "input_sequence", "labels", "predictions"),
+    )
+    COLLECTION = Collection
+    access = TorchAccess()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._scaling = LossScaling()
+        self._models: list[tuple[str, Any]] = []
+        self._losses: list[Any] = []
+        self._handles: list[Any] = []
+        self._with_gradient: dict[int, Any] = {}
+        self._without_parameters: set[frozenset[str]] = set()
+        self._calls: dict[str, int] = {}
+        self._placed: set[str] = set()
+        current_hook.set_hook(self)
+
+    def register_module(self, module: Any) -> None:
+        """Watch a model; the first one counts the steps.
+
+        Parameters
+        ----------
+        module
+            A `torch.nn.Module`, plain or wrapped for several devices or for compilation: its
+            tensors have the names of the plain one.
+
+        Raises
+        ------
+        SMDebugTypeError
+            If it is no module.
+        """
+        if not isinstance(module, nn.Module):
+            msg = f"A model must be a torch.nn.Module, got {module!r}."
+            raise SMDebugTypeError(msg)
+        model = modules.unwrapped(module)
+        name = modules.class_name(model)
+        same = sum(one.partition(":")[0] == name for one, _ in self._models)
+        name = f"{name}:{same}" if same else name
+        if not self._models:
+            begin = _uncompiled(lambda *_: self._begin_forward())
+            self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
+        self._models.append((name, module))
+        self._scaling.watch()
+        self._watch(modules.Named(name, module, "model"))
+        if self._began:
+            self._watch_inside(name, module)
+
+    register_hook = register_module
+
+    def register_loss(self, loss_module: Any) -> None:
+        """Watch a loss: a module that is called with predictions and labels.
+
+        Raises
+        ------
+        SMDebugTypeError
+            If it is no module; use `record_tensor_value` for losses that are functions.
+        """
+        if not isinstance(loss_module, nn.Module):
+            msg = f"A loss must be a torch.nn.Module, got {loss_module!r}."
+            raise SMDebugTypeError(msg)
+        if any(one is loss_module for one in self._losses):
+            return
+        self._losses.append(loss_module)
+        name = modules.class_name(modules.unwrapped(loss_module))
+        begin = _uncompiled(lambda *_: self._begin_without_model())
+        self._handles.append(loss_module.register_forward_pre_hook(begin, prepend=True))
+        self._watch(modules.Named(name, loss_module, "loss"))
+
+    def register_scaler(self, scaler: Any) -> None:
+        """Name the gradient scaler, if it is none of PyTorch's own `torch.amp.GradScaler`."""
+        self._scaling.use(scaler)
+
+    @guarded
+    def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
+        """Save what a function returned, such as a loss, as ``<tensor_name>_output_0``."""
+        self._begin_without_model()
+        self._need_step()
+        self._record_all(f"{tensor_name}_output", tensor_value, "")
+
+    def close(self) -> None:
+        """Write what is outstanding, end the trial, and leave the model as it was."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._with_gradient.clear()
+        self._scaling.unwatch()
+        super().close()
+
+    @guarded
+    def _begin_forward(self) -> None:
+        """Begin a step, and save the weights that it begins with."""
+        if _in_backward():
+            return
+        self._calls.clear()
+        self._scaling.begin_step()
+        self._begin_step()
+        saving = self._saving
+        if not saving or saving in self._without_parameters:
+            return
+        wanted = False
+        for name, module in self._models:
+            for parameter_name, parameter in modules.parameters(modules.unwrapped(module)):
+                full_name = f"{name}_{parameter_name}"
+                wanted |= self._decisions.plan(full_name, saving) is not None
+                wanted |= self._see_gradient(GRADIENT + full_name, parameter)
+                self._record(full_name, parameter)
+        if not wanted:
+            self._without_parameters.add(saving)
+
+    @guarded
+    def _begin_without_model(self) -> None:
+        """Begin a step where no model counts them."""
+        if not self._models:
+            self._calls.clear()
+            self._begin_step()
+
+    def _prepare(self) -> None:
+        """Resolve modules in collections to patterns; then watch what may be saved."""
+        inside = [
+            named
+            for name, module in self._models
+            for named, _ in modules.submodules(modules.unwrapped(module))
+        ]
+        inside += [modules.Named(name, modules.unwrapped(one), "") for name, one in self._models]
+        for collection in self.get_collections().values():
+            for module, *sides in getattr(collection, "modules", ()):
+                name = next((one.name for one in inside if one.module is module), None)
+                if name is None:
+                    msg = (
+                        f"Collection {collection.name!r} names a module that is in no registered "
+                        f"model, got {module!r}."
+                    )
+                    raise SMDebugTypeError(msg)
+                for side, wanted in zip(("input", "output"), sides, strict=True):
+                    if wanted:
+                        collection.include(f"^{re.escape(name)}_{side}_")
+        super()._prepare()
+        if self._recording is not None:
+            for name, module in self._models:
+                self._watch_inside(name, module)
+
+    def _watch_inside(self, name: str, model: Any) -> None:
+        """Watch those modules inside a model whose inputs or outputs may be saved."""
+        prefix = "" if name == self._models[0][0] else f"{name}."
+        hidden = modules.is_compiled(model)
+        unseen = []
+        for named, visible in modules.submodules(modules.unwrapped(model), hidden=hidden):
+            one = named._replace(name=prefix + named.name)
+            if self._may_be_saved(one.name):
+                if visible:
+                    self._watch(one)
+                else:
+                    unseen.append(one.name)
+        if unseen:
+            self._warn_once(
+                f"compiled {name}",
+                f"{len(unseen)} modules run in compiled code, where their inputs and outputs are "
+                f"not seen, {unseen[0]!r} the first of them.",
+            )
+
+    def _may_be_saved(self, name: str) -> bool:
+        """Say whether a tensor of a module could belong to a saved collection."""
+        saved = self._decisions.included
+        for one in saved:
+            collection = self.get_collection(one)
+            usual = self.DEFAULT_COLLECTIONS.get(one, ())
+            if set(collection.include_regex).difference(usual) or collection.tensor_names:
+                return True
+            if one in self.FILLED_COLLECTIONS:
+                return True
+        sides = (f"{name}_input_0", f"{name}_output_0")
+        return any(self._decisions.plan(side, saved) is not None for side in sides)
+
+    def _watch(self, named: modules.Named) -> None:
+        """Have the inputs of a module seen before it may overwrite them, and its outputs."""
+
+        def before(_: Any, args: Any, kwargs: Any) -> None:
+            if self._saving:
+                self._see_call(named, "input", (*args, kwargs))
+
+        def after(_: Any, __: Any, ___: Any, output: Any) -> None:
+            if self._saving:
+                self._see_call(named, "output", output)
+
+        self._handles += [
+            named.module.register_forward_pre_hook(_uncompiled(before), with_kwargs=True),
+            named.module.register_forward_hook(_uncompiled(after), with_kwargs=True),
+        ]
+
+    @guarded
+    def _see_call(self, named: modules.Named, side: str, value: Any) -> None:
+        if not _in_backward():
+            self._record_all(f"{named.name}_{side}", value, f"{named.kind} {side}")
+
+    def _record_all(self, prefix: str, value: Any, place: str) -> None:
+        """Save every tensor in what a module took or gave, numbered on through the step."""
+        for key, tensor in tensors_in(value):
+            name = f"{prefix}_{key}" if key else prefix
+            count = self._calls.get(name, 0)
+            self._calls[name] = count + 1
+            if count or not key:
+                name = f"{name}_{count}"
+            self._place(name, tensor, place, count)
+            self._record(name, tensor)
+
+    def _place(self, name: str, tensor: Any, place: str, count: int) -> None:
+        """Put a tensor, once, into the collection that its module's class or its role tells."""
+        if name in self._placed or self._recording is None:
+            return
+        match place:
+            case "model input":
+                collection = modules.input_collection(tensor)
+            case "loss input":
+                collection = ("predictions", "labels", *("",) * count)[count]
+            case _:
+                kind, _, side = place.partition(" ")
+                collection = f"{kind}_{side}" if f"{kind}_{side}" in self.FILLED_COLLECTIONS else ""
+        is_saved = self._decisions.plan(name, self._saving) is not None
+        if collection and (is_saved or collection in self._decisions.included):
+            self._placed.add(name)
+            if self._decisions.add_tensor(collection, name):
+                self._recording.steps.add_collection(self.get_collection(collection))
+
+    def _see_gradient(self, name: str, parameter: Any) -> bool:
+        """Have the gradient of a parameter seen in each backward, if it may be saved."""
+        if not parameter.requires_grad or id(parameter) in self._with_gradient:
+            return id(parameter) in self._with_gradient
+        if self._decisions.plan(name, self._decisions.included) is None:
+            return False
+        self._with_gradient[id(parameter)] = parameter
+
+        def seen(gradient: Any) -> None:
+            if self._saving:
+                self._record_gradient(name, gradient)
+
+        if hasattr(parameter, "to_local"):
+            # A shard gets its gradient from the collective, not from the backward itself.
+            handle = parameter.register_post_accumulate_grad_hook(lambda one: seen(one.grad))
+        else:
+            handle = parameter.register_hook(seen)
+        self._handles.append(handle)
+        return True
+
+    @guarded
+    def _record_gradient(self, name: str, gradient: Any) -> None:
+        if gradient is not None and self._decisions.plan(name, self._saving) is not None:
+            factor = self._scaling.inverse()
+            self._record(name, gradient if factor == 1.0 else gradient.detach() * factor)
+
+
+def tensors_in(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the tensors inside lists, tuples and mappings, with the keys that lead to them."""
+    if isinstance(value, torch.Tensor):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from tensors_in(part, f"{key}_{name}" if key else str(name))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from tensors_in(part, key)
+
+
+def _in_backward() -> bool:
+    """Say whether this is a forward that is computed again, to save memory."""
+    return _graph_task() != -1
+
+
+def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep a hook out of compiled code; what `torch.compiler.disable` does, without its imports."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]  # noqa: SLF001 - read by the compiler
+    return call

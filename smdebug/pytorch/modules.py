@@ -1,0 +1,108 @@
+"""Names and kinds of a model's modules and parameters, whatever it is wrapped in."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import nn
+
+# What wrappers call the module inside them, in the names of parameters and modules.
+INSIDE: Final = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+# Collections that are filled by the class of a module, whatever the module is called.
+KINDS: Final[tuple[tuple[type, str], ...]] = (
+    (nn.ReLU, "relu"),
+    (nn.ReLU6, "relu"),
+    (nn.Tanh, "tanh"),
+    (nn.Sigmoid, "sigmoid"),
+)
+IMAGE_CHANNELS: Final = frozenset({1, 3, 4})
+
+
+class Named(NamedTuple):
+    """A module with the name that its tensors get; `kind` is that of an activation, or empty."""
+
+    name: str
+    module: Any
+    kind: str
+
+
+def unwrapped(module: Any) -> Any:
+    """Return the model inside wrappers for several devices and for compilation."""
+    while True:
+        if isinstance(module, (nn.parallel.DistributedDataParallel, nn.DataParallel)):
+            module = module.module
+            continue
+        inner = _inside(module)
+        if inner is None:
+            return module
+        module = inner
+
+
+def _has(module: Any, name: str) -> bool:
+    return name in module._modules  # noqa: SLF001 - attributes of wrappers lead inside
+
+
+def is_compiled(module: Any) -> bool:
+    """Say whether calling the module runs compiled code, inside which no hook sees anything."""
+    return _has(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def plain_name(name: str) -> str:
+    """Return a parameter's or module's name without what wrappers put into it."""
+    return ".".join(part for part in name.split(".") if part not in INSIDE)
+
+
+def parameters(root: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters of an unwrapped model, each once, under its first name."""
+    for name, parameter in root.named_parameters():
+        yield plain_name(name), parameter
+
+
+def class_name(module: Any) -> str:
+    """Return the name of a model's class, without what sharding puts before it."""
+    cls = type(module)
+    sharded = any(base.__name__ == "FSDPModule" for base in cls.__mro__[1:2])
+    return cls.__mro__[2].__name__ if sharded else str(module._get_name())  # noqa: SLF001 - how PyTorch itself names a module
+
+
+def kind_of(module: Any) -> str:
+    """Return which activation a module is, or an empty text."""
+    return next((kind for cls, kind in KINDS if isinstance(module, cls)), "")
+
+
+def submodules(
+    module: Any, path: str = "", *, hidden: bool = False, seen: set[int] | None = None
+) -> Iterator[tuple[Named, bool]]:
+    """Yield the modules inside an unwrapped model, each once, and whether hooks can see it.
+
+    Wrappers are passed over; what is inside a compiled module is hidden.
+    """
+    seen = {id(module)} if seen is None else seen
+    hidden = hidden or is_compiled(module)
+    for name, child in module.named_children():
+        inner = child
+        while not is_compiled(inner) and (found := _inside(inner)) is not None:
+            inner = found
+        if id(inner) in seen:
+            continue
+        seen.add(id(inner))
+        full = plain_name(f"{path}.{name}" if path else name)
+        yield Named(full, inner, kind_of(unwrapped(inner))), not hidden
+        yield from submodules(inner, full, hidden=hidden, seen=seen)
+
+
+def _inside(module: Any) -> Any | None:
+    """Return what a wrapper of one module holds, or None if the module is no such wrapper."""
+    return next((getattr(module, one) for one in INSIDE if _has(module, one)), None)
+
+
+def input_collection(tensor: Any) -> str:
+    """Return the collection of a model's input if its type and shape tell: images, sequences."""
+    if not isinstance(tensor, torch.Tensor):
+        return ""
+    if tensor.ndim == 4 and {tensor.shape[1], tensor.shape[3]} & IMAGE_CHANNELS:  # noqa: PLR2004 - batch, two sides, channels
+        return "input_image"
+    is_token = not tensor.is_floating_point() and not tensor.is_complex()
+    if tensor.ndim == 2 and is_token and tensor.dtype is not torch.bool:  # noqa: PLR2004 - batch, positions
+        return "input_sequence"
+    return ""

@@ -1,0 +1,159 @@
+"""TorchAccess: shape, copy and reductions of PyTorch's tensors, on their own device."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from smdebug.core.reductions import NEED_ELEMENTS
+from smdebug.core.tensor_access import Array, NumpyAccess, Wanted
+from smdebug.exceptions import SMDebugTypeError
+
+MOST_DENSE: Final = 1 << 28  # bytes that a sparse tensor may take when it is written out
+# Types that numpy has not, and those that hold their values without loss.
+_WIDER: Final = {
+    torch.bfloat16: torch.float32,
+    torch.complex32: torch.complex64,
+    **{
+        getattr(torch, name): torch.float32
+        for name in dir(torch)
+        if name.startswith("float8_") and isinstance(getattr(torch, name), torch.dtype)
+    },
+}
+_NUMPY: Final = NumpyAccess()
+
+
+class TorchAccess:
+    """The answers for PyTorch's tensors; what is none is left to numpy.
+
+    A sharded tensor is that of this worker. Sparse and quantized ones are written out, bfloat16 and
+    8-bit floats as float32, which holds them exactly.
+    """
+
+    def shape(self, tensor: Any) -> tuple[int, ...]:
+        """Return its shape."""
+        if not isinstance(tensor, torch.Tensor):
+            return _NUMPY.shape(tensor)
+        return tuple(_local(tensor).shape)
+
+    def nbytes(self, tensor: Any) -> int:
+        """Return the bytes that its elements take on this host."""
+        if not isinstance(tensor, torch.Tensor):
+            return _NUMPY.nbytes(tensor)
+        tensor = _local(tensor)
+        return int(tensor.numel()) * int(_WIDER.get(tensor.dtype, tensor.dtype).itemsize)
+
+    def copy(self, tensor: Any) -> Array:
+        """Return its elements, copied to this host."""
+        if not isinstance(tensor, torch.Tensor):
+            return _NUMPY.copy(tensor)
+        plain = _plain(tensor)
+        host = plain.cpu()
+        if host.data_ptr() == tensor.data_ptr() or host is plain:
+            host = host.clone()
+        try:
+            array: Array = host.numpy()
+        except (TypeError, RuntimeError) as err:
+            raise SMDebugTypeError(str(err)) from err
+        return array
+
+    def reduce(self, tensor: Any, wanted: Sequence[Wanted]) -> Iterable[tuple[Wanted, Any]]:
+        """Yield its reductions as tensors of no dimension on its own device."""
+        if not isinstance(tensor, torch.Tensor):
+            yield from _NUMPY.reduce(tensor, wanted)
+            return
+        plain = _plain(tensor)
+        if plain.is_complex():
+            # There is no order among complex numbers; of their magnitudes there is.
+            wanted = [one for one in wanted if one[1]]
+            plain = plain.abs()
+        if not plain.numel():
+            wanted = [one for one in wanted if one[0] not in NEED_ELEMENTS]
+        yield from _reduced(plain, wanted)
+
+    def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
+        """Return scalars as arrays of no dimension: one transfer for each device and type."""
+        found: list[Any] = [None] * len(scalars)
+        groups: dict[tuple[Any, Any], list[int]] = {}
+        for at, one in enumerate(scalars):
+            if isinstance(one, torch.Tensor):
+                groups.setdefault((one.device, one.dtype), []).append(at)
+            else:
+                found[at] = _NUMPY.collect([one])[0]
+        for places in groups.values():
+            together = torch.stack([scalars[at] for at in places]).cpu().numpy()
+            for at, one in zip(places, together, strict=True):
+                found[at] = np.asarray(one)
+        return found
+
+
+def _local(tensor: Any) -> Any:
+    """Return this worker's shard of a distributed tensor, or the tensor."""
+    tensor = tensor.detach()
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _plain(tensor: Any) -> Any:
+    """Return a dense tensor of numbers that numpy knows, of the same values."""
+    tensor = _local(tensor)
+    if tensor.device.type == "meta":
+        msg = "It is on device 'meta', where tensors have no elements."
+        raise SMDebugTypeError(msg)
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    if tensor.is_nested:
+        msg = "Nested tensors have no shape that the trial format could hold."
+        raise SMDebugTypeError(msg)
+    if tensor.layout is not torch.strided:
+        if tensor.numel() * tensor.dtype.itemsize > MOST_DENSE:
+            msg = f"Written out, the sparse tensor would take more than {MOST_DENSE} bytes."
+            raise SMDebugTypeError(msg)
+        tensor = tensor.to_dense()
+    wider = _WIDER.get(tensor.dtype)
+    return (tensor if wider is None else tensor.to(wider)).resolve_conj().resolve_neg()
+
+
+def _reduced(plain: Any, wanted: Sequence[Wanted]) -> Iterator[tuple[Wanted, Any]]:
+    """Yield reductions; sums of half precision in single precision, of integers in double."""
+    floating = plain.is_floating_point()
+    if plain.dtype is torch.bool:
+        plain = plain.to(torch.uint8)
+    if plain.dtype is torch.float16:
+        plain = plain.to(torch.float32)
+    numbers = plain if floating else plain.to(torch.float64)
+    known: dict[str, Any] = {}
+    for operation, absolute in wanted:
+        if operation in {"min", "max"} and not absolute:
+            if not known:
+                low, high = torch.aminmax(plain)
+                known = {"min": low, "max": high}
+            yield (operation, absolute), known[operation]
+        elif operation in _OF_MAGNITUDES and (absolute or operation in {"l1", "l2"}):
+            yield (operation, absolute), _OF_MAGNITUDES[operation](numbers)
+        elif operation in {"sum", "prod"} and not floating:
+            yield (operation, absolute), _OF_VALUES[operation](plain.abs() if absolute else plain)
+        else:
+            yield (
+                (operation, absolute),
+                _OF_VALUES[operation](numbers.abs() if absolute else numbers),
+            )
+
+
+_norm = torch.linalg.vector_norm
+# One pass without a copy of the magnitudes.
+_OF_MAGNITUDES: Final = {
+    "min": lambda numbers: _norm(numbers, -torch.inf),
+    "max": lambda numbers: _norm(numbers, torch.inf),
+    "mean": lambda numbers: _norm(numbers, 1) / numbers.numel(),
+    "sum": lambda numbers: _norm(numbers, 1),
+    "l1": lambda numbers: _norm(numbers, 1),
+    "l2": lambda numbers: _norm(numbers, 2),
+}
+_OF_VALUES: Final = {
+    "mean": torch.mean,
+    "sum": torch.sum,
+    "prod": torch.prod,
+    "std": lambda numbers: torch.var(numbers, correction=0).sqrt(),
+    "variance": lambda numbers: torch.var(numbers, correction=0),
+}

@@ -81,7 +81,7 @@ class Hook(CoreHook):
         same = sum(one.partition(":")[0] == name for one, _ in self._models)
         name = f"{name}:{same}" if same else name
         if not self._models:
-            begin = _uncompiled(lambda *_: self._begin_forward())
+            begin = torch.compiler.disable(lambda *_: self._begin_forward())
             self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
         self._models.append((name, module))
         self._scaling.watch()
@@ -106,7 +106,7 @@ class Hook(CoreHook):
             return
         self._losses.append(loss_module)
         name = modules.class_name(modules.unwrapped(loss_module))
-        begin = _uncompiled(lambda *_: self._begin_without_model())
+        begin = torch.compiler.disable(lambda *_: self._begin_without_model())
         self._handles.append(loss_module.register_forward_pre_hook(begin, prepend=True))
         self._watch(modules.Named(name, loss_module, "loss"))
 
@@ -227,8 +227,10 @@ class Hook(CoreHook):
                 self._see_call(named, "output", output)
 
         self._handles += [
-            named.module.register_forward_pre_hook(_uncompiled(before), with_kwargs=True),
-            named.module.register_forward_hook(_uncompiled(after), with_kwargs=True),
+            named.module.register_forward_pre_hook(
+                torch.compiler.disable(before), with_kwargs=True
+            ),
+            named.module.register_forward_hook(torch.compiler.disable(after), with_kwargs=True),
         ]
 
     @guarded
@@ -307,13 +309,3 @@ def tensors_in(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 def _in_backward() -> bool:
     """Say whether this is a forward that is computed again, to save memory."""
     return _graph_task() != -1
-
-
-def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep a hook out of compiled code; what `torch.compiler.disable` does, without its imports."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-
-    call._torchdynamo_disable = True  # type: ignore[attr-defined]  # noqa: SLF001 - read by the compiler
-    return call

@@ -1,6 +1,7 @@
 """Who may import whom; and which few files may do what no other may."""
 
 import ast
+import importlib.util
 import os
 import subprocess
 import sys
@@ -33,6 +34,15 @@ ONLY_IN = {
     "watchfiles": {"rule_runner/watch.py", "rule_runner/doctor_installation.py"},
     "regex": {"smdebug/core/patterns.py"},
     "google_crc32c": {"smdebug/core/tfrecord.py"},
+}
+# Packages that import the framework they are for: no other does.
+FRAMEWORKS = {
+    "smdebug.pytorch": ["torch"],
+    "smdebug.lightning": ["torch", "lightning"],
+    "smdebug.transformers": ["torch", "transformers"],
+    "smdebug.xgboost": ["xgboost"],
+    "smdebug.keras": ["keras"],
+    "smdebug.tensorflow": ["keras"],
 }
 # Decides without I/O: what it needs of the world, it is given.
 SANS_IO = {"status", "evaluation", "events"}
@@ -137,8 +147,10 @@ def test_every_file_opens_with_one_sentence() -> None:
 EFFECTS = """
 import builtins, importlib, logging, os, socket, subprocess, sys, threading
 
-modules = sys.argv[1:]
+frameworks, modules = sys.argv[1].split(), sys.argv[2:]
 # What others do when they are imported is theirs.
+for name in frameworks:
+    importlib.import_module(name)
 import click, google_crc32c, ml_dtypes, msgspec, numpy, regex, rich.console, structlog, watchfiles
 import rich.progress, rich.table, rich.text, importlib.metadata, multiprocessing.connection
 
@@ -165,18 +177,42 @@ for name in modules:
 now = (dict(os.environ), list(logging.getLogger().handlers), logging.getLogger().level,
        threading.active_count(), structlog.get_config())
 print(wrong, [one for one, two in zip(state, now) if one != two])
+print(sorted({"torch", "lightning", "transformers", "xgboost", "keras"} & set(sys.modules)))
 """
 
 
-def test_importing_has_no_effect(tmp_path: Path) -> None:
-    modules = [name_of(path) for path in SOURCES if path.stem != "__main__"]
+def effects(tmp_path: Path, modules: list[str], frameworks: list[str]) -> list[str]:
+    """Return what importing modules does to the world, and which frameworks are there then."""
     found = subprocess.run(
-        [sys.executable, "-c", EFFECTS, *modules],
+        [sys.executable, "-c", EFFECTS, " ".join(frameworks), *modules],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (found.stdout, found.stderr, found.returncode) == ("[] []\n", "", 0)
+    assert (found.stderr, found.returncode) == ("", 0)
     assert list(tmp_path.iterdir()) == []
+    return found.stdout.splitlines()
+
+
+def framework_package(module: str) -> str | None:
+    return next((one for one in FRAMEWORKS if f"{module}.".startswith(f"{one}.")), None)
+
+
+NAMES = [name_of(path) for path in SOURCES if path.stem != "__main__"]
+
+
+def test_importing_has_no_effect(tmp_path: Path) -> None:
+    modules = [name for name in NAMES if framework_package(name) is None]
+    assert effects(tmp_path, modules, []) == ["[] []", "[]"]
+
+
+@pytest.mark.parametrize("package", FRAMEWORKS)
+def test_importing_for_a_framework_has_no_effect(tmp_path: Path, package: str) -> None:
+    for framework in FRAMEWORKS[package]:
+        if importlib.util.find_spec(framework) is None:
+            pytest.skip(f"{framework} is not installed.")
+    modules = [name for name in NAMES if framework_package(name) == package]
+    assert modules
+    assert effects(tmp_path, modules, FRAMEWORKS[package])[0] == "[] []"

@@ -144,9 +144,7 @@ class StepSaver:
     ) -> None:
         """Make a step visible, after what it makes known; on the queue's thread."""
         try:
-            for collection in collections:
-                self._writer.collections.setdefault(collection.name, collection)
-            self._writer.add_members(members)
+            self._writer.add_members(members, collections)
             self.saved += draft.commit()
         except BaseException:
             draft.discard()

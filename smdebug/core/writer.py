@@ -15,7 +15,7 @@ from smdebug.core import locations
 from smdebug.core.collection import Collection, parse_collections
 from smdebug.core.event_encoder import encode_record
 from smdebug.core.modes import ModeKeys
-from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
+from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from smdebug.storage import Draft, TrialOutput, open_output
 
 Reductions = Mapping[tuple[str, bool], ArrayLike]
@@ -111,14 +111,30 @@ class TrialWriter:
         """Make tensors members of a collection; call it before the step that first saves them."""
         self.add_members({name: tensor_names})
 
-    def add_members(self, members: Mapping[str, Iterable[str]]) -> None:
-        """Make tensors members of collections, by the names of those; see `add_to_collection`."""
+    def add_members(
+        self, members: Mapping[str, Iterable[str]], new: Iterable[Collection] = ()
+    ) -> None:
+        """Make collections known, then tensors members of collections; see `add_to_collection`.
+
+        Parameters
+        ----------
+        members
+            Tensor names by the names of collections.
+        new
+            Collections; one of a name that is there takes over what that holds.
+        """
         changed = False
+        for collection in new:
+            before = self.collections.get(collection.name)
+            if before is not None:
+                collection.absorb(before)
+            self.collections[collection.name] = collection
+            changed = changed or collection != before
         for name, tensor_names in members.items():
             collection = self.collections.setdefault(name, Collection(name))
-            new = set(tensor_names) - collection.tensor_names
-            collection.tensor_names |= new
-            changed = changed or bool(new)
+            more = set(tensor_names) - collection.tensor_names
+            collection.tensor_names |= more
+            changed = changed or bool(more)
         if changed:
             self._write_collections()
 
@@ -196,10 +212,15 @@ class TrialWriter:
         """
         self.publish(locations.closed_key(self.worker))
         closed = list(self.output.list_keys(locations.CLOSED))
-        if len(closed) >= self.num_workers:
+        if len(closed) < self.num_workers:
+            return
+        try:
             self.publish(locations.END_OF_JOB)
-            for key in closed:
-                self.output.remove(key)
+        except OSError:  # the draft of another worker that came to the same end
+            if not _holds(self.output, locations.END_OF_JOB):
+                raise
+        for key in closed:
+            self.output.remove(key)
 
     def publish(self, key: str, *parts: bytes) -> None:
         """Write a file of the trial, whole."""
@@ -323,9 +344,9 @@ class StepDraft:
 def refuse_what_is_there(output: TrialOutput, worker: str) -> None:
     """Raise `SMDebugRuntimeError` if a trial cannot be begun there."""
     what = None
-    if locations.END_OF_JOB in output.list_keys(locations.END_OF_JOB):
+    if _holds(output, locations.END_OF_JOB):
         what = "the trial of a training job that has ended"
-    elif locations.collections_key(worker) in output.list_keys(locations.collections_key(worker)):
+    elif _holds(output, locations.collections_key(worker)):
         what = f"a trial that {worker} has written to"
     if what is not None:
         msg = (
@@ -335,11 +356,26 @@ def refuse_what_is_there(output: TrialOutput, worker: str) -> None:
         raise SMDebugRuntimeError(msg)
 
 
+def _holds(output: TrialOutput, key: str) -> bool:
+    return key in output.list_keys(key)
+
+
 def to_array(value: ArrayLike) -> NDArray[np.generic]:
-    """Return what is saved of a value: an array as it is, a number or string as shape ``(1,)``."""
+    """Return what is saved of a value: an array as it is, a number or string as shape ``(1,)``.
+
+    Raises
+    ------
+    SMDebugTypeError
+        If numpy makes no array of it.
+    """
     if isinstance(value, np.ndarray):
         return value
-    return np.atleast_1d(np.asarray(value))
+    try:
+        return np.atleast_1d(np.asarray(value))
+    except Exception as err:
+        reason = str(err).rstrip(".")
+        msg = f"Numpy makes no array of a value of type {type(value).__name__}: {reason}."
+        raise SMDebugTypeError(msg) from err
 
 
 def _reduction_name(name: str, operation: str, absolute: bool) -> str:

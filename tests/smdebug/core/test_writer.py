@@ -29,16 +29,17 @@ def reopened(root: Path) -> Trial:
 
 
 def test_the_files_of_a_trial_lie_where_the_format_says(tmp_path: Path) -> None:
-    with TrialWriter(tmp_path / "new" / "trial", collections={"losses": "loss"}) as writer:
+    root = tmp_path / "new" / "trial"
+    with TrialWriter(root, collections={"losses": "loss"}) as writer:
         writer.step(1234567, {"loss": 0.5}, mode=modes.EVAL, mode_step=7)
-    assert keys(tmp_path / "new" / "trial") == [
+    assert keys(root) == [
         "collections/000000000/worker_0_collections.json",
         "events/000001234567/000001234567_worker_0.tfevents",
         "index/000001234/000001234567_worker_0.json",
         "training_job_end.ts",
     ]
-    index = json.loads((writer.root / rawtrial.index_key(1234567)).read_text())
-    size = (writer.root / rawtrial.event_key(1234567)).stat().st_size
+    index = json.loads((root / rawtrial.index_key(1234567)).read_text())
+    size = (root / rawtrial.event_key(1234567)).stat().st_size
     assert index == {
         "meta": {
             "mode": "EVAL",
@@ -48,8 +49,8 @@ def test_the_files_of_a_trial_lie_where_the_format_says(tmp_path: Path) -> None:
         "tensor_payload": [{"tensorname": "loss", "start_idx": 0, "length": size}],
         "shape_payload": [],
     }
-    assert rawtrial.saved_value(writer.root, "loss", 1234567).tolist() == [0.5]
-    collections = json.loads((writer.root / rawtrial.collections_key()).read_text())
+    assert rawtrial.saved_value(root, "loss", 1234567).tolist() == [0.5]
+    collections = json.loads((root / rawtrial.collections_key()).read_text())
     assert collections == {
         "collections": {
             "losses": {

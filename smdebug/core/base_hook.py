@@ -75,7 +75,7 @@ class BaseHook(Guarded):
         self._step_time = 0.0
         self._saving: frozenset[str] = frozenset()
         self._scalars: dict[str, tuple[Any, float]] = {}
-        self._known: set[str] = set()
+        self._known: dict[str, tuple[str, ...]] = {}
 
     @property
     def collection_manager(self) -> CollectionManager:
@@ -204,44 +204,55 @@ class BaseHook(Guarded):
         try:
             recording.save(name, tensor, plan)
         except SMDebugTypeError as err:
-            self._warn_once(f"tensor {name}", f"Tensor {name!r} is not saved. {err}")
+            self._leave_out(name, err)
         else:
             self._introduce(name, recording)
 
+    def _leave_out(self, name: object, err: SMDebugTypeError) -> None:
+        self._warn_once(f"tensor {name!r}", f"Tensor {name!r} is not saved. {err}")
+
     def _introduce(self, name: str, recording: Recording) -> None:
-        """Make a tensor a member of its collections when it is saved for the first time."""
-        if name not in self._known:
-            self._known.add(name)
-            for collection in self._decisions.collections_of(name):
+        """Make a tensor a member of its collections when it is first saved as one of them."""
+        collections = self._decisions.collections_of(name)
+        if self._known.get(name) != collections:
+            self._known[name] = collections
+            for collection in collections:
                 recording.steps.add_member(collection, name)
 
     def close(self) -> None:
         """Write what is outstanding, and mark the training job as ended; done at exit too."""
         atexit.unregister(self.close)
         try:
-            self._close()
+            if os.getpid() == self._pid:
+                self._close()
         except Exception as err:
             self._fail(err)
             if self._raises:
                 raise
         finally:
             self.is_off, self._recording = True, None
+        self._raise_what_went_wrong_behind()
 
     def _close(self) -> None:
-        if os.getpid() != self._pid:
-            return
-        if not self.is_off:
-            if not self._began:
-                self._prepare()
-            if self._scalars and self._recording is not None:
-                # No saved step has taken them.
-                self._need_step()
+        try:
+            if not self.is_off:
+                self._finish()
+        finally:
+            if self._recording is not None:
+                end_job = ON_SAGEMAKER not in os.environ
+                done = self._recording.close(end_job=end_job, timeout=CLOSE_TIMEOUT_S)
+                self._say_how_it_went(self._recording, done)
+
+    def _finish(self) -> None:
+        """End the step in hand, or one more for scalars that no saved step has taken."""
+        if not self._began:
+            self._prepare()
+        recording = self._recording
+        if self._scalars and recording is not None:
+            self._need_step()
+            if self.global_step > recording.resumed_step:
                 self._save_at_this_step(self._saving or frozenset({"default"}))
-            self._end_step()
-        if self._recording is not None:
-            end_job = ON_SAGEMAKER not in os.environ
-            done = self._recording.close(end_job=end_job, timeout=CLOSE_TIMEOUT_S)
-            self._say_how_it_went(self._recording, done)
+        self._end_step()
 
     def _say_how_it_went(self, recording: Recording, done: bool) -> None:
         """Log what was saved; as a warning if not all was, or if the training had to wait."""

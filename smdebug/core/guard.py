@@ -45,6 +45,11 @@ class Guarded:
         self._behind = err
         self._fail(err)
 
+    def _raise_what_went_wrong_behind(self) -> None:
+        if self._raises and self._behind is not None and os.getpid() == self._pid:
+            behind, self._behind = self._behind, None
+            raise behind
+
     def _warn_once(self, subject: str, text: str) -> None:
         """Log a warning, once for each subject."""
         if subject not in self._said:
@@ -60,9 +65,7 @@ def guarded(
     @functools.wraps(method)
     def call(self: Guarded, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
         if self._is_silent:
-            if self._raises and self._behind is not None:
-                behind, self._behind = self._behind, None
-                raise behind
+            self._raise_what_went_wrong_behind()
             return None
         try:
             return method(self, *args, **kwargs)

@@ -15,6 +15,7 @@ from smdebug.core.json_config import load_hook_config
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reduction_config import ReductionConfig
 from smdebug.core.save_config import SaveConfig, SaveConfigMode
+from smdebug.core.tensor_access import check_names
 from smdebug.core.writer import refuse_what_is_there
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.storage import open_output
@@ -218,6 +219,9 @@ class Hook(BaseHook):
     def add_collection(self, collection: Collection | str) -> None:
         """Add a collection, in the place of one of the same name, and save it."""
         self._decisions.include(collection)
+        if self._recording is not None:
+            name = collection if isinstance(collection, str) else collection.name
+            self._recording.steps.add_collection(self.get_collection(name))
 
     @guarded
     def set_mode(self, mode: ModeKeys) -> None:
@@ -247,11 +251,16 @@ class Hook(BaseHook):
         timestamp
             Wall time in seconds since the epoch; now by default.
         """
-        array = self.access.copy(value)
-        if array.size != 1:
-            msg = f"Scalar {name!r} must have one element, got shape {array.shape}."
-            raise SMDebugTypeError(msg)
         full_name = f"scalar/{name}"
+        try:
+            check_names(full_name)
+            array = self.access.copy(value)
+            if array.size != 1:
+                msg = f"A scalar must have one element, got shape {array.shape}."
+                raise SMDebugTypeError(msg)  # noqa: TRY301 - left out like what cannot be copied
+        except SMDebugTypeError as err:
+            self._leave_out(full_name, err)
+            return
         self._scalars[full_name] = (array.reshape(1), timestamp or time.time())
         if sm_metric:
             self._decisions.add_tensor("sm_metrics", full_name)
@@ -276,7 +285,13 @@ class Hook(BaseHook):
         """
         self._need_step()
         given = collections_to_write
-        for name in (given,) if isinstance(given, str) else tuple(given):
+        names = (given,) if isinstance(given, str) else tuple(given)
+        try:
+            check_names(tensor_name, *names)
+        except SMDebugTypeError as err:
+            self._leave_out(tensor_name, err)
+            return
+        for name in names:
             if self._decisions.add_tensor(name, tensor_name, include=True) and self._recording:
                 self._recording.steps.add_collection(self.get_collection(name))
         self._save_at_this_step(self._collections_to_save())

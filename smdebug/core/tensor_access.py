@@ -63,6 +63,7 @@ class NumpyAccess:
     def reduce(self, tensor: Any, wanted: Sequence[Wanted]) -> Iterable[tuple[Wanted, Any]]:
         """Yield reductions; strings have none."""
         array = to_array(tensor)
+        check(array)
         if array.dtype.kind in TEXT:
             return
         try:
@@ -77,10 +78,36 @@ class NumpyAccess:
         return [to_array(one) for one in scalars]
 
 
+def is_text(value: object) -> bool:
+    r"""Say whether a value is text that UTF-8 can hold, or UTF-8 itself.
+
+    >>> is_text("\u00df"), is_text(b"\xc3\x9f"), is_text("\ud800"), is_text(b"\xc3"), is_text(1)
+    (True, True, False, False, False)
+    """
+    try:
+        if isinstance(value, str):
+            value.encode()
+        elif isinstance(value, bytes):
+            value.decode()
+        else:
+            return False
+    except UnicodeError:
+        return False
+    return True
+
+
+def check_names(*names: object) -> None:
+    """Raise `SMDebugTypeError` if the format cannot hold one of the names."""
+    for name in names:
+        if not isinstance(name, str) or not is_text(name):
+            msg = f"Names must be text that UTF-8 can hold, got {name!r}."
+            raise SMDebugTypeError(msg)
+
+
 def check(array: Array) -> None:
     """Raise `SMDebugTypeError` if the format cannot hold the array."""
     if array.dtype.kind in TEXT:
-        good = array.ndim == 1 and all(isinstance(one, (str, bytes)) for one in array.tolist())
+        good = array.ndim == 1 and all(map(is_text, array.tolist()))
     else:
         plain = array.dtype.newbyteorder("<") if array.dtype.kind in "iufc" else array.dtype
         good = plain in NUMBERS

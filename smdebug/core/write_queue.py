@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 ITEM: Final = 512  # bytes counted for an item besides its tensors
@@ -29,8 +30,7 @@ class WriteQueue:
         self._held = 0
         self._failed = False
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="smdebug-writer", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def has_room(self, nbytes: int) -> bool:
         """Say whether an item of so many bytes can be put without waiting."""
@@ -54,6 +54,14 @@ class WriteQueue:
             self._held += nbytes
             self._waiting.append((call, nbytes))
             self._changed.notify_all()
+            if self._thread is None:
+                self._start()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="smdebug-writer", daemon=True)
+        with suppress(RuntimeError):  # Python is ending: `close` has to do it
+            thread.start()
+            self._thread = thread
 
     def close(self, timeout: float | None = None) -> bool:
         """Run what is waiting, then end the thread.
@@ -71,6 +79,9 @@ class WriteQueue:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+        if self._thread is None:
+            self._run()
+            return True
         self._thread.join(timeout)
         return not self._thread.is_alive()
 

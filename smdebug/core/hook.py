@@ -259,6 +259,8 @@ class Hook(BaseHook):
                 msg = f"A scalar must have one element, got shape {array.shape}."
                 raise SMDebugTypeError(msg)  # noqa: TRY301 - left out like what cannot be copied
         except SMDebugTypeError as err:
+            if self._raises:
+                raise
             self._leave_out(full_name, err)
             return
         self._scalars[full_name] = (array.reshape(1), timestamp or time.time())
@@ -302,6 +304,13 @@ class Hook(BaseHook):
         """End the step in hand: what was saved since the last call belongs to it."""
         self._need_step()
         self._end_step()
+
+    @guarded
+    def flush(self) -> None:
+        """End the step in hand, and return when all that was saved so far can be read."""
+        self._end_step()
+        if self._recording is not None:
+            self._recording.flush()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counts of steps, for a checkpoint."""

@@ -82,6 +82,10 @@ class Recording:
         if plan.raw:
             self.steps.add_value(name, tensor)
 
+    def flush(self) -> None:
+        """Return when the steps that were ended are written."""
+        self._queue.flush()
+
     def close(self, *, end_job: bool, timeout: float) -> bool:
         """Write what waits, without a step that was not ended; say whether all of it was in time.
 

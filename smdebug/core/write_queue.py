@@ -63,6 +63,11 @@ class WriteQueue:
             thread.start()
             self._thread = thread
 
+    def flush(self) -> None:
+        """Return when all that was put has run."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held or self._failed)
+
     def close(self, timeout: float | None = None) -> bool:
         """Run what is waiting, then end the thread.
 

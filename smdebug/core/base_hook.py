@@ -115,6 +115,11 @@ class BaseHook(Guarded):
         return f"worker_{self.rank}"
 
     @property
+    def is_saving(self) -> bool:
+        """Whether anything is saved at the step in hand: ask before computing what is costly."""
+        return bool(self._saving) and not self._is_silent
+
+    @property
     def _writes(self) -> bool:
         return not self.dry_run and (self.save_all_workers or self.rank == 0)
 
@@ -186,6 +191,7 @@ class BaseHook(Guarded):
         if self._recording is not None and self._saving:
             self._save_scalars(self._recording)
             self._recording.steps.end()
+        self._saving = frozenset()
 
     def _save_scalars(self, recording: Recording) -> None:
         for name, (array, wall_time) in self._scalars.items():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
 from smdebug.core import current_hook
 from smdebug.core.guard import guarded
@@ -59,7 +59,7 @@ class Hook(CoreHook):
         self._placed: set[str] = set()
         current_hook.set_hook(self)
 
-    def register_module(self, module: Any) -> None:
+    def register_module(self, module: Any, *, counts_steps: bool = True) -> None:
         """Watch a model; the first one counts the steps.
 
         Parameters
@@ -67,6 +67,8 @@ class Hook(CoreHook):
         module
             A `torch.nn.Module`, plain or wrapped for several devices or for compilation: its
             tensors have the names of the plain one.
+        counts_steps
+            Whether calling the first model begins a step; otherwise call `begin_step`.
 
         Raises
         ------
@@ -80,7 +82,7 @@ class Hook(CoreHook):
         name = modules.class_name(model)
         same = sum(one.partition(":")[0] == name for one, _ in self._models)
         name = f"{name}:{same}" if same else name
-        if not self._models:
+        if counts_steps and not self._models:
             begin = torch.compiler.disable(lambda *_: self._begin_forward())
             self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
         self._models.append((name, module))
@@ -130,11 +132,16 @@ class Hook(CoreHook):
         self._scaling.unwatch()
         super().close()
 
-    @guarded
     def _begin_forward(self) -> None:
-        """Begin a step, and save the weights that it begins with."""
-        if _in_backward():
-            return
+        if not _in_backward():
+            self.begin_step()
+
+    @guarded
+    def begin_step(self) -> None:
+        """Begin a step, and save the weights that it begins with.
+
+        Done whenever the first model is called, unless that was registered not to count steps.
+        """
         self._calls.clear()
         self._scaling.begin_step()
         self._begin_step()
@@ -157,6 +164,12 @@ class Hook(CoreHook):
         if not self._models:
             self._calls.clear()
             self._begin_step()
+
+    def _rank_and_size(self) -> tuple[int, int]:
+        """Ask PyTorch's process group if there is one: not every launcher sets the environment."""
+        if distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+        return super()._rank_and_size()
 
     def _prepare(self) -> None:
         """Resolve modules in collections to patterns; then watch what may be saved."""
@@ -258,6 +271,8 @@ class Hook(CoreHook):
                 collection = modules.input_collection(tensor)
             case "loss input":
                 collection = ("predictions", "labels", *("",) * count)[count]
+            case "model output" if name.endswith("_output_loss"):
+                collection = "losses"
             case _:
                 kind, _, side = place.partition(" ")
                 collection = f"{kind}_{side}" if f"{kind}_{side}" in self.FILLED_COLLECTIONS else ""

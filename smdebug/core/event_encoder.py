@@ -1,4 +1,4 @@
-"""encode_record: one tensor as a record of an event file, its bytes not copied.
+"""RecordEncoder: tensors as records of an event file, their bytes not copied.
 
 The inverse of `smdebug.core.tensor_proto`. What depends on the tensor's name, type and shape alone
 is made once and kept, because a training job saves the same tensors again and again.
@@ -18,7 +18,6 @@ from smdebug.exceptions import SMDebugTypeError
 
 _TIME: Final = struct.Struct("<Bd")
 _FOOTER: Final = tfrecord.FOOTER.pack(tfrecord.SMDEBUG_FOOTER)
-_TAGS: Final = {"wall_time": 1 << 3 | FIXED64, "summary": b"\x2a", "value": b"\x0a"}
 SMALL: Final = 1 << 12  # bytes: joined with what stands around them
 
 
@@ -41,91 +40,98 @@ def _int(number: int, value: int) -> bytes:
     return _varint(number << 3 | VARINT) + _varint(value) if value else b""
 
 
-def encode_record(
-    name: str, array: NDArray[np.generic], *, step: int, mode: ModeKeys, mode_step: int, time: float
-) -> tuple[list[bytes | memoryview], int]:
-    """Return one whole record of an event file that holds `array` under the tag `name`.
+class RecordEncoder:
+    """Makes the records of one step.
 
     Parameters
     ----------
-    name
-        Tensor name.
-    array
-        Any shape ``(...)`` of a type that the format has, in any byte order; or strings,
-        one-dimensional.
     step, mode, mode_step
         Global step, mode and mode step.
-    time
-        Wall time, seconds since the epoch.
-
-    Returns
-    -------
-    parts
-        The bytes in order; a large array's are a view of it, not a copy.
-    length
-        Their number.
-
-    Raises
-    ------
-    SMDebugTypeError
-        If the format has no data type for `array`.
     """
-    prefix, content = _value(name, array)
-    suffix = _metadata(mode, mode_step)
-    nbytes = len(content)
-    value = len(prefix) + nbytes + len(suffix)
-    opening, payload = _opening(step, value)
-    head = b"".join(
-        (
-            *(_header(payload), _TIME.pack(1 << 3 | FIXED64, time)),
-            *(opening, prefix),
+
+    def __init__(self, step: int, mode: ModeKeys, mode_step: int) -> None:
+        entries = (("mode_step", str(mode_step)), ("mode", str(mode.value)))
+        self._suffix = _bytes(
+            9,
+            b"".join(
+                _bytes(1, _bytes(1, entry.encode()) + _bytes(2, content.encode()))
+                for entry, content in entries
+            ),
         )
-    )
-    length = tfrecord.OVERHEAD + payload
-    if nbytes <= SMALL:
-        return [b"".join((head, content, suffix, _FOOTER))], length
-    return [head, content, suffix + _FOOTER], length
+        self._step = _int(2, step)
+        self._frames: dict[int, tuple[bytes, bytes, int]] = {}
 
+    def encode(
+        self, name: str, array: NDArray[np.generic], time: float
+    ) -> tuple[list[bytes | memoryview], int]:
+        """Return one whole record that holds `array` under the tag `name`.
 
-@lru_cache(maxsize=1 << 12)
-def _header(payload: int) -> bytes:
-    """Return the header of a record of so many bytes."""
-    length = struct.pack("<Q", payload)
-    return length + tfrecord.FOOTER.pack(tfrecord.masked_crc(length))
+        Parameters
+        ----------
+        name
+            Tensor name.
+        array
+            Any shape ``(...)`` of a type that the format has, in any byte order; or strings,
+            one-dimensional.
+        time
+            Wall time, seconds since the epoch.
 
+        Returns
+        -------
+        parts
+            The bytes in order; a large array's are a view of it, not a copy.
+        length
+            Their number.
 
-@lru_cache(maxsize=1 << 12)
-def _opening(step: int, value: int) -> tuple[bytes, int]:
-    """Return what stands between the time and a value of `value` bytes, and the payload's size."""
-    inner = b"\x0a" + _varint(value)
-    opening = _int(2, step) + b"\x2a" + _varint(len(inner) + value) + inner
-    return opening, _TIME.size + len(opening) + value
+        Raises
+        ------
+        SMDebugTypeError
+            If the format has no data type for `array`.
+        """
+        prefix, content = _value(name, array)
+        nbytes = len(content)
+        size = len(prefix) + nbytes + len(self._suffix)
+        header, opening, length = self._frames.get(size) or self._frame(size)
+        head = (header, _TIME.pack(1 << 3 | FIXED64, time), opening, prefix)
+        if nbytes <= SMALL:
+            return [b"".join((*head, content, self._suffix, _FOOTER))], length
+        return [b"".join(head), content, self._suffix + _FOOTER], length
 
+    def _frame(self, value: int) -> tuple[bytes, bytes, int]:
+        """Return what stands before and after the time in a record, by the size of its value.
 
-@lru_cache(maxsize=64)
-def _metadata(mode: ModeKeys, mode_step: int) -> bytes:
-    entries = (("mode_step", str(mode_step)), ("mode", str(mode.value)))
-    return _bytes(
-        9,
-        b"".join(
-            _bytes(1, _bytes(1, entry.encode()) + _bytes(2, content.encode()))
-            for entry, content in entries
-        ),
-    )
+        The third of what is returned is the length of the record.
+        """
+        inner = b"\x0a" + _varint(value)
+        opening = self._step + b"\x2a" + _varint(len(inner) + value) + inner
+        payload = _TIME.size + len(opening) + value
+        length = struct.pack("<Q", payload)
+        header = length + tfrecord.FOOTER.pack(tfrecord.masked_crc(length))
+        self._frames[value] = header, opening, tfrecord.OVERHEAD + payload
+        return self._frames[value]
 
 
 def _value(name: str, array: NDArray[np.generic]) -> tuple[bytes, memoryview | bytes]:
     """Return tag and tensor up to the tensor's bytes, and those bytes."""
     if array.dtype.kind in "OUS":
         return _strings(name, array), b""
-    dtype = array.dtype.newbyteorder("<") if array.dtype.kind in "iufc" else array.dtype
-    number = NUMBERS.get(dtype)
-    if number is None:
-        msg = f"The trial format has no data type for {array.dtype}."
-        raise SMDebugTypeError(msg)
+    number, dtype = _type(array.dtype)
     prefix = _prefix(name, number, array.shape, array.nbytes)
+    if array.nbytes <= SMALL:
+        return prefix, (array if array.dtype == dtype else array.astype(dtype)).tobytes()
     flat = np.ascontiguousarray(array, dtype=dtype).reshape(-1)
-    return prefix, flat.view(np.uint8).data if array.size else b""
+    return prefix, flat.view(np.uint8).data
+
+
+@lru_cache(maxsize=64)
+def _type(dtype: "np.dtype[np.generic]") -> tuple[int, "np.dtype[np.generic]"]:
+    """Return the format's number for a type, and the byte order that it is written in."""
+    written = dtype.newbyteorder("<") if dtype.kind in "iufc" else dtype
+    number = NUMBERS.get(written)
+    if number is None:
+        msg = f"The trial format has no data type for {dtype}."
+        raise SMDebugTypeError(msg)
+    return number, written
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,6 +1,7 @@
 """Where the files of a trial lie: keys relative to its root, and the names inside them."""
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 COLLECTIONS: Final = "collections/000000000/"
@@ -130,6 +131,7 @@ def parse_reduction_name(name: str) -> ReductionName | None:
     return ReductionName(tensor, operation.removeprefix("abs_"), operation.startswith("abs_"))
 
 
+@lru_cache(maxsize=1 << 14)
 def reduction_record_name(name: str, operation: str, absolute: bool) -> str:
     """Return the name of the record that stores a reduction of tensor `name`."""
     return f"{REDUCTION_PREFIX}{'abs_' if absolute else ''}{operation}/{name}"

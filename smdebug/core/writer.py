@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from smdebug.core import locations
 from smdebug.core.collection import Collection, parse_collections
-from smdebug.core.event_encoder import encode_record
+from smdebug.core.event_encoder import RecordEncoder
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from smdebug.storage import Draft, TrialOutput, open_output
@@ -275,6 +275,7 @@ class StepDraft:
         self._writer = writer
         self._mode = mode
         self._mode_step = mode_step
+        self._encoder = RecordEncoder(step, mode, mode_step)
         self._entries: dict[str, dict[str, Any]] = {}
         self._shapes: dict[str, dict[str, Any]] = {}
         self._length = 0
@@ -297,14 +298,8 @@ class StepDraft:
         SMDebugTypeError
             If the format has no data type for the value.
         """
-        parts, length = encode_record(
-            name,
-            to_array(value),
-            step=self.number,
-            mode=self._mode,
-            mode_step=self._mode_step,
-            time=time.time() if wall_time is None else wall_time,
-        )
+        wall_time = time.time() if wall_time is None else wall_time
+        parts, length = self._encoder.encode(name, to_array(value), wall_time)
         if self._draft is None:
             key = locations.event_key(self.number, self._writer.worker)
             self._draft = self._writer.output.open(key)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from smdebug.core import tensor_proto, tfrecord
-from smdebug.core.event_encoder import encode_record
+from smdebug.core.event_encoder import RecordEncoder
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import CorruptFileError, SMDebugTypeError, TruncatedFileError
 
@@ -20,7 +20,7 @@ SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3)
 
 def encode(array: "np.ndarray", name: str = "t") -> bytes:
     """Return the message inside a record."""
-    parts, length = encode_record(name, array, step=3, mode=ModeKeys.TRAIN, mode_step=2, time=1.6e9)
+    parts, length = RecordEncoder(3, ModeKeys.TRAIN, 2).encode(name, array, 1.6e9)
     record = b"".join(parts)
     assert len(record) == length
     return bytes(tfrecord.unframe(memoryview(record), KEY))

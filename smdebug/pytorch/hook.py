@@ -1,17 +1,19 @@
 """Hook: saves what a PyTorch training job computes, by names and collections of smdebug's."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import torch
 from torch import distributed, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from smdebug.core import current_hook
 from smdebug.core.guard import guarded
 from smdebug.core.hook import Hook as CoreHook
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.pytorch import modules
+from smdebug.pytorch.callback import Callback
 from smdebug.pytorch.collection import Collection
 from smdebug.pytorch.loss_scaling import LossScaling
 from smdebug.pytorch.torch_access import TorchAccess
@@ -53,7 +55,8 @@ class Hook(CoreHook):
         self._models: list[tuple[str, Any]] = []
         self._losses: list[Any] = []
         self._handles: list[Any] = []
-        self._with_gradient: dict[int, Any] = {}
+        # Parameters may be replaced in each step; they are not kept alive here.
+        self._with_gradient: Any = WeakIdKeyDictionary()
         self._without_parameters: set[frozenset[str]] = set()
         self._calls: dict[str, int] = {}
         self._placed: set[str] = set()
@@ -83,7 +86,7 @@ class Hook(CoreHook):
         same = sum(one.partition(":")[0] == name for one, _ in self._models)
         name = f"{name}:{same}" if same else name
         if counts_steps and not self._models:
-            begin = torch.compiler.disable(lambda *_: self._begin_forward())
+            begin = Callback(lambda *_: self._begin_forward(), self._say_that_nothing_is_seen)
             self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
         self._models.append((name, module))
         self._scaling.watch()
@@ -108,7 +111,7 @@ class Hook(CoreHook):
             return
         self._losses.append(loss_module)
         name = modules.class_name(modules.unwrapped(loss_module))
-        begin = torch.compiler.disable(lambda *_: self._begin_without_model())
+        begin = Callback(lambda *_: self._begin_without_model(), self._say_that_nothing_is_seen)
         self._handles.append(loss_module.register_forward_pre_hook(begin, prepend=True))
         self._watch(modules.Named(name, loss_module, "loss"))
 
@@ -125,7 +128,7 @@ class Hook(CoreHook):
 
     def close(self) -> None:
         """Write what is outstanding, end the trial, and leave the model as it was."""
-        for handle in self._handles:
+        for handle in (*self._handles, *self._with_gradient.values()):
             handle.remove()
         self._handles.clear()
         self._with_gradient.clear()
@@ -152,9 +155,11 @@ class Hook(CoreHook):
         for name, module in self._models:
             for parameter_name, parameter in modules.parameters(modules.unwrapped(module)):
                 full_name = f"{name}_{parameter_name}"
-                wanted |= self._decisions.plan(full_name, saving) is not None
-                wanted |= self._see_gradient(GRADIENT + full_name, parameter)
-                self._record(full_name, parameter)
+                names = (full_name, GRADIENT + full_name)
+                wanted |= any(self._decisions.plan(one, saving) is not None for one in names)
+                if not modules.is_placeholder(parameter):
+                    self._see_gradient(GRADIENT + full_name, parameter)
+                    self._record(full_name, parameter)
         if not wanted:
             self._without_parameters.add(saving)
 
@@ -241,9 +246,9 @@ class Hook(CoreHook):
 
         self._handles += [
             named.module.register_forward_pre_hook(
-                torch.compiler.disable(before), with_kwargs=True
+                Callback(before, self._say_that_nothing_is_seen), with_kwargs=True
             ),
-            named.module.register_forward_hook(torch.compiler.disable(after), with_kwargs=True),
+            named.module.register_forward_hook(Callback(after), with_kwargs=True),
         ]
 
     @guarded
@@ -251,18 +256,25 @@ class Hook(CoreHook):
         if not _in_backward():
             self._record_all(f"{named.name}_{side}", value, f"{named.kind} {side}")
 
+    def _say_that_nothing_is_seen(self) -> None:
+        self._warn_once(
+            "one graph",
+            "A model is compiled as one whole graph, in which nothing can be seen. Compile it "
+            "first, and register what torch.compile returned.",
+        )
+
     def _record_all(self, prefix: str, value: Any, place: str) -> None:
         """Save every tensor in what a module took or gave, numbered on through the step."""
-        for key, tensor in tensors_in(value):
+        for position, (key, tensor) in enumerate(modules.tensors_in(value)):
             name = f"{prefix}_{key}" if key else prefix
             count = self._calls.get(name, 0)
             self._calls[name] = count + 1
             if count or not key:
                 name = f"{name}_{count}"
-            self._place(name, tensor, place, count)
+            self._place(name, tensor, place, key or position)
             self._record(name, tensor)
 
-    def _place(self, name: str, tensor: Any, place: str, count: int) -> None:
+    def _place(self, name: str, tensor: Any, place: str, argument: str | int) -> None:
         """Put a tensor, once, into the collection that its module's class or its role tells."""
         if name in self._placed or self._recording is None:
             return
@@ -270,7 +282,7 @@ class Hook(CoreHook):
             case "model input":
                 collection = modules.input_collection(tensor)
             case "loss input":
-                collection = ("predictions", "labels", *("",) * count)[count]
+                collection = modules.LOSS_INPUTS.get(argument, "")
             case "model output" if name.endswith("_output_loss"):
                 collection = "losses"
             case _:
@@ -282,13 +294,12 @@ class Hook(CoreHook):
             if self._decisions.add_tensor(collection, name):
                 self._recording.steps.add_collection(self.get_collection(collection))
 
-    def _see_gradient(self, name: str, parameter: Any) -> bool:
+    def _see_gradient(self, name: str, parameter: Any) -> None:
         """Have the gradient of a parameter seen in each backward, if it may be saved."""
-        if not parameter.requires_grad or id(parameter) in self._with_gradient:
-            return id(parameter) in self._with_gradient
+        if not parameter.requires_grad or parameter in self._with_gradient:
+            return
         if self._decisions.plan(name, self._decisions.included) is None:
-            return False
-        self._with_gradient[id(parameter)] = parameter
+            return
 
         def seen(gradient: Any) -> None:
             if self._saving:
@@ -299,26 +310,13 @@ class Hook(CoreHook):
             handle = parameter.register_post_accumulate_grad_hook(lambda one: seen(one.grad))
         else:
             handle = parameter.register_hook(seen)
-        self._handles.append(handle)
-        return True
+        self._with_gradient[parameter] = handle
 
     @guarded
     def _record_gradient(self, name: str, gradient: Any) -> None:
         if gradient is not None and self._decisions.plan(name, self._saving) is not None:
             factor = self._scaling.inverse()
             self._record(name, gradient if factor == 1.0 else gradient.detach() * factor)
-
-
-def tensors_in(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the tensors inside lists, tuples and mappings, with the keys that lead to them."""
-    if isinstance(value, torch.Tensor):
-        yield key, value
-    elif isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from tensors_in(part, f"{key}_{name}" if key else str(name))
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from tensors_in(part, key)
 
 
 def _in_backward() -> bool:

@@ -1,6 +1,7 @@
 """Names and kinds of a model's modules and parameters, whatever it is wrapped in."""
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -15,6 +16,13 @@ KINDS: Final[tuple[tuple[type, str], ...]] = (
     (nn.Tanh, "tanh"),
     (nn.Sigmoid, "sigmoid"),
 )
+# Collections of what a loss is called with, by position and by keyword.
+LOSS_INPUTS: Final[Mapping[str | int, str]] = {
+    0: "predictions",
+    1: "labels",
+    "input": "predictions",
+    "target": "labels",
+}
 IMAGE_CHANNELS: Final = frozenset({1, 3, 4})
 
 
@@ -56,6 +64,16 @@ def parameters(root: Any) -> Iterator[tuple[str, Any]]:
     """Yield the parameters of an unwrapped model, each once, under its first name."""
     for name, parameter in root.named_parameters():
         yield plain_name(name), parameter
+
+
+def is_placeholder(parameter: Any) -> bool:
+    """Say whether there are no values to be had: not yet made, or those of a transformation."""
+    return bool(nn.parameter.is_lazy(parameter)) or is_transformed(parameter)
+
+
+def is_transformed(tensor: Any) -> bool:
+    """Say whether a tensor stands for values inside `torch.func`, such as a batch in `vmap`."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))  # noqa: SLF001 - nothing public tells
 
 
 def class_name(module: Any) -> str:
@@ -106,3 +124,19 @@ def input_collection(tensor: Any) -> str:
     if tensor.ndim == 2 and is_token and tensor.dtype is not torch.bool:  # noqa: PLR2004 - batch, positions
         return "input_sequence"
     return ""
+
+
+def tensors_in(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the tensors inside sequences, mappings and dataclasses, with the keys to them."""
+    if isinstance(value, torch.Tensor):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from tensors_in(part, f"{key}_{name}" if key else str(name))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from tensors_in(part, key)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from tensors_in(
+            {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}, key
+        )

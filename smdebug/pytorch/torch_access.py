@@ -1,6 +1,7 @@
 """TorchAccess: shape, copy and reductions of PyTorch's tensors, on their own device."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +10,8 @@ import torch
 from smdebug.core.reductions import NEED_ELEMENTS
 from smdebug.core.tensor_access import Array, NumpyAccess, Wanted
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.pytorch.host_reductions import ON_HOST, reduced_on_host
+from smdebug.pytorch.modules import is_transformed
 
 MOST_DENSE: Final = 1 << 28  # bytes that a sparse tensor may take when it is written out
 # Types that numpy has not, and those that hold their values without loss.
@@ -20,6 +23,14 @@ _WIDER: Final = {
         for name in dir(torch)
         if name.startswith("float8_") and isinstance(getattr(torch, name), torch.dtype)
     },
+}
+# Types that PyTorch does not reduce, or not well, and those that hold their values.
+_COMPUTED_AS: Final = {
+    torch.bool: torch.uint8,
+    torch.float16: torch.float32,
+    torch.uint16: torch.int32,
+    torch.uint32: torch.int64,
+    torch.uint64: torch.float64,
 }
 _NUMPY: Final = NumpyAccess()
 
@@ -35,7 +46,8 @@ class TorchAccess:
         """Return its shape."""
         if not isinstance(tensor, torch.Tensor):
             return _NUMPY.shape(tensor)
-        return tuple(_local(tensor).shape)
+        with _said():
+            return tuple(_shaped(_local(tensor)).shape)
 
     def nbytes(self, tensor: Any) -> int:
         """Return the bytes that its elements take on this host."""
@@ -48,14 +60,10 @@ class TorchAccess:
         """Return its elements, copied to this host."""
         if not isinstance(tensor, torch.Tensor):
             return _NUMPY.copy(tensor)
-        plain = _plain(tensor)
-        host = plain.cpu()
-        if host.data_ptr() == tensor.data_ptr() or host is plain:
-            host = host.clone()
-        try:
-            array: Array = host.numpy()
-        except (TypeError, RuntimeError) as err:
-            raise SMDebugTypeError(str(err)) from err
+        with _said():
+            own = _local(tensor)
+            host = _plain(own).cpu()
+            array: Array = (host.clone() if host is own else host).numpy()
         return array
 
     def reduce(self, tensor: Any, wanted: Sequence[Wanted]) -> Iterable[tuple[Wanted, Any]]:
@@ -63,14 +71,15 @@ class TorchAccess:
         if not isinstance(tensor, torch.Tensor):
             yield from _NUMPY.reduce(tensor, wanted)
             return
-        plain = _plain(tensor)
-        if plain.is_complex():
-            # There is no order among complex numbers; of their magnitudes there is.
-            wanted = [one for one in wanted if one[1]]
-            plain = plain.abs()
-        if not plain.numel():
-            wanted = [one for one in wanted if one[0] not in NEED_ELEMENTS]
-        yield from _reduced(plain, wanted)
+        with _said():
+            plain = _plain(_local(tensor))
+            if plain.is_complex():
+                # There is no order among complex numbers; of their magnitudes there is.
+                wanted = [one for one in wanted if one[1]]
+                plain = plain.abs()
+            if not plain.numel():
+                wanted = [one for one in wanted if one[0] not in NEED_ELEMENTS]
+            yield from list(_reduced(plain, wanted))
 
     def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
         """Return scalars as arrays of no dimension: one transfer for each device and type."""
@@ -80,12 +89,25 @@ class TorchAccess:
             if isinstance(one, torch.Tensor):
                 groups.setdefault((one.device, one.dtype), []).append(at)
             else:
-                found[at] = _NUMPY.collect([one])[0]
+                found[at] = np.asarray(one)
         for places in groups.values():
             together = torch.stack([scalars[at] for at in places]).cpu().numpy()
             for at, one in zip(places, together, strict=True):
                 found[at] = np.asarray(one)
         return found
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Have PyTorch's refusals read as those of the format: the tensor is left out, nothing else."""
+    try:
+        yield
+    except SMDebugTypeError:
+        raise
+    except (RuntimeError, TypeError, ValueError) as err:
+        reason = (str(err) or type(err).__name__).splitlines()[0]
+        msg = reason.rstrip(".") + "."
+        raise SMDebugTypeError(msg) from err
 
 
 def _local(tensor: Any) -> Any:
@@ -94,17 +116,25 @@ def _local(tensor: Any) -> Any:
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
+def _shaped(tensor: Any) -> Any:
+    """Return a tensor that has a shape and values."""
+    if is_transformed(tensor):
+        msg = "Inside torch.func it stands for values that are not computed one by one."
+        raise SMDebugTypeError(msg)
+    if tensor.is_nested:
+        msg = "Nested tensors have no shape that the trial format could hold."
+        raise SMDebugTypeError(msg)
+    return tensor
+
+
 def _plain(tensor: Any) -> Any:
     """Return a dense tensor of numbers that numpy knows, of the same values."""
-    tensor = _local(tensor)
+    tensor = _shaped(tensor)
     if tensor.device.type == "meta":
         msg = "It is on device 'meta', where tensors have no elements."
         raise SMDebugTypeError(msg)
     if tensor.is_quantized:
         tensor = tensor.dequantize()
-    if tensor.is_nested:
-        msg = "Nested tensors have no shape that the trial format could hold."
-        raise SMDebugTypeError(msg)
     if tensor.layout is not torch.strided:
         if tensor.numel() * tensor.dtype.itemsize > MOST_DENSE:
             msg = f"Written out, the sparse tensor would take more than {MOST_DENSE} bytes."
@@ -117,10 +147,10 @@ def _plain(tensor: Any) -> Any:
 def _reduced(plain: Any, wanted: Sequence[Wanted]) -> Iterator[tuple[Wanted, Any]]:
     """Yield reductions; sums of half precision in single precision, of integers in double."""
     floating = plain.is_floating_point()
-    if plain.dtype is torch.bool:
-        plain = plain.to(torch.uint8)
-    if plain.dtype is torch.float16:
-        plain = plain.to(torch.float32)
+    plain = plain.to(_COMPUTED_AS.get(plain.dtype, plain.dtype))
+    if plain.device.type == "cpu" and plain.dtype in ON_HOST and plain.numel():
+        yield from reduced_on_host(plain, wanted)
+        return
     numbers = plain if floating else plain.to(torch.float64)
     known: dict[str, Any] = {}
     for operation, absolute in wanted:

@@ -78,9 +78,7 @@ class Hook(CoreHook):
         SMDebugTypeError
             If it is no module.
         """
-        if not isinstance(module, nn.Module):
-            msg = f"A model must be a torch.nn.Module, got {module!r}."
-            raise SMDebugTypeError(msg)
+        _check(module, "A model must be a torch.nn.Module")
         model = modules.unwrapped(module)
         name = modules.class_name(model)
         same = sum(one.partition(":")[0] == name for one, _ in self._models)
@@ -104,9 +102,7 @@ class Hook(CoreHook):
         SMDebugTypeError
             If it is no module; use `record_tensor_value` for losses that are functions.
         """
-        if not isinstance(loss_module, nn.Module):
-            msg = f"A loss must be a torch.nn.Module, got {loss_module!r}."
-            raise SMDebugTypeError(msg)
+        _check(loss_module, "A loss must be a torch.nn.Module")
         if any(one is loss_module for one in self._losses):
             return
         self._losses.append(loss_module)
@@ -317,6 +313,14 @@ class Hook(CoreHook):
         if gradient is not None and self._decisions.plan(name, self._saving) is not None:
             factor = self._scaling.inverse()
             self._record(name, gradient if factor == 1.0 else gradient.detach() * factor)
+
+
+def _check(module: Any, rule: str) -> None:
+    """Raise `SMDebugTypeError` if it is no module that hooks can be attached to."""
+    if not isinstance(module, nn.Module) or modules.is_script(module):
+        script = " TorchScript takes no hooks: train the plain one." * isinstance(module, nn.Module)
+        msg = f"{rule}, got {module!r}.{script}"
+        raise SMDebugTypeError(msg)
 
 
 def _in_backward() -> bool:

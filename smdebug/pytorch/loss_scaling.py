@@ -19,6 +19,7 @@ class LossScaling:
     def __init__(self) -> None:
         self._in_use: Any = None
         self._given: Any = None
+        self._inverse: float | None = None
 
     def use(self, scaler: Any) -> None:
         """Take a scaler of any class with `get_scale` for the one of every step."""
@@ -26,13 +27,20 @@ class LossScaling:
 
     def begin_step(self) -> None:
         """Forget the scaler of the step before."""
-        self._in_use = None
+        self._in_use = self._inverse = None
 
     def inverse(self) -> float:
         """Return what a gradient of this step is to be multiplied by; 1.0 if nothing was scaled."""
-        scaler = self._in_use or self._given
-        scale = 1.0 if scaler is None else float(scaler.get_scale())
-        return 1.0 / scale if scale else 1.0
+        if self._inverse is None:
+            # Asked once for all gradients of a backward: it may be on another device.
+            scaler = self._in_use or self._given
+            scale = 1.0 if scaler is None else float(scaler.get_scale())
+            self._inverse = 1.0 / scale if scale else 1.0
+        return self._inverse
+
+    def see(self, scaler: Any) -> None:
+        """Take note that a loss was scaled."""
+        self._in_use, self._inverse = scaler, None
 
     def watch(self) -> None:
         """Begin to notice."""
@@ -45,7 +53,7 @@ class LossScaling:
             def scale(scaler: Any, outputs: Any) -> Any:
                 if scaler.is_enabled():
                     for one in LossScaling._watching:
-                        one._in_use = scaler  # noqa: SLF001 - our own
+                        one.see(scaler)
                 return original(scaler, outputs)
 
             torch.amp.GradScaler.scale = scale

@@ -50,9 +50,18 @@ def _has(module: Any, name: str) -> bool:
     return name in module._modules  # noqa: SLF001 - attributes of wrappers lead inside
 
 
+def is_script(module: Any) -> bool:
+    """Say whether it is a module of TorchScript, which takes no hooks from Python."""
+    return isinstance(module, torch.jit.ScriptModule)
+
+
 def is_compiled(module: Any) -> bool:
     """Say whether calling the module runs compiled code, inside which no hook sees anything."""
-    return _has(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+    return (
+        is_script(module)
+        or _has(module, "_orig_mod")
+        or getattr(module, "_compiled_call_impl", None) is not None
+    )
 
 
 def plain_name(name: str) -> str:
@@ -105,7 +114,7 @@ def submodules(
             continue
         seen.add(id(inner))
         full = plain_name(f"{path}.{name}" if path else name)
-        yield Named(full, inner, kind_of(unwrapped(inner))), not hidden
+        yield Named(full, inner, kind_of(unwrapped(inner))), not (hidden or is_script(inner))
         yield from submodules(inner, full, hidden=hidden, seen=seen)
 
 

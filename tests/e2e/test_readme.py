@@ -16,7 +16,9 @@ BLOCKS = BLOCK.findall((ROOT / "README.md").read_text())
 # The two commands that set up everything; the project's CI runs them, and this is inside one.
 SET_UP = [text for kind, text in BLOCKS if kind == "sh" and text.startswith("./scripts/demo")]
 DOCKER = [text for kind, text in BLOCKS if kind == "sh" and "docker run" in text]
-COMMANDS = [text for kind, text in BLOCKS if kind == "sh" and text not in {*SET_UP, *DOCKER}]
+TORCH = [text for kind, text in BLOCKS if kind == "sh" and "train_torch" in text]
+OTHERS = {*SET_UP, *DOCKER, *TORCH}
+COMMANDS = [text for kind, text in BLOCKS if kind == "sh" and text not in OTHERS]
 
 
 @pytest.fixture
@@ -47,9 +49,9 @@ def test_every_block_is_known() -> None:
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds == [
         *("sh", "sh", "python", "sh", "text", "sh"),
-        *("python", "sh", "python", "sh", "sh", "sh"),
+        *("python", "sh", "python", "sh", "python", "sh", "sh", "sh"),
     ]
-    assert (len(SET_UP), len(DOCKER), len(COMMANDS)) == (1, 2, 5)
+    assert (len(SET_UP), len(DOCKER), len(TORCH), len(COMMANDS)) == (1, 2, 1, 5)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
         "./scripts/test",
@@ -73,6 +75,17 @@ def test_the_commands_do_what_the_readme_says(home: Path) -> None:
     assert "IssuesFound at step 0" in shown[3]
     assert shown[4].startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
     assert shown[4].endswith("The training job has ended.\n")
+
+
+def test_the_hook_does_what_the_readme_says(home: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed.")
+    done = run(TORCH[0], home)
+    assert (done.returncode, done.stderr) == (0, "")
+    verdicts = re.findall(r"^(\w+): (\w+)$", done.stdout, re.MULTILINE)
+    assert verdicts == [
+        ("VanishingGradient", "NoIssuesFound"),
+        ("ExplodingTensor", "NoIssuesFound"),
+    ]
 
 
 def test_doctor_finds_nothing_wrong_with_the_trial(home: Path) -> None:

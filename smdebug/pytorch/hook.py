@@ -276,11 +276,11 @@ class Hook(CoreHook):
             return
         match place:
             case "model input":
-                collection = modules.input_collection(tensor)
+                collection = modules.input_collection(tensor, argument)
             case "loss input":
                 collection = modules.LOSS_INPUTS.get(argument, "")
-            case "model output" if name.endswith("_output_loss"):
-                collection = "losses"
+            case "model output":
+                collection = modules.MODEL_OUTPUTS.get(argument, "")
             case _:
                 kind, _, side = place.partition(" ")
                 collection = f"{kind}_{side}" if f"{kind}_{side}" in self.FILLED_COLLECTIONS else ""

@@ -23,6 +23,14 @@ LOSS_INPUTS: Final[Mapping[str | int, str]] = {
     "input": "predictions",
     "target": "labels",
 }
+# Collections of what a model takes and gives by name, as Hugging Face's models do; "" for none.
+MODEL_INPUTS: Final[Mapping[str | int, str]] = {
+    "labels": "labels",
+    "attention_mask": "",
+    "position_ids": "",
+    "token_type_ids": "",
+}
+MODEL_OUTPUTS: Final[Mapping[str | int, str]] = {"loss": "losses", "logits": "predictions"}
 IMAGE_CHANNELS: Final = frozenset({1, 3, 4})
 
 
@@ -123,10 +131,12 @@ def _inside(module: Any) -> Any | None:
     return next((getattr(module, one) for one in INSIDE if _has(module, one)), None)
 
 
-def input_collection(tensor: Any) -> str:
-    """Return the collection of a model's input if its type and shape tell: images, sequences."""
+def input_collection(tensor: Any, argument: str | int = 0) -> str:
+    """Return the collection of a model's input if its name, or its type and shape tell."""
     if not isinstance(tensor, torch.Tensor):
         return ""
+    if argument in MODEL_INPUTS:
+        return MODEL_INPUTS[argument]
     if tensor.ndim == 4 and {tensor.shape[1], tensor.shape[3]} & IMAGE_CHANNELS:  # noqa: PLR2004 - batch, two sides, channels
         return "input_image"
     is_token = not tensor.is_floating_point() and not tensor.is_complex()

@@ -1,0 +1,347 @@
+"""Names, steps, modes and values of what a PyTorch hook saves are those of the training itself."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch_models import (
+    LABELS,
+    Net,
+    array,
+    assert_same,
+    computed,
+    hook,
+    images,
+    net,
+    nn,
+    opened,
+    read,
+    rows,
+    small,
+)
+
+import smdebug.pytorch as smd
+
+torch = pytest.importorskip("torch", reason="torch is not installed.")
+LOSS = "CrossEntropyLoss_output_0"
+
+
+def step_of(model: Any, loss: Any, optimizer: Any, step: int) -> Any:
+    optimizer.zero_grad()
+    result = loss(model(images(step)), LABELS)
+    if model.training:
+        result.backward()
+        optimizer.step()
+    return result
+
+
+def plain_run(steps: int, evaluated: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    """Return by step what the training computes without a hook."""
+    model, found = net(), []
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    torch.manual_seed(7)
+    for step in range(steps):
+        model.train(step not in evaluated)
+        state = torch.get_rng_state()
+        found.append(computed(model, images(step), LABELS))
+        torch.set_rng_state(state)
+        step_of(model, nn.CrossEntropyLoss(), optimizer, step)
+    return found
+
+
+def watched_run(root: Path, steps: int, evaluated: tuple[int, ...] = (), **options: Any) -> Any:
+    """Train as `plain_run` does, with a hook, and return the trial."""
+    model, loss = net(), nn.CrossEntropyLoss()
+    watching = hook(root, **options)
+    watching.register_module(model)
+    watching.register_loss(loss)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    torch.manual_seed(7)
+    for step in range(steps):
+        model.train(step not in evaluated)
+        watching.set_mode(smd.modes.EVAL if step in evaluated else smd.modes.TRAIN)
+        step_of(model, loss, optimizer, step)
+    return opened(watching)
+
+
+def test_everything_is_saved_with_the_values_that_torch_computed(tmp_path: Path) -> None:
+    expected = plain_run(3)
+    trial = watched_run(tmp_path, 3, save_all=True)
+    assert trial.steps() == [0, 1, 2]
+    for step in range(3):
+        assert_same(expected[step], read(trial, step))
+    assert {"relu_output_0", "relu_output_1", "lstm_output_2"} <= set(trial.tensor_names())
+
+
+def test_modes_count_their_own_steps_and_evaluation_has_no_gradients(tmp_path: Path) -> None:
+    evaluated = (2, 3)
+    expected = plain_run(6, evaluated)
+    trial = watched_run(tmp_path, 6, evaluated, save_all=True)
+    assert trial.steps(smd.modes.TRAIN) == [0, 1, 2, 3]
+    assert trial.steps(smd.modes.EVAL) == [0, 1]
+    assert [trial.global_step(smd.modes.EVAL, step) for step in (0, 1)] == [2, 3]
+    for step, values in enumerate(expected):
+        kept = {
+            name: value
+            for name, value in values.items()
+            if step not in evaluated or not name.startswith("gradient/")
+        }
+        assert_same(kept, read(trial, step))
+
+
+def test_only_losses_are_saved_by_default(tmp_path: Path) -> None:
+    trial = watched_run(tmp_path, 2)
+    assert trial.tensor_names() == [LOSS]
+    assert trial.tensor_names(collection="losses") == [LOSS]
+    expected = [float(values[LOSS]) for values in plain_run(2)]
+    assert [float(trial.tensor(LOSS).value(step)) for step in range(2)] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        pytest.param({"include_regex": "^head_out"}, ["head_output_0"], id="a pattern"),
+        pytest.param(
+            {"include_regex": ["relu_output", r"^blocks\.1_"]},
+            ["blocks.1_input_0", "blocks.1_output_0", "relu_output_0", "relu_output_1"],
+            id="patterns",
+        ),
+        pytest.param(
+            {"include_collections": ["biases"]},
+            [
+                *("Net_blocks.0.fc.bias", "Net_blocks.1.fc.bias", "Net_conv.bias"),
+                *("Net_head.bias", "Net_lstm.bias_hh_l0", "Net_lstm.bias_ih_l0"),
+            ],
+            id="biases",
+        ),
+        pytest.param(
+            {"include_collections": ["gradients"], "include_regex": "^Net_(in|out)put"},
+            [
+                *("Net_input_0", "Net_output_0"),
+                *(f"gradient/Net_{name}" for name, _ in Net().named_parameters()),
+            ],
+            id="gradients and the model's own",
+        ),
+    ],
+)
+def test_what_is_asked_for_is_saved_besides_the_losses(
+    tmp_path: Path, options: dict[str, Any], names: list[str]
+) -> None:
+    trial = watched_run(tmp_path, 2, **options)
+    assert trial.tensor_names() == sorted([*names, LOSS])
+    for step, values in enumerate(plain_run(2)):
+        assert_same({name: values[name] for name in (*names, LOSS)}, read(trial, step))
+
+
+def test_a_collection_of_a_modules_tensors(tmp_path: Path) -> None:
+    model, watching = net(), hook(tmp_path)
+    collection = smd.Collection("mine")
+    collection.add_module_tensors(model.blocks[1], inputs=True, outputs=False)
+    collection.add_module_tensors(model.head)
+    watching.add_collection(collection)
+    watching.register_module(model)
+    torch.manual_seed(7)
+    model(images(0))
+    trial = opened(watching)
+    names = ["blocks.1_input_0", "head_output_0"]
+    assert trial.tensor_names(collection="mine") == names
+    assert_same({name: plain_run(1)[0][name] for name in names}, read(trial, 0))
+
+
+def test_a_module_in_a_collection_that_no_model_has(tmp_path: Path) -> None:
+    watching = hook(tmp_path)
+    watching.get_collection("mine").add_module_tensors(nn.Linear(1, 2))
+    watching.register_module(model := small())
+    with pytest.raises(TypeError, match=r"'mine' names a module that is in no registered model, "):
+        model(rows(0))
+
+
+def test_values_are_those_of_the_moment(tmp_path: Path) -> None:
+    """Neither the optimizer nor operations in place change what was saved."""
+
+    class InPlace(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc, self.act = nn.Linear(4, 4), nn.ReLU(inplace=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.act(self.fc(x)).mul_(0)
+
+    torch.manual_seed(0)
+    model, watching, x = InPlace(), hook(tmp_path, save_all=True), rows(0)
+    watching.register_module(model)
+    weight, before = array(model.fc.weight), array(model.fc(x))
+    with torch.no_grad():
+        output = model(x)
+        x.fill_(9)
+        model.fc.weight.fill_(9)
+    assert array(output).any() is np.False_
+    found = read(opened(watching), 0)
+    np.testing.assert_array_equal(found["InPlace_fc.weight"], weight)
+    np.testing.assert_array_equal(found["InPlace_input_0"], array(rows(0)))
+    np.testing.assert_array_equal(found["act_input_0"], before)
+    np.testing.assert_array_equal(found["act_output_0"], np.maximum(before, 0))
+
+
+class Keywords(nn.Module):
+    """Takes keywords, and returns what it is told to."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self.result = result
+
+    def forward(self, x: Any, *, mask: Any, more: Any = None) -> Any:  # noqa: ARG002 - seen by the hook
+        return self.result
+
+
+ONE, TWO = torch.ones(1), torch.full((2,), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("result", "names"),
+    [
+        pytest.param(None, [], id="nothing"),
+        pytest.param((ONE, [TWO, None]), ["_0", "_1"], id="nested sequences"),
+        pytest.param({"a": ONE, "b": {"c": TWO}}, ["_a", "_b_c"], id="mappings"),
+        pytest.param({"a": [ONE, TWO]}, ["_a", "_a_1"], id="a sequence in a mapping"),
+        pytest.param(
+            torch.return_types.max((ONE, TWO)), ["_0", "_1"], id="a named tuple of PyTorch's"
+        ),
+    ],
+)
+def test_keywords_in_and_structures_out(tmp_path: Path, result: Any, names: list[str]) -> None:
+    model, watching = Keywords(result), hook(tmp_path, save_all=True)
+    watching.register_module(model)
+    model(ONE, mask=TWO, more={"deep": [ONE]})
+    found = read(opened(watching), 0)
+    expected = {f"Keywords_output{one}": v for one, v in zip(names, (ONE, TWO), strict=False)}
+    inputs = {"Keywords_input_0": ONE, "Keywords_input_mask": TWO, "Keywords_input_more_deep": ONE}
+    assert_same({name: array(one) for name, one in (expected | inputs).items()}, found)
+
+
+def test_a_dataclass_out(tmp_path: Path) -> None:
+    @dataclasses.dataclass
+    class Output:
+        logits: Any
+        count: int = 3
+
+    model, watching = Keywords(Output(TWO)), hook(tmp_path, include_regex="output")
+    watching.register_module(model)
+    model(ONE, mask=TWO)
+    assert_same({"Keywords_output_logits": array(TWO)}, read(opened(watching), 0))
+
+
+@pytest.mark.parametrize("key", ["a/b", "q'\"", "ä✓ x", "//up", "new\nline"])
+def test_names_of_modules_are_kept_as_they_are(tmp_path: Path, key: str) -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.parts = nn.ModuleDict({key: nn.Linear(4, 2)})
+
+        def forward(self, x: Any) -> Any:
+            return self.parts[key](x)
+
+    model, watching = Named(), hook(tmp_path, save_all=True)
+    watching.register_module(model)
+    output = model(rows(0))
+    output.sum().backward()
+    found = read(opened(watching), 0)
+    layer = model.parts[key]
+    expected = {
+        f"parts.{key}_output_0": output,
+        f"Named_parts.{key}.weight": layer.weight,
+        f"gradient/Named_parts.{key}.bias": layer.bias.grad,
+    }
+    assert_same(
+        {name: array(one) for name, one in expected.items()}, {n: found[n] for n in expected}
+    )
+
+
+def test_a_module_that_calls_itself(tmp_path: Path) -> None:
+    class Again(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x: Any, more: int = 2) -> Any:
+            return self.inner(x, more)
+
+        def inner(self, x: Any, more: int) -> Any:
+            return x if not more else self.inner(self.fc(x), more - 1)
+
+    torch.manual_seed(0)
+    model, watching = Again(), hook(tmp_path, include_regex="fc_output")
+    watching.register_module(model)
+    once = model.fc(rows(0))
+    twice = model.fc(once)
+    model(rows(0))
+    found = read(opened(watching), 0)
+    assert_same({"fc_output_0": array(once), "fc_output_1": array(twice)}, found)
+
+
+def test_several_models_and_the_first_counts_the_steps(tmp_path: Path) -> None:
+    maker, judge = small(0), small(1)
+    watching = hook(tmp_path, save_all=True)
+    watching.register_module(maker)
+    watching.register_module(judge)
+    made = [maker(rows(step)) for step in range(2) if judge(rows(step)) is not None]
+    trial = opened(watching)
+    assert trial.steps() == [0, 1]
+    # The judge is asked before the first step has begun, and again within it.
+    np.testing.assert_array_equal(trial.tensor("Sequential_output_0").value(0), array(made[0]))
+    np.testing.assert_array_equal(
+        trial.tensor("Sequential:1_output_0").value(0), array(judge(rows(1)))
+    )
+    np.testing.assert_array_equal(
+        trial.tensor("Sequential:1.0_output_0").value(0), array(judge[0](rows(1)))
+    )
+    np.testing.assert_array_equal(
+        trial.tensor("Sequential:1_0.weight").value(1), array(judge[0].weight)
+    )
+
+
+def test_a_loss_alone_counts_the_steps(tmp_path: Path) -> None:
+    loss, watching = nn.MSELoss(), hook(tmp_path)
+    watching.register_loss(loss)
+    watching.register_loss(loss)
+    values = [float(loss(rows(step), rows(step + 1))) for step in range(3)]
+    trial = opened(watching)
+    assert trial.steps() == [0, 1, 2]
+    assert [float(trial.tensor("MSELoss_output_0").value(step)) for step in range(3)] == values
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+def test_a_loss_that_is_a_function(tmp_path: Path, with_model: bool) -> None:
+    model, watching = small(), hook(tmp_path)
+    if with_model:
+        watching.register_module(model)
+    values = []
+    for step in range(3):
+        loss = nn.functional.nll_loss(model(rows(step)).log_softmax(1), LABELS)
+        watching.record_tensor_value("nll_loss", loss)
+        values.append(loss.item())
+    trial = opened(watching)
+    assert trial.tensor_names(collection="losses") == ["nll_loss_output_0"]
+    assert [float(trial.tensor("nll_loss_output_0").value(step)) for step in range(3)] == values
+
+
+@pytest.mark.parametrize("method", ["register_module", "register_hook", "register_loss"])
+def test_what_is_no_module(tmp_path: Path, method: str) -> None:
+    with pytest.raises(TypeError, match=r"must be a torch.nn.Module, got <function relu at "):
+        getattr(hook(tmp_path), method)(nn.functional.relu)
+
+
+def test_a_model_inside_dataparallel_has_its_plain_names(tmp_path: Path) -> None:
+    names = {}
+    for wrap in (nn.Identity, nn.DataParallel):
+        plain = small()
+        model = plain if wrap is nn.Identity else wrap(plain)
+        watching = hook(tmp_path / wrap.__name__, save_all=True)
+        watching.register_module(model)
+        model(rows(0)).sum().backward()
+        names[wrap] = opened(watching).tensor_names()
+    assert names[nn.DataParallel] == names[nn.Identity]
+    assert "gradient/Sequential_2.bias" in names[nn.Identity]

@@ -217,3 +217,61 @@ def test_the_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HOME", os.fspath(tmp_path))
     TrialWriter("~/trial").close()
     assert keys(tmp_path)[-1] == "trial/training_job_end.ts"
+
+
+@pytest.mark.parametrize("step", [0, 4, 5])
+def test_a_step_that_goes_back_is_refused(step: int, tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path)
+    writer.step(5, {"w": 1.0})
+    before = keys(tmp_path)
+    message = rf"^Steps of a worker must grow, got {step} after 5\. Readers judge a step once"
+    with pytest.raises(SMDebugValueError, match=message):
+        writer.step(step, {"w": 2.0})
+    assert keys(tmp_path) == before
+    assert rawtrial.saved_value(tmp_path, "w", 5).tolist() == [1.0]
+
+
+def test_a_step_is_written_tensor_by_tensor(tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path)
+    draft = writer.begin(3, mode=modes.EVAL, mode_step=1)
+    draft.add("w", np.arange(3))
+    draft.add("w", np.arange(2), wall_time=5.5)
+    draft.add_shape("s", (2, 3))
+    draft.add_shape("w", (9,))
+    assert (reopened(tmp_path).steps(), writer.last_step) == ([], -1)
+    assert draft.commit() is True
+    assert writer.last_step == 3
+    trial = reopened(tmp_path)
+    assert trial.mode_modestep(3) == (modes.EVAL, 1)
+    assert trial.tensor("w").value(3).tolist() == [0, 1]
+    assert (trial.tensor("s").shape(3), trial.tensor("w").shape(3)) == ((2, 3), (2,))
+    index = json.loads((tmp_path / rawtrial.index_key(3)).read_text())
+    assert [one["tensorname"] for one in index["tensor_payload"]] == ["w"]
+
+
+def test_a_step_of_nothing_is_not_there(tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path)
+    before = keys(tmp_path)
+    assert writer.begin(0).commit() is False
+    assert (keys(tmp_path), writer.last_step) == (before, -1)
+
+
+def test_a_step_that_is_forgotten_leaves_nothing(tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path)
+    before = keys(tmp_path)
+    draft = writer.begin(0)
+    draft.add("w", np.zeros(100_000))
+    draft.discard()
+    draft.discard()
+    assert keys(tmp_path) == before
+    writer.step(0, {"w": 1.0})
+    assert reopened(tmp_path).steps() == [0]
+
+
+@pytest.mark.parametrize("value", [[[1], [1, 2]], object(), {"a": 1}, None], ids=repr)
+def test_what_is_no_array_is_refused(value: Any, tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path)
+    before = keys(tmp_path)
+    with pytest.raises(SMDebugTypeError, match=r"no array of a value of type list|must hold str"):
+        writer.step(0, {"good": 1.0, "bad": value})
+    assert keys(tmp_path) == before

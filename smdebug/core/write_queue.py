@@ -66,7 +66,7 @@ class WriteQueue:
     def flush(self) -> None:
         """Return when all that was put has run."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._held or self._failed)
+            self._changed.wait_for(lambda: not self._held or self._failed or self._thread is None)
 
     def close(self, timeout: float | None = None) -> bool:
         """Run what is waiting, then end the thread.
@@ -91,7 +91,9 @@ class WriteQueue:
         return not self._thread.is_alive()
 
     def _has_room(self, nbytes: int) -> bool:
-        return not self._held or self._held + nbytes <= self.max_bytes or self._failed
+        if self._failed or self._thread is None:  # nobody would make room
+            return True
+        return not self._held or self._held + nbytes <= self.max_bytes
 
     def _run(self) -> None:
         while True:

@@ -1,5 +1,15 @@
-"""Hugging Face transformers: the callback that saves a training's tensors."""
+"""Hugging Face: the callback that saves a training's tensors, and what it is configured with."""
 
+from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the documented name
+from smdebug.pytorch import Collection, Hook, ReductionConfig, SaveConfig, SaveConfigMode
 from smdebug.transformers.callback import DebuggerCallback
 
-__all__ = ["DebuggerCallback"]
+__all__ = [
+    "Collection",
+    "DebuggerCallback",
+    "Hook",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "modes",
+]

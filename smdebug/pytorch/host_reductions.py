@@ -1,10 +1,12 @@
 """reduced_on_host: reductions of a tensor in this host's memory, in one pass that stays in cache.
 
-PyTorch's own operations take a pass each, and its norms are slow on a CPU; what is asked together
-is computed part by part. Small tensors are left to numpy, whose calls cost less.
+What is asked together is computed part by part, each with the operation that is fastest: numpy's
+minimum, maximum and magnitudes, PyTorch's sum. A part is small enough that PyTorch takes no second
+thread for it: threads are the training's.
 """
 
 import math
+import threading
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -14,9 +16,10 @@ import torch
 from smdebug.core.reductions import compute_all
 from smdebug.core.tensor_access import Wanted
 
-CHUNK: Final = 1 << 18  # elements, shared by the threads of an operation: a megabyte of float32
-SMALL: Final = 1 << 14  # elements
-ON_HOST: Final = {torch.float32: np.float32, torch.float64: np.float64}  # types
+PART: Final = 1 << 15  # elements: PyTorch shares larger ones among its threads
+SMALL: Final = 1 << 12  # elements, of which numpy's sum is faster
+_own = threading.local()
+ON_HOST: Final[dict[Any, Any]] = {torch.float32: np.float32, torch.float64: np.float64}  # types
 _NEEDS: Final[dict[Wanted, tuple[str, ...]]] = {
     ("min", False): ("low",),
     ("max", False): ("high",),
@@ -47,17 +50,18 @@ def reduced_on_host(tensor: Any, wanted: Iterable[Wanted]) -> Iterable[tuple[Wan
     iterable
         Each with a scalar of the tensor's type; NaN anywhere gives NaN.
     """
-    flat = _flat(tensor)
+    array = _flat(tensor).numpy()
     needs = {need for one in wanted for need in _NEEDS.get(one, ())}
+    scalar = ON_HOST[tensor.dtype]
     with np.errstate(all="ignore"):
-        found = (_by_numpy if flat.numel() <= SMALL else _by_torch)(flat, needs)
+        found = _found(array, needs)
         others = [one for one in wanted if one not in _NEEDS]
         if others:
-            yield from compute_all(flat.numpy(), others).items()
-        scalar = ON_HOST[flat.dtype]
+            yield from compute_all(array, others).items()
         for one in wanted:
             if one in _NEEDS:
-                yield one, scalar(_value(one, found, flat.numel()))
+                value: np.generic = scalar(_value(one, found, array.size))
+                yield one, value
 
 
 def _value(one: Wanted, found: dict[str, Any], size: int) -> Any:
@@ -82,54 +86,50 @@ def _flat(tensor: Any) -> Any:
     return tensor.reshape(-1)
 
 
-def _by_numpy(flat: Any, needs: set[str]) -> dict[str, Any]:
-    array = flat.numpy()
-    found: dict[str, Any] = {}
-    if "low" in needs:
-        found["low"] = np.minimum.reduce(array)
-    if "high" in needs:
-        found["high"] = np.maximum.reduce(array)
-    if "sum" in needs:
-        found["sum"] = _finite(np.add.reduce(array), array)
-    if "magnitudes" in needs:
-        magnitudes = np.abs(array)
-        found["magnitudes"] = _finite(np.add.reduce(magnitudes), magnitudes)
-    if "squares" in needs:
-        squares = np.dot(array, array)
-        found["squares"] = squares if np.isfinite(squares) else _squares(array)
-    return found
+def _found(array: Any, needs: set[str]) -> dict[str, Any]:
+    """Return the extremes and sums of an array that are needed."""
+    parts: dict[str, list[Any]] = {need: [] for need in needs}
+    todo = [(_OF_PART[need], found) for need, found in parts.items()]
+    for start in range(0, array.size, PART):
+        part = array[start : start + PART]
+        for of_part, found in todo:
+            found.append(of_part(part))
+    return {need: _JOIN[need](found) for need, found in parts.items()}
 
 
-def _finite(total: Any, array: Any) -> Any:
+def _sum(part: Any) -> Any:
     """Return a sum, taken again in double precision if it overflowed."""
-    return total if np.isfinite(total) else np.add.reduce(array, dtype=np.float64)
+    total = np.add.reduce(part) if part.size <= SMALL else torch.from_numpy(part).sum().item()
+    return total if math.isfinite(total) else np.add.reduce(part, dtype=np.float64)
 
 
-def _squares(array: Any) -> Any:
-    wide = array.astype(np.float64)
+def _magnitudes(part: Any) -> Any:
+    """Return the sum of the magnitudes, which are put into memory that this thread keeps."""
+    if not hasattr(_own, "magnitudes"):
+        _own.magnitudes = {one: np.empty(PART, one) for one in ON_HOST.values()}
+    buffer = _own.magnitudes[part.dtype.type][: part.size]
+    return _sum(np.abs(part, out=buffer))
+
+
+def _squares(part: Any) -> Any:
+    total = np.dot(part, part)
+    if math.isfinite(total):
+        return total
+    wide = part.astype(np.float64)
     return np.dot(wide, wide)
 
 
-def _by_torch(flat: Any, needs: set[str]) -> dict[str, Any]:
-    parts: dict[str, list[float]] = {need: [] for need in needs}
-    buffer = torch.empty(CHUNK, dtype=flat.dtype) if "magnitudes" in needs else None
-    for chunk in flat.split(CHUNK):
-        if "low" in needs:
-            parts["low"].append(chunk.amin().item())
-        if "high" in needs:
-            parts["high"].append(chunk.amax().item())
-        if "sum" in needs:
-            parts["sum"].append(_sum(chunk))
-        if buffer is not None:
-            parts["magnitudes"].append(_sum(torch.abs(chunk, out=buffer[: chunk.numel()])))
-        if "squares" in needs:
-            squares = torch.dot(chunk, chunk).item()
-            wide = squares if math.isfinite(squares) else _squares(chunk.numpy())
-            parts["squares"].append(wide)
-    joins = {"low": np.min, "high": np.max}
-    return {need: joins.get(need, sum)(found) for need, found in parts.items()}
-
-
-def _sum(chunk: Any) -> float:
-    total: float = chunk.sum().item()
-    return total if math.isfinite(total) else float(chunk.sum(dtype=torch.float64).item())
+_OF_PART: Final[dict[str, Any]] = {
+    "low": np.minimum.reduce,
+    "high": np.maximum.reduce,
+    "sum": _sum,
+    "magnitudes": _magnitudes,
+    "squares": _squares,
+}
+_JOIN: Final[dict[str, Any]] = {
+    "low": np.minimum.reduce,
+    "high": np.maximum.reduce,
+    "sum": sum,
+    "magnitudes": sum,
+    "squares": sum,
+}

@@ -1,6 +1,7 @@
 """OutputContract: what every place that a trial is written to promises."""
 
 import errno
+import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 
@@ -174,6 +175,21 @@ def test_what_the_system_takes_in_pieces_is_written_whole(
     draft.write(b"a" * 1234, b"b" * BUFFER)
     draft.publish()
     assert (tmp_path / "file").read_bytes() == b"a" * 1234 + b"b" * BUFFER
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("size", [10, BUFFER + 10])
+def test_a_process_that_is_forked_off_writes_nothing_again(tmp_path: Path, size: int) -> None:
+    draft = LocalOutput(tmp_path).open("file")
+    draft.write(b"a" * size, b"b" * 10)
+    child = os.fork()
+    if child == 0:
+        del draft  # and with it, what Python itself would hold back
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0)
+    draft.write(b"c" * 10)
+    draft.publish()
+    assert (tmp_path / "file").read_bytes() == b"a" * size + b"b" * 10 + b"c" * 10
 
 
 def test_a_draft_of_a_full_disk_is_discarded(

@@ -3,7 +3,7 @@
 import operator
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -246,15 +246,13 @@ class TrialWriter:
                 before = parse_collections(self.output.read(key), key).collections
                 for name, collection in before.items():
                     self.collections.setdefault(name, Collection(name)).absorb(collection)
-        for key in self.output.list_keys(locations.INDEX):
-            found = locations.parse_index_key(key)
-            if found is not None and found.worker == self.worker:
-                meta = msgspec.json.decode(self.output.read(key), type=_IndexJson).meta
-                mode = ModeKeys[meta.mode]
-                self.last_step = max(self.last_step, found.step)
-                self.last_mode_steps[mode] = max(
-                    self.last_mode_steps.get(mode, -1), int(meta.mode_step)
-                )
+        for step, key in _steps(self.output, self.worker):
+            meta = msgspec.json.decode(self.output.read(key), type=_IndexJson).meta
+            mode = ModeKeys[meta.mode]
+            self.last_step = max(self.last_step, step)
+            self.last_mode_steps[mode] = max(
+                self.last_mode_steps.get(mode, -1), int(meta.mode_step)
+            )
         self.output.remove(locations.END_OF_JOB)
 
 
@@ -341,7 +339,7 @@ def refuse_what_is_there(output: TrialOutput, worker: str) -> None:
     what = None
     if _holds(output, locations.END_OF_JOB):
         what = "the trial of a training job that has ended"
-    elif _holds(output, locations.collections_key(worker)):
+    elif _holds(output, locations.collections_key(worker)) or any(_steps(output, worker)):
         what = f"a trial that {worker} has written to"
     if what is not None:
         msg = (
@@ -353,6 +351,14 @@ def refuse_what_is_there(output: TrialOutput, worker: str) -> None:
 
 def _holds(output: TrialOutput, key: str) -> bool:
     return key in output.list_keys(key)
+
+
+def _steps(output: TrialOutput, worker: str) -> Iterator[tuple[int, str]]:
+    """Yield the steps that a worker has written, and the keys of their index files."""
+    for key in output.list_keys(locations.INDEX):
+        found = locations.parse_index_key(key)
+        if found is not None and found.worker == worker:
+            yield found.step, key
 
 
 def to_array(value: ArrayLike) -> NDArray[np.generic]:

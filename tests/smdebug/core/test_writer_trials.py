@@ -43,6 +43,13 @@ def test_a_trial_that_this_worker_has_written_to_is_refused(tmp_path: Path) -> N
     TrialWriter(tmp_path, worker="worker_1", num_workers=2)
 
 
+def test_steps_without_collections_are_a_trial_too(tmp_path: Path) -> None:
+    rawtrial.write(tmp_path, {rawtrial.index_key(2000): b"{}"})
+    with pytest.raises(SMDebugRuntimeError, match=r" holds a trial that worker_0 has written to\."):
+        TrialWriter(tmp_path)
+    TrialWriter(tmp_path, worker="worker_1", num_workers=2)
+
+
 def test_a_trial_is_taken_up_again(tmp_path: Path) -> None:
     with TrialWriter(tmp_path, collections=[Collection("a", ["^a"], ["x"])]) as first:
         first.step(1000, {"w": 1.0}, mode=modes.TRAIN, mode_step=7)

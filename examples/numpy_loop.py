@@ -14,7 +14,7 @@ weight = np.zeros(3)
 patterns = {"losses": "loss", "weights": "^weight", "gradients": "^gradient"}
 
 with TrialWriter(sys.argv[1], collections=patterns) as writer:
-    for step in range(100):
+    for step in range(40):
         error = x @ weight - y
         gradient = x.T @ error / len(y)
         tensors = {"loss": np.mean(error**2), "weight": weight, "gradient/weight": gradient}

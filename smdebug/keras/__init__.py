@@ -1,0 +1,33 @@
+"""Keras 3: the hook, its configuration and the current hook, as `import smdebug.keras as smd`."""
+
+from smdebug.core.collection import Collection, CollectionKeys
+from smdebug.core.current_hook import del_hook, get_hook_of, set_hook
+from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the documented name
+from smdebug.core.reduction_config import ReductionConfig
+from smdebug.core.save_config import SaveConfig, SaveConfigMode
+from smdebug.keras.hook import KerasHook
+
+
+def get_hook(create_if_not_exists: bool = False) -> KerasHook | None:
+    """Return the hook that was made last, or one by the JSON configuration if there is none.
+
+    Parameters
+    ----------
+    create_if_not_exists
+        Whether to make one, as `KerasHook.create_from_json_file` does.
+    """
+    return get_hook_of(KerasHook, create_if_not_exists)
+
+
+__all__ = [
+    "Collection",
+    "CollectionKeys",
+    "KerasHook",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "del_hook",
+    "get_hook",
+    "modes",
+    "set_hook",
+]

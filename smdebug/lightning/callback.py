@@ -21,7 +21,7 @@ class DebuggerCallback(Callback):
 
     A step is one batch, of whichever phase: TRAIN for training, EVAL for validating and testing,
     PREDICT for predicting; the batches of the sanity check are none. With gradient accumulation a
-    step's gradients are those of its batch, and ``loss`` is not divided.
+    step's gradients are those of its batch: of its loss divided by the number of batches.
 
     The loss that `training_step`, `validation_step` or `test_step` returns is saved as
     ``loss_output_0``, those of loss modules by their class, and what is logged as
@@ -100,12 +100,13 @@ class DebuggerCallback(Callback):
         hook.set_mode(mode)
         hook.begin_step()
 
-    def _save(self, trainer: Any, outputs: Any) -> None:
+    def _save(self, trainer: Any, outputs: Any, divisor: int = 1) -> None:
         """Save the loss that a step returned, and what it logged."""
         if self.hook is None or not self.hook.is_saving or trainer.sanity_checking:
             return
         loss = outputs.get(LOSS) if isinstance(outputs, Mapping) else outputs
-        self.hook.record_tensor_value(LOSS, loss)
+        if isinstance(loss, torch.Tensor):
+            self.hook.record_tensor_value(LOSS, loss if divisor == 1 else loss * divisor)
         self._save_logged(trainer)
 
     def _save_logged(self, trainer: Any, *_: Any) -> None:
@@ -136,11 +137,17 @@ class DebuggerCallback(Callback):
         """Begin a step."""
         self._begin(trainer, pl_module, ModeKeys.PREDICT)
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002 - Lightning's signature
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:
+        """Save the loss that the step returned, and what it logged."""
+        # Lightning has divided it, where it does the backward itself.
+        automatic = pl_module.automatic_optimization
+        self._save(trainer, outputs, trainer.accumulate_grad_batches if automatic else 1)
+
+    def on_validation_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002 - Lightning's signature
         """Save the loss that the step returned, and what it logged."""
         self._save(trainer, outputs)
 
-    on_validation_batch_end = on_test_batch_end = on_train_batch_end
+    on_test_batch_end = on_validation_batch_end
 
     # The values of a whole epoch are there once Lightning has computed them, on every worker.
     on_train_epoch_start = on_train_end = on_validation_end = on_test_end = _save_logged

@@ -56,9 +56,9 @@ class TrainerHook:
         self.hook, self._model = Hook(**self._options), None
 
     def close(self) -> None:
-        """End the trial, unless the hook was given."""
-        if self._is_ours and self.hook is not None:
-            self.hook.close()
+        """End the trial, or the step in hand if the hook was given."""
+        if self.hook is not None:
+            (self.hook.close if self._is_ours else self.hook.flush)()
 
     def is_new(self, model: Any) -> bool:
         """Say, once for each model, whether the hook is still to be told of it."""

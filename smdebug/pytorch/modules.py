@@ -123,7 +123,8 @@ def submodules(
         seen.add(id(inner))
         full = plain_name(f"{path}.{name}" if path else name)
         yield Named(full, inner, kind_of(unwrapped(inner))), not (hidden or is_script(inner))
-        yield from submodules(inner, full, hidden=hidden, seen=seen)
+        inside = hidden or is_compiled(inner)
+        yield from submodules(unwrapped(inner), full, hidden=inside, seen=seen)
 
 
 def _inside(module: Any) -> Any | None:

@@ -53,8 +53,9 @@ class TorchAccess:
         """Return the bytes that its elements take on this host."""
         if not isinstance(tensor, torch.Tensor):
             return _NUMPY.nbytes(tensor)
-        tensor = _local(tensor)
-        return int(tensor.numel()) * int(_WIDER.get(tensor.dtype, tensor.dtype).itemsize)
+        with _said():
+            tensor = _local(tensor)
+            return int(tensor.numel()) * int(_WIDER.get(tensor.dtype, tensor.dtype).itemsize)
 
     def copy(self, tensor: Any) -> Array:
         """Return its elements, copied to this host."""

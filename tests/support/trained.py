@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from smdebug.core.hook import Hook
+from smdebug.core.locations import END_OF_JOB
 from smdebug.core.save_config import SaveConfig
 
 NAMES = ("w", "b", "loss")
@@ -117,7 +118,7 @@ def fork_children(root: str) -> None:
             sys.exit(0)  # an orderly end: all that is called at exit is called
         hook.save_scalar("lr", 1 / (step + 1))
         hook.step()
-        if os.waitpid(pid, 0)[1]:
+        if os.waitpid(pid, 0)[1] or Path(root, END_OF_JOB).exists():
             os._exit(3)
 
 

@@ -1,7 +1,9 @@
 """Fit a small Keras 3 model to scikit-learn's digits, and save what it computes to a folder."""
 
+import os
 import sys
 
+os.environ.setdefault("KERAS_BACKEND", "torch")  # the one whose gradients the hook sees
 import keras
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -20,5 +22,5 @@ with smd.KerasHook(
     save_config=smd.SaveConfig(save_interval=10),
     include_collections=["weights", "biases", "gradients", "relu_output"],
 ) as hook:
-    tests = (x_test, y_test)
-    model.fit(x, y, epochs=5, validation_data=tests, callbacks=[hook], verbose=0)
+    model.fit(x, y, epochs=5, callbacks=[hook], verbose=0)
+    model.evaluate(x_test, y_test, batch_size=len(y_test), callbacks=[hook], verbose=0)

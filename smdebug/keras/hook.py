@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 import keras
+import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.core import current_hook
 from smdebug.core.guard import guarded
@@ -30,8 +32,9 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
 
     What is saved, by collection and name:
 
-    - losses ``loss``, metrics ``<metric>``: as Keras logs them, which is the mean over the epoch so
-      far. After an epoch with validation ``val_<...>``, with the next step that is saved.
+    - losses ``loss``: of the batch alone, where Keras logs the mean over the epoch so far.
+    - metrics ``<metric>``: as Keras logs them. Losses and metrics ``val_<...>``: after an epoch
+      with validation, with the next step that is saved.
     - weights and biases ``<path of the variable>``, optimizer_variables likewise: after the step.
     - gradients ``gradients/<path>Grad``, without loss scaling: with the backend torch.
     - layers ``<layer>/inputs`` and ``<layer>/outputs``; relu_output, tanh_output, sigmoid_output
@@ -75,6 +78,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         super().__init__(*args, **kwargs)
         self._is_fitting = False
         self._scale = 1.0
+        self._loss_before = np.zeros(2)
         self._calls: Counter[str] = Counter()
         self._unwatch: list[Callable[[], None]] = []
         current_hook.set_hook(self)
@@ -162,6 +166,20 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         self.mode = mode
         self._calls.clear()
         self._begin_step()
+        if self._saving:
+            self._loss_before = self._summed_loss()
+
+    def _summed_loss(self) -> NDArray[np.float64]:
+        """Return the sum of the losses of this epoch so far, and what to divide it by."""
+        for one in self.model.metrics:
+            if one.name == "loss" and isinstance(one, keras.metrics.Mean):
+                return np.array([self.access.copy(part).item() for part in (one.total, one.count)])
+        return np.zeros(2)
+
+    def _batch_loss(self, logged: float) -> float:
+        """Return the loss of this batch alone; as it is logged if that cannot be told."""
+        total, count = self._summed_loss() - self._loss_before
+        return float(total / count) if count > 0 else logged
 
     def _leave(self) -> None:
         self._end_watching()
@@ -220,8 +238,10 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     def _save_batch(self, logs: Mapping[str, Any]) -> None:
         """Save what Keras logs of a batch, and the weights as they are after it."""
         for name, value in logs.items():
-            if name != "outputs":
-                self._save(name, value, "losses" if name == "loss" else "metrics")
+            if name == "loss":
+                self._save(name, self._batch_loss(value), "losses")
+            elif name != "outputs":
+                self._save(name, value, "metrics")
             elif not self._unwatch:
                 self._save_all("predictions", value, "outputs", "predictions")
         for variable in self.model.weights:

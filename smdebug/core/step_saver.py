@@ -7,9 +7,10 @@ from typing import Any, Final
 from smdebug.core.collection import Collection
 from smdebug.core.locations import reduction_record_name
 from smdebug.core.modes import ModeKeys
+from smdebug.core.step_draft import StepDraft
 from smdebug.core.tensor_access import Array, TensorAccess, Wanted
 from smdebug.core.write_queue import WriteQueue
-from smdebug.core.writer import StepDraft, TrialWriter
+from smdebug.core.writer import TrialWriter
 
 BATCH: Final = 1 << 22  # bytes of a step that are put into the queue together
 

@@ -6,8 +6,8 @@ from typing import Any, Final, Protocol
 from numpy.typing import NDArray
 
 from smdebug.core import reductions
+from smdebug.core.step_draft import to_array
 from smdebug.core.tensor_proto import NUMBERS
-from smdebug.core.writer import to_array
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 Wanted = tuple[str, bool]

@@ -2,21 +2,19 @@
 
 import operator
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from smdebug.core import locations
 from smdebug.core.collection import Collection, parse_collections
-from smdebug.core.event_encoder import RecordEncoder
 from smdebug.core.modes import ModeKeys
-from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
-from smdebug.storage import Draft, TrialOutput, open_output
+from smdebug.core.step_draft import StepDraft, publish
+from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
+from smdebug.storage import TrialOutput, open_output
 
 Reductions = Mapping[tuple[str, bool], ArrayLike]
 OPERATIONS: Final = ("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2", "median")
@@ -188,7 +186,7 @@ class TrialWriter:
 
     def begin(
         self, step: int, *, mode: ModeKeys = ModeKeys.GLOBAL, mode_step: int | None = None
-    ) -> "StepDraft":
+    ) -> StepDraft:
         """Begin a step that is written tensor by tensor; see `step`."""
         step = _checked(step)
         if step <= self.last_step:
@@ -198,46 +196,39 @@ class TrialWriter:
             )
             raise SMDebugValueError(msg)
         mode_step = step if mode_step is None else _checked(mode_step)
-        return StepDraft(self, step, mode, mode_step)
+        return StepDraft(self.output, self.worker, step, mode, mode_step, self._committed)
+
+    def _committed(self, step: int) -> None:
+        self.last_step = step
 
     def close(self) -> None:
         """Mark the training job as ended, if this worker is the one to do it."""
         if self.end_job:
-            self.publish(locations.END_OF_JOB)
+            publish(self.output, locations.END_OF_JOB)
 
     def leave(self) -> None:
         """Say that this worker has written all it had; the last one marks the job as ended.
 
         Readers take the end mark for the end of all workers.
         """
-        self.publish(locations.closed_key(self.worker))
+        publish(self.output, locations.closed_key(self.worker))
         closed = list(self.output.list_keys(locations.CLOSED))
         if len(closed) < self.num_workers:
             return
         try:
-            self.publish(locations.END_OF_JOB)
+            publish(self.output, locations.END_OF_JOB)
         except OSError:  # the draft of another worker that came to the same end
             if not _holds(self.output, locations.END_OF_JOB):
                 raise
         for key in closed:
             self.output.remove(key)
 
-    def publish(self, key: str, *parts: bytes) -> None:
-        """Write a file of the trial, whole."""
-        draft = self.output.open(key)
-        try:
-            draft.write(*parts)
-            draft.publish()
-        except BaseException:
-            draft.discard()
-            raise
-
     def _write_collections(self) -> None:
         document = {
             "collections": {name: one.to_json_dict() for name, one in self.collections.items()},
             "_meta": {"num_workers": self.num_workers},
         }
-        self.publish(locations.collections_key(self.worker), msgspec.json.encode(document))
+        publish(self.output, locations.collections_key(self.worker), msgspec.json.encode(document))
 
     def _resume(self) -> None:
         """Take up members and steps that this worker wrote before."""
@@ -265,75 +256,6 @@ class _IndexJson(msgspec.Struct):
     meta: _MetaJson
 
 
-class StepDraft:
-    """One step on its way into the trial; made by `TrialWriter.begin`."""
-
-    def __init__(self, writer: TrialWriter, step: int, mode: ModeKeys, mode_step: int) -> None:
-        self.number = step
-        self._writer = writer
-        self._mode = mode
-        self._mode_step = mode_step
-        self._encoder = RecordEncoder(step, mode, mode_step)
-        self._entries: dict[str, dict[str, Any]] = {}
-        self._shapes: dict[str, dict[str, Any]] = {}
-        self._length = 0
-        self._draft: Draft | None = None
-
-    def add(self, name: str, value: ArrayLike, wall_time: float | None = None) -> None:
-        """Write one value under a record's name; the last one of a name counts.
-
-        Parameters
-        ----------
-        name
-            Tensor name, or that of a reduction's record (`locations.reduction_record_name`).
-        value
-            Any shape; numbers and strings become shape ``(1,)``.
-        wall_time
-            Seconds since the epoch; now by default.
-
-        Raises
-        ------
-        SMDebugTypeError
-            If the format has no data type for the value.
-        """
-        wall_time = time.time() if wall_time is None else wall_time
-        parts, length = self._encoder.encode(name, to_array(value), wall_time)
-        if self._draft is None:
-            key = locations.event_key(self.number, self._writer.worker)
-            self._draft = self._writer.output.open(key)
-        self._draft.write(*parts)
-        self._entries[name] = {"tensorname": name, "start_idx": self._length, "length": length}
-        self._length += length
-
-    def add_shape(self, name: str, shape: Iterable[int]) -> None:
-        """Write the shape of a tensor; it is left out where the value stands beside it."""
-        sizes = [operator.index(size) for size in shape]
-        self._shapes[name] = {"tensorname": name, "originalname": name, "shape": sizes}
-
-    def commit(self) -> bool:
-        """Make the step visible, its event file, then its index file; or say that it is empty."""
-        # smdebug 1.0.x loses the value of a tensor whose shape stands beside it.
-        shapes = [one for name, one in self._shapes.items() if name not in self._entries]
-        if not self._entries and not shapes:
-            return False
-        meta: dict[str, Any] = {"mode": self._mode.name, "mode_step": self._mode_step}
-        if self._draft is not None:
-            meta["event_file_name"] = locations.event_key(self.number, self._writer.worker)
-            self._draft.publish()
-        entries = list(self._entries.values())
-        document = {"meta": meta, "tensor_payload": entries, "shape_payload": shapes}
-        self._writer.publish(
-            locations.index_key(self.number, self._writer.worker), msgspec.json.encode(document)
-        )
-        self._writer.last_step = self.number
-        return True
-
-    def discard(self) -> None:
-        """Forget the step."""
-        if self._draft is not None:
-            self._draft.discard()
-
-
 def refuse_what_is_there(output: TrialOutput, worker: str) -> None:
     """Raise `SMDebugRuntimeError` if a trial cannot be begun there."""
     what = None
@@ -359,24 +281,6 @@ def _steps(output: TrialOutput, worker: str) -> Iterator[tuple[int, str]]:
         found = locations.parse_index_key(key)
         if found is not None and found.worker == worker:
             yield found.step, key
-
-
-def to_array(value: ArrayLike) -> NDArray[np.generic]:
-    """Return what is saved of a value: an array as it is, a number or string as shape ``(1,)``.
-
-    Raises
-    ------
-    SMDebugTypeError
-        If numpy makes no array of it.
-    """
-    if isinstance(value, np.ndarray):
-        return value
-    try:
-        return np.atleast_1d(np.asarray(value))
-    except Exception as err:
-        reason = str(err).rstrip(".")
-        msg = f"Numpy makes no array of a value of type {type(value).__name__}: {reason}."
-        raise SMDebugTypeError(msg) from err
 
 
 def _reduction_name(name: str, operation: str, absolute: bool) -> str:

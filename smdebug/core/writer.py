@@ -52,7 +52,8 @@ class TrialWriter:
 
     Examples
     --------
-    >>> import tempfile
+    >>> import os, tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as root:
     ...     with TrialWriter(root, collections={"losses": "loss"}) as writer:
     ...         tensors = {"loss": 0.7, "fc/weight": np.zeros((2, 3))}

@@ -223,12 +223,21 @@ def test_a_layer_that_is_called_twice_has_two_outputs(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["shared/inputs_1"], found["shared/outputs"])
 
 
+class Twice(keras.layers.Layer):
+    """A layer whose shapes Keras finds out by calls without values."""
+
+    def call(self, inputs: Any) -> Any:
+        return 2 * inputs
+
+
 def test_a_model_that_is_built_by_its_first_batch_is_seen(tmp_path: Path) -> None:
-    made = keras.Sequential([keras.layers.Dense(2, activation="relu", name="hidden")])
+    made = keras.Sequential([Twice(name="twice"), keras.layers.Dense(2, name="last")])
     made.compile("sgd", "mse")
     with smd.KerasHook(tmp_path, save_config=EACH, save_all=True, on_error="raise") as hook:
         made.predict(POINTS, callbacks=[hook], verbose=0)
-    assert opened(tmp_path).tensor("hidden/outputs").value(0).shape == (20, 2)
+    trial = opened(tmp_path)
+    assert trial.tensor_names(regex="^twice/") == ["twice/inputs", "twice/outputs"]
+    np.testing.assert_array_equal(trial.tensor("twice/outputs").value(0), 2 * POINTS)
 
 
 def is_watched(made: Any) -> bool:

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from torch_models import array, assert_same, gradients, hook, opened, read, rows, small
 
-import smdebug.pytorch as smd
+from smdebug.pytorch.loss_scaling import LossScaling
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
-SCALE = torch.amp.GradScaler.scale
 STEPS = 3
 
 
@@ -131,15 +130,18 @@ def test_gradients_that_overflow_are_saved_as_they_are(tmp_path: Path) -> None:
     assert not np.isfinite(found).any()
 
 
-def test_the_method_is_watched_only_as_long_as_a_hook_is_open(tmp_path: Path) -> None:
+def test_the_method_is_watched_only_as_long_as_a_hook_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LossScaling, "_watching", [])  # without those of other tests
+    plain = torch.amp.GradScaler.scale
     first, second = hook(tmp_path / "1"), hook(tmp_path / "2")
-    assert torch.amp.GradScaler.scale is SCALE
+    assert torch.amp.GradScaler.scale is plain
     first.register_module(small())
     second.register_module(small())
-    assert torch.amp.GradScaler.scale is not SCALE
+    assert torch.amp.GradScaler.scale is not plain
     first.close()
     first.close()
-    assert torch.amp.GradScaler.scale is not SCALE
+    assert torch.amp.GradScaler.scale is not plain
     second.close()
-    assert torch.amp.GradScaler.scale is SCALE
-    smd.del_hook()
+    assert torch.amp.GradScaler.scale is plain

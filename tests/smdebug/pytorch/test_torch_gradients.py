@@ -140,6 +140,21 @@ def test_tied_weights_and_shared_modules_have_one_name_and_the_whole_gradient(
     assert outputs == ["first_output_0", "second_output_0", "twice_output_0", "twice_output_1"]
 
 
+def test_a_module_inside_two_others_is_watched_once(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    shared = nn.Linear(4, 4)
+    model = nn.Sequential(nn.Sequential(shared), nn.Sequential(shared))
+    watching = hook(tmp_path, save_all=True)
+    watching.register_module(model)
+    model(rows(0)).sum().backward()
+    trial = opened(watching)
+    once = shared(rows(0))
+    expected = {"0.0_output_0": array(once), "0.0_output_1": array(shared(once))}
+    expected["gradient/Sequential_0.0.weight"] = array(shared.weight.grad)
+    assert_same(expected, read(trial, 0, expected))
+    assert not trial.tensor_names(regex=r"1\.0")
+
+
 class Saving(nn.Module):
     """Computes a part again in the backward, to save memory."""
 

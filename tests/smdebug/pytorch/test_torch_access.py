@@ -1,15 +1,13 @@
 """Shapes, copies and reductions of PyTorch's tensors of every kind, beside numpy's."""
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from torch_models import ALWAYS, array, assert_same, hook, nn, opened, read, rows, small
+from torch_models import array, assert_same, rows
 
-import smdebug.pytorch as smd
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.pytorch.torch_access import TorchAccess
 
@@ -260,71 +258,3 @@ def test_numpy_and_plain_numbers_are_left_to_numpy() -> None:
     assert ACCESS.shape(np.zeros((2, 3))) == (2, 3)
     assert ACCESS.nbytes(np.zeros(2)) == 16
     assert reduced([1.0, 3.0], [("mean", False)])["mean", False] == 2.0
-
-
-def test_reductions_and_shapes_of_a_training(tmp_path: Path) -> None:
-    config = smd.ReductionConfig(
-        reductions=["min", "max", "mean", "std", "variance", "sum", "prod"],
-        norms=["l1", "l2"],
-        abs_reductions=["mean"],
-        abs_norms=["l2"],
-        save_shape=True,
-    )
-    model, watching = small(), hook(tmp_path, save_all=True, reduction_config=config)
-    watching.register_module(model)
-    output = model(rows(0))
-    output.sum().backward()
-    expected = {
-        "Sequential_2.weight": array(model[2].weight),
-        "gradient/Sequential_0.weight": array(model[0].weight.grad),
-        "Sequential_output_0": array(output),
-    }
-    trial = opened(watching)
-    for name, values in expected.items():
-        tensor = trial.tensor(name)
-        assert tensor.shape(0) == values.shape
-        found = tensor.reduction_values(0)
-        assert sorted(found) == sorted((*WANTED[:9], ("l2", True), ("mean", True)))
-        for (reduction, absolute), value in found.items():
-            np.testing.assert_allclose(
-                value, by_numpy(values, reduction, absolute), rtol=1e-4, atol=1e-6
-            )
-
-
-def test_each_collection_saves_what_it_is_configured_to(tmp_path: Path) -> None:
-    watching = smd.Hook(tmp_path, save_config=ALWAYS, include_collections=["weights", "biases"])
-    watching.get_collection("weights").reduction_config = smd.ReductionConfig(reductions=["max"])
-    watching.register_module(model := small())
-    model(rows(0))
-    trial = opened(watching)
-    assert trial.tensor("Sequential_0.weight").reduction_value(0, "max") == model[0].weight.max()
-    assert_same({"Sequential_0.bias": array(model[0].bias)}, read(trial, 0, ["Sequential_0.bias"]))
-
-
-def test_scalars(tmp_path: Path) -> None:
-    watching = hook(tmp_path, save_all=True)
-    watching.register_module(model := small())
-    for step in range(2):
-        model(rows(step))
-        watching.save_scalar("lr", torch.tensor(0.5 / (step + 1)))
-    trial = opened(watching)
-    assert [float(trial.tensor("scalar/lr").value(step)[0]) for step in (0, 1)] == [0.5, 0.25]
-
-
-def test_complex_parameters(tmp_path: Path) -> None:
-    class Complex(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.tensor([1 + 2j, -3j]))
-
-        def forward(self, x: Any) -> Any:
-            return (self.weight * x).abs().sum()
-
-    model, watching = Complex(), hook(tmp_path, save_all=True)
-    watching.register_module(model)
-    model(torch.tensor([1 + 0j, 2j])).backward()
-    found = read(opened(watching), 0)
-    expected = {"Complex_weight": model.weight, "gradient/Complex_weight": model.weight.grad}
-    assert_same(
-        {name: array(one) for name, one in expected.items()}, {n: found[n] for n in expected}
-    )

@@ -28,6 +28,7 @@ class Callback:
     ) -> None:
         self._call = torch.compiler.disable(call, reason=_WHY)
         self._in_graph = in_graph or do_nothing
+        torch.compiler.assume_constant_result(_is_one_graph)
 
     def __call__(self, *args: Any) -> None:
         """Call it, unless the call is only traced."""
@@ -45,7 +46,6 @@ def do_nothing(*_: object) -> None:
     """Take the place of a hook in a copy of what it watches."""
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types here
 def _is_one_graph(if_so: Callable[[], object]) -> bool:
     """Say whether what is being compiled may have no break; answered while it is compiled."""
     try:

@@ -40,6 +40,11 @@ def made(root: str, **options: Any) -> Hook:
     return Hook(root, save_config=SaveConfig(save_interval=1), on_error="raise", **options)
 
 
+def say(line: str) -> None:
+    """Write a line at once: a process that is killed leaves no half of it."""
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
 def kill_at(root: str, operation: int) -> None:
     """Have this process killed right before it touches files below a root for the nth time."""
     count = 0
@@ -56,29 +61,30 @@ def kill_at(root: str, operation: int) -> None:
 
 
 def train_until_killed(root: str) -> NoReturn:
-    """Train for ever."""
-    hook = made(root)
+    """Train for ever, at most a few steps ahead of the disk; tell of each step."""
+    hook = made(root, max_queue_bytes=2 * LARGE)
     step = 0
     while True:
         steps(hook, step, 1)
         step += 1
+        say("step")
 
 
 def fork_for_each_line() -> None:
-    """Fork a training job for each line of the input; write its process id, and when it ended."""
+    """Fork a training job for each line of the input, which tells its process id and its steps."""
     for line in sys.stdin:
         root, operation = line.rsplit(maxsplit=1)
         pid = os.fork()
         if pid == 0:
             try:
+                say(str(os.getpid()))
                 if int(operation):
                     kill_at(root, int(operation))
                 train_until_killed(root)
             finally:
                 os._exit(1)
-        print(pid, flush=True)  # noqa: T201 - the result
         os.waitpid(pid, 0)
-        print("ended", flush=True)  # noqa: T201 - the result
+        say("ended")
 
 
 def end_without_close(root: str) -> None:

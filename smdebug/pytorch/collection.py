@@ -1,8 +1,12 @@
 """Collection: as everywhere, and with PyTorch's modules."""
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from smdebug.core.collection import Collection as CoreCollection
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.pytorch.modules import Named
 
 
 class Collection(CoreCollection):
@@ -23,3 +27,23 @@ class Collection(CoreCollection):
             Which of its tensors.
         """
         self.modules.append((module, inputs, outputs))
+
+    def include_modules(self, known: Iterable[Named]) -> None:
+        """Have the added modules told by their names; done before the first step.
+
+        Raises
+        ------
+        SMDebugTypeError
+            If one of them has none.
+        """
+        names = {id(one.module): one.name for one in known}
+        for module, *sides in self.modules:
+            if id(module) not in names:
+                msg = (
+                    f"Collection {self.name!r} names a module that is in no registered model, "
+                    f"got {module!r}."
+                )
+                raise SMDebugTypeError(msg)
+            for side, wanted in zip(("input", "output"), sides, strict=True):
+                if wanted:
+                    self.include(f"^{re.escape(names[id(module)])}_{side}_")

@@ -1,17 +1,14 @@
 """Hook: saves what a PyTorch training job computes, by names and collections of smdebug's."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-import torch
-from torch import distributed, nn
+from torch import distributed
 from torch.utils.weak import WeakIdKeyDictionary
 
 from smdebug.core import current_hook
 from smdebug.core.guard import guarded
 from smdebug.core.hook import Hook as CoreHook
-from smdebug.exceptions import SMDebugTypeError
 from smdebug.pytorch import modules
 from smdebug.pytorch.callback import Callback
 from smdebug.pytorch.collection import Collection
@@ -19,8 +16,6 @@ from smdebug.pytorch.loss_scaling import LossScaling
 from smdebug.pytorch.torch_access import TorchAccess
 
 GRADIENT: Final = "gradient/"
-# Private in PyTorch, but the only thing that tells a forward which the backward computes again.
-_graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001
 
 
 class Hook(CoreHook):
@@ -55,8 +50,7 @@ class Hook(CoreHook):
         self._models: list[tuple[str, Any]] = []
         self._losses: list[Any] = []
         self._handles: list[Any] = []
-        # Parameters may be replaced in each step; they are not kept alive here.
-        self._with_gradient: Any = WeakIdKeyDictionary()
+        self._with_gradient: Any = WeakIdKeyDictionary()  # parameters may be replaced each step
         self._without_parameters: set[frozenset[str]] = set()
         self._calls: dict[str, int] = {}
         self._placed: set[str] = set()
@@ -78,7 +72,7 @@ class Hook(CoreHook):
         SMDebugTypeError
             If it is no module.
         """
-        _check(module, "A model must be a torch.nn.Module")
+        modules.check(module, "A model must be a torch.nn.Module")
         model = modules.unwrapped(module)
         name = modules.class_name(model)
         same = sum(one.partition(":")[0] == name for one, _ in self._models)
@@ -102,7 +96,7 @@ class Hook(CoreHook):
         SMDebugTypeError
             If it is no module; use `record_tensor_value` for losses that are functions.
         """
-        _check(loss_module, "A loss must be a torch.nn.Module")
+        modules.check(loss_module, "A loss must be a torch.nn.Module")
         if any(one is loss_module for one in self._losses):
             return
         self._losses.append(loss_module)
@@ -132,7 +126,7 @@ class Hook(CoreHook):
         super().close()
 
     def _begin_forward(self) -> None:
-        if not _in_backward():
+        if not modules.in_backward():
             self.begin_step()
 
     @guarded
@@ -174,24 +168,11 @@ class Hook(CoreHook):
 
     def _prepare(self) -> None:
         """Resolve modules in collections to patterns; then watch what may be saved."""
-        inside = [
-            named
-            for name, module in self._models
-            for named, _ in modules.submodules(modules.unwrapped(module))
-        ]
-        inside += [modules.Named(name, modules.unwrapped(one), "") for name, one in self._models]
+        inside = [modules.Named(name, modules.unwrapped(one), "") for name, one in self._models]
+        inside += [one for name, model in self._models for one, _ in self._inside(name, model)]
         for collection in self.get_collections().values():
-            for module, *sides in getattr(collection, "modules", ()):
-                name = next((one.name for one in inside if one.module is module), None)
-                if name is None:
-                    msg = (
-                        f"Collection {collection.name!r} names a module that is in no registered "
-                        f"model, got {module!r}."
-                    )
-                    raise SMDebugTypeError(msg)
-                for side, wanted in zip(("input", "output"), sides, strict=True):
-                    if wanted:
-                        collection.include(f"^{re.escape(name)}_{side}_")
+            if isinstance(collection, Collection):
+                collection.include_modules(inside)
         super()._prepare()
         if self._recording is not None:
             for name, module in self._models:
@@ -199,11 +180,8 @@ class Hook(CoreHook):
 
     def _watch_inside(self, name: str, model: Any) -> None:
         """Watch those modules inside a model whose inputs or outputs may be saved."""
-        prefix = "" if name == self._models[0][0] else f"{name}."
-        hidden = modules.is_compiled(model)
         unseen = []
-        for named, visible in modules.submodules(modules.unwrapped(model), hidden=hidden):
-            one = named._replace(name=prefix + named.name)
+        for one, visible in self._inside(name, model):
             if self._may_be_saved(one.name):
                 if visible:
                     self._watch(one)
@@ -215,6 +193,13 @@ class Hook(CoreHook):
                 f"{len(unseen)} modules run in compiled code, where their inputs and outputs are "
                 f"not seen, {unseen[0]!r} the first of them.",
             )
+
+    def _inside(self, name: str, model: Any) -> Iterator[tuple[modules.Named, bool]]:
+        """Yield the modules inside a model by full name, and whether hooks can see them."""
+        prefix = "" if name == self._models[0][0] else f"{name}."
+        hidden = modules.is_compiled(model)
+        for one, visible in modules.submodules(modules.unwrapped(model), hidden=hidden):
+            yield one._replace(name=prefix + one.name), visible
 
     def _may_be_saved(self, name: str) -> bool:
         """Say whether a tensor of a module could belong to a saved collection."""
@@ -249,7 +234,7 @@ class Hook(CoreHook):
 
     @guarded
     def _see_call(self, named: modules.Named, side: str, value: Any) -> None:
-        if not _in_backward():
+        if not modules.in_backward():
             self._record_all(f"{named.name}_{side}", value, f"{named.kind} {side}")
 
     def _say_that_nothing_is_seen(self) -> None:
@@ -313,16 +298,3 @@ class Hook(CoreHook):
         if gradient is not None and self._decisions.plan(name, self._saving) is not None:
             factor = self._scaling.inverse()
             self._record(name, gradient if factor == 1.0 else gradient.detach() * factor)
-
-
-def _check(module: Any, rule: str) -> None:
-    """Raise `SMDebugTypeError` if it is no module that hooks can be attached to."""
-    if not isinstance(module, nn.Module) or modules.is_script(module):
-        script = " TorchScript takes no hooks: train the plain one." * isinstance(module, nn.Module)
-        msg = f"{rule}, got {module!r}.{script}"
-        raise SMDebugTypeError(msg)
-
-
-def _in_backward() -> bool:
-    """Say whether this is a forward that is computed again, to save memory."""
-    return _graph_task() != -1

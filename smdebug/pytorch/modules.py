@@ -1,11 +1,13 @@
 """Names and kinds of a model's modules and parameters, whatever it is wrapped in."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import torch
 from torch import nn
+
+from smdebug.exceptions import SMDebugTypeError
 
 # What wrappers call the module inside them, in the names of parameters and modules.
 INSIDE: Final = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -32,6 +34,8 @@ MODEL_INPUTS: Final[Mapping[str | int, str]] = {
 }
 MODEL_OUTPUTS: Final[Mapping[str | int, str]] = {"loss": "losses", "logits": "predictions"}
 IMAGE_CHANNELS: Final = frozenset({1, 3, 4})
+# Private in PyTorch, but the only thing that tells a forward which the backward computes again.
+_graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001
 
 
 class Named(NamedTuple):
@@ -160,3 +164,16 @@ def tensors_in(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield from tensors_in(
             {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}, key
         )
+
+
+def check(module: Any, rule: str) -> None:
+    """Raise `SMDebugTypeError` if it is no module that hooks can be attached to."""
+    if not isinstance(module, nn.Module) or is_script(module):
+        script = " TorchScript takes no hooks: train the plain one." * isinstance(module, nn.Module)
+        msg = f"{rule}, got {module!r}.{script}"
+        raise SMDebugTypeError(msg)
+
+
+def in_backward() -> bool:
+    """Say whether this is a forward that is computed again, to save memory."""
+    return _graph_task() != -1

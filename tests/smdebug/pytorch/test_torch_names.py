@@ -149,6 +149,23 @@ def test_a_collection_of_a_modules_tensors(tmp_path: Path) -> None:
     assert_same({name: plain_run(1)[0][name] for name in names}, read(trial, 0))
 
 
+def test_a_collection_of_modules_of_a_second_model(tmp_path: Path) -> None:
+    first, second, watching = small(0), small(1), hook(tmp_path)
+    output = second[:2](torch.ones(1, 4))
+    watching.register_module(first)
+    watching.register_module(second)
+    collection = watching.get_collection("mine")
+    collection.add_module_tensors(second[1])
+    collection.add_module_tensors(second, inputs=True, outputs=False)
+    watching.add_collection(collection)
+    second(first(rows(0)).new_ones(1, 4))
+    expected = {
+        "Sequential:1_input_0": np.ones((1, 4), np.float32),
+        "Sequential:1.1_output_0": array(output),
+    }
+    assert_same(expected, read(opened(watching), 0))
+
+
 def test_a_module_in_a_collection_that_no_model_has(tmp_path: Path) -> None:
     watching = hook(tmp_path)
     watching.get_collection("mine").add_module_tensors(nn.Linear(1, 2))

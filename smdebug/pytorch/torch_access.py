@@ -33,6 +33,7 @@ _COMPUTED_AS: Final = {
     torch.uint64: torch.float64,
 }
 _NUMPY: Final = NumpyAccess()
+_ORDINARY: Final = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
 class TorchAccess:
@@ -68,10 +69,11 @@ class TorchAccess:
         return array
 
     def reduce(self, tensor: Any, wanted: Sequence[Wanted]) -> Iterable[tuple[Wanted, Any]]:
-        """Yield its reductions as tensors of no dimension on its own device."""
+        """Return its reductions, computed on its own device."""
         if not isinstance(tensor, torch.Tensor):
-            yield from _NUMPY.reduce(tensor, wanted)
-            return
+            return _NUMPY.reduce(tensor, wanted)
+        if _is_ordinary(tensor):
+            return reduced_on_host(tensor.detach(), wanted)
         with _said():
             plain = _plain(_local(tensor))
             if plain.is_complex():
@@ -80,7 +82,7 @@ class TorchAccess:
                 plain = plain.abs()
             if not plain.numel():
                 wanted = [one for one in wanted if one[0] not in NEED_ELEMENTS]
-            yield from list(_reduced(plain, wanted))
+            return list(_reduced(plain, wanted))
 
     def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
         """Return scalars as arrays of no dimension: one transfer for each device and type."""
@@ -90,7 +92,7 @@ class TorchAccess:
             if isinstance(one, torch.Tensor):
                 groups.setdefault((one.device, one.dtype), []).append(at)
             else:
-                found[at] = np.asarray(one)
+                found[at] = one if type(one) is np.ndarray else np.asarray(one)
         for places in groups.values():
             together = torch.stack([scalars[at] for at in places]).cpu().numpy()
             for at, one in zip(places, together, strict=True):
@@ -109,6 +111,18 @@ def _said() -> Iterator[None]:
         reason = (str(err) or type(err).__name__).splitlines()[0]
         msg = reason.rstrip(".") + "."
         raise SMDebugTypeError(msg) from err
+
+
+def _is_ordinary(tensor: Any) -> bool:
+    """Say whether a tensor is one of those that nearly all are: plain numbers of this host."""
+    return (
+        type(tensor) in _ORDINARY
+        and tensor.is_cpu
+        and tensor.dtype in ON_HOST
+        and tensor.layout is torch.strided
+        and not (tensor.is_nested or is_transformed(tensor) or tensor.is_neg())
+        and tensor.numel() > 0
+    )
 
 
 def _local(tensor: Any) -> Any:

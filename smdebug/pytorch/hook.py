@@ -1,10 +1,10 @@
 """Hook: saves what a PyTorch training job computes, by names and collections of smdebug's."""
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from torch import distributed
-from torch.utils.weak import WeakIdKeyDictionary
 
 from smdebug.core import current_hook
 from smdebug.core.guard import guarded
@@ -14,8 +14,6 @@ from smdebug.pytorch.callback import Callback
 from smdebug.pytorch.collection import Collection
 from smdebug.pytorch.loss_scaling import LossScaling
 from smdebug.pytorch.torch_access import TorchAccess
-
-GRADIENT: Final = "gradient/"
 
 
 class Hook(CoreHook):
@@ -50,7 +48,8 @@ class Hook(CoreHook):
         self._models: list[tuple[str, Any]] = []
         self._losses: list[Any] = []
         self._handles: list[Any] = []
-        self._with_gradient: Any = WeakIdKeyDictionary()  # parameters may be replaced each step
+        # By id, for as long as the parameter lives: some trainings replace theirs in each step.
+        self._with_gradient: dict[int, tuple[Any, Any]] = {}
         self._without_parameters: set[frozenset[str]] = set()
         self._calls: dict[str, int] = {}
         self._placed: set[str] = set()
@@ -118,7 +117,7 @@ class Hook(CoreHook):
 
     def close(self) -> None:
         """Write what is outstanding, end the trial, and leave the model as it was."""
-        for handle in (*self._handles, *self._with_gradient.values()):
+        for handle in (*self._handles, *(one for _, one in self._with_gradient.values())):
             handle.remove()
         self._handles.clear()
         self._with_gradient.clear()
@@ -143,12 +142,11 @@ class Hook(CoreHook):
             return
         wanted = False
         for name, module in self._models:
-            for parameter_name, parameter in modules.parameters(modules.unwrapped(module)):
-                full_name = f"{name}_{parameter_name}"
-                names = (full_name, GRADIENT + full_name)
-                wanted |= any(self._decisions.plan(one, saving) is not None for one in names)
+            for inner_name, parameter in modules.unwrapped(module).named_parameters():
+                names = full_name, gradient_name = modules.parameter_names(name, inner_name)
+                wanted = wanted or any(self._decisions.plan(one, saving) for one in names)
                 if not modules.is_placeholder(parameter):
-                    self._see_gradient(GRADIENT + full_name, parameter)
+                    self._see_gradient(gradient_name, parameter)
                     self._record(full_name, parameter)
         if not wanted:
             self._without_parameters.add(saving)
@@ -277,7 +275,8 @@ class Hook(CoreHook):
 
     def _see_gradient(self, name: str, parameter: Any) -> None:
         """Have the gradient of a parameter seen in each backward, if it may be saved."""
-        if not parameter.requires_grad or parameter in self._with_gradient:
+        key = id(parameter)
+        if not parameter.requires_grad or key in self._with_gradient:
             return
         if self._decisions.plan(name, self._decisions.included) is None:
             return
@@ -291,10 +290,11 @@ class Hook(CoreHook):
             handle = parameter.register_post_accumulate_grad_hook(lambda one: seen(one.grad))
         else:
             handle = parameter.register_hook(seen)
-        self._with_gradient[parameter] = handle
+        forget = weakref.ref(parameter, lambda _: self._with_gradient.pop(key, None))
+        self._with_gradient[key] = forget, handle
 
     @guarded
     def _record_gradient(self, name: str, gradient: Any) -> None:
-        if gradient is not None and self._decisions.plan(name, self._saving) is not None:
+        if gradient is not None and self._decisions.plan(name, self._saving):
             factor = self._scaling.inverse()
             self._record(name, gradient if factor == 1.0 else gradient.detach() * factor)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -81,10 +82,15 @@ def plain_name(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in INSIDE)
 
 
-def parameters(root: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parameters of an unwrapped model, each once, under its first name."""
-    for name, parameter in root.named_parameters():
-        yield plain_name(name), parameter
+@lru_cache(maxsize=1 << 16)
+def parameter_names(model: str, parameter: str) -> tuple[str, str]:
+    """Return the names of a parameter and of its gradient.
+
+    >>> parameter_names("Net", "_orig_mod.conv.weight")
+    ('Net_conv.weight', 'gradient/Net_conv.weight')
+    """
+    name = f"{model}_{plain_name(parameter)}"
+    return name, f"gradient/{name}"
 
 
 def is_placeholder(parameter: Any) -> bool:

@@ -5,8 +5,9 @@ is made once and kept, because a training job saves the same tensors again and a
 """
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor_proto import BYTES, FIXED64, MORE, NUMBERS, VARINT
 from smdebug.exceptions import SMDebugTypeError
 
+Places = NDArray[np.int32]
 _TIME: Final = struct.Struct("<Bd")
 _FOOTER: Final = tfrecord.FOOTER.pack(tfrecord.SMDEBUG_FOOTER)
+_MODE_STEP: Final = b"mode_step"
 SMALL: Final = 1 << 12  # bytes: joined with what stands around them
 
 
@@ -50,12 +53,13 @@ class RecordEncoder:
     """
 
     def __init__(self, step: int, mode: ModeKeys, mode_step: int) -> None:
-        entries = (("mode_step", str(mode_step)), ("mode", str(mode.value)))
+        self._mode = mode
+        self._digits = str(mode_step).encode()
+        entries = ((_MODE_STEP, self._digits), (b"mode", str(mode.value).encode()))
         self._suffix = _bytes(
             9,
             b"".join(
-                _bytes(1, _bytes(1, entry.encode()) + _bytes(2, content.encode()))
-                for entry, content in entries
+                _bytes(1, _bytes(1, entry) + _bytes(2, content)) for entry, content in entries
             ),
         )
         self._step = _int(2, step)
@@ -97,6 +101,32 @@ class RecordEncoder:
             return [b"".join((*head, content, self._suffix, _FOOTER))], length
         return [b"".join(head), content, self._suffix + _FOOTER], length
 
+    def encode_alike(
+        self, names: tuple[str, ...], arrays: Sequence[NDArray[np.generic]], time: float
+    ) -> tuple[bytes, tuple[int, ...]]:
+        """Return the records of small number arrays of one type and shape, and their lengths.
+
+        A training job saves the same reductions again and again: all that stays is made once.
+        """
+        first = arrays[0]
+        number = self._step[1:]
+        same_length = (1 << 7 * (len(number) - 1)) if number else 0
+        template = _template(
+            names, first.dtype, first.shape, self._mode, same_length, 10 ** (len(self._digits) - 1)
+        )
+        blob = template.blob.copy()
+        content = b"".join([array.tobytes() for array in arrays])
+        for places, new in (
+            (template.times, struct.pack("<d", time)),
+            (template.steps, number),
+            (template.digits, self._digits),
+            (template.contents, content),
+        ):
+            if new:
+                patch = np.frombuffer(new, np.uint8)
+                blob[places] = patch.reshape(-1, places.shape[1])
+        return blob.tobytes(), template.lengths
+
     def _frame(self, value: int) -> tuple[bytes, bytes, int]:
         """Return what stands before and after the time in a record, by the size of its value.
 
@@ -109,6 +139,50 @@ class RecordEncoder:
         header = length + tfrecord.FOOTER.pack(tfrecord.masked_crc(length))
         self._frames[value] = header, opening, tfrecord.OVERHEAD + payload
         return self._frames[value]
+
+
+class _Template(NamedTuple):
+    """Records, and where in them the bytes lie that change: one row of places for each record."""
+
+    blob: NDArray[np.uint8]
+    lengths: tuple[int, ...]
+    times: Places
+    steps: Places
+    digits: Places
+    contents: Places
+
+
+@lru_cache(maxsize=4)
+def _template(
+    names: tuple[str, ...],
+    dtype: "np.dtype[np.generic]",
+    shape: tuple[int, ...],
+    mode: ModeKeys,
+    step: int,
+    mode_step: int,
+) -> _Template:
+    encoder = RecordEncoder(step, mode, mode_step)
+    zero = np.zeros(shape, dtype)
+    records = [encoder.encode(name, zero, 0.0)[0][0] for name in names]
+    lengths = tuple(map(len, records))
+    ends = np.cumsum(lengths, dtype=np.intp)
+    starts = ends - lengths
+    step_at = tfrecord.HEADER.size + _TIME.size + 1  # behind the tag of the field
+    suffix = encoder._suffix  # noqa: SLF001 - our own
+    suffixes = ends - len(_FOOTER) - len(suffix)
+    digits_at = suffix.index(_MODE_STEP) + len(_MODE_STEP) + 2  # tag and length of the digits
+
+    def places(begin: NDArray[np.intp], width: int) -> Places:
+        return (begin[:, None] + np.arange(width)).astype(np.int32)
+
+    return _Template(
+        np.frombuffer(b"".join(records), np.uint8),
+        lengths,
+        places(starts + tfrecord.HEADER.size + 1, struct.calcsize("<d")),
+        places(starts + step_at, max(len(encoder._step) - 1, 0)),  # noqa: SLF001
+        places(suffixes + digits_at, len(encoder._digits)),  # noqa: SLF001
+        places(suffixes - zero.nbytes, zero.nbytes),
+    )
 
 
 def _value(name: str, array: NDArray[np.generic]) -> tuple[bytes, memoryview | bytes]:

@@ -2,8 +2,8 @@
 
 import operator
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -14,6 +14,11 @@ from smdebug.core.event_encoder import RecordEncoder
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.storage import Draft, TrialOutput
+
+# Values that are written together: so many of them, each of so many bytes.
+SOME: Final = 8
+MANY: Final = 20_000
+FEW_BYTES: Final = 16
 
 
 class StepDraft:
@@ -69,10 +74,28 @@ class StepDraft:
         """
         wall_time = time.time() if wall_time is None else wall_time
         parts, length = self._encoder.encode(name, to_array(value), wall_time)
+        self._open().write(*parts)
+        self._enter(name, length)
+
+    def add_many(
+        self, names: Sequence[str], arrays: Sequence[NDArray[np.generic]], wall_time: float
+    ) -> None:
+        """Write many small values, such as reductions; see `add`."""
+        if not _are_alike(arrays):
+            for name, array in zip(names, arrays, strict=True):
+                self.add(name, array, wall_time)
+            return
+        blob, lengths = self._encoder.encode_alike(tuple(names), arrays, wall_time)
+        self._open().write(blob)
+        for name, length in zip(names, lengths, strict=True):
+            self._enter(name, length)
+
+    def _open(self) -> Draft:
         if self._draft is None:
-            key = locations.event_key(self.number, self._worker)
-            self._draft = self._output.open(key)
-        self._draft.write(*parts)
+            self._draft = self._output.open(locations.event_key(self.number, self._worker))
+        return self._draft
+
+    def _enter(self, name: str, length: int) -> None:
         self._entries[name] = {"tensorname": name, "start_idx": self._length, "length": length}
         self._length += length
 
@@ -105,6 +128,16 @@ class StepDraft:
         """Forget the step."""
         if self._draft is not None:
             self._draft.discard()
+
+
+def _are_alike(arrays: Sequence[NDArray[np.generic]]) -> bool:
+    """Say whether arrays can be encoded together, and are enough for it to be worth it."""
+    kinds = {(array.dtype, array.shape) for array in arrays}
+    if len(kinds) != 1 or not SOME <= len(arrays) <= MANY:
+        return False
+    first = arrays[0]
+    is_number = first.dtype.kind in "biufc" and first.dtype.isnative
+    return is_number and 0 < first.nbytes <= FEW_BYTES
 
 
 def publish(output: TrialOutput, key: str, *parts: bytes) -> None:

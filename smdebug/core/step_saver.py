@@ -1,6 +1,6 @@
 """StepSaver: takes what a hook saves of a step, and has it written behind the training's back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -108,12 +108,11 @@ class StepSaver:
         """Put what was added into the queue, or forget it if the step is to be dropped."""
         names = [name for name, _ in self._scalars]
         found = self._access.collect([scalar for _, scalar in self._scalars])
-        arrays = [(name, value, self._wall_time) for name, value in zip(names, found, strict=True)]
-        arrays += self._arrays
-        nbytes = sum(array.nbytes for _, array, _ in arrays)
+        nbytes = self._nbytes + sum(array.nbytes for array in found)
         self._full = self._full or (self._drop and not self._queue.has_room(nbytes))
         if not self._full:
-            write = partial(self._write, draft, arrays, self._shapes)
+            scalars = (names, found, self._wall_time)
+            write = partial(self._write, draft, scalars, self._arrays, self._shapes)
             self._queue.put(write, nbytes)
             self._begun = True
             if last:
@@ -127,11 +126,13 @@ class StepSaver:
     def _write(
         self,
         draft: StepDraft,
+        scalars: tuple[Sequence[str], Sequence[Array], float],
         arrays: Iterable[tuple[str, Array, float]],
         shapes: Iterable[tuple[str, tuple[int, ...]]],
     ) -> None:
         """Write a part of a step; on the queue's thread."""
         try:
+            draft.add_many(*scalars)
             for name, array, wall_time in arrays:
                 draft.add(name, array, wall_time)
             for name, shape in shapes:

@@ -21,7 +21,7 @@ from torch import nn
 import smdebug.pytorch as smd
 
 STEPS = 10  # in a turn
-TURNS = 15
+TURNS = 12
 MEMORY_STEPS = 30
 STATISTICS = smd.ReductionConfig(reductions=["min", "max", "mean"], abs_reductions=["mean"])
 
@@ -50,26 +50,36 @@ class Cnn(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Four encoder layers of width 256, on sequences of 64 tokens."""
+    """Encoder layers with feed-forward layers of twice their width, on 64 tokens."""
+
+    width, heads, depth, sequences = 192, 6, 3, 32
 
     def __init__(self) -> None:
         super().__init__()
-        layer = nn.TransformerEncoderLayer(256, 8, 512, dropout=0.0, batch_first=True)
-        self.embedding = nn.Embedding(1000, 256)
-        self.encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
-        self.head = nn.Linear(256, 1000)
+        layer = nn.TransformerEncoderLayer(
+            self.width, self.heads, 2 * self.width, dropout=0.0, batch_first=True
+        )
+        self.embedding = nn.Embedding(1000, self.width)
+        self.encoder = nn.TransformerEncoder(layer, self.depth, enable_nested_tensor=False)
+        self.head = nn.Linear(self.width, 1000)
 
     def forward(self, tokens: Any) -> Any:
         """Return logits ``(batch, 1000)``."""
         return self.head(self.encoder(self.embedding(tokens)).mean(1))
 
-    @staticmethod
-    def batch() -> tuple[Any, Any]:
+    @classmethod
+    def batch(cls) -> tuple[Any, Any]:
         """Return tokens and labels."""
-        return torch.randint(1000, (16, 64)), torch.randint(1000, (16,))
+        return torch.randint(1000, (cls.sequences, 64)), torch.randint(1000, (cls.sequences,))
 
 
-MODELS = {"CNN": Cnn, "transformer": Transformer}
+class WideTransformer(Transformer):
+    """Twice the weights and half the tokens: little computing for each weight."""
+
+    width, heads, depth, sequences = 256, 8, 4, 16
+
+
+MODELS = {"CNN": Cnn, "transformer": Transformer, "wide transformer": WideTransformer}
 # What the hook is told, and what a plain script would do instead at a step.
 CASES: dict[str, dict[str, Any]] = {
     "nothing": {"save_config": smd.SaveConfig(end_step=0)},

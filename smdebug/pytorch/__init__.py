@@ -1,5 +1,7 @@
 """PyTorch: the hook, its configuration and the current hook, as `import smdebug.pytorch as smd`."""
 
+from functools import partial
+
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.current_hook import del_hook, get_hook_of, set_hook
 from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the documented name
@@ -8,17 +10,8 @@ from smdebug.core.save_config import SaveConfig, SaveConfigMode
 from smdebug.pytorch.collection import Collection
 from smdebug.pytorch.hook import Hook
 
-
-def get_hook(create_if_not_exists: bool = False) -> Hook | None:
-    """Return the hook that was made last, or one by the JSON configuration if there is none.
-
-    Parameters
-    ----------
-    create_if_not_exists
-        Whether to make one, as `Hook.create_from_json_file` does.
-    """
-    return get_hook_of(Hook, create_if_not_exists)
-
+# ``get_hook(create_if_not_exists=False)``: the hook that was made last, or one by the JSON file.
+get_hook = partial(get_hook_of, Hook)
 
 __all__ = [
     "Collection",

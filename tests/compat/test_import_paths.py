@@ -19,8 +19,13 @@ PATHS = {
     "smdebug": ["modes", "Collection", "CollectionKeys"],
     "smdebug.analysis.utils": ["no_refresh", "refresh", "parse_list_from_str", "parse_bool"],
     "smdebug.core.collection": ["Collection", "CollectionKeys"],
+    "smdebug.core.collection_manager": ["CollectionManager"],
+    "smdebug.core.hook": ["Hook"],
+    "smdebug.core.json_config": ["load_hook_config"],
     "smdebug.core.logger": ["get_logger"],
     "smdebug.core.modes": ["ModeKeys"],
+    "smdebug.core.reduction_config": ["ReductionConfig"],
+    "smdebug.core.save_config": ["SaveConfig", "SaveConfigMode"],
     "smdebug.core.tensor": ["StepState", "Tensor"],
     "smdebug.core.writer": ["TrialWriter"],
     "smdebug.rules": ["Rule", "invoke_rule"],
@@ -34,6 +39,16 @@ PATHS = {
     "smdebug.trials.trial": ["Trial"],
     "smdebug.trials.utils": ["create_trial"],
 }
+# What training scripts import; each needs its framework.
+HOOK_PATHS = {
+    "torch": "smdebug.pytorch",
+    "xgboost": "smdebug.xgboost",
+    "keras": "smdebug.keras",
+}
+HOOK_NAMES = [
+    *("Collection", "CollectionKeys", "ReductionConfig", "SaveConfig", "SaveConfigMode"),
+    *("modes", "get_hook", "set_hook", "del_hook"),
+]
 BASES: dict[str, list[type]] = {
     "SMDebugError": [Exception],
     "SMDebugTypeError": [TypeError],
@@ -154,6 +169,21 @@ PARAMETERS: list[tuple[Any, list[str]]] = [
 def test_documented_names_are_there(module: str) -> None:
     found = importlib.import_module(module)
     assert [name for name in PATHS[module] if not hasattr(found, name)] == []
+
+
+@pytest.mark.parametrize("framework", HOOK_PATHS)
+def test_names_of_training_scripts_are_there(framework: str) -> None:
+    pytest.importorskip(framework, reason=f"{framework} is not installed.")
+    found = importlib.import_module(HOOK_PATHS[framework])
+    assert [name for name in HOOK_NAMES if not hasattr(found, name)] == []
+    found.del_hook()
+    assert found.get_hook() is None
+    hook = found.KerasHook if framework == "keras" else found.Hook
+    made = hook("unused", dry_run=True)
+    found.set_hook(made)
+    assert found.get_hook(create_if_not_exists=True) is made
+    made.close()
+    found.del_hook()
 
 
 def test_the_short_ways_lead_to_the_same_objects() -> None:

@@ -21,7 +21,7 @@ from torch import nn
 import smdebug.pytorch as smd
 
 STEPS = 10  # in a turn
-TURNS = 12
+TURNS = 8
 MEMORY_STEPS = 30
 STATISTICS = smd.ReductionConfig(reductions=["min", "max", "mean"], abs_reductions=["mean"])
 

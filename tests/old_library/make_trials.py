@@ -28,15 +28,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import answers  # noqa: E402
 import numpy as np  # noqa: E402
 from questions import EVAL, Query, reduction_queries, tensor_queries, trial_queries, uneven_queries  # noqa: E402
-from smdebug.core.collection_manager import CollectionManager  # noqa: E402
-from smdebug.core.hook import CallbackHook  # noqa: E402
-from smdebug.core.reduction_config import ReductionConfig  # noqa: E402
-from smdebug.core.save_config import SaveConfig  # noqa: E402
 from smdebug.profiler.profiler_config_parser import ProfilerConfigParser  # noqa: E402
 
 import smdebug  # noqa: E402
+from smdebug.core.collection_manager import CollectionManager  # noqa: E402
+from smdebug.core.hook import CallbackHook  # noqa: E402
 from smdebug.core.modes import ModeKeys  # noqa: E402
+from smdebug.core.reduction_config import ReductionConfig  # noqa: E402
 from smdebug.core.reductions import get_numpy_reduction  # noqa: E402
+from smdebug.core.save_config import SaveConfig  # noqa: E402
 from smdebug.core.writer import FileWriter  # noqa: E402
 from smdebug.trials import create_trial  # noqa: E402
 

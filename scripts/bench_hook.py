@@ -73,13 +73,7 @@ class Transformer(nn.Module):
         return torch.randint(1000, (cls.sequences, 64)), torch.randint(1000, (cls.sequences,))
 
 
-class WideTransformer(Transformer):
-    """Twice the weights and half the tokens: little computing for each weight."""
-
-    width, heads, depth, sequences = 256, 8, 4, 16
-
-
-MODELS = {"CNN": Cnn, "transformer": Transformer, "wide transformer": WideTransformer}
+MODELS = {"CNN": Cnn, "transformer": Transformer}
 # What the hook is told, and what a plain script would do instead at a step.
 CASES: dict[str, dict[str, Any]] = {
     "nothing": {"save_config": smd.SaveConfig(end_step=0)},

@@ -64,6 +64,7 @@ def reduced_on_host(tensor: Any, wanted: Sequence[Wanted]) -> list[tuple[Wanted,
         if recipe.others:
             others = compute_all(array, recipe.others)
             result += [(one, np.asarray(value)) for one, value in others.items()]
+            result.sort(key=lambda pair: wanted.index(pair[0]))
     return result
 
 

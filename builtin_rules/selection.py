@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor import Tensor
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.params import BoolParam, NamesParam, PatternsParam
@@ -42,6 +43,30 @@ def named(trial: Any, step: int, collections: Iterable[str], regex: Iterable[str
     return sorted(names)
 
 
+def by_role(trial: Any, step: int, param: PatternsParam, patterns: tuple[str, ...]) -> list[str]:
+    """Return the names at `step` that the patterns of a parameter select, sorted.
+
+    The default patterns stand for a role, such as outputs of ReLU: the collection that `param`
+    names for it belongs to them. Patterns of the user's stand for themselves.
+    """
+    standard = param.collection and patterns == param.whole_default
+    return named(trial, step, [param.collection] if standard else [], patterns)
+
+
+def no_selector(rule: str) -> SMDebugValueError:
+    """Return the error of a rule that was told neither collections nor patterns."""
+    msg = (
+        f"Rule {rule!r} needs parameter 'collection_names' or 'tensor_regex', "
+        "and neither was given."
+    )
+    return SMDebugValueError(msg)
+
+
+def trains(trial: Any, step: int) -> bool:
+    """Say whether `step` is one of training: of mode TRAIN, or any where no step so far is."""
+    return trial.mode(step) is ModeKeys.TRAIN or ModeKeys.TRAIN not in trial.modes()
+
+
 def saved(trial: Any, step: int, names: Iterable[str]) -> Iterator[Saved]:
     """Yield each tensor of `names` with each worker that saved it at `step`."""
     for name in names:
@@ -56,6 +81,12 @@ def view(one: Saved, step: int) -> Any:
         return one.tensor.view(step, worker=one.worker)
     except TensorUnavailableForStep:
         return None
+
+
+def numbers(one: Saved, step: int) -> Any:
+    """Return the saved value in place if it holds real numbers, at least one; otherwise None."""
+    array = view(one, step)
+    return array if array is not None and array.size and array.dtype.kind in "biufV" else None
 
 
 def reduction(one: Saved, step: int, operation: str, *, absolute: bool = False) -> float | None:

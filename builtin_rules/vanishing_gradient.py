@@ -6,8 +6,10 @@ from typing import Any, Final
 from builtin_rules.selection import LITERAL, Saved, named, reduction, saved
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules import Rule
-from smdebug.rules.params import FloatParam, parse_params
+from smdebug.rules import Page, Quantity, Rule
+from smdebug.rules.params import FloatParam, set_parameters
+
+MEAN: Final = "mean |gradient|"
 
 # What stands behind a layer's name in the names of its gradients, whatever the framework.
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
@@ -37,13 +39,43 @@ class VanishingGradient(Rule):
         ),
         LITERAL,
     )
+    QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
+    PAGE = Page(
+        why="""
+        A layer whose gradients are (almost) zero does not learn, nor does any layer before it: the
+        loss stays where it is while the training costs what it costs.
+        """,
+        save="""
+        The collection `gradients`; its reduction `abs_mean` is enough:
+
+            Hook(
+                out_dir,
+                include_collections=["gradients"],
+                reduction_config=ReductionConfig(abs_reductions=["mean"]),
+            )
+        """,
+        missing="""
+        NaN never meets the condition (`ExplodingTensor` owns it). A step without gradients, or
+        with reductions but not `abs_mean`, is skipped.
+        """,
+        remedy="""
+        - See which layer is the last one above the floor: the cause lies behind it.
+        - Replace saturating activations (sigmoid, tanh) by ReLU or GELU, or normalise between them.
+        - Give a deep stack residual connections, and the initialisation of its activation.
+        - If the note says that a gradient is exactly 0, see whether its layer is frozen, cut off
+          or dead (`DeadRelu`).
+        """,
+        limits="""
+        Layers that are frozen on purpose but still have gradients fire. A loss of a very small
+        scale has small gradients everywhere: lower `threshold`.
+        """,
+    )
+    threshold: float
+    literal: bool
 
     def __init__(self, base_trial: Any, threshold: Any = 1e-7, literal: Any = False) -> None:
         super().__init__(base_trial)
-        given = {"threshold": threshold, "literal": literal}
-        values: dict[str, Any] = parse_params(self.PARAMS, given, self.rule_name)
-        self.threshold: float = values["threshold"]
-        self.literal: bool = values["literal"]
+        set_parameters(self, threshold=threshold, literal=literal)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the gradients of global step `step`."""
@@ -58,9 +90,18 @@ class VanishingGradient(Rule):
         vanished = [one for one, mean in means.items() if mean < self.threshold]
         if not self.literal:
             vanished = self._that_count(vanished, list(means), step)
-        for one in vanished:
-            frozen = "It is exactly 0: its parameter may be frozen." if means[one] == 0 else None
-            self.found(step, one.name, one.worker, means[one], self.threshold, frozen)
+        for one, mean in means.items():
+            note = "It is exactly 0: its parameter may be frozen." if mean == 0 else None
+            self.measured(
+                step,
+                MEAN,
+                mean,
+                self.threshold,
+                met=one in vanished,
+                tensor=one.name,
+                worker=one.worker,
+                note=note,
+            )
         return bool(vanished)
 
     @staticmethod

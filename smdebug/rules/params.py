@@ -242,9 +242,31 @@ class PatternsParam(NamesParam):
     """Regular expressions in a tuple, to be searched in names.
 
     In text a comma always begins the next pattern; a list holds patterns with commas.
+
+    Parameters
+    ----------
+    also
+        Patterns that belong to the default: what other frameworks call the tensors that the
+        documented one is written for. A pattern that is given stands for itself.
+    collection
+        The collection that belongs to the default likewise; "" for none.
     """
 
+    also: tuple[str, ...] = ()
+    collection: str = ""
+
     type_name: ClassVar[str] = "patterns"
+
+    def parse(self, raw: object) -> Any:
+        """Return patterns as `Param.parse` does; the default ones include `also`."""
+        value = Param.parse(self, raw)
+        given = raw is not None and not (isinstance(raw, str) and raw.strip() in _NOT_GIVEN)
+        return value if given or not self.also else (*value, *self.also)
+
+    @property
+    def whole_default(self) -> tuple[str, ...]:
+        """The default with `also`: what is searched for where nothing is given."""
+        return self.parse(None) or ()
 
     @property
     def expected(self) -> str:
@@ -294,3 +316,19 @@ def parse_params(
             msg = f"Unknown parameter {name!r} of rule {rule!r}.{hint} {names}"
             raise SMDebugValueError(msg)
     return {name: param.parse(raw.get(name)) for name, param in known.items()}
+
+
+def set_parameters(rule: Any, **given: object) -> None:
+    """Set each of the parameters that `rule` declares, as an attribute of its name.
+
+    Names and patterns that are not given are an empty tuple.
+
+    Raises
+    ------
+    SMDebugValueError
+        As `parse_params` does.
+    """
+    values = parse_params(rule.PARAMS, given, rule.rule_name)
+    for param in rule.PARAMS:
+        value = values[param.name]
+        setattr(rule, param.name, () if value is None and isinstance(param, NamesParam) else value)

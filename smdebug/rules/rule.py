@@ -1,9 +1,10 @@
 """Rule: the base class of every rule, built-in or the user's own."""
 
+import inspect
 import operator
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from smdebug.analysis.utils import snapshot
 from smdebug.core.logger import get_logger
@@ -27,6 +28,70 @@ class Finding:
     note: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a rule measures, for whoever draws it.
+
+    Attributes
+    ----------
+    name
+        What `Rule.measured` calls it.
+    label
+        What stands at the axis, with the unit.
+    worse
+        On which side of the limit the condition is met.
+    log
+        Whether it is drawn on a logarithmic axis.
+    """
+
+    name: str
+    label: str
+    worse: Literal["above", "below"] = "above"
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured at a step against its limit, whether or not the condition was met."""
+
+    step: int
+    quantity: str
+    measured: float
+    limit: float
+    tensor: str | None = None
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a rule's page says besides its docstrings, reads and parameters; indented Markdown.
+
+    Attributes
+    ----------
+    why
+        Why the finding matters.
+    save
+        How a training job saves what the rule reads.
+    missing
+        What the rule does about NaN, missing tensors and too few steps.
+    remedy
+        What to do when it fires: a list.
+    limits
+        Where the rule is blind or noisy, and the parameter that cures it; "" if nowhere.
+    """
+
+    why: str
+    save: str
+    missing: str
+    remedy: str
+    limits: str = ""
+
+    def __post_init__(self) -> None:
+        """Take the indentation away."""
+        for field in fields(self):
+            object.__setattr__(self, field.name, inspect.cleandoc(getattr(self, field.name)))
+
+
 class Rule(ABC):
     """A rule judges one global step of a trial at a time.
 
@@ -45,8 +110,9 @@ class Rule(ABC):
 
     Attributes
     ----------
-    PARAMS, READS
-        Declared parameters, and what is read, in words; only built-in rules have them.
+    PARAMS, READS, QUANTITIES, PAGE
+        Declared parameters, what is read in words, what is measured, and further documentation;
+        built-in rules have them all, others may leave them out.
     trials
         The base trial and the other trials.
     report
@@ -55,6 +121,8 @@ class Rule(ABC):
 
     PARAMS: ClassVar["tuple[Param, ...]"] = ()
     READS: ClassVar[str] = ""
+    QUANTITIES: ClassVar[tuple[Quantity, ...]] = ()
+    PAGE: ClassVar[Page | None] = None
 
     def __init__(self, base_trial: Any, action_str: Any = "", other_trials: Any = None) -> None:
         if isinstance(other_trials, str) or not isinstance(action_str, (str, type(None))):
@@ -77,6 +145,7 @@ class Rule(ABC):
         self._action_str: str = action_str or ""
         self._actions: Actions | None = None
         self._findings: list[Finding] = []
+        self._measurements: list[Measurement] = []
         self._not_judged: str | None = None
         self._warned_of_none = False
 
@@ -126,6 +195,38 @@ class Rule(ABC):
         self._findings.append(Finding(operator.index(step), tensor, worker, measured, limit, note))
         return True
 
+    def measured(
+        self,
+        step: int,
+        quantity: str,
+        measured: Any,
+        limit: Any,
+        *,
+        met: bool,
+        tensor: str | None = None,
+        worker: str | None = None,
+        note: str | None = None,
+    ) -> bool:
+        """Record what was measured against its limit; if the condition is `met`, as evidence too.
+
+        Every point goes into the report's chart of `quantity`, which may be one of `QUANTITIES`.
+
+        Returns
+        -------
+        bool
+            `met`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `step` is no integer, or `measured` or `limit` is no number.
+        """
+        at, value, bound = operator.index(step), float(measured), float(limit)
+        self._measurements.append(Measurement(at, quantity, value, bound, tensor, worker))
+        if met:
+            self.found(step, tensor, worker, measured, limit, note)
+        return bool(met)
+
     def not_judged(self, reason: str) -> bool:
         """Record that this step could not be judged, and why; return False."""
         self._not_judged = reason
@@ -136,6 +237,11 @@ class Rule(ABC):
         evidence = (self._findings, self._not_judged)
         self._findings, self._not_judged = [], None
         return evidence
+
+    def take_measurements(self) -> list[Measurement]:
+        """Return, and forget, what `measured` recorded since the last call."""
+        measurements, self._measurements = self._measurements, []
+        return measurements
 
     def invoke(self, step: int) -> None:
         """Wait for a global step and judge it; the trials show nothing later meanwhile.

@@ -52,7 +52,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was measured at a step against its limit, whether or not the condition was met."""
+    """What was measured at a step against its limit, and whether the condition was met."""
 
     step: int
     quantity: str
@@ -60,6 +60,7 @@ class Measurement:
     limit: float
     tensor: str | None = None
     worker: str | None = None
+    met: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,18 @@ class Rule(ABC):
     def invoke_at_step(self, step: int) -> Any:
         """Judge a global step; a true answer says that the condition is met."""
 
+    def invoke_while_waiting(self, step: int) -> Any:
+        """Judge a trial that has not ended and has nothing newer than global step `step`.
+
+        Called every second or so while there is nothing to judge; a true answer says that the
+        condition is met, as at `step`. For rules that judge time; False by default.
+        """
+        del step
+        return False
+
+    def finish(self) -> None:  # noqa: B027 - most rules have nothing to do
+        """Do what is left when no further step will be judged; nothing by default."""
+
     def found(
         self,
         step: int,
@@ -222,7 +235,9 @@ class Rule(ABC):
             If `step` is no integer, or `measured` or `limit` is no number.
         """
         at, value, bound = operator.index(step), float(measured), float(limit)
-        self._measurements.append(Measurement(at, quantity, value, bound, tensor, worker))
+        self._measurements.append(
+            Measurement(at, quantity, value, bound, tensor, worker, bool(met))
+        )
         if met:
             self.found(step, tensor, worker, measured, limit, note)
         return bool(met)

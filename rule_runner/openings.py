@@ -76,9 +76,15 @@ def absent(trial: Trial) -> str:
 
 
 def make_invoker(
-    config: RuleJobConfig, bound: BoundRule, trials: Sequence[Trial], limit: float | None
+    config: RuleJobConfig,
+    bound: BoundRule,
+    trials: Sequence[Trial],
+    limit: float | None,
+    output_dir: Path | None = None,
 ) -> Invoker:
     """Return what judges steps with a rule; with a `limit` in seconds in a process of its own.
+
+    The rule writes its own files, if it has any, to `output_dir`.
 
     Raises
     ------
@@ -86,15 +92,22 @@ def make_invoker(
         If the rule cannot be constructed.
     """
     if limit is None:
-        return _construct(bound, trials, config.actions)
+        return _construct(bound, trials, config.actions, output_dir)
     paths = tuple((trial.path, trial.name) for trial in trials)
     order = _Order(
-        config.loaded.name, config.loaded.source, dict(config.parameters), paths, config.actions
+        config.loaded.name,
+        config.loaded.source,
+        dict(config.parameters),
+        paths,
+        config.actions,
+        output_dir,
     )
     return ChildProcess(config.loaded.name, _make, order, limit)
 
 
-def _construct(bound: BoundRule, trials: Sequence[Trial], actions: str) -> InProcess:
+def _construct(
+    bound: BoundRule, trials: Sequence[Trial], actions: str, output_dir: Path | None
+) -> InProcess:
     """Construct a rule over views of its own."""
     views = [trial.share() for trial in trials]
     try:
@@ -103,6 +116,8 @@ def _construct(bound: BoundRule, trials: Sequence[Trial], actions: str) -> InPro
         raise ParameterError(str(err)) from err
     rule = construct(bound, views[0], views[1:], actions)
     rule.actions = found
+    if getattr(rule, "output_dir", None) is None:
+        rule.output_dir = output_dir
     return InProcess(bound.loaded.name, rule, views)
 
 
@@ -115,6 +130,7 @@ class _Order:
     parameters: dict[str, str]
     trials: tuple[tuple[str, str], ...]
     actions: str
+    output_dir: Path | None = None
 
 
 class _Following:
@@ -146,4 +162,5 @@ def _make(order: _Order) -> Invoker:
     source = order.source
     loaded = load_builtin(order.name) if source is None else load_source(source, order.name)
     trials = [open_trial(path, name) for path, name in order.trials]
-    return _Following(_construct(bind(loaded, order.parameters), trials, order.actions), trials)
+    bound = bind(loaded, order.parameters)
+    return _Following(_construct(bound, trials, order.actions, order.output_dir), trials)

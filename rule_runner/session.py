@@ -142,7 +142,8 @@ class Session:
         for job, bound in zip(self.jobs, self._bound, strict=True):
             self.closing.callback(job.close)
             try:
-                job.invoker = make_invoker(job.config, bound, self.trials, self.config.rule_timeout)
+                limit, folder = self.config.rule_timeout, job.folder.path
+                job.invoker = make_invoker(job.config, bound, self.trials, limit, folder)
             except ClientError as err:
                 job.evaluation.rule_failed(CLIENT_ERROR + str(err), self.now())
                 self.tell(job)

@@ -4,6 +4,7 @@ import inspect
 import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from smdebug.analysis.utils import snapshot
@@ -118,12 +119,16 @@ class Rule(ABC):
         The base trial and the other trials.
     report
         Free for the rule's own use.
+    output_dir
+        The folder for files that the rule writes: the rule job's output folder, which the runner
+        sets once the rule is constructed unless the rule has one of its own; None without it.
     """
 
     PARAMS: ClassVar["tuple[Param, ...]"] = ()
     READS: ClassVar[str] = ""
     QUANTITIES: ClassVar[tuple[Quantity, ...]] = ()
     PAGE: ClassVar[Page | None] = None
+    output_dir: Path | None = None
 
     def __init__(self, base_trial: Any, action_str: Any = "", other_trials: Any = None) -> None:
         if isinstance(other_trials, str) or not isinstance(action_str, (str, type(None))):

@@ -176,3 +176,38 @@ def test_source_goes_to_the_other_process(tmp_path: Path, monkeypatch: pytest.Mo
     assert order == _Order(
         "Plain", None, {"limit": "1"}, ((str(tmp_path), "t"),), '{"name": "sms"}'
     )
+
+
+WRITER = """
+from smdebug.rules import Rule
+
+class Writes(Rule):
+    def invoke_at_step(self, step):
+        (self.output_dir / "seen").write_text(str(step))
+        return False
+"""
+
+
+def test_a_rule_knows_the_folder_for_its_files(tmp_path: Path) -> None:
+    made: list[Rule] = []
+
+    class Keeps(Plain):
+        def __init__(self, base_trial: Any, output_dir: Any = None) -> None:
+            super().__init__(base_trial)
+            self.output_dir = output_dir
+            made.append(self)
+
+    config = rule_job(Keeps)
+    for raw in ({}, {"output_dir": "own"}):
+        bound = bind(config.loaded, raw)
+        make_invoker(config, bound, [open_trial(str(tmp_path))], None, tmp_path / "out")
+    assert [one.output_dir for one in made] == [tmp_path / "out", "own"]
+
+
+def test_a_rule_of_another_process_knows_the_folder_too(tmp_path: Path) -> None:
+    files = evaluating.trial({3: {"loss": np.float32([1])}}, {"losses": ["loss"]}, ended=False)
+    root = rawtrial.write(tmp_path / "trial", files)
+    (tmp_path / "writes.py").write_text(WRITER)
+    order = _Order("Writes", tmp_path / "writes.py", {}, ((str(root), "trial"),), "", tmp_path)
+    assert _make(order).judge(3).did is Did.SKIPPED
+    assert (tmp_path / "seen").read_text() == "3"

@@ -17,7 +17,7 @@ from rule_runner.logs import LEVELS, configure
 from rule_runner.results import json_scalar
 
 if TYPE_CHECKING:
-    from smdebug.rules.rule import Finding
+    from smdebug.rules import Finding, Measurement
 
 # A fresh interpreter: a fork would copy locks that other threads hold.
 _CONTEXT: Final = multiprocessing.get_context("spawn")
@@ -54,23 +54,31 @@ class ChildProcess:
         )
         self._process.start()
         theirs.close()
-        answer = self._ask(None, max(limit, _START_LIMIT_S), "before the first step")
+        answer = self._ask((), max(limit, _START_LIMIT_S), "before the first step")
         if answer != READY:
             self.close()
             raise ClientError(answer.reason if isinstance(answer, Invocation) else str(answer))
 
     def judge(self, step: int) -> Invocation:
         """Judge a global step; see `Invoker`."""
-        answer = self._ask(step, self._limit, f"at step {step}")
-        if isinstance(answer, Invocation):
-            return answer
-        return Invocation(Did.FAILED, str(answer), ends=True)
+        answer = self._ask(("judge", step), self._limit, f"at step {step}")
+        return answer if isinstance(answer, Invocation) else _failed(answer)
 
-    def _ask(self, step: int | None, limit: float, where: str) -> object:
+    def wait(self, step: int) -> Invocation | None:
+        """Judge that nothing has come after a step; see `Invoker`."""
+        answer = self._ask(("wait", step), self._limit, f"waiting after step {step}")
+        return answer if isinstance(answer, Invocation | None) else _failed(answer)
+
+    def finish(self) -> Invocation:
+        """Let the rule do what is left; see `Invoker`."""
+        answer = self._ask(("finish",), self._limit, "after the last step")
+        return answer if isinstance(answer, Invocation) else _failed(answer)
+
+    def _ask(self, question: tuple[str | int, ...], limit: float, where: str) -> object:
         """Return the child's answer, or what went wrong."""
         try:
-            if step is not None:
-                self._connection.send(step)
+            if question:
+                self._connection.send(question)
             if self._connection.poll(limit):
                 return self._connection.recv()
         except (EOFError, OSError):
@@ -110,8 +118,15 @@ def _serve(
     connection.send(READY)
     with suppress(EOFError):
         while True:
-            answer = invoker.judge(connection.recv())
-            connection.send(replace(answer, findings=tuple(map(_plain, answer.findings))))
+            verb, *step = connection.recv()
+            answer = getattr(invoker, verb)(*step)
+            if answer is not None:
+                answer = replace(
+                    answer,
+                    findings=tuple(map(_plain, answer.findings)),
+                    measurements=tuple(map(_plain_point, answer.measurements)),
+                )
+            connection.send(answer)
 
 
 def _end_with_parent() -> None:
@@ -122,13 +137,28 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
+def _failed(answer: object) -> Invocation:
+    return Invocation(Did.FAILED, str(answer), ends=True)
+
+
+def _plain_point(one: "Measurement") -> "Measurement":
+    """Return a measurement whose names any process understands."""
+    return replace(
+        one, quantity=str(one.quantity), tensor=_text(one.tensor), worker=_text(one.worker)
+    )
+
+
+def _text(name: object) -> str | None:
+    return None if name is None else str(name)
+
+
 def _plain(finding: "Finding") -> "Finding":
     """Return a finding whose values any process understands."""
     return replace(
         finding,
-        tensor=None if finding.tensor is None else str(finding.tensor),
-        worker=None if finding.worker is None else str(finding.worker),
+        tensor=_text(finding.tensor),
+        worker=_text(finding.worker),
         measured=json_scalar(finding.measured),
         limit=json_scalar(finding.limit),
-        note=None if finding.note is None else str(finding.note),
+        note=_text(finding.note),
     )

@@ -2,6 +2,7 @@
 
 import enum
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -19,12 +20,12 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.rules.rule import Finding
+from smdebug.rules.rule import Finding, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smdebug.rules import Rule
+    from smdebug.rules import Measurement
     from smdebug.trials import Trial
 
 _log: Final = structlog.get_logger()
@@ -62,6 +63,8 @@ class Invocation:
         What the rule asked its trials for and did not get, for people.
     notes
         What is wrong with files that only the rule's own process has met.
+    measurements
+        What was measured against its limit.
     """
 
     did: Did
@@ -71,6 +74,7 @@ class Invocation:
     seconds: float = 0.0
     missed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    measurements: "tuple[Measurement, ...]" = ()
 
 
 class Invoker(Protocol):
@@ -78,6 +82,14 @@ class Invoker(Protocol):
 
     def judge(self, step: int) -> Invocation:
         """Judge a global step that all trials of the rule have, or have passed."""
+        ...
+
+    def wait(self, step: int) -> Invocation | None:
+        """Judge that nothing has come after a global step; None if the rule does not care."""
+        ...
+
+    def finish(self) -> Invocation:
+        """Let the rule do what is left when there is nothing more to judge."""
         ...
 
     def close(self) -> None:
@@ -103,9 +115,31 @@ class InProcess:
 
     def judge(self, step: int) -> Invocation:
         """Judge a global step; see `Invoker`."""
+        return self._invocation(step, self._rule.invoke)
+
+    def wait(self, step: int) -> Invocation | None:
+        """Judge that nothing has come after a step; see `Invoker`."""
+        if type(self._rule).invoke_while_waiting is Rule.invoke_while_waiting:
+            return None
+
+        def ask(step: int) -> None:
+            if self._rule.invoke_while_waiting(step):
+                raise RuleEvaluationConditionMet(self._name, step)
+
+        return self._invocation(step, ask)
+
+    def finish(self) -> Invocation:
+        """Let the rule do what is left; see `Invoker`."""
+        last = max(
+            (trial.index.steps[-1] for trial in self._trials if trial.index.steps), default=0
+        )
+        return self._invocation(last, lambda _: self._rule.finish())
+
+    def _invocation(self, step: int, call: Callable[[int], None]) -> Invocation:
+        """Return what came of a call of the rule."""
         before = sum(trial.reads for trial in self._trials)
         started = time.perf_counter()
-        did, reason, ends = self._invoke(step)
+        did, reason, ends = self._invoke(step, call)
         seconds = time.perf_counter() - started
         findings, not_judged = self._rule.take_evidence()
         if did is Did.MET and not findings:
@@ -115,14 +149,15 @@ class InProcess:
             reason = not_judged or ("" if read else NOTHING_READ)
             did = Did.SKIPPED if reason else Did.CLEAR
         missed = tuple(sorted({one for trial in self._trials for one in trial.missed}))
-        return Invocation(did, reason, tuple(findings), ends, seconds, missed)
+        measurements = tuple(self._rule.take_measurements())
+        return Invocation(did, reason, tuple(findings), ends, seconds, missed, (), measurements)
 
-    def _invoke(self, step: int) -> tuple[Did, str, bool]:
-        """Invoke the rule, and make data of all that it can raise: nothing gets past here."""
+    def _invoke(self, step: int, call: Callable[[int], None]) -> tuple[Did, str, bool]:
+        """Call the rule, and make data of all that it can raise: nothing gets past here."""
         did, reason, ends = Did.CLEAR, "", False
         try:
             with snapshot(self._trials, step):
-                self._rule.invoke(step)
+                call(step)
         except RuleEvaluationConditionMet as met:
             did, ends = Did.MET, met.end_of_rule
         except _SKIPPED as err:

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from rule_runner.config import RuleJobConfig
 from rule_runner.evaluation import Evaluation
 from rule_runner.invocation import Did, Invocation, Invoker
+from rule_runner.measurements import Measurements
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import RuleJobFacts, RuleResult, evidence, rule_result
-from rule_runner.status import CLIENT_ERROR, StatusChange
+from rule_runner.status import CLIENT_ERROR, RuleStatus, StatusChange
 from smdebug.core.clock import Clock
 
 _log: Final = structlog.get_logger()
@@ -49,6 +50,7 @@ class RuleJob:
         self._over = False
         self.rule_time_s = 0.0
         self.missed: tuple[str, ...] = ()
+        self.measurements = Measurements(config.loaded.rule_class.QUANTITIES)
         self._clock = clock
         self._now = now
         self._began = self._written = clock.monotonic()
@@ -71,6 +73,7 @@ class RuleJob:
         invocation = self.invoker.judge(step)
         self.rule_time_s += invocation.seconds
         self.missed = invocation.missed
+        self.measurements.add(invocation.measurements)
         if invocation.did is Did.WAITS and not trial_ended:
             self.waits = True
             return []
@@ -81,6 +84,28 @@ class RuleJob:
         if change or self._clock.monotonic() - self._written >= WRITE_EVERY_S:
             self.write(trial_ended)
         return [change] if change else []
+
+    def wait(self, step: int) -> list[StatusChange]:
+        """Let the rule judge that nothing has come after a step; return how the status moved."""
+        invocation = self.invoker.wait(step) if self.invoker is not None else None
+        if invocation is None or invocation.did not in {Did.MET, Did.FAILED}:
+            return []
+        self.rule_time_s += invocation.seconds
+        self.measurements.add(invocation.measurements)
+        change = self._take(step, invocation)
+        if change:
+            self.write(trial_ended=False)
+        return [change] if change else []
+
+    def finish(self) -> None:
+        """Let the rule do what is left; what it raises is its error, unless a verdict is there."""
+        evaluation = self.evaluation
+        if self.invoker is None or evaluation.status is RuleStatus.ERROR:
+            return
+        invocation = self.invoker.finish()
+        self.rule_time_s += invocation.seconds
+        if invocation.did is Did.FAILED:
+            evaluation.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
 
     def _take(self, step: int, invocation: Invocation) -> StatusChange | None:
         """Tell the evaluation what the rule did."""
@@ -127,13 +152,15 @@ class RuleJob:
         )
 
     def write(self, trial_ended: bool, *, final: bool = False) -> None:
-        """Write ``rule_result.json``.
+        """Write ``rule_result.json``, and at the end ``measurements.json`` before it.
 
         Only the `final` one says that the evaluation has ended: whatever was not told or not
         judged when the process was killed before that is made up for after a restart.
         """
         self._written = self._clock.monotonic()
         result = self.result(trial_ended)
+        if final:
+            self.folder.write_measurements(self.measurements.record())
         self.folder.write_result(result if final else replace(result, ended_at=None))
 
     def close(self) -> None:

@@ -143,15 +143,28 @@ class _Following:
 
     def judge(self, step: int) -> Invocation:
         """Look for the files that are there, and judge a step."""
-        for trial in self._trials:
-            if trial.index.settled_step < step:
-                trial.index.refresh()
-                trial.index.refresh()
+        self._follow(step)
         invocation = self._invoker.judge(step)
         problems = self._trials[0].index.problems.items()
         notes = [note for key, text in problems if (note := f"{key}: {text}") not in self._told]
         self._told.update(notes)
         return replace(invocation, notes=tuple(notes))
+
+    def wait(self, step: int) -> Invocation | None:
+        """Judge that nothing has come after a step; see `Invoker`."""
+        self._follow(step)
+        return self._invoker.wait(step)
+
+    def finish(self) -> Invocation:
+        """Let the rule do what is left; see `Invoker`."""
+        return self._invoker.finish()
+
+    def _follow(self, step: int) -> None:
+        """Look for files up to a step."""
+        for trial in self._trials:
+            if trial.index.settled_step < step:
+                trial.index.refresh()
+                trial.index.refresh()
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -24,12 +24,14 @@ from rule_runner.durable import (
 )
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.events import COMPLETED, Event, RuleState
+from rule_runner.measurements import MeasurementsRecord
 from rule_runner.results import Evidence, RuleResult, dump_json
 from rule_runner.sinks import EventSink, send_safely
 from rule_runner.status import RuleStatus
 
 RESULT: Final = "rule_result.json"
 FINDINGS: Final = "findings.jsonl"
+MEASUREMENTS: Final = "measurements.json"
 EVENTS: Final = "events.jsonl"
 CURSOR: Final = "cursor-"
 NAME_LIMIT: Final = 255  # bytes of a file name
@@ -109,7 +111,7 @@ class OutputFolder(Closing):
         with ExitStack() as stack:
             stack.callback(FolderLock(path, "lock").release)
             if overwrite:
-                _remove(path / name for name in (RESULT, FINDINGS))
+                _remove(path / name for name in (RESULT, FINDINGS, MEASUREMENTS))
             self.resumed = self._resumable(reopen=reopen)
             self._findings = JsonLines(path / FINDINGS)
             stack.callback(self._findings.close)
@@ -149,6 +151,10 @@ class OutputFolder(Closing):
     def write_result(self, result: RuleResult) -> None:
         """Replace ``rule_result.json``; once at the start, so that a crash can be resumed."""
         write_atomically(self.path / RESULT, dump_json(result, indent=2) + "\n")
+
+    def write_measurements(self, record: MeasurementsRecord) -> None:
+        """Replace ``measurements.json``."""
+        write_atomically(self.path / MEASUREMENTS, dump_json(record) + "\n")
 
     def append_finding(self, evidence: Evidence) -> bool:
         """Add `evidence` to ``findings.jsonl``; steps come in ascending order.

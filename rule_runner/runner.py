@@ -203,10 +203,20 @@ class Runner:
         if now - self._said_at >= SAY_EVERY_S:
             self._said_at = now
             self.observer.waiting(self.walk.awaited(position), now - self._waited_since)
+        self._judge_silence()
         stop = self.stops.reason(waiting=True)
-        if stop is None:
+        if stop is None and any(job.live for job in self.jobs):
             self.waiter.wait(0.1 if self.walk.ending else POLL_S)
         return stop
+
+    def _judge_silence(self) -> None:
+        """Let rules judge that nothing has come after the last step."""
+        steps = self.walk.base.steps
+        if not steps or self.walk.ending:
+            return
+        for job in self.jobs:
+            if job.live and job.position >= steps[-1] and job.wait(steps[-1]):
+                self.session.announce(job)
 
     def _fail(self, details: str) -> None:
         """End all rule jobs with an error."""
@@ -215,8 +225,8 @@ class Runner:
                 with self._as_far_as_it_goes():
                     self.session.tell(job)
 
-    def _finish(self, stop: StopReason | None) -> None:
-        """Give every rule job its verdict."""
+    def _finish(self, stop: StopReason | None, *, finish: bool = True) -> None:
+        """Give every rule job its verdict; let its rule `finish` first."""
         lost = self.session.lost_files()
         for job in self.jobs:
             evaluation = job.evaluation
@@ -233,6 +243,8 @@ class Runner:
             ):
                 with self._as_far_as_it_goes():
                     self.session.tell(job)
+            if finish:
+                job.finish()
             if not evaluation.done or evaluation.ended_at is None:
                 no_data = not self.walk.base.steps
                 ended = self.walk.ended
@@ -280,7 +292,7 @@ class Runner:
         """Write what there is and end the process: a rule does not come back."""
         with suppress(Exception):
             self.stops.by_signal(number)
-            self._finish(self.stops.reason())
+            self._finish(self.stops.reason(), finish=False)
         os._exit(EXIT_SIGNAL + number)
 
 

@@ -24,7 +24,7 @@ from rule_runner.loader import load_source
 from rule_runner.logs import configure
 from rule_runner.openings import make_invoker, open_trial
 from rule_runner.runner import Runner
-from smdebug.rules import Finding
+from smdebug.rules import Finding, Measurement
 
 RULE = """
 import os, signal, threading, numpy
@@ -46,6 +46,8 @@ class Behaves(Rule):
             os._exit(3)
         if step == 1 and self.how == "is-killed":
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.how == "waits":
+            return self.measured(step, "step", step, 9, met=False)
         if step == 1 and self.how == "raises":
             print("hello", flush=True)
             raise KeyError("conv1")
@@ -53,6 +55,13 @@ class Behaves(Rule):
         if self.how == "finds":
             return self.found(step, tensor="loss", measured=numpy.float32(loss[0]), limit=Odd())
         return False
+
+    def invoke_while_waiting(self, step):
+        return self.how == "waits" and self.found(step, note="waited")
+
+    def finish(self):
+        if self.how == "leaves-last":
+            os._exit(5)
 
 class Odd:
     def __str__(self):
@@ -132,6 +141,28 @@ def test_rule_that_ends_its_process(source: Path, trial: Path, how: str, code: i
         True,
         f"Rule 'Behaves' ended its process at step 1 with exit code {code}.",
     )
+
+
+def test_it_waits_and_finishes_as_in_this_process(source: Path, trial: Path) -> None:
+    made = invoker(source, trial, "waits")
+    with closing(made):
+        judged_0, waited, finished = made.judge(0), made.wait(0), made.finish()
+    assert [one.measured for one in judged_0.measurements] == [0.0]
+    assert waited is not None
+    assert (waited.did, [one.note for one in waited.findings]) == (Did.MET, ["waited"])
+    assert finished.did is Did.SKIPPED  # nothing failed
+
+
+def test_rule_that_ends_its_process_at_the_end(source: Path, trial: Path) -> None:
+    made = invoker(source, trial, "leaves-last")
+    found = made.finish()
+    waited = made.wait(0)
+    assert (found.did, found.reason) == (
+        Did.FAILED,
+        "Rule 'Behaves' ended its process after the last step with exit code 5.",
+    )
+    assert waited is not None
+    assert waited.did is Did.FAILED
 
 
 def test_rule_that_prints_and_raises_leaves_stdout_to_the_results(
@@ -223,14 +254,14 @@ def test_runner_gives_each_rule_a_process_of_its_own(
 class Pipe:
     """The other process's end of a pipe, in this process."""
 
-    def __init__(self, *steps: int) -> None:
-        self.steps = list(steps)
+    def __init__(self, *questions: tuple[str | int, ...]) -> None:
+        self.questions = list(questions)
         self.sent: list[Any] = []
 
-    def recv(self) -> int:
-        if not self.steps:
+    def recv(self) -> tuple[str | int, ...]:
+        if not self.questions:
             raise EOFError
-        return self.steps.pop(0)
+        return self.questions.pop(0)
 
     def send(self, answer: Any) -> None:
         self.sent.append(answer)
@@ -241,7 +272,14 @@ class Answers:
 
     def judge(self, step: int) -> Invocation:
         odd = Finding(step, Path("t"), 7, np.float32(1), object, Path("n"))  # type: ignore[arg-type]
-        return Invocation(Did.MET, findings=(Finding(step), odd))
+        point = Measurement(step, "q", 1.0, 2.0, Path("t"), 7)  # type: ignore[arg-type]
+        return Invocation(Did.MET, findings=(Finding(step), odd), measurements=(point,))
+
+    def wait(self, step: int) -> None:
+        assert step == 4
+
+    def finish(self) -> Invocation:
+        return Invocation(Did.CLEAR)
 
     def close(self) -> None:
         raise NotImplementedError
@@ -266,10 +304,11 @@ class Pipes:
 
 @pytest.mark.usefixtures("_same_process")
 def test_answers_are_made_of_what_any_process_understands() -> None:
-    pipe = Pipe(4)
+    pipe = Pipe(("judge", 4), ("wait", 4), ("finish",))
     _serve(pipe, 0, lambda _: Answers(), None)  # type: ignore[arg-type]
-    ready, answer = pipe.sent
-    assert ready == "ready"
+    ready, answer, waited, finished = pipe.sent
+    assert (ready, waited, finished) == ("ready", None, Invocation(Did.CLEAR))
+    assert answer.measurements == (Measurement(4, "q", 1.0, 2.0, "t", "7"),)
     assert answer.findings == (
         Finding(4),
         Finding(4, "t", "7", 1.0, "<class 'object'>", "n"),
@@ -278,7 +317,7 @@ def test_answers_are_made_of_what_any_process_understands() -> None:
 
 @pytest.mark.usefixtures("_same_process")
 def test_rule_that_cannot_be_made_is_said_instead() -> None:
-    pipe = Pipe(4)
+    pipe = Pipe(("judge", 4))
     _serve(pipe, 0, refuse, None)  # type: ignore[arg-type]
     assert pipe.sent == ["Rule 'X' cannot be."]
 

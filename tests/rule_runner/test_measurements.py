@@ -1,0 +1,253 @@
+"""Measurements: the worst series and points stay, in bounded memory; what is written of them."""
+
+import math
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from evaluating import Script, WoundClock, configured, runner, trial
+
+from rule_runner import measurements
+from rule_runner.measurements import Measurements, MeasurementsRecord, excess
+from rule_runner.results import dump_json
+from smdebug.rules import Measurement, Quantity, Rule
+from smdebug.storage.memory import MemoryStore
+
+LOSS = Quantity("loss", "loss [nat]", log=True)
+SMALL = Quantity("mean", "mean |g|", worse="below")
+
+
+def points(
+    *values: float, quantity: str = "loss", tensor: str = "a", limit: float = 1.0, start: int = 0
+) -> list[Measurement]:
+    return [
+        Measurement(start + at, quantity, value, limit, tensor, "worker_0", value > limit)
+        for at, value in enumerate(values)
+    ]
+
+
+def kept(found: Measurements) -> list[tuple[str | None, list[int]]]:
+    return [(one.tensor, one.steps) for one in found.record().series]
+
+
+@pytest.mark.parametrize(
+    ("measured", "limit", "worse", "expected"),
+    [
+        (3.0, 2.0, "above", 0.5),
+        (1.0, 2.0, "above", -0.5),
+        (1.0, 2.0, "below", 0.5),
+        (3.0, -2.0, "above", 2.5),
+        (0.25, 0.0, "above", 0.25),
+        (math.inf, 2.0, "above", math.inf),
+        (math.nan, 2.0, "below", math.inf),
+        (math.nan, math.inf, "above", -math.inf),
+        (5.0, -math.inf, "below", -math.inf),
+    ],
+)
+def test_how_far_a_value_is_beyond_its_limit(
+    measured: float, limit: float, worse: measurements.Side, expected: float
+) -> None:
+    assert excess(measured, limit, worse) == expected
+
+
+def test_a_series_is_written_as_it_was_measured() -> None:
+    found = Measurements([LOSS])
+    found.add(
+        [
+            Measurement(3, "loss", math.nan, 2.0, "a", "w"),
+            Measurement(4, "loss", 3, 2, "a", "w", met=True),
+        ]
+    )
+    record = msgspec.json.decode(dump_json(found.record()))
+    assert record == {
+        "schema_version": 1,
+        "quantities": [{"name": "loss", "label": "loss [nat]", "worse": "above", "log": True}],
+        "series": [
+            {
+                "quantity": "loss",
+                "tensor": "a",
+                "worker": "w",
+                "steps": [3, 4],
+                "measured": ["NaN", 3.0],
+                "limit": [2.0, 2.0],
+                "met": [4],
+            }
+        ],
+        "left_out": 0,
+    }
+    assert msgspec.json.decode(dump_json(record), type=MeasurementsRecord) == found.record()
+
+
+def test_those_that_were_met_come_first_then_the_worst() -> None:
+    found = Measurements([SMALL])
+    for tensor, value, met in (("ok", 5.0, False), ("low", 0.1, False), ("met", 0.9, True)):
+        found.add([Measurement(0, "mean", value, 1.0, tensor, None, met)])
+    assert [tensor for tensor, _ in kept(found)] == ["met", "low", "ok"]
+
+
+def test_what_is_not_declared_is_drawn_too() -> None:
+    found = Measurements([LOSS])
+    found.add(points(0.5, quantity="own"))
+    assert [(one.name, one.label, one.worse) for one in found.record().quantities] == [
+        ("loss", "loss [nat]", "above"),
+        ("own", "own", "above"),
+    ]
+
+
+def test_only_the_worst_series_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements, "SERIES_KEPT", 2)
+    found = Measurements([LOSS])
+    for at in range(3):
+        for tensor, value in (("a", 0.1), ("b", 0.2), ("c", 0.3 + at), ("d", 0.25)):
+            found.add(points(value, tensor=tensor, start=at))
+    assert kept(found) == [("c", [0, 1, 2]), ("d", [0, 1, 2])]
+    assert found.record().left_out == 2
+
+
+def test_a_series_that_turns_bad_is_kept_though_it_began_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(measurements, "SERIES_KEPT", 1)
+    found = Measurements([LOSS])
+    for at, value in enumerate([0.1, 0.1, 9.0]):
+        found.add(points(0.5, tensor="steady", start=at))
+        found.add(points(value, tensor="late", start=at))
+    assert kept(found) == [("late", [2])]
+    assert found.record().left_out == 1
+
+
+def test_of_many_points_the_worst_of_neighbours_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements, "POINTS_KEPT", 8)
+    found = Measurements([LOSS])
+    values = [0.1] * 1000
+    values[501], values[502] = 0.9, 7.0
+    found.add(points(*values))
+    (series,) = found.record().series
+    assert len(series.steps) <= 8
+    assert series.steps == sorted(series.steps)
+    assert (max(series.measured, key=float), series.met) == (7.0, [502])
+    assert np.diff(series.steps).max() < 300
+
+
+def test_counting_what_is_left_out_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements, "SERIES_KEPT", 1)
+    monkeypatch.setattr(measurements, "COUNTED", 3)
+    found = Measurements([LOSS])
+    found.add([one for at in range(10) for one in points(0.1, tensor=str(at))])
+    assert found.record().left_out == 3
+
+
+# -- in an evaluation ----------------------------------------------------------------------------
+
+
+class Above(Rule):
+    """Met when the loss is above 1."""
+
+    QUANTITIES = (LOSS,)
+
+    def invoke_at_step(self, step: int) -> bool:
+        loss = float(self.base_trial.tensor("loss").value(step)[0])
+        return self.measured(step, "loss", loss, 1.0, met=loss > 1, tensor="loss", note="High.")
+
+
+def losses(*values: float, ended: bool = True) -> MemoryStore:
+    steps = {at: {"loss": np.float64([value])} for at, value in enumerate(values)}
+    return MemoryStore(trial(steps, {"losses": ["loss"]}, ended=ended))
+
+
+def test_an_evaluation_writes_all_that_was_measured(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [Above]), losses(0.5, 0.75, 2.0, 0.5)).run()
+    (rule,) = done.result.rules
+    assert (rule.status, rule.evidence[0].measured, rule.evidence[0].note) == (
+        "IssuesFound",
+        2.0,
+        "High.",
+    )
+    record = msgspec.json.decode(
+        (tmp_path / "measurements.json").read_bytes(), type=MeasurementsRecord
+    )
+    (series,) = record.series
+    assert (series.steps, series.measured, series.met) == ([0, 1, 2], [0.5, 0.75, 2.0], [2])
+
+
+class Silence(Above):
+    """Met when nothing comes after step 1."""
+
+    asked: list[int]
+
+    def __init__(self, base_trial: object) -> None:
+        super().__init__(base_trial)
+        self.asked = []
+
+    def invoke_while_waiting(self, step: int) -> bool:
+        self.asked.append(step)
+        return len(self.asked) > 2 and self.found(step, note="Nothing came.")
+
+
+def test_a_rule_may_judge_that_nothing_comes(tmp_path: Path) -> None:
+    clock = WoundClock()
+    config = configured(tmp_path, [Silence, Above])
+    done = runner(config, losses(0.5, 0.5, ended=False), Script(clock)).run()
+    silence, above = done.result.rules
+    assert (silence.status, silence.step, silence.evidence[0].note) == (
+        "IssuesFound",
+        1,
+        "Nothing came.",
+    )
+    assert above.status == "Stopped"
+
+
+def test_a_trial_without_a_step_has_no_silence(tmp_path: Path) -> None:
+    config = configured(tmp_path, [Silence], idle_timeout=100.0)
+    files = {"collections/000000000/worker_0_collections.json": b""}
+    done = runner(config, MemoryStore(files), Script(WoundClock())).run()
+    assert done.result.rules[0].status == "Stopped"
+
+
+class Silent(Above):
+    def invoke_while_waiting(self, step: int) -> bool:
+        msg = f"No clock at {step}."
+        raise ValueError(msg)
+
+
+def test_a_rule_that_raises_while_it_waits_fails(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [Silent]), losses(0.5, ended=False)).run()
+    (rule,) = done.result.rules
+    assert (rule.status, rule.status_details) == (
+        "Error",
+        "ClientError: Rule 'Silent' raised ValueError at step 0: No clock at 0.",
+    )
+
+
+class Finishes(Above):
+    finished = 0
+
+    def finish(self) -> None:
+        type(self).finished += 1
+
+
+class FinishesBadly(Above):
+    def finish(self) -> None:
+        msg = "no room"
+        raise OSError(msg)
+
+
+def test_every_rule_may_do_what_is_left(tmp_path: Path) -> None:
+    runner(configured(tmp_path, [Finishes]), losses(0.5, 2.0, 0.5)).run()
+    assert Finishes.finished == 1
+
+
+def test_what_is_raised_at_the_end_is_the_rules_error(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [FinishesBadly]), losses(0.5)).run()
+    assert (done.result.rules[0].status, done.result.rules[0].status_details) == (
+        "Error",
+        "ClientError: Rule 'FinishesBadly' raised OSError at step 0: no room.",
+    )
+
+
+def test_after_a_verdict_it_is_a_note(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [FinishesBadly]), losses(2.0)).run()
+    (rule,) = done.result.rules
+    assert rule.status == "IssuesFound"
+    assert rule.notes == ["ClientError: Rule 'FinishesBadly' raised OSError at step 0: no room."]

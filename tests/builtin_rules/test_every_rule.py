@@ -23,6 +23,7 @@ TYPES = {
     "Boolean": {"bool"},
     "String": {"choice", "names", "patterns"},
     "List": {"names", "patterns"},
+    "Comma-separated": {"names"},
 }
 every_rule = pytest.mark.parametrize("rule", [pytest.param(one, id=one) for one in RULES])
 every_param = pytest.mark.parametrize(
@@ -36,7 +37,14 @@ every_param = pytest.mark.parametrize(
 
 
 def snake_case(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def default_of(param: Param) -> Any:
+    """Return a default as the documentation has it: lists as text, None for none."""
+    if param.default in NOT_GIVEN:
+        return None
+    return param.default_text if isinstance(param.default, tuple) else param.default
 
 
 def documented(rule: str) -> dict[str, dict[str, Any]]:
@@ -53,7 +61,7 @@ def test_the_table_is_sorted() -> None:
 
 def test_every_file_with_a_rule_is_in_the_table() -> None:
     folder = Path(inspect.getfile(RULES["AllZero"])).parent
-    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "selection"}
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "selection", "units"}
     assert files == {snake_case(name) for name in RULES}
 
 
@@ -76,8 +84,10 @@ def test_a_rule_says_what_it_judges(rule: str) -> None:
 def test_the_constructor_takes_the_declared_parameters(rule: str) -> None:
     signature = inspect.signature(RULES[rule]).parameters
     given = {name: one.default for name, one in signature.items() if name != "base_trial"}
+    # None stands for a default with further patterns: the documented one, given, would be alone.
     declared = {
-        one.name: None if one.default in NOT_GIVEN else one.default for one in RULES[rule].PARAMS
+        one.name: None if getattr(one, "also", ()) else default_of(one)
+        for one in RULES[rule].PARAMS
     }
     assert given == declared
     assert list(signature) == ["base_trial", *declared]
@@ -97,7 +107,8 @@ def test_a_parameter_says_what_it_means(rule: str, param: Param) -> None:
 @every_param
 def test_a_default_is_a_value_that_the_parameter_takes(rule: str, param: Param) -> None:
     del rule
-    assert param.parse(None) == param.default
+    also = getattr(param, "also", ())
+    assert param.parse(None) == ((*param.default, *also) if also else param.default)
     if param.default not in NOT_GIVEN:
         assert param.parse(param.default_text) == param.default
 
@@ -116,7 +127,7 @@ def test_type_and_default_are_the_documented_ones(rule: str, param: Param) -> No
         return
     spec = known[param.name]
     assert param.type_name in TYPES[spec["type"].split()[0]]
-    assert (None if param.default in NOT_GIVEN else param.default) == spec["default"]
+    assert default_of(param) == spec["default"]
     assert param.required is spec["required"]
 
 

@@ -13,6 +13,8 @@ from smdebug.storage.protocol import ByteRange, TrialStore
 
 KEPT_BYTES: Final = 256 << 20  # what several rules ask for at one step is read once
 WHOLE_FILE: Final = 1 << 20  # a smaller event file is read in one go
+# The header of a record, and the first field of its message: a tag and eight bytes.
+TIME_BYTES: Final = tfrecord.HEADER.size + 1 + 8
 
 Array = NDArray[Any]
 
@@ -54,6 +56,25 @@ class EventReader:
             if found.dtype.kind not in "UO":  # strings do not lie in the bytes that are counted
                 kept.tensors[span] = found
         return found
+
+    def wall_time(self, key: str, span: Span) -> float:
+        """Return when one record was made, in seconds since the epoch; NaN if it does not tell.
+
+        Only the beginning of the record is read, however large its tensor is.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageUnavailableError, TruncatedFileError, CorruptFileError
+            As `tensor` does.
+        """
+        start, stop = span.start, span.start + min(span.length, TIME_BYTES)
+        kept = self._kept.get((key, 0, WHOLE_FILE))
+        if kept is not None and len(kept.data) >= stop:
+            head = kept.data[start:stop]
+        else:
+            head = self._store.read(key, ByteRange(start, stop))
+        end = tfrecord.HEADER.size + tfrecord.payload_length(head, key)
+        return tensor_proto.decode_wall_time(head[tfrecord.HEADER.size : end], key)
 
     def _decode(self, key: str, span: Span, record: memoryview) -> Array:
         try:

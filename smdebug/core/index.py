@@ -42,6 +42,17 @@ class IndexFile(msgspec.Struct, frozen=True):
     entries: dict[str, Entry]
     damaged: dict[str, str] = {}
 
+    @property
+    def first_record(self) -> Span | None:
+        """The first record of the event file that is named here, or None: shapes only."""
+        spans = (
+            span
+            for entry in self.entries.values()
+            for span in (entry.raw, *entry.reductions.values())
+            if span is not None
+        )
+        return min(spans, default=None)
+
 
 class _Meta(msgspec.Struct):
     mode: str

@@ -5,6 +5,7 @@ copied, and no protobuf library is needed.
 """
 
 import math
+import struct
 from collections.abc import Iterator
 from typing import Final
 
@@ -46,6 +47,7 @@ STRING = 0  # smdebug leaves the data type of string tensors unset
 STRING_TOO = 7  # TensorFlow's own number for them
 MAX_RANK = 64  # numpy's own limit
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types of protobuf
+_DOUBLE: Final = struct.Struct("<d")
 MORE = 0x80  # the bit of a varint's byte that another byte follows
 
 
@@ -134,6 +136,33 @@ def decode_event(payload: memoryview, key: str) -> NDArray[np.generic]:
     summary = _first(payload, 5, "summary", key)
     value = _first(summary, 1, "value", key)
     return decode_tensor(_first(value, 8, "tensor", key), key)
+
+
+def decode_wall_time(head: memoryview, key: str) -> float:
+    """Return the wall time of an Event message, in seconds since the epoch.
+
+    Parameters
+    ----------
+    head
+        The message, or its beginning: writers put the time first, as the order of fields has it.
+    key
+        Name of the event file, for messages.
+
+    Returns
+    -------
+    float
+        NaN where the message tells no time.
+
+    Raises
+    ------
+    TruncatedFileError, CorruptFileError
+        If the first field is cut off, or no field at all.
+    """
+    number, value = next(fields(head, key), (0, 0))
+    if number != 1 or isinstance(value, int) or len(value) != _DOUBLE.size:
+        return math.nan
+    (seconds,) = _DOUBLE.unpack(value)
+    return float(seconds)
 
 
 def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:

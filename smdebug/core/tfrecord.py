@@ -34,6 +34,24 @@ def frame(payload: bytes) -> bytes:
     return b"".join((length, FOOTER.pack(masked_crc(length)), payload, FOOTER.pack(SMDEBUG_FOOTER)))
 
 
+def payload_length(head: memoryview, key: str) -> int:
+    """Return the length of the payload that a record's first `HEADER.size` bytes tell.
+
+    Raises
+    ------
+    TruncatedFileError
+        If `head` is shorter than that.
+    CorruptFileError
+        If the header's checksum is wrong.
+    """
+    if len(head) < HEADER.size:
+        raise TruncatedFileError(key, f"a header of {HEADER.size} bytes", str(len(head)))
+    length, crc = HEADER.unpack_from(head)
+    if masked_crc(head[:8]) != crc:
+        raise CorruptFileError(key, "a record header with its checksum", f"{crc:#010x}")
+    return int(length)
+
+
 def unframe(record: memoryview, key: str) -> memoryview:
     """Return the payload of one whole `record`, in place.
 
@@ -54,9 +72,7 @@ def unframe(record: memoryview, key: str) -> memoryview:
     """
     if len(record) < OVERHEAD:
         raise TruncatedFileError(key, f"a record of at least {OVERHEAD} bytes", str(len(record)))
-    length, crc = HEADER.unpack_from(record)
-    if masked_crc(record[:8]) != crc:
-        raise CorruptFileError(key, "a record header with its checksum", f"{crc:#010x}")
+    length = payload_length(record, key)
     if length + OVERHEAD > len(record):
         raise TruncatedFileError(key, f"a record of {length + OVERHEAD} bytes", str(len(record)))
     if length + OVERHEAD < len(record):

@@ -1,5 +1,6 @@
 """TrialView: one look at a trial: how far it reaches, what it knows of a step, what it reads."""
 
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.core.clock import Clock, SystemClock
-from smdebug.core.index import Span
+from smdebug.core.index import Entry, Span
 from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor import Place, StepState
 from smdebug.exceptions import (
@@ -116,6 +117,40 @@ class TrialView:
         else:
             passed = self.horizon is not None or self.index.last_complete_step >= later
         return StepState.UNAVAILABLE if passed else StepState.NOT_YET_AVAILABLE
+
+    def wall_time(self, step: int, worker: str | None = None) -> float | None:
+        """Return when a global step was saved, by the clock of the training job.
+
+        Parameters
+        ----------
+        worker
+            When this worker saved it; by default when the last of the workers did.
+
+        Returns
+        -------
+        float or None
+            Seconds since the epoch, of the first record of the step's event file. None if the step
+            or what the worker saved of it is not there, holds shapes only, or is damaged.
+        """
+        if step not in self.index.files:
+            self.maybe_refresh()
+        shown = self.horizon is None or step <= self.horizon
+        files = self.index.files.get(step, {}) if shown else {}
+        times = [self._wall_time(step, one) for one in files if worker in {None, one}]
+        return max((time for time in times if time > 0), default=None)
+
+    def _wall_time(self, step: int, worker: str) -> float:
+        """Return when a worker saved a step, or NaN."""
+        file = self.index.files[step][worker]
+        span, key = file.first_record, file.event_key
+        if span is None or key is None:
+            return math.nan
+        place = Place(step, worker, Entry(raw=span))
+        try:
+            seconds = self._patiently("", place, lambda: self.index.reader.wall_time(key, span))
+        except TensorDamaged:  # which is reported
+            return math.nan
+        return seconds if math.isfinite(seconds) else math.nan
 
     def original_name(self, name: str) -> str | None:
         """Return the framework's own name of a tensor; see `TensorSource`."""

@@ -96,3 +96,52 @@ def test_a_corrupt_record_is_said_with_its_file(store: CountingStore) -> None:
 def test_a_missing_file_is_said(store: CountingStore) -> None:
     with pytest.raises(ObjectNotFoundError, match=r"^File 'x' is not there\.$"):
         EventReader(store).tensor("x", FIRST)
+
+
+# -- wall times ----------------------------------------------------------------------------------
+
+
+def test_of_the_wall_time_only_the_beginning_of_a_record_is_read(store: CountingStore) -> None:
+    assert EventReader(store).wall_time("a", SECOND) == 1.6e9
+    assert store.asked == [("a", ByteRange(len(RECORD), len(RECORD) + 21))]
+
+
+def test_of_the_wall_time_nothing_is_read_twice(store: CountingStore) -> None:
+    reader = EventReader(store)
+    reader.tensor("a", FIRST)
+    assert reader.wall_time("a", SECOND) == 1.6e9
+    assert len(store.asked) == 1
+
+
+def test_a_file_that_has_grown_is_asked_again(store: CountingStore) -> None:
+    store.files = {"a": RECORD}
+    reader = EventReader(store)
+    reader.tensor("a", FIRST)
+    store.files = {"a": RECORD * 2}
+    assert reader.wall_time("a", SECOND) == 1.6e9
+
+
+@pytest.mark.parametrize(
+    "message",
+    [rawtrial.field(2, 7), rawtrial.field(1, 7), rawtrial.field(1, b"1234"), b""],
+    ids=["no-time", "a-number", "four-bytes", "nothing"],
+)
+def test_a_record_may_tell_no_time(message: bytes) -> None:
+    record = rawtrial.record(message)
+    time = EventReader(MemoryStore({"a": record})).wall_time("a", Span(0, len(record)))
+    assert np.isnan(time)
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (RECORD[:11], TruncatedFileError, "expected a header of 12 bytes, got 11"),
+        (b"", TruncatedFileError, "expected a header of 12 bytes, got 0"),
+        (bytes(40), CorruptFileError, "expected a record header with its checksum"),
+        (rawtrial.record(b"\x09123"), TruncatedFileError, "expected a field of 8 bytes, got 3"),
+    ],
+    ids=["header", "nothing", "checksum", "time"],
+)
+def test_a_damaged_beginning_is_said(content: bytes, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        EventReader(MemoryStore({"a": content})).wall_time("a", Span(0, len(RECORD)))

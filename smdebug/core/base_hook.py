@@ -10,9 +10,10 @@ from smdebug.core.collection import Collection
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.decisions import Decisions
 from smdebug.core.guard import Guarded
+from smdebug.core.json_config import ON_SAGEMAKER
 from smdebug.core.modes import ModeKeys
 from smdebug.core.recording import Recording
-from smdebug.core.tensor_access import NumpyAccess, TensorAccess
+from smdebug.core.tensor_access import NumpyAccess, TensorAccess, check_names
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.storage import TrialOutput
 
@@ -20,8 +21,6 @@ CLOSE_TIMEOUT_S: Final = 300.0
 SAID_S: Final = 1.0  # a training that waited longer than that for the disk is told so
 # How launchers tell a process its rank and how many there are: torchrun, Open MPI.
 RANKS: Final = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
-# Set where SageMaker trains: its platform writes the end mark, after the last upload.
-ON_SAGEMAKER: Final = "TRAINING_JOB_NAME"
 
 
 class BaseHook(Guarded):
@@ -205,7 +204,7 @@ class BaseHook(Guarded):
         if recording is None or not self._saving:
             return
         plan = self._decisions.plan(name, self._saving)
-        if plan is None:
+        if plan is None or not self._can_name(name):
             return
         try:
             recording.save(name, tensor, plan)
@@ -213,6 +212,28 @@ class BaseHook(Guarded):
             self._leave_out(name, err)
         else:
             self._introduce(name, recording)
+
+    def _can_name(self, name: str) -> bool:
+        """Say whether the format can hold a name; if not, its tensor is left out, said once."""
+        if name in self._known:
+            return True
+        try:
+            check_names(name)
+        except SMDebugTypeError as err:
+            self._leave_out(name, err)
+            return False
+        return True
+
+    def _make_member(self, collection: str, name: str, *, include: bool = False) -> None:
+        """Make a tensor a member of a collection, and tell the trial of a collection that is new.
+
+        With `include` the collection is saved from now on.
+        """
+        if not self._can_name(name):
+            return
+        is_new = self._decisions.add_tensor(collection, name, include=include)
+        if is_new and self._recording is not None:
+            self._recording.steps.add_collection(self.get_collection(collection))
 
     def _leave_out(self, name: object, err: SMDebugTypeError) -> None:
         self._warn_once(f"tensor {name!r}", f"Tensor {name!r} is not saved. {err}")
@@ -245,6 +266,7 @@ class BaseHook(Guarded):
                 self._finish()
         finally:
             if self._recording is not None:
+                # SageMaker's platform writes the end mark itself, after the last upload.
                 end_job = ON_SAGEMAKER not in os.environ
                 done = self._recording.close(end_job=end_job, timeout=CLOSE_TIMEOUT_S)
                 self._say_how_it_went(self._recording, done)

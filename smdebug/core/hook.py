@@ -11,7 +11,7 @@ from smdebug.core.base_hook import BaseHook
 from smdebug.core.collection import Collection
 from smdebug.core.decisions import Decisions
 from smdebug.core.guard import guarded
-from smdebug.core.json_config import load_hook_config
+from smdebug.core.json_config import DEFAULT_OUT_DIR, load_hook_config
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reduction_config import ReductionConfig
 from smdebug.core.save_config import SaveConfig, SaveConfigMode
@@ -20,7 +20,6 @@ from smdebug.core.writer import refuse_what_is_there
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.storage import open_output
 
-DEFAULT_OUT_DIR: Final = "/opt/ml/output/tensors"
 MAX_QUEUE_BYTES: Final = 1 << 28
 
 
@@ -61,6 +60,8 @@ class Hook(BaseHook):
         Whether to go on with the trial that is at `out_dir`; refused otherwise.
     rank, world_size
         Of this process among those of the training job; found out by default.
+    collections
+        Configured collections; those that there always are stand beside them.
 
     Raises
     ------
@@ -294,8 +295,7 @@ class Hook(BaseHook):
             self._leave_out(tensor_name, err)
             return
         for name in names:
-            if self._decisions.add_tensor(name, tensor_name, include=True) and self._recording:
-                self._recording.steps.add_collection(self.get_collection(name))
+            self._make_member(name, tensor_name, include=True)
         self._save_at_this_step(self._collections_to_save())
         self._record(tensor_name, tensor_value)
 

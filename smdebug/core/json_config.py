@@ -27,7 +27,7 @@ CONFIG_FILE_VARIABLE: Final = "SMDEBUG_CONFIG_FILE_PATH"
 DEFAULT_CONFIG_FILE: Final = "/opt/ml/input/config/debughookconfig.json"
 DEFAULT_OUT_DIR: Final = "/opt/ml/output/tensors"
 # On SageMaker, which sets the first, TensorBoard is configured in a file of its own.
-SAGEMAKER_VARIABLE: Final = "TRAINING_JOB_NAME"
+ON_SAGEMAKER: Final = "TRAINING_JOB_NAME"
 TENSORBOARD_FILE_VARIABLE: Final = "TENSORBOARD_CONFIG_FILE_PATH"
 DEFAULT_TENSORBOARD_FILE: Final = "/opt/ml/input/config/tensorboardoutputconfig.json"
 
@@ -204,7 +204,7 @@ def _collections(path: str, entries: object, hook: "_Section") -> tuple[Collecti
 
 def _tensorboard(hook: "_Section", out_dir: str) -> tuple[str | None, bool]:
     """Return the folder for TensorBoard's files, and whether they are asked for."""
-    if SAGEMAKER_VARIABLE in os.environ:
+    if ON_SAGEMAKER in os.environ:
         path = os.environ.get(TENSORBOARD_FILE_VARIABLE) or DEFAULT_TENSORBOARD_FILE
         given = _read(path).get("LocalPath") if Path(path).exists() else None
         folder = _of_type(str, f"LocalPath of {path!r}", given) or None

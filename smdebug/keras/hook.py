@@ -270,5 +270,4 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         is_there = collection in self.collection_manager
         if not is_there and self._decisions.plan(name, self._saving) is None:
             return
-        if self._decisions.add_tensor(collection, name) and self._recording is not None:
-            self._recording.steps.add_collection(self.get_collection(collection))
+        self._make_member(collection, name)

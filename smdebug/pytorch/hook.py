@@ -188,8 +188,8 @@ class Hook(CoreHook):
         if unseen:
             self._warn_once(
                 f"compiled {name}",
-                f"{len(unseen)} modules run in compiled code, where their inputs and outputs are "
-                f"not seen, {unseen[0]!r} the first of them.",
+                f"Inputs and outputs of {len(unseen)} of its modules are not seen, since they run "
+                f"in compiled code; the first of them is {unseen[0]!r}.",
             )
 
     def _inside(self, name: str, model: Any) -> Iterator[tuple[modules.Named, bool]]:
@@ -270,8 +270,7 @@ class Hook(CoreHook):
         is_saved = self._decisions.plan(name, self._saving) is not None
         if collection and (is_saved or collection in self._decisions.included):
             self._placed.add(name)
-            if self._decisions.add_tensor(collection, name):
-                self._recording.steps.add_collection(self.get_collection(collection))
+            self._make_member(collection, name)
 
     def _see_gradient(self, name: str, parameter: Any) -> None:
         """Have the gradient of a parameter seen in each backward, if it may be saved."""

@@ -173,7 +173,7 @@ class Hook(CoreHook, TrainingCallback):
         if (collection, name) not in self._placed:
             self._placed.add((collection, name))
             if collection not in self._decisions.collections_of(name):
-                self._decisions.add_tensor(collection, name)
+                self._make_member(collection, name)
 
 
 def _is_several(model: Any) -> bool:

@@ -80,6 +80,25 @@ def test_nested_tensors(
     assert trial.tensor_names() == ["Passing_input_1", "Passing_output_1"]
 
 
+@pytest.mark.parametrize("asked", [{"save_all": True}, {"include_collections": ["relu_output"]}])
+def test_a_module_whose_name_no_file_can_hold(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, asked: Any
+) -> None:
+    model = nn.ModuleDict({"\ud800": nn.ReLU(), "fine": nn.ReLU()})
+    model.forward = lambda x: model["fine"](model["\ud800"](x))
+    watching = hook(tmp_path, **asked)
+    watching.register_module(model)
+    for _ in range(2):
+        model(rows(0))
+    trial = opened(watching)
+    assert "Tensor '\\ud800_output_0' is not saved. Names must be text that UTF-8 can hold" in (
+        "\n".join(messages(caplog))
+    )
+    assert len(set(messages(caplog))) == len(messages(caplog))
+    assert trial.tensor_names(regex="relu|fine_output|\ud800") == ["fine_output_0"]
+    assert trial.steps() == [0, 1]
+
+
 INSIDE = "Inside torch.func it stands for values that are not computed one by one."
 
 
@@ -197,8 +216,8 @@ def test_a_part_of_torchscript_is_not_watched(
     trial = opened(watching)
     assert_same(expected, read(trial, 0, trial.tensor_names(collection="gradients")))
     assert trial.tensor_names(regex="^[^Sg].*put") == ["1_input_0", "1_output_0"]
-    text = "4 modules run in compiled code, where their inputs and outputs are not seen, '0' the"
-    assert messages(caplog) == [f"{text} first of them."]
+    text = "Inputs and outputs of 4 of its modules are not seen, since they run in compiled code;"
+    assert messages(caplog) == [f"{text} the first of them is '0'."]
 
 
 def test_integers_and_text_among_the_inputs_are_passed_over(tmp_path: Path) -> None:

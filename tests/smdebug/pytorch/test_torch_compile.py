@@ -102,8 +102,8 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def unseen(count: int, first: str) -> str:
     return (
-        f"{count} modules run in compiled code, where their inputs and outputs are not seen, "
-        f"{first!r} the first of them."
+        f"Inputs and outputs of {count} of its modules are not seen, since they run in compiled "
+        f"code; the first of them is {first!r}."
     )
 
 

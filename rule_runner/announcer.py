@@ -1,7 +1,8 @@
 """Announcer: tells the world, through outboxes and sinks, whenever a rule's status changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -25,6 +26,8 @@ class Announcer:
         Output folders of the rule jobs.
     sinks
         Where events go besides.
+    modes
+        ``enforce`` or ``observe`` by name of the rule job.
     """
 
     def __init__(
@@ -35,11 +38,13 @@ class Announcer:
         evaluations: Sequence[Evaluation],
         now: Callable[[], datetime],
         *,
+        modes: Mapping[str, str],
         overwrite: bool,
     ) -> None:
         self._training_job = training_job
         self._evaluations = evaluations
         self._now = now
+        self._modes = modes
         with ExitStack() as stack:
             self._outboxes = [
                 stack.enter_context(Outbox(folder, () if at else sinks, overwrite=overwrite))
@@ -62,11 +67,12 @@ class Announcer:
 
     def _state(self, evaluation: Evaluation) -> RuleState:
         """Return where a rule job stands; what a crashed evaluation told as final, stays told."""
-        told = self._outboxes[0].told.get(evaluation.configuration_name)
-        if told and told.status.final and not evaluation.status.final:
-            return told
         name = evaluation.configuration_name
-        return RuleState(name, evaluation.status, evaluation.status_details)
+        told = self._outboxes[0].told.get(name)
+        if told and told.status.final and not evaluation.status.final:
+            return replace(told, mode=self._modes[name])
+        details = evaluation.status_details
+        return RuleState(name, evaluation.status, details, self._modes[name])
 
     def close(self) -> None:
         """Close the outboxes."""

@@ -44,7 +44,7 @@ def evaluate_trial(**options: Any) -> int:
     _print(evaluated, options["form"], [config.folder_of(rule) for rule in config.rules])
     if evaluated.unwritten:
         print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
-    return exit_code(evaluated, enforce=config.enforce, lenient=lenient)
+    return exit_code(evaluated, fail_on_issues=options["fail_on_issues"], lenient=lenient)
 
 
 def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObserver) -> Evaluated:
@@ -89,7 +89,6 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         end_grace=options["end_grace"],
         event_file_wait=options["event_file_wait"],
         overwrite=options["overwrite"],
-        enforce=options["fail_on_issues"],
         event_source=options["event_source"],
         window=_window(),
         stop_files=_stop_files(options["trial"]),

@@ -1,5 +1,6 @@
 """RuleJobConfig and EvaluationConfig: what is to be evaluated, decided before anything runs."""
 
+import enum
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,13 @@ DEFAULT_WINDOW: Final = 1000
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
+class RuleMode(enum.StrEnum):
+    """What comes of a condition met, besides that it is told."""
+
+    ENFORCE = "enforce"  # exit code, stopped training, actions
+    OBSERVE = "observe"  # nothing
+
+
 @dataclass(frozen=True, slots=True)
 class RuleRequest:
     """A rule as the user asked for it: by name, by source file, or both; `id` if they gave one."""
@@ -34,7 +42,15 @@ class RuleRequest:
 
 @dataclass(frozen=True, slots=True)
 class RuleJobConfig:
-    """One rule job: the rule class, its name among the rule jobs, and its parameters as text."""
+    """One rule job: the rule class, its name among the rule jobs, and its parameters as text.
+
+    Attributes
+    ----------
+    mode
+        What comes of a condition met.
+    lacking
+        A sentence on what the rule needs and was not given: it cannot be judged; "" if nothing.
+    """
 
     configuration_name: str
     loaded: "LoadedRule"
@@ -42,6 +58,8 @@ class RuleJobConfig:
     actions: str = ""
     start_step: int | None = None
     end_step: int | None = None
+    mode: RuleMode = RuleMode.ENFORCE
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +89,6 @@ class EvaluationConfig:
         How long to wait for the event file of an index file that is there.
     stop_file, stop_grace
         Evaluation stops when this file is there and the time in it is `stop_grace` ago.
-    enforce
-        Whether a condition met decides the exit code.
     """
 
     trial: str
@@ -93,7 +109,6 @@ class EvaluationConfig:
     stop_files: tuple[Path, ...] = ()
     stop_grace: float = 60.0
     overwrite: bool = False
-    enforce: bool = False
     event_source: str = "rule-runner"
 
     def folder_of(self, rule: RuleJobConfig) -> Path:

@@ -18,6 +18,7 @@ from rule_runner.config import (
     WINDOW,
     EvaluationConfig,
     RuleJobConfig,
+    RuleMode,
 )
 from rule_runner.contract import (
     GRACE,
@@ -68,7 +69,7 @@ def run() -> int:
         _log.error("output_not_written", reason=evaluated.unwritten)
     if rule.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
         _write_message(contract, rule.status_details or "")
-    return exit_code(evaluated, enforce=False)
+    return exit_code(evaluated, fail_on_issues=False)
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -95,7 +96,7 @@ def _refuse(contract: Contract, details: str) -> None:
     evaluation = Evaluation(rule, contract.configuration_name, False, now)
     evaluation.rule_failed(details, now)
     parameters = dict(contract.declared or {})
-    facts = RuleJobFacts(parameters, str(contract.tensors), False, "", versions())
+    facts = RuleJobFacts(parameters, str(contract.tensors), RuleMode.ENFORCE, "", versions())
     result = rule_result(evaluation, facts, trial_ended=False, duration_s=0.0, rule_time_s=0.0)
     try:
         make_folder(contract.output)

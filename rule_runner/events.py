@@ -83,11 +83,12 @@ class TrainingJob:
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """Where one rule job of this process stands."""
+    """Where one rule job of this process stands; `mode` is ``enforce`` or ``observe``."""
 
     configuration_name: str
     status: RuleStatus
     details: str | None = None
+    mode: str = "enforce"
 
 
 def build_event(
@@ -156,6 +157,7 @@ def _rule_entry(job: TrainingJob, rule: RuleState, now: int) -> dict[str, object
         "RuleConfigurationName": rule.configuration_name,
         "RuleEvaluationJobArn": job.rule_job_arn(rule.configuration_name),
         "RuleEvaluationStatus": str(rule.status),
+        "RuleEvaluationMode": str(rule.mode),
     }
     if rule.status in _DETAILED and rule.details is not None:
         entry["StatusDetails"] = rule.details

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rule_runner.binding import BoundRule, bind, construct
 from rule_runner.child import ChildProcess
-from rule_runner.config import RuleJobConfig
+from rule_runner.config import RuleJobConfig, RuleMode
 from rule_runner.errors import ParameterError, TrialError
 from rule_runner.invocation import InProcess, Invocation, Invoker
 from rule_runner.loader import load_builtin, load_source
@@ -84,22 +84,27 @@ def make_invoker(
 ) -> Invoker:
     """Return what judges steps with a rule; with a `limit` in seconds in a process of its own.
 
-    The rule writes its own files, if it has any, to `output_dir`.
+    The rule writes its own files, if it has any, to `output_dir`. In mode observe it gets no
+    actions, though they are checked.
 
     Raises
     ------
     ClientError
         If the rule cannot be constructed.
     """
+    actions = config.actions
+    if config.mode is RuleMode.OBSERVE:
+        _parsed(actions, config.loaded.name)
+        actions = ""
     if limit is None:
-        return _construct(bound, trials, config.actions, output_dir)
+        return _construct(bound, trials, actions, output_dir)
     paths = tuple((trial.path, trial.name) for trial in trials)
     order = _Order(
         config.loaded.name,
         config.loaded.source,
         dict(config.parameters),
         paths,
-        config.actions,
+        actions,
         output_dir,
     )
     return ChildProcess(config.loaded.name, _make, order, limit)
@@ -110,15 +115,20 @@ def _construct(
 ) -> InProcess:
     """Construct a rule over views of its own."""
     views = [trial.share() for trial in trials]
-    try:
-        found = Actions(actions, bound.loaded.name)
-    except SMDebugError as err:
-        raise ParameterError(str(err)) from err
+    found = _parsed(actions, bound.loaded.name)
     rule = construct(bound, views[0], views[1:], actions)
     rule.actions = found
     if getattr(rule, "output_dir", None) is None:
         rule.output_dir = output_dir
     return InProcess(bound.loaded.name, rule, views)
+
+
+def _parsed(actions: str, rule: str) -> Actions:
+    """Return the actions of a rule; what cannot be read as such is the user's error."""
+    try:
+        return Actions(actions, rule)
+    except SMDebugError as err:
+        raise ParameterError(str(err)) from err
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     step
         Step of the first condition met.
     mode
-        What a condition met does to the exit code: ``enforce`` (10) or ``report`` (0).
+        ``enforce``, or ``observe``: a condition met is told, and nothing else comes of it.
     trial_ended
         Whether the trial had its end mark; if not, more steps may have come later.
     ended_at
@@ -111,13 +111,13 @@ class RuleJobFacts:
     ----------
     trial
         Real path or URI.
-    enforce
-        Whether a condition met decides the exit code.
+    mode
+        ``enforce`` or ``observe``.
     """
 
     parameters: Mapping[str, object]
     trial: str
-    enforce: bool
+    mode: str
     fingerprint: str
     versions: Mapping[str, str]
 
@@ -151,7 +151,7 @@ def rule_result(
         parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
         trial=facts.trial,
         trial_ended=trial_ended,
-        mode="enforce" if facts.enforce else "report",
+        mode=str(facts.mode),
         started_at=rfc3339(evaluation.started_at),
         ended_at=None if evaluation.ended_at is None else rfc3339(evaluation.ended_at),
         duration_s=duration_s,

@@ -296,13 +296,13 @@ class Runner:
         os._exit(EXIT_SIGNAL + number)
 
 
-def exit_code(evaluated: Evaluated, *, enforce: bool, lenient: bool = False) -> int:
+def exit_code(evaluated: Evaluated, *, fail_on_issues: bool, lenient: bool = False) -> int:
     """Return the exit code of an evaluation.
 
     Parameters
     ----------
-    enforce
-        Whether a condition met is 10.
+    fail_on_issues
+        Whether a condition met is 10; one of a rule in mode ``observe`` never is.
     lenient
         Whether a rule that could judge nothing does not count.
     """
@@ -317,4 +317,7 @@ def exit_code(evaluated: Evaluated, *, enforce: bool, lenient: bool = False) -> 
     failed = [rule for rule in rules if rule.status == RuleStatus.ERROR]
     if any(rule.outcome != "NotEvaluated" or not lenient for rule in failed):
         return EXIT_CLIENT
-    return EXIT_ISSUES if enforce and RuleStatus.ISSUES_FOUND in statuses else 0
+    issues = any(
+        rule.status == RuleStatus.ISSUES_FOUND and rule.mode == "enforce" for rule in rules
+    )
+    return EXIT_ISSUES if fail_on_issues and issues else 0

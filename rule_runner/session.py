@@ -119,7 +119,7 @@ class Session:
         for warning in bound.warnings:
             _log.warning("parameter_left_out", rule_job=rule.configuration_name, reason=warning)
             evaluation.note(warning)
-        facts = RuleJobFacts(bound.parameters, trial, config.enforce, identity, versions())
+        facts = RuleJobFacts(bound.parameters, trial, rule.mode, identity, versions())
         return RuleJob(rule, evaluation, facts, folder, self.clock, self.now)
 
     def _announcer(self, sinks: Sequence[EventSink]) -> Announcer:
@@ -131,6 +131,7 @@ class Session:
             sinks,
             [job.evaluation for job in self.jobs],
             self.now,
+            modes={rule.configuration_name: rule.mode for rule in config.rules},
             overwrite=config.overwrite,
         )
 

@@ -60,7 +60,7 @@ def job(
     made = RuleJob(
         rule_job(Anything, **more),
         Evaluation("Anything", "Anything", keep_going, NOW),
-        RuleJobFacts({}, "/trial", False, "f", {}),
+        RuleJobFacts({}, "/trial", "enforce", "f", {}),
         folder,
         clock,
         lambda: NOW,

@@ -29,7 +29,7 @@ def result(*, mark: str = "f", ended: bool = False) -> RuleResult:
     evaluation = Evaluation("AllZero", "zeros", True, START)
     if ended:
         evaluation.rule_failed("ClientError: x.", START)
-    facts = RuleJobFacts({}, "/t", False, mark, {})
+    facts = RuleJobFacts({}, "/t", "enforce", mark, {})
     return rule_result(evaluation, facts, trial_ended=ended, duration_s=1, rule_time_s=0)
 
 

@@ -46,7 +46,7 @@ def validate(text: str, schema: dict[str, Any]) -> None:
 
 
 def result_of(evaluation: Evaluation, **parameters: object) -> RuleResult:
-    facts = RuleJobFacts(parameters, "/trials/a", False, "f" * 64, versions())
+    facts = RuleJobFacts(parameters, "/trials/a", "observe", "f" * 64, versions())
     return rule_result(evaluation, facts, trial_ended=True, duration_s=1.5, rule_time_s=0.25)
 
 
@@ -139,7 +139,7 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
         "parameters": {"threshold": 0.5, "patience": "3"},
         "trial": "/trials/a",
         "trial_ended": True,
-        "mode": "report",
+        "mode": "observe",
         "started_at": "2026-03-01T12:00:00.000Z",
         "ended_at": "2026-03-01T12:00:00.000Z",
         "duration_s": 1.5,
@@ -169,8 +169,8 @@ def test_no_fewer_steps_are_known_than_were_seen() -> None:
     assert result_of(evaluation).coverage.known == 1
 
 
-def test_enforcing_is_the_mode_in_which_issues_decide_the_exit_code() -> None:
-    facts = RuleJobFacts({}, "/t", True, "f", {})
+def test_a_result_has_the_mode_of_its_rule_job() -> None:
+    facts = RuleJobFacts({}, "/t", "enforce", "f", {})
     result = rule_result(begun(), facts, trial_ended=False, duration_s=0, rule_time_s=0)
     assert result.mode == "enforce"
 

@@ -100,7 +100,7 @@ def seen(result: RuleResult) -> tuple[str, int | None, int]:
 
 
 def codes(found: Evaluated) -> tuple[int, int]:
-    return exit_code(found, enforce=False), exit_code(found, enforce=True)
+    return exit_code(found, fail_on_issues=False), exit_code(found, fail_on_issues=True)
 
 
 # -- verdicts --------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_rule_that_read_nothing_is_not_evaluated(tmp_path: Path) -> None:
         "Trial '/trial' holds 2 steps (0 to 1), 1 tensors and the collections 'losses'."
     )
     assert codes(found) == (1, 1)
-    assert exit_code(found, enforce=True, lenient=True) == 0
+    assert exit_code(found, fail_on_issues=True, lenient=True) == 0
 
 
 def test_other_collections_than_the_rule_needs(tmp_path: Path) -> None:

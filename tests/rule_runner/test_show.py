@@ -30,7 +30,7 @@ def rule(**more: Any) -> RuleResult:
         "parameters": {},
         "trial": "/trial",
         "trial_ended": True,
-        "mode": "report",
+        "mode": "enforce",
         "started_at": "",
         "ended_at": "",
         "duration_s": 1.0,

@@ -4,18 +4,33 @@ from types import MappingProxyType
 from typing import Final
 
 from builtin_rules.all_zero import AllZero
+from builtin_rules.dead_relu import DeadRelu
 from builtin_rules.exploding_tensor import ExplodingTensor
 from builtin_rules.loss_not_decreasing import LossNotDecreasing
+from builtin_rules.saturated_activation import SaturatedActivation
+from builtin_rules.tensor_variance import TensorVariance
 from builtin_rules.vanishing_gradient import VanishingGradient
 from smdebug.rules import Rule
 
 RULES: Final = MappingProxyType[str, type[Rule]](
     {
         "AllZero": AllZero,
+        "DeadRelu": DeadRelu,
         "ExplodingTensor": ExplodingTensor,
         "LossNotDecreasing": LossNotDecreasing,
+        "SaturatedActivation": SaturatedActivation,
+        "TensorVariance": TensorVariance,
         "VanishingGradient": VanishingGradient,
     }
 )
 
-__all__ = ["RULES", "AllZero", "ExplodingTensor", "LossNotDecreasing", "VanishingGradient"]
+__all__ = [
+    "RULES",
+    "AllZero",
+    "DeadRelu",
+    "ExplodingTensor",
+    "LossNotDecreasing",
+    "SaturatedActivation",
+    "TensorVariance",
+    "VanishingGradient",
+]

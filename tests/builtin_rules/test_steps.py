@@ -19,6 +19,11 @@ CASES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
     "AllZero": ({"tensor_regex": "w"}, "a_w", [HEALTHY, HEALTHY * 0, HEALTHY]),
     "ExplodingTensor": ({}, "a_w", [HEALTHY, HEALTHY * np.nan, HEALTHY]),
     "LossNotDecreasing": ({"num_steps": 1}, "a_loss", [1.0, 1.0, 0.5]),
+    "TensorVariance": (
+        {"tensor_regex": "w", "max_threshold": 1},
+        "a_w",
+        [HEALTHY, HEALTHY * 9, HEALTHY],
+    ),
     "VanishingGradient": ({}, "gradient/a", [HEALTHY, HEALTHY * 1e-9, HEALTHY]),
 }
 every_rule = pytest.mark.parametrize("rule", [pytest.param(one, id=one) for one in RULES])

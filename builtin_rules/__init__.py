@@ -8,6 +8,7 @@ from builtin_rules.dead_relu import DeadRelu
 from builtin_rules.exploding_tensor import ExplodingTensor
 from builtin_rules.loss_not_decreasing import LossNotDecreasing
 from builtin_rules.saturated_activation import SaturatedActivation
+from builtin_rules.stalled_training_rule import StalledTrainingRule
 from builtin_rules.tensor_variance import TensorVariance
 from builtin_rules.vanishing_gradient import VanishingGradient
 from smdebug.rules import Rule
@@ -19,6 +20,7 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "ExplodingTensor": ExplodingTensor,
         "LossNotDecreasing": LossNotDecreasing,
         "SaturatedActivation": SaturatedActivation,
+        "StalledTrainingRule": StalledTrainingRule,
         "TensorVariance": TensorVariance,
         "VanishingGradient": VanishingGradient,
     }
@@ -31,6 +33,7 @@ __all__ = [
     "ExplodingTensor",
     "LossNotDecreasing",
     "SaturatedActivation",
+    "StalledTrainingRule",
     "TensorVariance",
     "VanishingGradient",
 ]

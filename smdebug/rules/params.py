@@ -213,6 +213,34 @@ class ChoiceParam(Param):
 
 
 @dataclass(frozen=True, slots=True)
+class TextParam(Param):
+    """One word that a regular expression matches as a whole.
+
+    Parameters
+    ----------
+    pattern
+        The expression.
+    allowed
+        What it allows, in words.
+    """
+
+    pattern: str = ".+"
+    allowed: str = "text"
+
+    type_name: ClassVar[str] = "text"
+
+    @property
+    def expected(self) -> str:
+        """What the value must be, as the end of "must be ..."."""
+        return self.allowed
+
+    def _read(self, raw: object) -> str:
+        if not isinstance(raw, str) or re.fullmatch(self.pattern, raw.strip()) is None:
+            raise ValueError
+        return raw.strip()
+
+
+@dataclass(frozen=True, slots=True)
 class NamesParam(Param):
     """Names in a tuple, given as text with commas between them, or as a list."""
 

@@ -132,12 +132,17 @@ class TrialView:
             Seconds since the epoch, of the first record of the step's event file. None if the step
             or what the worker saved of it is not there, holds shapes only, or is damaged.
         """
+        times = self.wall_times(step)
+        return max(times.values(), default=None) if worker is None else times.get(worker)
+
+    def wall_times(self, step: int) -> dict[str, float]:
+        """Return when each worker saved a global step; of whom `wall_time` is None is left out."""
         if step not in self.index.files:
             self.maybe_refresh()
         shown = self.horizon is None or step <= self.horizon
-        files = self.index.files.get(step, {}) if shown else {}
-        times = [self._wall_time(step, one) for one in files if worker in {None, one}]
-        return max((time for time in times if time > 0), default=None)
+        workers = sorted(self.index.files.get(step, ())) if shown else []
+        found = {worker: self._wall_time(step, worker) for worker in workers}
+        return {worker: time for worker, time in found.items() if time > 0}
 
     def _wall_time(self, step: int, worker: str) -> float:
         """Return when a worker saved a step, or NaN."""

@@ -17,6 +17,7 @@ from smdebug.rules.params import (
     NamesParam,
     Param,
     PatternsParam,
+    TextParam,
     did_you_mean,
     nearest,
     parse_params,
@@ -31,6 +32,7 @@ FLAG = BoolParam("use_losses_collection", "Whether the losses are read.", True)
 MODE = ChoiceParam("mode", "Steps of which mode.", "GLOBAL", choices=("TRAIN", "EVAL", "GLOBAL"))
 NAMES = NamesParam("collection_names", "Which collections.", ("losses",))
 PATTERNS = PatternsParam("tensor_regex", "Which tensors.")
+PREFIX = TextParam("prefix", "Which jobs.", pattern="[a-z-]+", allowed="letters and hyphens")
 
 
 class Mode(enum.Enum):
@@ -72,6 +74,7 @@ class Mode(enum.Enum):
         pytest.param(NAMES, [], (), id="empty-list"),
         pytest.param(PATTERNS, ".*loss,^conv", (".*loss", "^conv"), id="patterns"),
         pytest.param(PATTERNS, ["a{1,3}"], ("a{1,3}",), id="pattern-with-comma"),
+        pytest.param(PREFIX, " my-job ", "my-job", id="word"),
     ],
 )
 def test_value_taken(param: Param, raw: object, expected: object) -> None:
@@ -113,6 +116,9 @@ def test_not_given_is_the_default(param: Param, raw: object, expected: object) -
         ),
         (FLAG, 2, "'use_losses_collection' must be true, false, 1, 0, yes or no, got 2."),
         (MODE, "TEST", "'mode' must be one of 'TRAIN', 'EVAL', 'GLOBAL', got 'TEST'."),
+        (PREFIX, "my_job", "'prefix' must be letters and hyphens, got 'my_job'."),
+        (PREFIX, "a\nb", "'prefix' must be letters and hyphens, got 'a\\nb'."),
+        (PREFIX, 3, "'prefix' must be letters and hyphens, got 3."),
         (NAMES, ",", "'collection_names' must be names with commas between them, got ','."),
         (NAMES, 3, "'collection_names' must be names with commas between them, got 3."),
         (NAMES, ["a", 3], "'collection_names' must be names with commas between them, got ['a'"),

@@ -155,6 +155,7 @@ def trial_answers(trial: Trial) -> dict[str, Any]:
             found[f"mode {step}"] = [
                 asked(method, step) for method in (trial.mode, trial.mode_step, trial.mode_modestep)
             ]
+            found[f"times {step}"] = asked(trial.wall_times, step)
             found[f"time {step}"] = [
                 asked(trial.wall_time, step, worker) for worker in (*WORKERS, None)
             ]
@@ -166,7 +167,7 @@ TRIAL_ASKED = {
     *("range_steps", "collections", "collection", "tensors_in_collection", "missed"),
     *("tensors_matching_regex", "has_tensor", "tensor", "steps", "tensor_names", "tensors"),
     *("has_passed_step", "inputs", "labels", "predictions", "global_step", "wait_for_steps"),
-    *("mode", "mode_step", "mode_modestep", "wall_time"),
+    *("mode", "mode_step", "mode_modestep", "wall_time", "wall_times"),
 }
 # What the trial is, and what its tensors (asked above) call.
 TRIAL_NOT_ASKED = {

@@ -10,6 +10,7 @@ from builtin_rules.loss_not_decreasing import LossNotDecreasing
 from builtin_rules.saturated_activation import SaturatedActivation
 from builtin_rules.stalled_training_rule import StalledTrainingRule
 from builtin_rules.tensor_variance import TensorVariance
+from builtin_rules.unchanged_tensor import UnchangedTensor
 from builtin_rules.vanishing_gradient import VanishingGradient
 from smdebug.rules import Rule
 
@@ -22,6 +23,7 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "SaturatedActivation": SaturatedActivation,
         "StalledTrainingRule": StalledTrainingRule,
         "TensorVariance": TensorVariance,
+        "UnchangedTensor": UnchangedTensor,
         "VanishingGradient": VanishingGradient,
     }
 )
@@ -35,5 +37,6 @@ __all__ = [
     "SaturatedActivation",
     "StalledTrainingRule",
     "TensorVariance",
+    "UnchangedTensor",
     "VanishingGradient",
 ]

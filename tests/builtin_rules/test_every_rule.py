@@ -16,6 +16,16 @@ from smdebug.rules.params import ChoiceParam, FloatParam, Param
 
 SPEC = Path(__file__).parents[3] / "shared" / "spec" / "builtin_rules.json"
 NOT_GIVEN: Final = (None, ())
+# Files of code that several rules share.
+SHARED: Final = {
+    "__init__",
+    "differences",
+    "history",
+    "levels",
+    "losses",
+    "selection",
+    "units",
+}
 # Ours is wider: zero is accepted ("Accept 0 for the two percentages").
 TYPES = {
     "Float": {"float"},
@@ -62,7 +72,7 @@ def test_the_table_is_sorted() -> None:
 
 def test_every_file_with_a_rule_is_in_the_table() -> None:
     folder = Path(inspect.getfile(RULES["AllZero"])).parent
-    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "selection", "units"}
+    files = {path.stem for path in folder.glob("*.py")} - SHARED
     assert files == {snake_case(name) for name in RULES}
 
 

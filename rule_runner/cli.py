@@ -27,6 +27,7 @@ from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 _log: Final = structlog.get_logger()
 
 
+FORMATS: Final = ("table", "json")
 SHADOWED: Final = (
     "ClientError: Another package named 'smdebug' stands before that of rule-runner. "
     "Run 'rule-runner doctor'."
@@ -102,6 +103,12 @@ def _without_command(context: click.Context) -> int:
 @click.option(
     "-p", "--param", multiple=True, metavar="[ID.]KEY=VALUE", help="A parameter of a rule."
 )
+@click.option(
+    "--mode",
+    multiple=True,
+    metavar="[ID=]enforce|observe",
+    help="What comes of a finding; 'observe' only tells it.",
+)
 @click.option("--start-step", type=click.IntRange(0), help="First global step to judge.")
 @click.option("--end-step", type=click.IntRange(0), help="Global step to judge no more.")
 @click.option("--keep-going", is_flag=True, help="Find all hits, not the first one only.")
@@ -142,7 +149,7 @@ def _without_command(context: click.Context) -> int:
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
 @click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table")
 @click.option("--sink", multiple=True, type=click.Choice(["stdout"]), help="Where events go too.")
 @click.option("--event-source", default="rule-runner", help="Source that events name.")
 @click.option("--training-job-name", metavar="NAME", help="Name that events give the job.")
@@ -155,8 +162,8 @@ def evaluate(**options: Any) -> int:
     from rule_runner.commands import evaluate_trial  # noqa: PLC0415 - only when it is needed
 
     configure(-1 if options["quiet"] else options["verbose"])
-    if options["form"] == "json" and options["sink"]:
-        msg = "--sink stdout and --format json both write to stdout. Choose one."
+    if options["form"] != "table" and options["sink"]:
+        msg = f"--sink stdout and --format {options['form']} both write to stdout. Choose one."
         raise UsageError(msg)
     options["output"] = options["output"] or configuration.default_output(
         options["trial"], datetime.now().astimezone()

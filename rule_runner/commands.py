@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from rule_runner.binding import bind, construct
 from rule_runner.config import (
     ACTIONS,
     DEFAULT_WINDOW,
@@ -15,10 +16,11 @@ from rule_runner.config import (
     EvaluationConfig,
     RuleJobConfig,
     RuleRequest,
+    parse_modes,
     parse_parameters,
     parse_requests,
 )
-from rule_runner.errors import UsageError
+from rule_runner.errors import ParameterError, RuleFailedError, UsageError
 from rule_runner.loader import LoadedRule, load_builtin, load_source
 from rule_runner.outputs import safe_name
 from rule_runner.results import dump_json
@@ -26,7 +28,6 @@ from rule_runner.runner import Evaluated, Runner, exit_code
 from rule_runner.show import lines, print_table, printable, results_at
 from rule_runner.sinks import EventSink, StdoutSink
 from rule_runner.terminal import LogObserver, observer
-from smdebug.exceptions import SMDebugValueError
 
 EVERY_RULE = "all"
 
@@ -72,6 +73,8 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         options["param"],
         options["start_step"],
         options["end_step"],
+        modes=options["mode"],
+        other_trials=options["other_trial"],
     )
     idle = options["idle_timeout"]
     return EvaluationConfig(
@@ -115,49 +118,70 @@ def rule_jobs(
     parameters: Sequence[str],
     start_step: int | None = None,
     end_step: int | None = None,
+    *,
+    modes: Sequence[str] = (),
+    other_trials: Sequence[str] = (),
 ) -> tuple[RuleJobConfig, ...]:
-    """Load the rules that are asked for, and give each its name and its parameters.
+    """Load the rules that are asked for, and give each its name, its parameters and its mode.
+
+    Of ``all``, a rule that cannot do without a parameter and was given none is there too, and
+    says what it lacks.
 
     Raises
     ------
     ClientError
         If a rule cannot be loaded.
     UsageError
-        If two rule jobs have one name, or parameters do not say whose they are.
+        If two rule jobs have one name, or parameters or modes do not say whose they are.
     """
-    loaded = [one for request in requests for one in _load(request)]
-    ids = [safe_name(one) for one, _ in loaded]
+    loaded = [(*one, request) for request in requests for one in _load(request)]
+    ids = [safe_name(one) for one, *_ in loaded]
     for one in ids:
         if ids.count(one) > 1:
             msg = f"Two rule jobs are called {one!r}. Give IDs: --rule first={one}."
             raise UsageError(msg)
     given = parse_parameters(parameters, ids)
+    actions = {one: given[one].pop(ACTIONS, "") for one in ids}
+    mode = parse_modes(modes, ids)
+    lacking = {
+        one: _lacking(rule, other_trials)
+        for one, rule, request in loaded
+        if request.name == EVERY_RULE and not given[one]
+    }
     return tuple(
-        RuleJobConfig(one, rule, given[one], given[one].pop(ACTIONS, ""), start_step, end_step)
-        for one, rule in loaded
+        RuleJobConfig(
+            configuration_name=one,
+            loaded=rule,
+            parameters=given[one],
+            actions=actions[one],
+            start_step=start_step,
+            end_step=end_step,
+            mode=mode[one],
+            lacking=lacking.get(one, ""),
+        )
+        for one, rule, _ in loaded
     )
 
 
 def _load(request: RuleRequest) -> list[tuple[str, LoadedRule]]:
-    """Return ID and class of a requested rule; of ``all`` every rule that needs no parameter."""
+    """Return ID and class of a requested rule; of ``all`` every built-in rule."""
     if request.source is not None:
         loaded = load_source(request.source, request.name)
         return [(request.id or loaded.name, loaded)]
     if request.name == EVERY_RULE:
-        return [(one.name, one) for one in map(load_builtin, _without_needs())]
+        from builtin_rules import RULES  # noqa: PLC0415 - imports every rule
+
+        return [(name, load_builtin(name)) for name in RULES]
     loaded = load_builtin(request.name or "")
     return [(request.id or loaded.name, loaded)]
 
 
-def _without_needs() -> list[str]:
-    """Return the built-in rules that can be constructed without a parameter."""
-    from builtin_rules import RULES  # noqa: PLC0415 - imports every rule
-
-    found = []
-    for name, rule in RULES.items():
-        try:
-            rule(None)
-        except SMDebugValueError:
-            continue
-        found.append(name)
-    return found
+def _lacking(loaded: LoadedRule, other_trials: Sequence[str]) -> str:
+    """Return a sentence on what a rule needs and was not given; "" if it can be constructed."""
+    try:
+        construct(bind(loaded, {}), None, [None for _ in other_trials])
+    except ParameterError as err:
+        return str(err)
+    except RuleFailedError:  # of its trials, and there are none yet
+        return ""
+    return ""

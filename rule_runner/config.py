@@ -212,6 +212,43 @@ def _owner(key: str, ids: Sequence[str]) -> tuple[str, str]:
     raise UsageError(msg)
 
 
+def parse_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]:
+    """Return modes by ID of the rule job, from ``--mode [ID=]enforce|observe``.
+
+    A mode without an ID is that of all rule jobs that are not named.
+
+    Raises
+    ------
+    UsageError
+        If a text is not of that form, names no rule job, or a mode is given twice.
+    """
+    found: dict[str | None, RuleMode] = {}
+    for text in texts:
+        before, equals, word = text.rpartition("=")
+        one = before if equals else None
+        if one is not None and one not in ids:
+            from smdebug.rules.params import did_you_mean  # noqa: PLC0415 - only when it is needed
+
+            known = ", ".join(map(repr, ids))
+            hint = did_you_mean(one, ids)
+            msg = f"Mode {text!r} is for no rule of this evaluation.{hint} Its IDs: {known}."
+            raise UsageError(msg)
+        if one in found:
+            whose = "all rules" if one is None else f"rule {one!r}"
+            msg = f"The mode of {whose} is given twice."
+            raise UsageError(msg)
+        found[one] = _mode(word)
+    return {one: found.get(one, found.get(None, RuleMode.ENFORCE)) for one in ids}
+
+
+def _mode(word: str) -> RuleMode:
+    try:
+        return RuleMode(word)
+    except ValueError:
+        msg = f"A mode must be 'enforce' or 'observe', got {word!r}."
+        raise UsageError(msg) from None
+
+
 def default_output(trial: str, now: datetime) -> Path:
     """Return ``./rule-output/<trial name>-<time>/``.
 

@@ -47,7 +47,7 @@ class RuleJob:
         self.invoker: Invoker | None = None
         self.position = (config.start_step or 0) - 1
         self.waits = False
-        self._over = False
+        self._over = bool(config.lacking)
         self.rule_time_s = 0.0
         self.missed: tuple[str, ...] = ()
         self.measurements = Measurements(config.loaded.rule_class.QUANTITIES)

@@ -14,6 +14,7 @@ from rule_runner.errors import ClientError, TrialError
 from rule_runner.evaluation import Evaluation
 from rule_runner.events import TrainingJob
 from rule_runner.job import RuleJob
+from rule_runner.nearest_names import nearest_names
 from rule_runner.openings import absent, is_there, make_invoker, open_trial, real_path
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import (
@@ -69,7 +70,10 @@ class Session:
         self.trials = self._open_trials()
         base, *others = (trial.index for trial in self.trials)
         self.walk = StepWalk(base, others, clock, config.end_grace, config.event_file_wait)
-        self._bound = [bind(rule.loaded, rule.parameters) for rule in config.rules]
+        self._bound = [
+            BoundRule(rule.loaded, {}, {}) if rule.lacking else bind(rule.loaded, rule.parameters)
+            for rule in config.rules
+        ]
         self.jobs: list[RuleJob] = []
         with ExitStack() as stack:
             for one in zip(config.rules, self._bound, strict=True):
@@ -142,6 +146,8 @@ class Session:
         self.announcer.announce(self.walk.ended)
         for job, bound in zip(self.jobs, self._bound, strict=True):
             self.closing.callback(job.close)
+            if job.config.lacking:
+                continue
             try:
                 limit, folder = self.config.rule_timeout, job.folder.path
                 job.invoker = make_invoker(job.config, bound, self.trials, limit, folder)
@@ -171,15 +177,19 @@ class Session:
         return 0
 
     def held(self, job: RuleJob) -> str:
-        """Say what the rule looked for, and what the trial holds."""
+        """Say what a rule that judged nothing lacks, or looked for, and what the trial holds."""
+        if job.config.lacking or job.evaluation.coverage.judged:
+            return job.config.lacking
         trial, index = self.trials[0], self.walk.base
         sought = f"It looked for {', '.join(job.missed[:_NAMES_SHOWN])}. " if job.missed else ""
         if not index.steps:
             return f"{sought}Trial {trial.path!r} holds no steps."
         names = ", ".join(map(repr, sorted(index.collections)[:_NAMES_SHOWN])) or "none"
+        near = ", ".join(map(repr, nearest_names(job.missed, index.names)))
+        hint = f" The nearest names there: {near}." if near else ""
         return (
             f"{sought}Trial {trial.path!r} holds {len(index.steps)} steps ({index.steps[0]} to "
-            f"{index.steps[-1]}), {len(index.names)} tensors and the collections {names}."
+            f"{index.steps[-1]}), {len(index.names)} tensors and the collections {names}.{hint}"
         )
 
     def result(self) -> EvaluationResult:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from builtin_rules import RULES
 from rule_runner.cli import SHADOWED, main
 from rule_runner.results import EVALUATION_SCHEMA
 from smdebug.core.modes import ModeKeys
@@ -270,7 +271,8 @@ def test_a_rule_that_raises_ends_with_the_step_and_what_was_found_is_kept(trial:
             "NotEvaluated",
             "InsufficientInformationForRuleInvocation: Rule 'Mine' judged none of 10 known steps "
             "(skipped for nothing read: 10). It looked for collection 'weights'. Trial '{trial}' "
-            "holds 10 steps (0 to 90), 2 tensors and the collections 'gradients', 'losses'.",
+            "holds 10 steps (0 to 90), 2 tensors and the collections 'gradients', 'losses'. "
+            "The nearest names there: 'gradient/fc.weight', 'loss'.",
             id="other-collections",
         ),
         pytest.param(
@@ -414,12 +416,28 @@ def test_fail_on_issues_decides_the_exit_code(trial: Path, rules: list[str], cod
     assert evaluate(trial, *options, "--fail-on-issues").exit_code == code
 
 
-def test_all_rules_at_once_leave_out_what_needs_parameters(trial: Path) -> None:
+def test_all_rules_at_once_say_what_they_lack(trial: Path) -> None:
     result = evaluate(trial, "--rule", "all", "--format", "json")
-    names = [rule["rule"] for rule in json.loads(result.stdout)["rules"]]
-    assert (result.exit_code, names) == (
-        0,
-        ["ExplodingTensor", "LossNotDecreasing", "VanishingGradient"],
+    found = {rule["rule"]: rule["outcome"] for rule in json.loads(result.stdout)["rules"]}
+    assert (result.exit_code, list(found)) == (0, list(RULES))
+    assert (found["AllZero"], found["VanishingGradient"]) == ("NotEvaluated", "IssuesFound")
+
+
+def test_an_observed_rule_leaves_the_exit_code_alone(trial: Path) -> None:
+    rules = ["--rule", "VanishingGradient", "--rule", "LossNotDecreasing", "--fail-on-issues"]
+    result = evaluate(trial, *rules, "--mode", "VanishingGradient=observe")
+    assert result.exit_code == 0
+    assert "VanishingGradient: IssuesFound at step 70" in result.stdout
+
+
+def test_a_mode_of_no_rule_is_one_sentence(trial: Path) -> None:
+    result = evaluate(trial, "--rule", "VanishingGradient", "--mode", "Vanishing=observe")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        (
+            "Error: Mode 'Vanishing=observe' is for no rule of this evaluation. "
+            "Did you mean 'VanishingGradient'? Its IDs: 'VanishingGradient'.\n"
+        ),
     )
 
 
@@ -455,12 +473,7 @@ def test_help_needs_no_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_rules_are_listed_and_shown() -> None:
     listed = CliRunner().invoke(main, ["rules", "list"])
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == [
-        "AllZero",
-        "ExplodingTensor",
-        "LossNotDecreasing",
-        "VanishingGradient",
-    ]
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(RULES)
     shown = CliRunner().invoke(main, ["rules", "show", "VanishingGradient"])
     assert "threshold (float, >= 0, mean |gradient|, default 1e-07)" in shown.stdout
     assert "\nReads the collection gradients: values, or the saved reduction" in shown.stdout

@@ -15,7 +15,7 @@ import rawtrial
 from builtin_rules import RULES
 from rule_runner.commands import evaluate_trial, rule_jobs
 from rule_runner.config import RuleRequest
-from rule_runner.errors import OutputError, UnknownRuleError, UsageError
+from rule_runner.errors import OutputError, ParameterError, UnknownRuleError, UsageError
 from rule_runner.results import EVALUATION_SCHEMA
 
 PRINTS = """
@@ -47,6 +47,7 @@ def options(tmp_path: Path, trial: Path) -> dict[str, Any]:
         "rule": ("ExplodingTensor",),
         "source": (),
         "param": (),
+        "mode": (),
         "start_step": None,
         "end_step": None,
         "keep_going": False,
@@ -132,14 +133,63 @@ def test_unwritten_output_is_told_after_the_results(
     assert capsys.readouterr().err == "Cannot write 'x': No space left on device.\n"
 
 
-def test_all_rules_that_need_no_parameter(
+def test_all_rules_with_those_that_lack_a_parameter(
     options: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert evaluate_trial(**options | {"rule": ("all",)}) == 0
-    out = capsys.readouterr().out
-    assert "VanishingGradient: NotEvaluated" in out
-    assert "AllZero" not in out
-    assert "LossNotDecreasing" in out
+    assert evaluate_trial(**options | {"rule": ("all",), "form": "json"}) == 0
+    rules = {one["rule"]: one for one in json.loads(capsys.readouterr().out)["rules"]}
+    assert list(rules) == list(RULES)
+    assert rules["ExplodingTensor"]["outcome"] == "NoIssuesFound"
+    assert (rules["AllZero"]["status"], rules["AllZero"]["outcome"]) == ("Error", "NotEvaluated")
+    assert rules["AllZero"]["status_details"] == (
+        "InsufficientInformationForRuleInvocation: Rule 'AllZero' judged none of 3 known steps. "
+        "Rule 'AllZero' needs parameter 'collection_names' or 'tensor_regex', and neither was "
+        "given."
+    )
+
+
+def test_a_rule_of_all_is_judged_once_it_has_what_it_lacks(
+    options: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {"rule": ("all",), "form": "json", "param": ("AllZero.tensor_regex=loss",)}
+    assert evaluate_trial(**options | more) == 0
+    rules = {one["rule"]: one for one in json.loads(capsys.readouterr().out)["rules"]}
+    assert rules["AllZero"]["outcome"] == "NoIssuesFound"
+
+
+def test_a_rule_of_all_with_a_wrong_parameter_is_an_error(options: dict[str, Any]) -> None:
+    more = {"rule": ("all",), "param": ("AllZero.threshold=many",)}
+    with pytest.raises(ParameterError, match=r"'threshold' must be .*, got 'many'"):
+        evaluate_trial(**options | more)
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "told"),
+    [((), 10, "enforce"), (("observe",), 0, "observe"), (("Prints=observe",), 0, "observe")],
+)
+def test_a_finding_that_is_only_observed_fails_nothing(
+    options: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    mode: tuple[str, ...],
+    code: int,
+    told: str,
+) -> None:
+    options |= {"form": "json", "rule": (), "source": (str(source(tmp_path)),), "mode": mode}
+    assert evaluate_trial(**options | {"fail_on_issues": True}) == code
+    (rule,) = json.loads(capsys.readouterr().out)["rules"]
+    assert (rule["outcome"], rule["mode"]) == ("IssuesFound", told)
+    events = evaluating.json_lines(tmp_path / "out" / "events.jsonl")
+    entries = [one for each in events for one in each["detail"]["DebugRuleEvaluationStatuses"]]
+    assert {one["RuleEvaluationMode"] for one in entries} == {told}
+    assert entries[-1]["RuleEvaluationStatus"] == "IssuesFound"
+
+
+def test_a_mode_is_no_parameter(options: dict[str, Any]) -> None:
+    options |= {"rule": ("LossNotDecreasing",), "mode": ("observe",), "param": ("mode=TRAIN",)}
+    evaluate_trial(**options)
+    result = json.loads((options["output"] / "rule_result.json").read_text())
+    assert (result["mode"], result["parameters"]["mode"]) == ("observe", "TRAIN")
 
 
 @pytest.mark.parametrize(
@@ -235,6 +285,20 @@ def test_jobs_that_cannot_be(
         rule_jobs(requests, [])
 
 
-def test_every_rule_that_needs_no_parameter_is_taken() -> None:
-    names = [one.configuration_name for one in rule_jobs([RuleRequest(None, "all")], [])]
-    assert names == [name for name in RULES if name != "AllZero"]
+def test_every_rule_is_taken_and_says_what_it_lacks() -> None:
+    jobs = rule_jobs([RuleRequest(None, "all")], ["ExplodingTensor.only_nan=true"])
+    assert [one.configuration_name for one in jobs] == list(RULES)
+    lacking = {one.configuration_name: one.lacking for one in jobs}
+    assert "'tensor_regex'" in lacking["AllZero"]
+    assert (lacking["ExplodingTensor"], lacking["VanishingGradient"]) == ("", "")
+
+
+def test_a_rule_that_is_asked_for_by_name_lacks_nothing_silently() -> None:
+    (job,) = rule_jobs([RuleRequest(None, "AllZero")], [])
+    assert job.lacking == ""
+
+
+def test_modes_go_to_their_rules() -> None:
+    requests = [RuleRequest("a", "ExplodingTensor"), RuleRequest("b", "ExplodingTensor")]
+    jobs = rule_jobs(requests, [], modes=["observe", "b=enforce"])
+    assert [one.mode for one in jobs] == ["observe", "enforce"]

@@ -9,6 +9,7 @@ import pytest
 from rule_runner.config import (
     RuleRequest,
     default_output,
+    parse_modes,
     parse_parameters,
     parse_requests,
 )
@@ -138,3 +139,35 @@ def test_one_rule_writes_to_the_folder_and_several_below_it() -> None:
     both = evaluating.configured(Path("out"), [one, two])
     assert alone.folder_of(one) == Path("out")
     assert [both.folder_of(job) for job in both.rules] == [Path("out/one"), Path("out/two")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        pytest.param([], ["enforce", "enforce"], id="enforce-by-default"),
+        pytest.param(["observe"], ["observe", "observe"], id="all"),
+        pytest.param(["b=observe"], ["enforce", "observe"], id="one"),
+        pytest.param(["a=enforce", "observe"], ["enforce", "observe"], id="all-but-one"),
+    ],
+)
+def test_modes_by_rule(texts: list[str], expected: list[str]) -> None:
+    assert expected == [*parse_modes(texts, ["a", "b"]).values()]
+
+
+@pytest.mark.parametrize(
+    ("texts", "match"),
+    [
+        (["watch"], r"^A mode must be 'enforce' or 'observe', got 'watch'\.$"),
+        (["Loss="], r"^A mode must be 'enforce' or 'observe', got ''\.$"),
+        (
+            ["Los=observe"],
+            r"^Mode 'Los=observe' is .*\. Did you mean 'Loss'\? Its IDs: 'Loss', 'x'\.$",
+        ),
+        (["=observe"], r"is for no rule of this evaluation\. Its IDs"),
+        (["observe", "enforce"], r"^The mode of all rules is given twice\.$"),
+        (["x=observe", "x=observe"], r"^The mode of rule 'x' is given twice\.$"),
+    ],
+)
+def test_modes_that_cannot_be(texts: list[str], match: str) -> None:
+    with pytest.raises(UsageError, match=match):
+        parse_modes(texts, ["Loss", "x"])

@@ -45,13 +45,11 @@ def at(*times: float | None) -> dict[int, float | None]:
         pytest.param(at(-BEGAN, 0), [], id="no-time-at-all-at-first"),
     ],
 )
-def test_it_is_met_where_the_gap_is_longer(
-    times: Times, met: list[int], tmp_path: Path) -> None:
+def test_it_is_met_where_the_gap_is_longer(times: Times, met: list[int], tmp_path: Path) -> None:
     assert judge(StalledTrainingRule, write(tmp_path, times)).met == met
 
 
-def test_steps_without_anything_to_compare_are_skipped(
-    tmp_path: Path) -> None:
+def test_steps_without_anything_to_compare_are_skipped(tmp_path: Path) -> None:
     root = write(tmp_path, at(None, 0, None, 1))
     found = judge(StalledTrainingRule, root)
     assert found.skipped == {0: NO_TIME, 1: FIRST, 2: NO_TIME}
@@ -64,14 +62,12 @@ def test_a_damaged_event_file_is_skipped(tmp_path: Path) -> None:
     assert (found.met, found.skipped) == ([2], {0: FIRST, 1: NO_TIME})
 
 
-def test_evidence_names_worker_gap_and_threshold(
-    tmp_path: Path) -> None:
+def test_evidence_names_worker_gap_and_threshold(tmp_path: Path) -> None:
     found = judge(StalledTrainingRule, write(tmp_path, at(0, 90)), threshold="60.0")
     assert found.findings == [Finding(1, None, "worker_0", 90.0, 60, None)]
 
 
-def test_what_later_steps_hold_makes_no_difference(
-    tmp_path: Path) -> None:
+def test_what_later_steps_hold_makes_no_difference(tmp_path: Path) -> None:
     times = [0.0, 1, 2000, 2001, 5000]
     whole = judge(StalledTrainingRule, write(tmp_path / "whole", at(*times)))
     for last in range(1, 6):
@@ -102,10 +98,8 @@ def test_what_later_steps_hold_makes_no_difference(
     ],
 )
 def test_each_worker_is_judged(
-    first: Times,
-    second: Times,
-    found: list[tuple[int, str]],
-    tmp_path: Path) -> None:
+    first: Times, second: Times, found: list[tuple[int, str]], tmp_path: Path
+) -> None:
     findings = judge(StalledTrainingRule, write(tmp_path, first, second)).findings
     assert [(one.step, one.worker) for one in findings] == found
 
@@ -119,8 +113,7 @@ def invoker_of(root: Path, clock: PatientClock, **params: Any) -> tuple[InProces
     return InProcess("StalledTrainingRule", rule, [trial]), trial.steps(show_incomplete_steps=True)
 
 
-def test_silence_is_judged_by_this_clock_and_reported_once(
-    tmp_path: Path) -> None:
+def test_silence_is_judged_by_this_clock_and_reported_once(tmp_path: Path) -> None:
     clock = PatientClock()
     invoker, steps = invoker_of(write(tmp_path, at(0, 1)), clock)
     assert [invoker.judge(step).did for step in steps] == [Did.SKIPPED, Did.CLEAR]
@@ -134,8 +127,7 @@ def test_silence_is_judged_by_this_clock_and_reported_once(
     assert answers[2].findings == (Finding(1, None, "worker_0", 1800.5, 1800, None),)
 
 
-def test_the_next_silence_is_reported_again(
-    tmp_path: Path) -> None:
+def test_the_next_silence_is_reported_again(tmp_path: Path) -> None:
     clock = PatientClock()
     invoker, _ = invoker_of(write(tmp_path, at(0, 1, 2)), clock)
     met = []
@@ -158,8 +150,18 @@ def test_a_worker_is_waited_for_by_itself(tmp_path: Path) -> None:
     assert answer.findings == (Finding(3, None, "worker_0", 2499.0, 1800, None),)
 
 
-def test_a_job_that_saved_one_step_only_is_waited_for_too(
-    tmp_path: Path) -> None:
+def test_steps_that_are_not_ready_are_news(tmp_path: Path) -> None:
+    clock = PatientClock()
+    root = write(tmp_path, at(0, 1) | {2: 1500}, at(0, 1) | {3: 2000})
+    invoker, _ = invoker_of(root, clock)
+    assert [invoker.judge(step).did for step in (0, 1)] == [Did.SKIPPED, Did.CLEAR]
+    clock.now = BEGAN + 3000
+    answer = invoker.wait(3)
+    assert answer is not None
+    assert answer.findings == ()
+
+
+def test_a_job_that_saved_one_step_only_is_waited_for_too(tmp_path: Path) -> None:
     clock = PatientClock()
     invoker, _ = invoker_of(write(tmp_path, at(0)), clock)
     clock.now = BEGAN + 1801
@@ -180,8 +182,7 @@ def test_without_any_time_nothing_is_told(tmp_path: Path) -> None:
 # -- to the letter -------------------------------------------------------------------------------
 
 
-def test_to_the_letter_news_is_what_this_machine_sees(
-    tmp_path: Path) -> None:
+def test_to_the_letter_news_is_what_this_machine_sees(tmp_path: Path) -> None:
     clock = PatientClock()
     root = write(tmp_path, at(0, 5000, 5001))
     invoker, _ = invoker_of(root, clock, literal="yes")
@@ -192,8 +193,7 @@ def test_to_the_letter_news_is_what_this_machine_sees(
     assert met == [False, False, True]
 
 
-def test_to_the_letter_silence_begins_with_the_rule(
-    tmp_path: Path) -> None:
+def test_to_the_letter_silence_begins_with_the_rule(tmp_path: Path) -> None:
     clock = PatientClock()
     invoker, _ = invoker_of(write(tmp_path, at(0)), clock, literal=True)
     met = []
@@ -238,8 +238,7 @@ def test_it_says_that_no_training_was_stopped(
         ),
     ],
 )
-def test_bad_parameters_are_refused(
-    params: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judge(StalledTrainingRule, write(tmp_path, at(0)), **params)
 

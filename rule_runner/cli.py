@@ -207,6 +207,27 @@ def demo(output: Path | None) -> int:
     return run_demo(output or configuration.default_output("demo", now))
 
 
+@main.command()
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    metavar="DIR...",
+    type=click.Path(path_type=Path),
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="The page, or its folder."
+)
+@click.option("--title", help="What stands at the top; by default the trials' names.")
+@reporting
+def report(folders: tuple[Path, ...], output: Path | None, title: str | None) -> int:
+    """Make a page with charts from the results in output folders: one page for all of them."""
+    from rule_runner.report import command  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    return command.report(folders, output, title)
+
+
 @main.group()
 def trial() -> None:
     """Look into a trial."""

@@ -1,10 +1,7 @@
 """Outputs: the folder of a rule job and the outbox of its events, both safe across crashes."""
 
-import hashlib
-import json
 import os
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +21,7 @@ from rule_runner.durable import (
 )
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.events import COMPLETED, Event, RuleState
+from rule_runner.finding_ids import FindingIds
 from rule_runner.measurements import MeasurementsRecord
 from rule_runner.results import Evidence, RuleResult, dump_json
 from rule_runner.sinks import EventSink, send_safely
@@ -117,8 +115,7 @@ class OutputFolder(Closing):
             stack.callback(self._findings.close)
             self._recorded = self._recorded_ids()
             self._open = stack.pop_all()
-        self._step: int | None = None
-        self._ordinals: Counter[tuple[str | None, str | None]] = Counter()
+        self._ids = FindingIds(fingerprint)
 
     def _resumable(self, *, reopen: bool) -> bool:
         path = self.path / RESULT
@@ -164,21 +161,12 @@ class OutputFolder(Closing):
         bool
             False if an earlier, crashed evaluation had recorded it.
         """
-        finding_id = self._next_id(evidence)
+        finding_id = self._ids.next(evidence)
         if finding_id in self._recorded:
             return False
         record = {"id": finding_id} | msgspec.to_builtins(evidence)
         self._findings.append(dump_json(record))
         return True
-
-    def _next_id(self, evidence: Evidence) -> str:
-        if evidence.step != self._step:
-            self._step = evidence.step
-            self._ordinals.clear()
-        where = (evidence.tensor, evidence.worker)
-        self._ordinals[where] += 1
-        parts = [self._fingerprint, evidence.step, *where, self._ordinals[where]]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def close(self) -> None:
         """Close the files and give the folder free."""

@@ -10,6 +10,7 @@ from builtin_rules.loss_not_decreasing import LossNotDecreasing
 from builtin_rules.saturated_activation import SaturatedActivation
 from builtin_rules.stalled_training_rule import StalledTrainingRule
 from builtin_rules.tensor_variance import TensorVariance
+from builtin_rules.tree_depth import TreeDepth
 from builtin_rules.unchanged_tensor import UnchangedTensor
 from builtin_rules.vanishing_gradient import VanishingGradient
 from smdebug.rules import Rule
@@ -23,6 +24,7 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "SaturatedActivation": SaturatedActivation,
         "StalledTrainingRule": StalledTrainingRule,
         "TensorVariance": TensorVariance,
+        "TreeDepth": TreeDepth,
         "UnchangedTensor": UnchangedTensor,
         "VanishingGradient": VanishingGradient,
     }
@@ -37,6 +39,7 @@ __all__ = [
     "SaturatedActivation",
     "StalledTrainingRule",
     "TensorVariance",
+    "TreeDepth",
     "UnchangedTensor",
     "VanishingGradient",
 ]

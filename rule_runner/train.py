@@ -19,7 +19,7 @@ from rule_runner.durable import output_errors
 from rule_runner.errors import EXIT_ISSUES, OutputError
 from rule_runner.show import printable
 from rule_runner.train_evaluator import Evaluator, Judged, short
-from rule_runner.train_hook import hook_document
+from rule_runner.train_hook import SAVE_INTERVAL, distances, hook_document
 from rule_runner.train_script import TrainingScript
 from smdebug.auto import HOOK
 from smdebug.core.locations import END_OF_JOB
@@ -81,22 +81,20 @@ def train(**options: Any) -> int:
 
 
 def _configuration(options: Mapping[str, Any]) -> TrainConfig:
-    command = options["command"]
+    command, file = options["command"], options["hook_config"]
     rules = options["rule"] or (() if options["source"] else DEFAULT_RULES)
-    jobs = rule_jobs(
-        parse_requests(rules, options["source"]),
-        options["param"],
-        modes=options["mode"],
-        other_trials=options["other_trial"],
-    )
-    file = options["hook_config"]
-    document = hook_document(file, jobs, options["collections"], options["save_interval"])
+    requests = parse_requests(rules, options["source"])
+    more = {"modes": options["mode"], "other_trials": options["other_trial"]}
+    jobs = rule_jobs(requests, options["param"], **more)
+    interval = options["save_interval"] or (SAVE_INTERVAL if file is None else None)
+    parameters = (*options["param"], *distances(jobs, interval))
+    jobs = rule_jobs(requests, parameters, **more)
+    document = hook_document(file, jobs, options["collections"], interval)
     output = options["output"] or default_output(_name(command), datetime.now().astimezone())
     given = options["trial"] or document.get("LocalPath") or output / "trial"
     trial, results = Path(given).absolute(), output / "results"
     for folder, option in ((trial, "--trial"), (results, "--output")):
         _check_is_free(folder, option)
-    lists = ("source", "param", "mode", "other_trial")
     return TrainConfig(
         command=command,
         hook={**document, "LocalPath": str(trial)},
@@ -105,7 +103,10 @@ def _configuration(options: Mapping[str, Any]) -> TrainConfig:
         rules=jobs,
         evaluate=(
             *(f"--rule={one}" for one in rules),
-            *(f"--{key.replace('_', '-')}={one}" for key in lists for one in options[key]),
+            *(f"--source={one}" for one in options["source"]),
+            *(f"--param={one}" for one in parameters),
+            *(f"--mode={one}" for one in options["mode"]),
+            *(f"--other-trial={one}" for one in options["other_trial"]),
             *(["--keep-going"] if options["keep_going"] else []),
         ),
         stop_on_finding=options["stop_on_finding"],

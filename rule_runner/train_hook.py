@@ -12,6 +12,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.params import NamesParam, Param, PatternsParam, did_you_mean
 
 SAVE_INTERVAL: Final = 10
+SAVED_STEPS: Final = 10  # over which LossNotDecreasing looks
 LOSSES: Final = "losses"
 GRADIENTS: Final = "gradients"
 # Collections that rules read whatever their parameters; what parameters select comes on top.
@@ -69,7 +70,7 @@ def hook_document(
     collections
         Names with commas between them.
     save_interval
-        Steps from one saved step to the next; without a file 10 by default.
+        Steps from one saved step to the next; None: as the file says.
 
     Raises
     ------
@@ -81,8 +82,8 @@ def hook_document(
     document = {} if file is None else _read(file)
     hook = document.setdefault("HookParameters", {})
     hook.setdefault("include_workers", "all")
-    if save_interval is not None or file is None:
-        _set_interval(document, str(save_interval or SAVE_INTERVAL))
+    if save_interval is not None:
+        _set_interval(document, str(save_interval))
     entries = document.setdefault("CollectionConfigurations", [])
     if collections is not None:
         taken = {one["CollectionName"] for one in entries}
@@ -94,6 +95,18 @@ def hook_document(
         if patterns:
             hook["include_regex"] = ",".join(patterns)
     return document
+
+
+def distances(rules: Sequence[RuleJobConfig], save_interval: int | None) -> Iterator[str]:
+    """Yield parameters that make distances that are counted in steps as many saved steps.
+
+    A loss that is compared with the one saved before it shows the noise of two batches only: no
+    rule can tell it from a loss that does not fall, before it has seen ten.
+    """
+    for rule in rules:
+        is_it = rule.loaded.builtin and rule.loaded.name == "LossNotDecreasing"
+        if is_it and save_interval is not None and "num_steps" not in rule.parameters:
+            yield f"{rule.configuration_name}.num_steps={SAVED_STEPS * save_interval}"
 
 
 def _read(file: Path) -> Json:

@@ -1,6 +1,7 @@
 """History: the earlier steps that a step is compared with, and the parameters that are frozen."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from typing import Any, Final
 
 from builtin_rules.selection import Saved
@@ -39,18 +40,15 @@ class Comparable:
         return at == 0 or self._trial.mode(self._steps[at - 1]) is not self._mode
 
 
-def latest(one: Saved, step: int, count: int, among: Comparable | None) -> list[int]:
-    """Return the last `count` steps up to `step` at which a worker saved a tensor, ascending.
+def backwards(one: Saved, step: int, among: Comparable | None) -> Iterator[int]:
+    """Yield the steps up to `step` at which a worker saved a tensor, the latest first.
 
     `among` tells which steps count; None: all.
     """
-    found: list[int] = []
-    for at in reversed(one.tensor.prev_steps(step)):
+    steps = one.tensor.steps()
+    for at in reversed(steps[: bisect_right(steps, step)]):
         if (among is None or at in among) and one.worker in one.tensor.workers(at):
-            found.append(at)
-            if len(found) == count:
-                break
-    return found[::-1]
+            yield at
 
 
 def has_gradient(trial: Any, parameter: str) -> bool | None:

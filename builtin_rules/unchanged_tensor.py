@@ -1,10 +1,10 @@
 """UnchangedTensor: some tensor no longer changes from step to step."""
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from builtin_rules.differences import tolerances
-from builtin_rules.history import Comparable, has_gradient, latest
+from builtin_rules.history import Comparable, backwards, has_gradient
 from builtin_rules.selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -170,7 +170,7 @@ class UnchangedTensor(Rule):
 
     def _judge(self, one: Saved, step: int, among: Comparable | None) -> bool | None:
         """Say whether a tensor is unchanged, or None if that cannot be told."""
-        steps = latest(one, step, self.num_steps, among)
+        steps = [*islice(backwards(one, step, among), self.num_steps)][::-1]
         values = [numbers(one, at) for at in steps]
         if len(values) < self.num_steps or any(value is None for value in values):
             return None

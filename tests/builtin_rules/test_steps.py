@@ -31,6 +31,7 @@ CASES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
         [HEALTHY, HEALTHY, HEALTHY * 2],
     ),
     "VanishingGradient": ({}, "gradient/a", [HEALTHY, HEALTHY * 1e-9, HEALTHY]),
+    "WeightUpdateRatio": ({}, "a_weight", [HEALTHY, HEALTHY * 90, HEALTHY * 80]),
 }
 every_rule = pytest.mark.parametrize("rule", [pytest.param(one, id=one) for one in CASES])
 # Nothing learns while a model is evaluated, and these judge learning.

@@ -28,7 +28,7 @@ from rule_runner.status import NOT_ENOUGH, Outcome
 
 NAME: Final = "report.html"
 TEMPLATES: Final = Path(__file__).with_name("templates")
-FINDINGS_SHOWN: Final = 10  # before one has to ask for the rest
+FINDINGS_SHOWN: Final = 5  # before one has to ask for the rest
 LINES_SHOWN: Final = 8
 NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 OPEN_JOBS: Final = 6  # a page of more rule jobs folds up those without an issue
@@ -148,7 +148,7 @@ def page(saved: Saved, title: str) -> str:
         problems=saved.problems,
         lines_shown=LINES_SHOWN,
         findings_shown=FINDINGS_SHOWN,
-        runs=[_run(at, run, len(jobs)) for at, run in enumerate(saved.runs)],
+        runs=_runs(saved.runs, len(jobs)),
         columns=_columns(saved.runs),
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=own_versions()["rule-runner"],
@@ -180,17 +180,28 @@ def _columns(runs: Iterable[Run]) -> list[str]:
     return sorted({job.result.configuration_name for run in runs for job in run.jobs})
 
 
-def _run(at: int, run: Run, jobs: int) -> dict[str, Any]:
+def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
+    """Return what the page shows of each run; of trials of one name, their folders' names too."""
+    trials = [shown(run.trial.rstrip("/").rpartition("/")[2] or run.trial) for run in runs]
+    names = [
+        f"{trial} in {shown(run.folder.name)}" if trials.count(trial) > 1 else trial
+        for trial, run in zip(trials, runs, strict=True)
+    ]
+    return [
+        _run(at, name, run, jobs) for at, (name, run) in enumerate(zip(names, runs, strict=True))
+    ]
+
+
+def _run(at: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
     views = [_job(f"rule-{at + 1}-{n + 1}", job, jobs) for n, job in enumerate(run.jobs)]
     return {
         "id": f"run-{at + 1}",
-        "name": shown(run.trial.rstrip("/").rpartition("/")[2] or run.trial),
+        "name": name,
         "trial": run.trial,
         "folder": str(run.folder),
         "ended": all(job.result.trial_ended for job in run.jobs),
         "jobs": views,
         "by_name": {view["result"].configuration_name: view for view in views},
-        "fired": [view for view in views if view["outcome"] == Outcome.ISSUES_FOUND],
     }
 
 

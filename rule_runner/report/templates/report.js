@@ -11,6 +11,7 @@ class Chart {
     this.cursor = this.box.appendChild(document.createElement("span"));
     this.cursor.className = "cursor";
     this.cursor.hidden = true;
+    this.said.textContent = "Point at the chart, or use the arrow keys on it, to read values.";
     this.chosen = null;
     this.at = -1;
     for (const button of this.buttons) {

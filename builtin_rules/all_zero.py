@@ -1,6 +1,6 @@
 """AllZero: some tensor consists of zeros, wholly or to a given share."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,15 +10,16 @@ from builtin_rules.selection import (
     TENSOR_REGEX,
     Saved,
     named,
+    no_selector,
     saved,
     saved_reductions,
     view,
 )
-from smdebug.exceptions import SMDebugValueError
-from smdebug.rules import Rule
-from smdebug.rules.params import FloatParam, parse_params
+from smdebug.rules import Page, Quantity, Rule
+from smdebug.rules.params import FloatParam, set_parameters
 
-_ALL = 100.0
+ZEROS: Final = "share of zeros"
+_ALL: Final = 100.0
 
 
 class AllZero(Rule):
@@ -45,6 +46,41 @@ class AllZero(Rule):
         ),
         LITERAL,
     )
+    QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)
+    PAGE = Page(
+        why="""
+        Weights or gradients that are all zero do nothing and learn nothing: a layer is cut off, was
+        initialised with zeros, or is multiplied by zero somewhere.
+        """,
+        save="""
+        The collections to be judged; the reduction `abs_max` of them is enough:
+
+            Hook(
+                out_dir,
+                include_collections=["weights", "gradients"],
+                reduction_config=ReductionConfig(abs_reductions=["max"]),
+            )
+        """,
+        missing="""
+        NaN is not zero. Empty tensors, strings, and reductions from which the share cannot be told
+        are passed over; a step without anything else is skipped.
+        """,
+        remedy="""
+        - Zero weights: see the initialisation, and whether a checkpoint was loaded as it should be.
+        - Zero gradients: see whether the layer is used, frozen, detached or dead (`DeadRelu`).
+        - Zero inputs or labels: see the data pipeline.
+        - What is sparse on purpose (masks, embeddings) belongs in no collection that is judged.
+        """,
+        limits="""
+        Layers that begin at zero on purpose (the last norm of a residual block, LoRA's B) fire at
+        their first steps unless they are biases: begin later with `--start-step`, or select others
+        with `tensor_regex`.
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+    threshold: float
+    literal: bool
 
     def __init__(
         self,
@@ -55,23 +91,15 @@ class AllZero(Rule):
         literal: Any = False,
     ) -> None:
         super().__init__(base_trial)
-        given = {
-            "collection_names": collection_names,
-            "tensor_regex": tensor_regex,
-            "threshold": threshold,
-            "literal": literal,
-        }
-        values: dict[str, Any] = parse_params(self.PARAMS, given, self.rule_name)
-        self.collection_names: tuple[str, ...] = values["collection_names"] or ()
-        self.tensor_regex: tuple[str, ...] = values["tensor_regex"] or ()
-        self.threshold: float = values["threshold"]
-        self.literal: bool = values["literal"]
+        set_parameters(
+            self,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+            threshold=threshold,
+            literal=literal,
+        )
         if not self.collection_names and not self.tensor_regex:
-            msg = (
-                "Rule 'AllZero' needs parameter 'collection_names' or 'tensor_regex', "
-                "and neither was given."
-            )
-            raise SMDebugValueError(msg)
+            raise no_selector(self.rule_name)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
@@ -96,9 +124,7 @@ class AllZero(Rule):
         if array.dtype.kind not in "biufcV" or array.size <= (0 if strict else 1):
             return None
         share = 100.0 * (array.size - int(np.count_nonzero(array))) / array.size
-        if share < self.threshold:
-            return False
-        return self.found(step, one.name, one.worker, share, self.threshold)
+        return self._measured(one, step, share)
 
     def _judge_reductions(self, one: Saved, step: int) -> bool | None:
         if self.threshold < _ALL:
@@ -109,6 +135,17 @@ class AllZero(Rule):
         if top is None and None in extremes:
             return None
         if top == 0 or extremes == [0, 0]:
-            note = "Told from saved reductions."
-            return self.found(step, one.name, one.worker, _ALL, self.threshold, note)
+            return self._measured(one, step, _ALL, "Told from saved reductions.")
         return False
+
+    def _measured(self, one: Saved, step: int, share: float, note: str | None = None) -> bool:
+        return self.measured(
+            step,
+            ZEROS,
+            share,
+            self.threshold,
+            met=share >= self.threshold,
+            tensor=one.name,
+            worker=one.worker,
+            note=note,
+        )

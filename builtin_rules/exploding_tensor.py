@@ -13,8 +13,10 @@ from builtin_rules.selection import (
     saved_reductions,
     view,
 )
-from smdebug.rules import Rule
-from smdebug.rules.params import BoolParam, parse_params
+from smdebug.rules import Page, Quantity, Rule
+from smdebug.rules.params import BoolParam, set_parameters
+
+NOT_FINITE: Final = "elements that are not finite"
 
 # Sums and norms overflow on healthy tensors; these cannot.
 _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("max", True)})
@@ -34,6 +36,41 @@ class ExplodingTensor(Rule):
         TENSOR_REGEX,
         BoolParam("only_nan", "Let infinities pass; only NaN counts.", default=False),
     )
+    QUANTITIES = (Quantity(NOT_FINITE, "NaN and infinite elements", worse="above"),)
+    PAGE = Page(
+        why="""
+        One NaN or infinity spreads through a network within a step or two. What is trained
+        afterwards is lost, and so is what it costs.
+        """,
+        save="""
+        Anything; the losses show it late, gradients and weights show where it began. The reductions
+        `min` and `max` are enough:
+
+            Hook(
+                out_dir,
+                include_collections=["losses", "gradients"],
+                reduction_config=ReductionConfig(reductions=["min", "max"]),
+            )
+        """,
+        missing="""
+        NaN is what the rule looks for. Integers, booleans and strings are passed over; a step
+        without floating-point tensors is skipped.
+        """,
+        remedy="""
+        - Find the first tensor in the order of the network: the step before holds the cause.
+        - Lower the learning rate, warm it up, or clip the gradients.
+        - With float16 use a loss scaler, or bfloat16.
+        - Look for a division by zero, a logarithm of zero, a square root of less, and NaN in data.
+        """,
+        limits="""
+        Masks of attention hold minus infinity on purpose: select others with `tensor_regex`, or
+        give `only_nan`. With a loss scaler single steps of infinite gradients are its way to find
+        its scale: judge weights or losses there. Of a saved sum or norm only NaN counts.
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+    only_nan: bool
 
     def __init__(
         self,
@@ -43,15 +80,9 @@ class ExplodingTensor(Rule):
         only_nan: Any = False,
     ) -> None:
         super().__init__(base_trial)
-        given = {
-            "collection_names": collection_names,
-            "tensor_regex": tensor_regex,
-            "only_nan": only_nan,
-        }
-        values: dict[str, Any] = parse_params(self.PARAMS, given, self.rule_name)
-        self.collection_names: tuple[str, ...] = values["collection_names"] or ()
-        self.tensor_regex: tuple[str, ...] = values["tensor_regex"] or ()
-        self.only_nan: bool = values["only_nan"]
+        set_parameters(
+            self, collection_names=collection_names, tensor_regex=tensor_regex, only_nan=only_nan
+        )
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
@@ -72,14 +103,12 @@ class ExplodingTensor(Rule):
             return self._judge_reductions(one, step)
         if array.dtype.kind not in "fcV":
             return None
-        if not self._is_suspect(array):
-            return False
-        nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+        nan = infinite = 0
+        if self._is_suspect(array):
+            nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
         count = nan if self.only_nan else nan + infinite
-        if not count:
-            return False
         note = f"{nan} NaN and {infinite} infinite of {array.size} elements."
-        return self.found(step, one.name, one.worker, count, 0, note)
+        return self._measured(one, step, count, note)
 
     def _is_suspect(self, array: Any) -> bool:
         """Say whether a look at each element is due: a sum shows NaN and infinity in one pass."""
@@ -97,4 +126,16 @@ class ExplodingTensor(Rule):
                 return self.found(
                     step, one.name, one.worker, value, None, f"Saved reduction {name}."
                 )
-        return False
+        return self._measured(one, step, 0)
+
+    def _measured(self, one: Saved, step: int, count: int, note: str | None = None) -> bool:
+        return self.measured(
+            step,
+            NOT_FINITE,
+            count,
+            0,
+            met=count > 0,
+            tensor=one.name,
+            worker=one.worker,
+            note=note,
+        )

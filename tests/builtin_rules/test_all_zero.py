@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from judging import Judged, judge, save
+from judging import Judged, judge, opened, save
 
 from builtin_rules import AllZero
 from smdebug.exceptions import SMDebugValueError
@@ -181,3 +181,13 @@ def test_a_share_cannot_be_told_from_reductions(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, [[1.0]], **params)
+
+
+def test_every_share_is_measured(tmp_path: Path) -> None:
+    root = save(tmp_path, {0: {"a.weight": np.array([0.0, 1.0]), "b.weight": np.zeros(2)}})
+    rule = AllZero(opened(root), collection_names="weights")
+    rule.invoke_at_step(0)
+    assert [(one.tensor, one.measured, one.met) for one in rule.take_measurements()] == [
+        ("a.weight", 50.0, False),
+        ("b.weight", 100.0, True),
+    ]

@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from judging import Judged, judge, save
+from judging import Judged, judge, opened, save
 
 from builtin_rules import ExplodingTensor
 from smdebug.exceptions import SMDebugValueError
@@ -162,3 +162,15 @@ def test_a_value_counts_before_its_reductions(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, [[1.0]], **params)
+
+
+def test_every_count_is_measured(tmp_path: Path) -> None:
+    reductions = {0: {"c": {("min", False): 1.0}}}
+    root = save(tmp_path, {0: {"a": np.ones(2), "b": np.array([NAN, 1.0])}}, reductions=reductions)
+    rule = ExplodingTensor(opened(root))
+    rule.invoke_at_step(0)
+    assert [(one.tensor, one.measured, one.met) for one in rule.take_measurements()] == [
+        ("a", 0.0, False),
+        ("b", 1.0, True),
+        ("c", 0.0, False),
+    ]

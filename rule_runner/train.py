@@ -19,7 +19,7 @@ from rule_runner.durable import output_errors
 from rule_runner.errors import EXIT_ISSUES, OutputError
 from rule_runner.show import printable
 from rule_runner.train_evaluator import Evaluator, Judged, short
-from rule_runner.train_hook import SAVE_INTERVAL, distances, hook_document
+from rule_runner.train_hook import SAVE_INTERVAL, hook_document
 from rule_runner.train_script import TrainingScript
 from smdebug.auto import HOOK
 from smdebug.core.locations import END_OF_JOB
@@ -83,12 +83,13 @@ def train(**options: Any) -> int:
 def _configuration(options: Mapping[str, Any]) -> TrainConfig:
     command, file = options["command"], options["hook_config"]
     rules = options["rule"] or (() if options["source"] else DEFAULT_RULES)
-    requests = parse_requests(rules, options["source"])
-    more = {"modes": options["mode"], "other_trials": options["other_trial"]}
-    jobs = rule_jobs(requests, options["param"], **more)
+    jobs = rule_jobs(
+        parse_requests(rules, options["source"]),
+        options["param"],
+        modes=options["mode"],
+        other_trials=options["other_trial"],
+    )
     interval = options["save_interval"] or (SAVE_INTERVAL if file is None else None)
-    parameters = (*options["param"], *distances(jobs, interval))
-    jobs = rule_jobs(requests, parameters, **more)
     document = hook_document(file, jobs, options["collections"], interval)
     output = options["output"] or default_output(_name(command), datetime.now().astimezone())
     given = options["trial"] or document.get("LocalPath") or output / "trial"
@@ -104,7 +105,7 @@ def _configuration(options: Mapping[str, Any]) -> TrainConfig:
         evaluate=(
             *(f"--rule={one}" for one in rules),
             *(f"--source={one}" for one in options["source"]),
-            *(f"--param={one}" for one in parameters),
+            *(f"--param={one}" for one in options["param"]),
             *(f"--mode={one}" for one in options["mode"]),
             *(f"--other-trial={one}" for one in options["other_trial"]),
             *(["--keep-going"] if options["keep_going"] else []),

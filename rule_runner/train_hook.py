@@ -12,7 +12,9 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.params import NamesParam, Param, PatternsParam, did_you_mean
 
 SAVE_INTERVAL: Final = 10
-SAVED_STEPS: Final = 10  # over which LossNotDecreasing looks
+# At these, losses are saved whatever the interval: what is noise must be known before a loss that
+# was saved ten steps ago can be compared with.
+FIRST_STEPS: Final = ",".join(map(str, range(100)))
 LOSSES: Final = "losses"
 GRADIENTS: Final = "gradients"
 # Collections that rules read whatever their parameters; what parameters select comes on top.
@@ -97,18 +99,6 @@ def hook_document(
     return document
 
 
-def distances(rules: Sequence[RuleJobConfig], save_interval: int | None) -> Iterator[str]:
-    """Yield parameters that make distances that are counted in steps as many saved steps.
-
-    A loss that is compared with the one saved before it shows the noise of two batches only: no
-    rule can tell it from a loss that does not fall, before it has seen ten.
-    """
-    for rule in rules:
-        is_it = rule.loaded.builtin and rule.loaded.name == "LossNotDecreasing"
-        if is_it and save_interval is not None and "num_steps" not in rule.parameters:
-            yield f"{rule.configuration_name}.num_steps={SAVED_STEPS * save_interval}"
-
-
 def _read(file: Path) -> Json:
     """Return a hook's JSON file that the hook can read, with objects where it may have null."""
     try:
@@ -141,6 +131,8 @@ def _known(names: Iterable[str], configured: set[str]) -> list[str]:
 def _entry(name: str, rules: Sequence[RuleJobConfig] = ()) -> Json:
     """Return the configuration of one collection."""
     parameters = {"include_regex": PATTERNS[name]} if name in PATTERNS else {}
+    if name == LOSSES:
+        parameters["save_steps"] = FIRST_STEPS
     if name == GRADIENTS and rules:
         readers = {one.loaded.name for one in rules if GRADIENTS in _read_by(one)}
         if readers <= CONTENT_WITH_REDUCTIONS:

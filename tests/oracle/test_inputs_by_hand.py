@@ -1,0 +1,160 @@
+"""CheckInputImages and NLPSequenceRatio against second, slow versions, over random trials."""
+
+import itertools
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judging import judge, save
+from numpy.typing import NDArray
+
+from builtin_rules import CheckInputImages, NLPSequenceRatio
+
+WORKERS = ("worker_0", "worker_1")
+By_worker = dict[str, dict[int, NDArray[Any]]]  # worker -> step -> value
+few = settings(max_examples=60, deadline=None)
+
+
+@st.composite
+def trials(draw: st.DrawFn, shapes: list[tuple[int, ...]], values: list[float]) -> By_worker:
+    """Return one tensor of one or two workers, of few shapes, missing at some steps."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    some = st.sampled_from(draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=2)))
+    level = draw(st.lists(st.sampled_from(values), min_size=1, max_size=4))
+    return {
+        worker: {
+            step: np.array(rng.choice(level, draw(some)), np.float64)
+            for step in draw(st.lists(st.integers(0, 5), min_size=1, unique=True))
+        }
+        for worker in WORKERS[: draw(st.integers(1, 2))]
+    }
+
+
+def found_by(rule: Any, name: str, saved: By_worker, **params: Any) -> list[tuple[int, str]]:
+    """Return where the real rule is met, and what its note says."""
+    with tempfile.TemporaryDirectory() as folder:
+        for worker, steps in saved.items():
+            tensors = {step: {name: value} for step, value in steps.items()}
+            save(Path(folder), tensors, worker=worker, num_workers=len(saved))
+        findings = judge(rule, Path(folder), **params).findings
+    return [(one.step, str(one.note)) for one in findings]
+
+
+# -- CheckInputImages ----------------------------------------------------------------------------
+
+IMAGES = [
+    (3, 3, 2, 2),
+    (3, 2, 2, 3),
+    (2, 4, 4, 1),
+    (5, 1, 3, 3),
+    (4, 5, 2, 2),
+    (3, 2, 2),
+    (4, 3),
+    (3,),
+]
+
+
+def slow_axis(name: str, shape: tuple[int, ...], channel: int, *, literal: bool) -> int | None:
+    if literal or channel != 1:
+        return channel
+    if len(shape) < 4:
+        return None
+    candidates = [one for one in (1, len(shape) - 1) if shape[one] in (1, 3, 4)]
+    if not candidates:
+        return 1
+    return candidates[-1] if name == "inputs" else candidates[0]
+
+
+def slow_images(
+    name: str, saved: By_worker, channel: int, *, default: bool, literal: bool
+) -> list[tuple[int, str]]:
+    """Return where the mean of some channel is too far out, from single pixels."""
+    found = []
+    channels: list[list[float]] = []
+    images = 0
+    for step in range(6):
+        here = [steps[step] for _, steps in sorted(saved.items()) if step in steps]
+        some = False
+        for value in here:
+            shape = value.shape
+            axis = slow_axis(name, shape, channel, literal=literal)
+            looks = len(shape) == 4 and {shape[1], shape[3]} & {1, 3, 4}
+            looks = looks or (len(shape) == 3 and shape[1] == shape[2])
+            if (default and not looks) or len(shape) < 2 or (axis or 0) >= len(shape):
+                continue
+            number = 1 if axis is None else shape[axis]
+            if len(channels) != number:
+                channels, images = [[] for _ in range(number)], 0
+            for place in itertools.product(*map(range, shape)):
+                if math.isfinite(value[place]):
+                    channels[0 if axis is None else place[axis]].append(float(value[place]))
+            images += shape[0]
+            some = True
+        means = [abs(math.fsum(one) / len(one)) if one else -1.0 for one in channels]
+        if some and images >= 6 and max(means) > 0.2:
+            worst = means.index(max(means))
+            mean = math.fsum(channels[worst]) / len(channels[worst])
+            note = f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {images}."
+            found.append((step, note))
+    return found
+
+
+@few
+@given(
+    trials(IMAGES, [0.0, 0.0, 0.25, -0.25, 1.0, -1.0, math.nan, math.inf, -math.inf]),
+    st.sampled_from(["inputs", "Net_input_0"]),
+    st.sampled_from([1, 1, 2, 3]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_check_input_images(
+    saved: By_worker, name: str, channel: int, default: bool, literal: bool
+) -> None:
+    params: dict[str, Any] = {"channel": channel, "literal": literal, "threshold_samples": 6}
+    if not default:
+        params["regex"] = "."
+    expected = slow_images(name, saved, channel, default=default, literal=literal)
+    assert found_by(CheckInputImages, name, saved, **params) == expected
+
+
+# -- NLPSequenceRatio ----------------------------------------------------------------------------
+
+
+def slow_tokens(
+    saved: By_worker, limits: list[tuple[float, float]], *, default: bool
+) -> list[tuple[int, str]]:
+    """Return where a token has more than its share, token by token."""
+    found = []
+    for step in range(6):
+        here = [[float(x) for x in one[step].ravel()] for one in saved.values() if step in one]
+        if default:
+            here = [one for one in here if all(x.is_integer() for x in one)]
+        every = [x for one in here for x in one]
+        for token, limit in limits if every else []:
+            number = every.count(token)
+            if 100 * number > limit * len(every):
+                found.append((step, f"Token {token:g}: {number} of {len(every)}."))
+    return found
+
+
+@few
+@given(
+    trials([(2, 3), (4,), (2, 2, 2), ()], [0.0, 0.0, 1.0, 3.0, 0.5, math.nan]),
+    st.lists(st.sampled_from([(0.0, 50.0), (0.0, 25.0), (1.0, 0.0), (3.0, 99.0)]), min_size=1),
+    st.booleans(),
+)
+def test_nlp_sequence_ratio(
+    saved: By_worker, limits: list[tuple[float, float]], default: bool
+) -> None:
+    params: dict[str, Any] = {
+        "token_values": ",".join(str(token) for token, _ in limits),
+        "token_thresholds_percent": [limit for _, limit in limits],
+    }
+    if not default:
+        params["tensor_regex"] = "embedding"
+    expected = slow_tokens(saved, limits, default=default)
+    assert found_by(NLPSequenceRatio, "embedding0_input_0", saved, **params) == expected

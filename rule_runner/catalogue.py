@@ -1,10 +1,9 @@
-"""What the built-in rules are, as text for people."""
+"""What the built-in rules are, for people at a terminal."""
 
-import inspect
+import sys
 from collections.abc import Iterable
 
-from rule_runner.loader import load_builtin
-from smdebug.rules.params import Param
+from rule_runner.pages import page, sentence
 
 
 def listing() -> Iterable[str]:
@@ -13,31 +12,22 @@ def listing() -> Iterable[str]:
 
     width = max(map(len, RULES))
     for name, rule in RULES.items():
-        summary = (inspect.getdoc(inspect.getmodule(rule)) or "").partition(": ")[2]
-        yield f"{name:{width}}  {summary}"
+        yield f"{name:{width}}  {sentence(rule)}"
 
 
-def description(name: str) -> Iterable[str]:
-    """Yield what a rule judges and reads, and its parameters.
+def show(name: str) -> None:
+    """Print the page of a built-in rule: set on a terminal, as Markdown elsewhere.
 
     Raises
     ------
     UnknownRuleError
         If there is no such rule.
     """
-    loaded = load_builtin(name)
-    yield loaded.name
-    yield ""
-    yield inspect.getdoc(loaded.rule_class) or ""
-    yield ""
-    yield f"Reads {loaded.rule_class.READS}"
-    yield ""
-    yield "Parameters:"
-    for param in loaded.rule_class.PARAMS:
-        yield from _parameter(param)
+    text = page(name)
+    if not sys.stdout.isatty():
+        print(text, end="")  # noqa: T201 - stdout carries results
+        return
+    from rich.console import Console  # noqa: PLC0415 - a terminal only
+    from rich.markdown import Markdown  # noqa: PLC0415
 
-
-def _parameter(param: Param) -> Iterable[str]:
-    facts = [param.type_name, param.range_text, param.unit, f"default {param.default_text}"]
-    yield f"  {param.name} ({', '.join(filter(None, facts))})"
-    yield f"      {param.meaning}"
+    Console().print(Markdown(text))

@@ -27,7 +27,7 @@ from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 _log: Final = structlog.get_logger()
 
 
-FORMATS: Final = ("table", "json")
+FORMATS: Final = ("table", "json", "junit", "sarif")
 SHADOWED: Final = (
     "ClientError: Another package named 'smdebug' stands before that of rule-runner. "
     "Run 'rule-runner doctor'."
@@ -189,10 +189,10 @@ def rules_list() -> None:
 @click.argument("name")
 @reporting
 def rules_show(name: str) -> None:
-    """Show what a built-in rule judges, and its parameters."""
-    from rule_runner.catalogue import description  # noqa: PLC0415 - only when it is needed
+    """Show the page of a built-in rule: what it finds, reads and takes, and what to do then."""
+    from rule_runner.catalogue import show  # noqa: PLC0415 - only when it is needed
 
-    click.echo("\n".join(description(name)))
+    show(name)
 
 
 @main.command()

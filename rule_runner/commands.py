@@ -23,7 +23,7 @@ from rule_runner.config import (
 from rule_runner.errors import ParameterError, RuleFailedError, UsageError
 from rule_runner.loader import LoadedRule, load_builtin, load_source
 from rule_runner.outputs import safe_name
-from rule_runner.results import dump_json
+from rule_runner.results import EvaluationResult, dump_json
 from rule_runner.runner import Evaluated, Runner, exit_code
 from rule_runner.show import lines, print_table, printable, results_at
 from rule_runner.sinks import EventSink, StdoutSink
@@ -42,10 +42,11 @@ def evaluate_trial(**options: Any) -> int:
         evaluated = run(config, sinks, watching)
     finally:
         watching.close()
-    _print(evaluated, options["form"], [config.folder_of(rule) for rule in config.rules])
+    code = exit_code(evaluated, fail_on_issues=options["fail_on_issues"], lenient=lenient)
+    _print(evaluated.result, options["form"], config, code)
     if evaluated.unwritten:
         print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
-    return exit_code(evaluated, fail_on_issues=options["fail_on_issues"], lenient=lenient)
+    return code
 
 
 def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObserver) -> Evaluated:
@@ -54,17 +55,32 @@ def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObser
         return Runner(config, sinks=sinks, observer=watching).run()
 
 
-def _print(evaluated: Evaluated, form: str, folders: list[Path]) -> None:
-    if form == "json":
-        print(dump_json(evaluated.result, indent=2))  # noqa: T201 - stdout carries results
-    elif sys.stdout.isatty():
+def _print(result: EvaluationResult, form: str, config: EvaluationConfig, code: int) -> None:
+    """Print the results: stdout carries nothing else."""
+    match form:
+        case "json":
+            print(dump_json(result, indent=2))  # noqa: T201 - stdout carries results
+        case "junit":
+            from rule_runner.junit import junit  # noqa: PLC0415 - only when it is asked for
+
+            print(junit(result))  # noqa: T201
+        case "sarif":
+            from rule_runner.sarif import sarif  # noqa: PLC0415 - likewise
+
+            print(sarif(result, [rule.loaded for rule in config.rules], code))  # noqa: T201
+        case _:
+            _print_for_people(result, [config.folder_of(rule) for rule in config.rules])
+
+
+def _print_for_people(result: EvaluationResult, folders: list[Path]) -> None:
+    if sys.stdout.isatty():
         from rich.console import Console  # noqa: PLC0415 - a terminal only
 
         console = Console()
-        print_table(console, evaluated.result)
+        print_table(console, result)
         console.print(results_at(folders), markup=False, highlight=False, soft_wrap=True)
     else:
-        print("\n".join([*lines(evaluated.result), results_at(folders)]))  # noqa: T201
+        print("\n".join([*lines(result), results_at(folders)]))  # noqa: T201
 
 
 def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:

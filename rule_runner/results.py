@@ -178,8 +178,8 @@ def json_scalar(value: object) -> JsonScalar:
     """Return `value` as JSON can hold it.
 
     Numbers and arrays of one element become plain numbers; NaN and infinities the strings
-    ``NaN``, ``Infinity``, ``-Infinity``; strings stay; anything else, and integers beyond 64
-    bits, becomes its text, cut to 200 characters.
+    ``NaN``, ``Infinity``, ``-Infinity``; strings stay, and a tuple of them is joined by commas;
+    anything else, and integers beyond 64 bits, becomes its text, cut to 200 characters.
     """
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
         value = _plain(value)
@@ -188,6 +188,8 @@ def json_scalar(value: object) -> JsonScalar:
             return value
         case str():
             return str(value)
+        case tuple() if all(isinstance(one, str) for one in value):
+            return ",".join(value)
         case int() if -(2**63) <= value < 2**64:
             return int(value)
         case float():

@@ -33,6 +33,7 @@ from smdebug.trials import Trial
 
 _log: Final = structlog.get_logger()
 _NAMES_SHOWN: Final = 10
+_WIDTH: Final = 120  # characters of what was looked for
 
 
 class Session:
@@ -181,16 +182,24 @@ class Session:
         if job.config.lacking or job.evaluation.coverage.judged:
             return job.config.lacking
         trial, index = self.trials[0], self.walk.base
-        sought = f"It looked for {', '.join(job.missed[:_NAMES_SHOWN])}. " if job.missed else ""
+        sought = self._sought(job)
         if not index.steps:
             return f"{sought}Trial {trial.path!r} holds no steps."
         names = ", ".join(map(repr, sorted(index.collections)[:_NAMES_SHOWN])) or "none"
-        near = ", ".join(map(repr, nearest_names(job.missed, index.names)))
-        hint = f" The nearest names there: {near}." if near else ""
         return (
             f"{sought}Trial {trial.path!r} holds {len(index.steps)} steps ({index.steps[0]} to "
-            f"{index.steps[-1]}), {len(index.names)} tensors and the collections {names}.{hint}"
+            f"{index.steps[-1]}), {len(index.names)} tensors and the collections {names}."
         )
+
+    def _sought(self, job: RuleJob) -> str:
+        """Say what a rule looked for in vain, and what comes nearest to it."""
+        if not job.missed:
+            return ""
+        shown = job.missed[:_NAMES_SHOWN]
+        wanted = ", ".join(one[:_WIDTH] + "..." * (len(one) > _WIDTH) for one in shown)
+        near = ", ".join(map(repr, nearest_names(job.missed, self.walk.base.names)))
+        hint = f"The nearest names: {near}. " if near else ""
+        return f"It looked for {wanted}. {hint}"
 
     def result(self) -> EvaluationResult:
         """Return what the evaluation came to so far."""

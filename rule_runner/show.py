@@ -1,26 +1,34 @@
 """Prints results for people: a table on a terminal, plain lines elsewhere; names are harmless."""
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
+
+from rule_runner.status import NOT_ENOUGH
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
-    from rich.text import Text
 
     from rule_runner.results import EvaluationResult, Evidence, RuleResult
 
 EVIDENCE_SHOWN: Final = 3
+FOLDERS_SHOWN: Final = 3
 SLOW_S: Final = 5.0  # a rule that took longer is told to have
 _STYLES: Final = {
-    "NoIssuesFound": "green",
     "IssuesFound": "bold red",
     "Error": "bold magenta",
-    "NotEvaluated": "bold yellow",
     "Stopped": "yellow",
+    "NoIssuesFound": "green",
+    "NotEvaluated": "bold yellow",
 }
+_ORDER: Final = {outcome: number for number, outcome in enumerate(_STYLES)}
+_HOLDS: Final = re.compile(r"Trial '.*' holds \d+ steps \(.*\.$")
+# What the coverage says already.
+_NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(.*?: \d+\))?\. ?")
 
 
 def printable(text: object) -> str:
@@ -38,9 +46,20 @@ def printable(text: object) -> str:
 
 
 def verdict(rule: "RuleResult") -> str:
-    """Return outcome and step in a few words."""
+    """Return outcome and step in a few words, and whether the rule is only observed."""
     at = f" at step {rule.step}" if rule.step is not None else ""
-    return f"{rule.outcome}{at}"
+    return f"{rule.outcome}{at}{' (observed)' * (rule.mode == 'observe')}"
+
+
+def in_order(rules: "Iterable[RuleResult]") -> "list[RuleResult]":
+    """Return the results in the order in which people want to know: first what was found."""
+    return sorted(rules, key=lambda rule: _ORDER.get(rule.outcome, 0))
+
+
+def summary(rules: "Iterable[RuleResult]") -> str:
+    """Return how many rules came to what, such as ``1 IssuesFound, 2 NoIssuesFound``."""
+    counts = Counter(rule.outcome for rule in in_order(rules))
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
 def coverage(rule: "RuleResult") -> str:
@@ -70,24 +89,51 @@ def _number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def reason(rule: "RuleResult") -> str:
+    """Return why there is no verdict, or what failed, as people need it."""
+    return printable((rule.status_details or rule.outcome).removeprefix(NOT_ENOUGH).strip())
+
+
 def lines(result: "EvaluationResult") -> Iterable[str]:
     """Yield the results as plain text."""
-    for rule in result.rules:
-        name = printable(rule.configuration_name)
-        of = f" ({printable(rule.rule)})" if rule.rule != rule.configuration_name else ""
-        yield f"{name}{of}: {verdict(rule)}"
-        for text in _below(rule):
-            yield f"  {text}"
+    held = _held(result.rules)
+    for rule in in_order(result.rules):
+        yield from rule_lines(rule, held)
+    yield from _closing(result.rules, held)
 
 
-def _below(rule: "RuleResult") -> Iterable[str]:
+def rule_lines(rule: "RuleResult", held: str = "") -> Iterable[str]:
+    """Yield the result of one rule as plain text, but for what the trial `held`."""
+    name = printable(rule.configuration_name)
+    of = f" ({printable(rule.rule)})" if rule.rule != rule.configuration_name else ""
+    yield f"{name}{of}: {verdict(rule)}"
+    for text in _below(rule, held):
+        yield f"  {text}"
+
+
+def _held(rules: "Iterable[RuleResult]") -> str:
+    """Return the sentence on what the trial holds that several rules tell, to be told once."""
+    told = Counter(found[0] for rule in rules if (found := _HOLDS.search(reason(rule))))
+    return next((text for text, count in told.most_common(1) if count > 1), "")
+
+
+def _closing(rules: "Sequence[RuleResult]", held: str) -> Iterable[str]:
+    """Yield what stands below several verdicts."""
+    if len(rules) > 1:
+        yield summary(rules)
+    if held:
+        yield held
+
+
+def _below(rule: "RuleResult", held: str = "") -> Iterable[str]:
     """Yield what stands below a verdict."""
     yield coverage(rule)
     yield from map(evidence, rule.evidence[:EVIDENCE_SHOWN])
     if rule.findings_count > EVIDENCE_SHOWN:
         yield f"and {rule.findings_count - EVIDENCE_SHOWN} more findings"
     if rule.status_details and rule.outcome != "IssuesFound":
-        yield printable(rule.status_details.strip())
+        text = reason(rule)
+        yield _NONE_JUDGED.sub("", text.removesuffix(held).rstrip(), count=1) or text
     shown = [note for note in rule.notes if note not in (rule.status_details or "")]
     yield from (f"note: {printable(note)}" for note in shown[:EVIDENCE_SHOWN])
     if len(shown) > EVIDENCE_SHOWN:
@@ -99,22 +145,22 @@ def print_table(console: "Console", result: "EvaluationResult") -> None:
     from rich.table import Table  # noqa: PLC0415 - a terminal only
     from rich.text import Text  # noqa: PLC0415
 
+    held = _held(result.rules)
     table = Table(show_lines=True)
-    for heading in ("rule", "verdict", "coverage and evidence"):
+    for heading in ("rule and verdict", "coverage and evidence"):
         table.add_column(heading, overflow="fold")
-    for rule in result.rules:
-        style = _STYLES.get(rule.outcome, "")
-        name = Text(printable(rule.configuration_name))
-        table.add_row(name, Text(verdict(rule), style), _joined(_below(rule)))
+    for rule in in_order(result.rules):
+        name = printable(rule.configuration_name)
+        judged = Text.assemble(f"{name}\n", (verdict(rule), _STYLES.get(rule.outcome, "")))
+        table.add_row(judged, Text("\n".join(_below(rule, held))))
     console.print(table)
-
-
-def _joined(texts: Iterable[str]) -> "Text":
-    from rich.text import Text  # noqa: PLC0415 - a terminal only
-
-    return Text("\n".join(texts))
+    for text in _closing(result.rules, held):
+        console.print(Text(text))
 
 
 def results_at(folders: "Iterable[Path]") -> str:
-    """Say where the results lie."""
-    return "Results: " + ", ".join(printable(folder) for folder in folders)
+    """Say where the results lie; of many folders, where these do."""
+    shown = [*folders]
+    if len(shown) <= FOLDERS_SHOWN:
+        return "Results: " + ", ".join(printable(folder) for folder in shown)
+    return f"Results: {printable(shown[0].parent)}, a folder for each rule"

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from builtin_rules import RULES
-from rule_runner.cli import SHADOWED, main
+from rule_runner.cli import FORMATS, SHADOWED, main
 from rule_runner.results import EVALUATION_SCHEMA
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
@@ -88,6 +89,31 @@ def test_the_json_output_is_one_object_of_the_schema(trial: Path) -> None:
         "VanishingGradient",
         "loss",
     ]
+
+
+def test_the_junit_output_is_one_report(trial: Path) -> None:
+    rules = ["--rule", "VanishingGradient", "--rule", "AllZero", "-p", "AllZero.tensor_regex=no"]
+    result = evaluate(trial, *rules, "--format", "junit")
+    assert (result.exit_code, result.stderr) == (1, "")
+    root = fromstring(result.stdout)  # noqa: S314 - our own report
+    (suite,) = root
+    found = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
+    assert found == {
+        "VanishingGradient": ["failure", "system-out"],
+        "AllZero": ["skipped", "system-out"],
+    }
+
+
+def test_the_sarif_output_is_one_log(trial: Path) -> None:
+    result = evaluate(trial, "--rule", "VanishingGradient", "--fail-on-issues", "--format", "sarif")
+    assert (result.exit_code, result.stderr) == (10, "")
+    (run,) = json.loads(result.stdout)["runs"]
+    (found,) = run["results"]
+    (line,) = (trial.parent / "out" / "findings.jsonl").read_text().splitlines()
+    assert found["partialFingerprints"] == {"findingId/v1": json.loads(line)["id"]}
+    assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == trial.as_uri()
+    (invocation,) = run["invocations"]
+    assert (invocation["executionSuccessful"], invocation["exitCode"]) == (True, 10)
 
 
 def test_events_go_to_stdout_when_asked(trial: Path) -> None:
@@ -270,9 +296,9 @@ def test_a_rule_that_raises_ends_with_the_step_and_what_was_found_is_kept(trial:
             1,
             "NotEvaluated",
             "InsufficientInformationForRuleInvocation: Rule 'Mine' judged none of 10 known steps "
-            "(skipped for nothing read: 10). It looked for collection 'weights'. Trial '{trial}' "
-            "holds 10 steps (0 to 90), 2 tensors and the collections 'gradients', 'losses'. "
-            "The nearest names there: 'gradient/fc.weight', 'loss'.",
+            "(skipped for nothing read: 10). It looked for collection 'weights'. "
+            "The nearest names: 'gradient/fc.weight', 'loss'. Trial '{trial}' "
+            "holds 10 steps (0 to 90), 2 tensors and the collections 'gradients', 'losses'.",
             id="other-collections",
         ),
         pytest.param(
@@ -452,7 +478,7 @@ def test_names_with_escapes_are_harmless_in_every_output(tmp_path: Path) -> None
     name = "gradient/\x1b[31mred\x07[bold]\u202e<b>\r\n"
     with TrialWriter(tmp_path / "trial", collections={"gradients": "^gradient"}) as writer:
         writer.step(0, {name: np.zeros((2, 2), np.float32)})
-    for form in ("table", "json"):
+    for form in FORMATS:
         result = evaluate(
             tmp_path / "trial",
             *("--rule", "VanishingGradient", "--format", form, "--overwrite"),

@@ -241,8 +241,8 @@ def test_rule_that_read_nothing_is_not_evaluated(tmp_path: Path) -> None:
     assert result.status_details == (
         "InsufficientInformationForRuleInvocation: Rule 'Reads' judged none of 2 known steps "
         "(skipped for nothing read: 2). It looked for collection 'gradients'. "
-        "Trial '/trial' holds 2 steps (0 to 1), 1 tensors and the collections 'losses'. "
-        "The nearest names there: 'loss'."
+        "The nearest names: 'loss'. "
+        "Trial '/trial' holds 2 steps (0 to 1), 1 tensors and the collections 'losses'."
     )
     assert codes(found) == (1, 1)
     assert exit_code(found, fail_on_issues=True, lenient=True) == 0
@@ -253,8 +253,8 @@ def test_other_collections_than_the_rule_needs(tmp_path: Path) -> None:
     assert result.status_details == (
         "InsufficientInformationForRuleInvocation: Rule 'VanishingGradient' judged none of 2 known "
         "steps (skipped for no gradients at this step: 2). It looked for collection 'gradients'. "
-        "Trial '/trial' holds 2 steps (0 to 1), 1 tensors and the collections 'losses'. "
-        "The nearest names there: 'loss'."
+        "The nearest names: 'loss'. "
+        "Trial '/trial' holds 2 steps (0 to 1), 1 tensors and the collections 'losses'."
     )
 
 

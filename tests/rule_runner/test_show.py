@@ -11,6 +11,7 @@ from rich.console import Console
 from rule_runner.evaluation import Coverage
 from rule_runner.results import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.show import lines, print_table, printable, results_at
+from rule_runner.status import NOT_ENOUGH
 
 ODD = "a\x1b[31mb\r\n\x07c\u202ed\u200e[bold]\x9b\ud800\u2028é"
 HARMLESS = "a\\x1b[31mb\\r\\n\\x07c\\u202ed\\u200e[bold]\\x9b\\ud800\\u2028é"
@@ -137,9 +138,63 @@ def test_table_has_a_row_for_each_rule() -> None:
     failed = rule(configuration_name="other", outcome="Strange", status_details="Odd.")
     print_table(Console(file=stream, width=100), of(rule(), failed))
     text = stream.getvalue()
-    for part in ("rule", "verdict", "coverage and evidence", "NoIssuesFound", "other", "Odd."):
+    for part in ("rule and verdict", "coverage and evidence", "NoIssuesFound", "other", "Odd."):
         assert part in text
 
 
 def test_where_results_lie() -> None:
     assert results_at([Path("a"), Path("b/c")]) == "Results: a, b/c"
+    assert results_at([Path(f"d/{at}") for at in range(4)]) == "Results: d, a folder for each rule"
+
+
+def test_a_rule_that_is_only_observed_is_marked() -> None:
+    found = shown(mode="observe", outcome="IssuesFound", status="IssuesFound", step=4)
+    assert found[0] == "AllZero: IssuesFound at step 4 (observed)"
+
+
+HOLDS = "Trial 't' holds 4 steps (0 to 3), 1 tensors and the collections 'losses'."
+
+
+def silent(name: str, looked_for: str) -> RuleResult:
+    return rule(
+        configuration_name=name,
+        rule=name,
+        outcome="NotEvaluated",
+        status="Error",
+        status_details=f"{NOT_ENOUGH}Rule {name!r} judged none of 4 known steps (skipped for no. "
+        f"thing: 4). It looked for {looked_for}. {HOLDS}\n",
+        coverage=Coverage(known=4, skipped={"no. thing": 4}),
+    )
+
+
+def test_a_rule_that_judged_nothing_says_what_it_looked_for() -> None:
+    assert [*lines(of(silent("a", "x")))] == [
+        "a: NotEvaluated",
+        "  judged 0 of 4 steps; skipped 4: no. thing",
+        f"  It looked for x. {HOLDS}",
+    ]
+
+
+def test_several_rules_tell_findings_first_and_what_they_share_once() -> None:
+    met = rule(outcome="IssuesFound", status="IssuesFound", step=1)
+    found = [*lines(of(silent("a", "x"), rule(), silent("b", "y"), met))]
+    assert found == [
+        "AllZero: IssuesFound at step 1",
+        "  judged 3 of 4 steps (0 to 9)",
+        "AllZero: NoIssuesFound",
+        "  judged 3 of 4 steps (0 to 9)",
+        "a: NotEvaluated",
+        "  judged 0 of 4 steps; skipped 4: no. thing",
+        "  It looked for x.",
+        "b: NotEvaluated",
+        "  judged 0 of 4 steps; skipped 4: no. thing",
+        "  It looked for y.",
+        "1 IssuesFound, 1 NoIssuesFound, 2 NotEvaluated",
+        HOLDS,
+    ]
+
+
+def test_a_table_of_several_rules_ends_with_the_same_lines() -> None:
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=100), of(silent("a", "x"), silent("b", "y")))
+    assert stream.getvalue().splitlines()[-2:] == ["2 NotEvaluated", HOLDS]

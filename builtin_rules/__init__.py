@@ -10,7 +10,9 @@ from builtin_rules.exploding_tensor import ExplodingTensor
 from builtin_rules.feature_importance_overweight import FeatureImportanceOverweight
 from builtin_rules.loss_not_decreasing import LossNotDecreasing
 from builtin_rules.nlp_sequence_ratio import NLPSequenceRatio
+from builtin_rules.overfit import Overfit
 from builtin_rules.saturated_activation import SaturatedActivation
+from builtin_rules.similar_across_runs import SimilarAcrossRuns
 from builtin_rules.stalled_training_rule import StalledTrainingRule
 from builtin_rules.tensor_variance import TensorVariance
 from builtin_rules.tree_depth import TreeDepth
@@ -28,7 +30,9 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "FeatureImportanceOverweight": FeatureImportanceOverweight,
         "LossNotDecreasing": LossNotDecreasing,
         "NLPSequenceRatio": NLPSequenceRatio,
+        "Overfit": Overfit,
         "SaturatedActivation": SaturatedActivation,
+        "SimilarAcrossRuns": SimilarAcrossRuns,
         "StalledTrainingRule": StalledTrainingRule,
         "TensorVariance": TensorVariance,
         "TreeDepth": TreeDepth,
@@ -47,7 +51,9 @@ __all__ = [
     "FeatureImportanceOverweight",
     "LossNotDecreasing",
     "NLPSequenceRatio",
+    "Overfit",
     "SaturatedActivation",
+    "SimilarAcrossRuns",
     "StalledTrainingRule",
     "TensorVariance",
     "TreeDepth",

@@ -112,7 +112,9 @@ def _configuration(contract: Contract) -> EvaluationConfig:
     # A rule with a parameter of this name means its own.
     start, end = (None if accepts(loaded, one) else contract.step(one) for one in STEPS)
     actions = environment.get(ACTIONS, "")
-    rule = RuleJobConfig(name, loaded, _parameters(contract, loaded), actions, start, end)
+    rule = RuleJobConfig(
+        name, loaded, _parameters(contract, loaded), actions, start, end, contract.mode
+    )
     idle = contract.number(IDLE_TIMEOUT, 0.0)
     return EvaluationConfig(
         trial=str(contract.tensors),

@@ -9,13 +9,14 @@ from typing import Final
 
 import msgspec
 
-from rule_runner.config import ACTIONS, STOP_FILE
+from rule_runner.config import ACTIONS, STOP_FILE, RuleMode
 from rule_runner.errors import ParameterError
 
 ML: Final = PurePosixPath("/opt/ml")
 ROOT: Final = "RULE_RUNNER_ROOT"
 OVERWRITE: Final = "RULE_RUNNER_OVERWRITE"
 IDLE_TIMEOUT: Final = "RULE_RUNNER_IDLE_TIMEOUT"
+MODE: Final = "RULE_RUNNER_MODE"
 
 JOB: Final = ML / "config/processingjobconfig.json"
 TENSORS: Final = ML / "processing/input/tensors"
@@ -136,6 +137,22 @@ class Contract:
         )
         listed = [one.strip() for one in re.split("[,;]", self.environment.get(OTHERS, ""))]
         return (*(value for _, value in numbered), *filter(None, listed))
+
+    @property
+    def mode(self) -> RuleMode:
+        """What comes of a condition met.
+
+        Raises
+        ------
+        ParameterError
+            If it is no mode.
+        """
+        text = self._text(MODE) or RuleMode.ENFORCE
+        try:
+            return RuleMode(text)
+        except ValueError:
+            msg = f"Parameter {MODE!r} must be 'enforce' or 'observe', got {text!r}."
+            raise ParameterError(msg) from None
 
     def step(self, name: str) -> int | None:
         """Return a global step, or None if it is not given.

@@ -104,6 +104,33 @@ def test_an_issue_is_exit_0_and_the_message_ends_with_a_newline(
     )
 
 
+def test_a_rule_may_be_observed_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = {"rule_to_invoke": "VanishingGradient", "threshold": "1e-5"}
+    write_job(root, job | {"RULE_RUNNER_MODE": "observe", "mode": "TRAIN"})
+    result = run({}, monkeypatch)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        (
+            "ClientError: Unknown parameter 'mode' of rule 'VanishingGradient'. "
+            "Its parameters: 'threshold', 'literal'.\n"
+        ),
+    )
+    write_job(root, job | {"RULE_RUNNER_MODE": "observe"})
+    result = run({"RULE_RUNNER_OVERWRITE": "1"}, monkeypatch)
+    assert (result.exit_code, rule_result(root)["mode"]) == (0, "observe")
+    assert "IssuesFound at step 6 (observed)" in result.stdout
+    assert message(root) == MET.format("VanishingGradient", 6)
+
+
+def test_a_mode_that_is_none_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"rule_to_invoke": "VanishingGradient", "RULE_RUNNER_MODE": "watch"}
+    result = run(environment, monkeypatch)
+    assert (result.exit_code, message(root)) == (
+        1,
+        "ClientError: Parameter 'RULE_RUNNER_MODE' must be 'enforce' or 'observe', got 'watch'.",
+    )
+
+
 def test_no_issue_leaves_no_message(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run({"rule_to_invoke": "ExplodingTensor"}, monkeypatch)
     assert (result.exit_code, message(root)) == (0, None)

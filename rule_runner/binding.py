@@ -1,8 +1,9 @@
 """Makes constructor arguments of the text that a rule's parameters arrive as."""
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rule_runner.errors import ParameterError, RuleFailedError
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 # What `construct` gives, and the user cannot.
 _FROM_RUNNER: Final = frozenset({"base_trial", "other_trials", "action_str"})
 _ARGUMENT: Final = inspect.Parameter
+_OTHERS: Final = "other_trials"
+# What a built-in rule's other trials are called, now and in older documentation.
+_OTHER_NAMES: Final = re.compile(r"other_trials?|other_trial_\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +47,31 @@ class BoundRule:
 
 
 def accepts(loaded: "LoadedRule", name: str) -> bool:
-    """Say whether the rule's constructor names the parameter `name`."""
-    return name in _takes(loaded.rule_class)[0]
+    """Say whether the rule's constructor names the parameter `name`.
+
+    Other trials of a built-in rule have several names.
+    """
+    named = _takes(loaded.rule_class)[0]
+    return name in named or _names_other_trials(loaded, name)
+
+
+def _names_other_trials(loaded: "LoadedRule", name: str) -> bool:
+    takes = loaded.builtin and _OTHERS in _takes(loaded.rule_class)[0]
+    return takes and _OTHER_NAMES.fullmatch(name) is not None
+
+
+def other_trials(loaded: "LoadedRule", raw: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the paths of other trials among the parameters of a built-in rule that takes some."""
+    texts = [text for name, text in raw.items() if _names_other_trials(loaded, name)]
+    paths = [path.strip() for text in texts for path in re.split("[,;]", text)]
+    return tuple(path for path in paths if path not in {"", "None"})
 
 
 def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
     """Return the constructor arguments that the parameters `raw` stand for.
 
-    A built-in rule declares its parameters, and they are parsed. A custom rule gets its text
-    unchanged.
+    A built-in rule declares its parameters, and they are parsed; the trials among them are opened
+    by others. A custom rule gets its text unchanged.
 
     Raises
     ------
@@ -62,10 +82,17 @@ def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
     try:
         if not loaded.builtin:
             return _bind_custom(loaded, raw)
-        values = parse_params(loaded.rule_class.PARAMS, raw, loaded.name)
+        params = [
+            replace(one, required=one.required and one.name != _OTHERS)
+            for one in loaded.rule_class.PARAMS
+        ]
+        texts = {name: text for name, text in raw.items() if not _names_other_trials(loaded, name)}
+        values = parse_params(params, texts, loaded.name)
     except SMDebugValueError as err:
         raise ParameterError(str(err)) from err
-    return BoundRule(loaded, values, dict(values))
+    values.pop(_OTHERS, None)
+    others = other_trials(loaded, raw)
+    return BoundRule(loaded, values, {_OTHERS: others, **values} if others else dict(values))
 
 
 def construct(

@@ -72,7 +72,7 @@ class EvaluationConfig:
     Attributes
     ----------
     trial, other_trials
-        Paths.
+        Paths. Other trials that a built-in rule is given as parameters are added.
     output
         Output folder: of the only rule job, or with a folder for each of several in it.
     wait
@@ -110,6 +110,14 @@ class EvaluationConfig:
     stop_grace: float = 60.0
     overwrite: bool = False
     event_source: str = "rule-runner"
+
+    def __post_init__(self) -> None:
+        """Take the other trials that rules are given as parameters."""
+        from rule_runner.binding import other_trials  # noqa: PLC0415 - reads the rules' classes
+
+        named = (path for one in self.rules for path in other_trials(one.loaded, one.parameters))
+        paths = tuple(dict.fromkeys((*self.other_trials, *named)))
+        object.__setattr__(self, "other_trials", paths)
 
     def folder_of(self, rule: RuleJobConfig) -> Path:
         """Return the output folder of one rule job."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from rule_runner.binding import BoundRule, accepts, bind, construct
+from rule_runner.binding import BoundRule, accepts, bind, construct, other_trials
 from rule_runner.errors import ParameterError, RuleFailedError
 from rule_runner.loader import LoadedRule
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Rule
-from smdebug.rules.params import FloatParam, IntParam
+from smdebug.rules.params import FloatParam, IntParam, NamesParam
 
 TRIAL, OTHER = object(), object()
 
@@ -289,3 +289,61 @@ def test_builtin_constructor_breaks() -> None:
 def test_interrupt_passes() -> None:
     with pytest.raises(KeyboardInterrupt):
         construct(bind(loaded(raising(KeyboardInterrupt)), {}), TRIAL)
+
+
+# --- other trials as parameters
+
+
+class Compares(Base):
+    PARAMS = (NamesParam("other_trials", "Runs.", required=True), IntParam("limit", "A limit.", 1))
+
+    def __init__(self, base_trial: object, other_trials: Any = None, limit: Any = 1) -> None:
+        super().__init__(base_trial, other_trials=other_trials)
+        self.given = (other_trials, limit)
+
+
+@pytest.mark.parametrize(
+    ("raw", "paths"),
+    [
+        ({}, ()),
+        ({"other_trials": "/runs/a, /runs/b"}, ("/runs/a", "/runs/b")),
+        ({"other_trial": "/runs/a", "limit": "2"}, ("/runs/a",)),
+        ({"other_trial_0": "/runs/a;/runs/b", "other_trial_1": "/runs/c"}, tuple("abc")),
+        ({"other_trials": "None", "other_trial": ""}, ()),
+    ],
+    ids=["none", "list", "old-name", "numbered", "not-given"],
+)
+def test_a_builtin_rule_is_given_other_trials_by_path(
+    raw: dict[str, str], paths: tuple[str, ...]
+) -> None:
+    rule = loaded(Compares, builtin=True)
+    expected = tuple(path if "/" in path else f"/runs/{path}" for path in paths)
+    assert other_trials(rule, raw) == expected
+    bound = bind(rule, raw)
+    limit = int(raw.get("limit", 1))
+    shown = {"other_trials": expected} if expected else {}
+    assert (bound.arguments, bound.parameters) == ({"limit": limit}, {**shown, "limit": limit})
+    assert given(construct(bound, TRIAL, [OTHER])) == ([OTHER], limit)
+
+
+@pytest.mark.parametrize(
+    ("rule_class", "builtin", "name", "accepted"),
+    [
+        (Compares, True, "other_trial", True),
+        (Compares, True, "other_trial_12", True),
+        (Compares, True, "other_trial_", False),
+        (Compares, False, "other_trial", False),
+        (BuiltIn, True, "other_trials", False),
+    ],
+)
+def test_only_builtin_rules_that_take_other_trials_know_their_names(
+    rule_class: type[Rule], builtin: bool, name: str, accepted: bool
+) -> None:
+    rule = loaded(rule_class, builtin)
+    assert accepts(rule, name) is accepted
+    assert other_trials(rule, {name: "/runs/a"}) == (("/runs/a",) if accepted else ())
+
+
+def test_other_trials_of_a_rule_that_takes_none_are_refused() -> None:
+    with pytest.raises(ParameterError, match="Unknown parameter 'other_trials'"):
+        bind(loaded(BuiltIn, builtin=True), {"other_trials": "/runs/a"})

@@ -11,6 +11,7 @@ _LARGEST: Final = 1e300  # the span of two such numbers is still one
 _SMALLEST: Final = 1e-300
 _MILLION: Final = 10**6
 _TINY: Final = 1e-3  # below it digits behind a power of ten are easier to read than zeros
+_POWERS: Final = 301  # and those of ten beyond are no axis's
 _RESOLUTION: Final = 1e-12  # values that differ by less, relatively, are one
 _ABOUT: Final = 1 + 1e-9  # what rounding may add
 
@@ -109,13 +110,16 @@ def _linear_axis(low: float, high: float) -> Axis:
 
 
 def _log_axis(low: float, high: float) -> Axis:
+    if high - low <= low * _RESOLUTION:
+        low, high = low / 2, high * 2
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     decades = last - first
     if decades <= 2:  # noqa: PLR2004 - so few decades have room for more than their powers
         ticks = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
     else:
         every = math.ceil(decades / TICKS)
-        ticks = [10.0**power for power in range(first, last + every, every)]
+        start = first // every * every
+        ticks = [10.0**power for power in range(start, min(last + every, _POWERS), every)]
     return _cut(ticks, low, high)
 
 
@@ -124,8 +128,6 @@ def _cut(ticks: Sequence[float], low: float, high: float) -> Axis:
     below = [one for one in ticks if one <= low] or [low]
     above = [one for one in ticks if one >= high] or [high]
     first, last = below[-1], above[0]
-    if first == last:
-        first, last = first / 2, last * 2
     kept = tuple(one for one in ticks if first <= one <= last)
     return Axis(first, last, log=True, ticks=kept)
 

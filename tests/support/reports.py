@@ -1,0 +1,75 @@
+"""Output folders of rule jobs as they lie on disk, for whoever reads them again."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rule_runner.evaluation import Coverage
+from rule_runner.measurements import MeasurementsRecord, QuantityRecord, SeriesRecord
+from rule_runner.outputs import MEASUREMENTS, RESULT
+from rule_runner.results import Evidence, RuleResult, dump_json
+
+MEAN = QuantityRecord("mean", "mean |gradient|", "below", log=True)
+
+
+def result(
+    name: str = "VanishingGradient", outcome: str = "NoIssuesFound", **more: Any
+) -> RuleResult:
+    """Return the result of a rule job that judged 3 steps of 4."""
+    given = {
+        "configuration_name": name,
+        "rule": name,
+        "status": "Error" if outcome == "NotEvaluated" else outcome,
+        "outcome": outcome,
+        "status_details": None,
+        "step": None,
+        "evidence": [],
+        "findings_count": len(more.get("evidence", [])),
+        "coverage": Coverage(3, {"no gradients": 1}, 4, 0, 20),
+        "parameters": {"threshold": 1e-7},
+        "trial": "/runs/mine",
+        "trial_ended": True,
+        "mode": "enforce",
+        "started_at": "2026-01-01T00:00:00.000Z",
+        "ended_at": "2026-01-01T00:00:01.000Z",
+        "duration_s": 1.0,
+        "rule_time_s": 0.5,
+        "versions": {"rule-runner": "0.1.0"},
+        "fingerprint": "0",
+        "notes": [],
+    }
+    return RuleResult(**(given | more))
+
+
+def fired(name: str = "VanishingGradient", tensor: str = "gradient/fc", **more: Any) -> RuleResult:
+    """Return the result of a rule job that found something at step 20."""
+    found = Evidence(20, tensor, "worker_0", 1e-8, 1e-7, None)
+    return result(name, "IssuesFound", step=20, evidence=[found], **more)
+
+
+def series(
+    measured: Mapping[int, Any],
+    limit: Any = 1e-7,
+    met: Sequence[int] = (),
+    tensor: str | None = "gradient/fc",
+    worker: str | None = "worker_0",
+) -> SeriesRecord:
+    """Return a series from values by step; `limit` is one, or one for each step."""
+    limits = list(limit) if isinstance(limit, list) else [limit] * len(measured)
+    return SeriesRecord(
+        MEAN.name, tensor, worker, list(measured), list(measured.values()), limits, list(met)
+    )
+
+
+def measurements(*records: SeriesRecord, left_out: int = 0) -> MeasurementsRecord:
+    """Return what is written for series of `MEAN`."""
+    return MeasurementsRecord(1, [MEAN], list(records), left_out)
+
+
+def save(folder: Path, one: RuleResult, record: MeasurementsRecord | None = None) -> Path:
+    """Write the files of a rule job into `folder`, and return it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULT).write_text(dump_json(one))
+    if record is not None:
+        (folder / MEASUREMENTS).write_text(dump_json(record))
+    return folder

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import torch
 from torch import nn
+from torch.nn.modules.loss import _Loss
 
 from smdebug.auto import AUTO, after
 from smdebug.core.guard import guarded
@@ -52,6 +53,19 @@ class AutoHook(Hook):
         self.begin_step()
 
     @guarded
+    def leave(self) -> None:
+        """End the step in hand: what follows belongs to another training."""
+        self._nodes.clear()
+        self._end_step()
+
+    @guarded
+    def see_loss(self, module: Any) -> None:
+        """Watch a loss for as long as it lives: some scripts make one in each step."""
+        count = len(self._handles)
+        self._watch(modules.Named(modules.class_name(module), module, "loss"))
+        del self._handles[count:]
+
+    @guarded
     def see_backward(self, tensor: Any) -> None:
         """Save a loss that no module has returned."""
         if self._saving and tensor.numel() == 1 and not self._is_known(tensor.grad_fn):
@@ -73,8 +87,7 @@ class AutoHook(Hook):
         """End a step that goes on and on."""
         self._losses_of_step += 1
         if self._losses_of_step > MOST_LOSSES:
-            self._nodes.clear()
-            self._end_step()
+            self.leave()
 
     def _is_known(self, node: Any) -> bool:
         """Say whether a node of the graph is that of a saved loss, or scales it."""
@@ -99,7 +112,7 @@ class Root:
         # A reference of ours must not keep alive what the script has given up.
         self._module = weakref.ref(module)
         self.decided = False
-        callback = Callback(AUTO.harmless(functools.partial(entered, self)))
+        callback = Callback(AUTO.harmless(functools.partial(entered, self)), _say_one_graph)
         self._handles = {
             id(one): one.register_forward_pre_hook(callback, with_kwargs=True)
             for one in module.modules()
@@ -141,6 +154,8 @@ class Training:
             if self._counting is None:
                 self._roots.append(Root(module, self._entered))
             else:
+                if isinstance(AUTO.hook, AutoHook):
+                    AUTO.hook.leave()
                 AUTO.say(
                     f"The script trains a further model, {modules.class_name(module)!r}, which is "
                     "not saved: the trial is that of the first training."
@@ -170,11 +185,16 @@ class Training:
         hook.register_module(root.module, counts_steps=False)
         if self._counting is None:
             self._counting = root
-            for one in of_type(nn.modules.loss._Loss):  # noqa: SLF001 - the base of all losses
-                hook.register_loss(one)
+            for one in of_type(_Loss):
+                hook.see_loss(one)
         return True
 
-    def see_backward(self, tensor: Any, *_: Any, **__: Any) -> None:
+    def see_loss(self, module: Any, *_: Any, **__: Any) -> None:
+        """Have a loss watched that is made after training has begun."""
+        if isinstance(AUTO.hook, AutoHook):
+            AUTO.hook.see_loss(module)
+
+    def see_backward(self, tensor: Any) -> None:
         """Have a loss saved."""
         if isinstance(AUTO.hook, AutoHook):
             AUTO.hook.see_backward(tensor)
@@ -186,6 +206,13 @@ class Training:
                 for parameter in module.parameters()
                 if parameter.requires_grad
             )
+
+
+def _say_one_graph() -> None:
+    AUTO.say(
+        "A model is compiled as one whole graph, in which nothing can be seen. Compile it before "
+        "the optimizer is made, or without fullgraph=True."
+    )
 
 
 def of_type(kind: type) -> Iterator[Any]:
@@ -218,3 +245,4 @@ def watch() -> None:
 
     torch.Tensor.backward = seen
     after(torch.optim.Optimizer, "__init__", made)
+    after(_Loss, "__init__", AUTO.harmless(training.see_loss))

@@ -1,5 +1,6 @@
 """Which tensors a built-in rule looks at, at one step: by collection, by pattern, per worker."""
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -109,3 +110,22 @@ def saved_reductions(one: Saved, step: int) -> dict[tuple[str, bool], float]:
         for key, value in values.items()
         if value.size == 1 and value.dtype.kind in "biufV"
     }
+
+
+def variance(one: Saved, step: int) -> float | None:
+    """Return the variance, or None where there is none: NaN, one element, or as in `reduction`.
+
+    A saved standard deviation will do.
+    """
+    try:
+        if math.prod(one.tensor.shape(step, worker=one.worker)) < 2:  # noqa: PLR2004 - one number has no spread
+            return None
+    except TensorUnavailableForStep:  # only reductions were saved, without a shape
+        pass
+    known = saved_reductions(one, step)
+    deviation = known.get(("std", False))
+    if deviation is None or ("variance", False) in known:
+        value = reduction(one, step, "variance")
+    else:
+        value = deviation**2
+    return None if value is None or math.isnan(value) else value

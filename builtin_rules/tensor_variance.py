@@ -1,24 +1,25 @@
 """TensorVariance: some tensor's variance lies above or below a bound."""
 
-import math
 from typing import Any, Final
 
 from builtin_rules.selection import (
     COLLECTION_NAMES,
+    LITERAL,
     TENSOR_REGEX,
     Saved,
     named,
     no_selector,
-    reduction,
     saved,
-    saved_reductions,
+    variance,
 )
-from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
+from smdebug.core.collection import CollectionKeys
+from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Page, Quantity, Rule
 from smdebug.rules.params import FloatParam, set_parameters
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
+_PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
 
 class TensorVariance(Rule):
@@ -29,6 +30,10 @@ class TensorVariance(Rule):
     and non-numeric ones are passed over, and so is what holds NaN or infinity: `ExplodingTensor`
     owns it. Where only reductions were saved, the variance or the standard deviation must be among
     them.
+
+    Of parameters that collections select, `min_threshold` does not judge those that begin as one
+    number: one-dimensional weights (the scales of norm layers), and any whose variance is exactly
+    0 at the first step that has it (biases, LoRA's B). With `literal` it does.
     """
 
     READS = "the selected tensors: values, or the saved reduction variance or std."
@@ -47,6 +52,7 @@ class TensorVariance(Rule):
             minimum=0.0,
             unit="squared unit of the tensor",
         ),
+        LITERAL,
     )
     QUANTITIES = (
         Quantity(LARGE, "variance, squared unit of the tensor", worse="above", log=True),
@@ -78,14 +84,15 @@ class TensorVariance(Rule):
         """,
         limits="""
         The bounds are absolute, so one pair rarely suits tensors of different kinds: run the rule
-        once for each kind, with `tensor_regex`. Norm layers start with weights of 1 and biases of
-        0, whose variance is 0: leave them out of `tensor_regex` where `min_threshold` is given.
+        once for each kind, with `tensor_regex`, which also judges what collections do not: the
+        scales of norm layers.
         """,
     )
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
     max_threshold: float | None
     min_threshold: float | None
+    literal: bool
 
     def __init__(
         self,
@@ -94,6 +101,7 @@ class TensorVariance(Rule):
         tensor_regex: Any = None,
         max_threshold: Any = None,
         min_threshold: Any = None,
+        literal: Any = False,
     ) -> None:
         super().__init__(base_trial)
         set_parameters(
@@ -102,6 +110,7 @@ class TensorVariance(Rule):
             tensor_regex=tensor_regex,
             max_threshold=max_threshold,
             min_threshold=min_threshold,
+            literal=literal,
         )
         if not self.collection_names and not self.tensor_regex:
             raise no_selector(self.rule_name)
@@ -109,28 +118,36 @@ class TensorVariance(Rule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
-        names = named(self.base_trial, step, self.collection_names, self.tensor_regex)
+        trial = self.base_trial
+        names = named(trial, step, self.collection_names, self.tensor_regex)
         if not names:
             return self.not_judged("none of the selected tensors at this step")
+        by_name = names if self.literal else named(trial, step, [], self.tensor_regex)
+        parameters = set(named(trial, step, _PARAMETERS, [])).difference(by_name)
         answers = [
-            self._judge(one, step, variance)
-            for one in saved(self.base_trial, step, names)
+            self._judge(one, step, variance, parameters)
+            for one in saved(trial, step, names)
             if (variance := _variance(one, step)) is not None
         ]
-        return any(answers) if answers else self.not_judged("no tensor has a variance")
+        if all(answer is None for answer in answers):
+            return self.not_judged("no tensor has a variance to judge")
+        return any(answers)
 
-    def _judge(self, one: Saved, step: int, variance: float) -> bool:
-        """Say whether a variance lies outside the bounds."""
-        met = False
-        for quantity, limit in ((LARGE, self.max_threshold), (SMALL, self.min_threshold)):
+    def _judge(self, one: Saved, step: int, variance: float, parameters: set[str]) -> bool | None:
+        """Say whether a variance lies outside the bounds, or None if it is not to be judged."""
+        bounds = {LARGE: self.max_threshold, SMALL: self.min_threshold}
+        if one.name in parameters and _begins_as_one_number(one, step, variance):
+            del bounds[SMALL]
+        met = None
+        for quantity, limit in bounds.items():
             if limit is None:
                 continue
-            met |= self.measured(
+            met = bool(met) | self.measured(
                 step,
                 quantity,
-                variance,
+                spread,
                 limit,
-                met=variance > limit if quantity == LARGE else variance < limit,
+                met=spread > limit if quantity == LARGE else spread < limit,
                 tensor=one.name,
                 worker=one.worker,
             )
@@ -150,17 +167,12 @@ def _check_bounds(high: float | None, low: float | None) -> None:
         raise SMDebugValueError(msg)
 
 
-def _variance(one: Saved, step: int) -> float | None:
-    """Return the variance, or None where there is none to judge."""
+def _begins_as_one_number(one: Saved, step: int, variance: float) -> bool:
+    """Say whether a parameter is a scale of a norm layer, or one that nothing has moved yet."""
+    if variance == 0 and one.tensor.steps()[0] == step:
+        return True
     try:
-        if math.prod(one.tensor.shape(step, worker=one.worker)) < 2:  # noqa: PLR2004 - one number has no spread
-            return None
-    except TensorUnavailableForStep:  # only reductions were saved, without a shape
-        pass
-    known = saved_reductions(one, step)
-    deviation = known.get(("std", False))
-    if ("variance", False) not in known and deviation is not None:
-        variance: float | None = deviation**2
-    else:
-        variance = reduction(one, step, "variance")
-    return None if variance is None or math.isnan(variance) else variance
+        flat = len(one.tensor.shape(step, worker=one.worker)) == 1
+    except TensorUnavailableForStep:
+        return False
+    return flat and "bias" not in one.name.lower()

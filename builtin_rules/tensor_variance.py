@@ -13,7 +13,7 @@ from builtin_rules.selection import (
     variance,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.exceptions import SMDebugValueError
+from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules import Page, Quantity, Rule
 from smdebug.rules.params import FloatParam, set_parameters
 
@@ -125,18 +125,18 @@ class TensorVariance(Rule):
         by_name = names if self.literal else named(trial, step, [], self.tensor_regex)
         parameters = set(named(trial, step, _PARAMETERS, [])).difference(by_name)
         answers = [
-            self._judge(one, step, variance, parameters)
+            self._judge(one, step, spread, parameters)
             for one in saved(trial, step, names)
-            if (variance := _variance(one, step)) is not None
+            if (spread := variance(one, step)) is not None
         ]
         if all(answer is None for answer in answers):
             return self.not_judged("no tensor has a variance to judge")
         return any(answers)
 
-    def _judge(self, one: Saved, step: int, variance: float, parameters: set[str]) -> bool | None:
+    def _judge(self, one: Saved, step: int, spread: float, parameters: set[str]) -> bool | None:
         """Say whether a variance lies outside the bounds, or None if it is not to be judged."""
         bounds = {LARGE: self.max_threshold, SMALL: self.min_threshold}
-        if one.name in parameters and _begins_as_one_number(one, step, variance):
+        if one.name in parameters and _begins_as_one_number(one, step, spread):
             del bounds[SMALL]
         met = None
         for quantity, limit in bounds.items():
@@ -167,9 +167,9 @@ def _check_bounds(high: float | None, low: float | None) -> None:
         raise SMDebugValueError(msg)
 
 
-def _begins_as_one_number(one: Saved, step: int, variance: float) -> bool:
+def _begins_as_one_number(one: Saved, step: int, spread: float) -> bool:
     """Say whether a parameter is a scale of a norm layer, or one that nothing has moved yet."""
-    if variance == 0 and one.tensor.steps()[0] == step:
+    if spread == 0 and one.tensor.steps()[0] == step:
         return True
     try:
         flat = len(one.tensor.shape(step, worker=one.worker)) == 1

@@ -46,6 +46,8 @@ class Chart:
         self.drawing = drawing
         points = [point for line in drawing.lines for point in line.points]
         values = [value for point in points for value in (point.measured, point.limit)]
+        if drawing.quantity.log and drawing.limit is not None:  # its good side is to be seen too
+            values.append(drawing.limit * (10 if drawing.quantity.worse == "below" else 0.1))
         self.steps = steps_axis(point.step for point in points)
         self.values = values_axis(values, log=drawing.quantity.log)
         self.paths = [self._path(line, at < COLOURED) for at, line in enumerate(drawing.lines)]

@@ -82,7 +82,7 @@ def test_a_limit_that_is_no_number_is_not_drawn() -> None:
 
 
 def test_one_point_is_seen() -> None:
-    assert strokes(drawn(reports.series({7: 1}, 1)), "dot") == ["M500 500h0"]
+    assert strokes(drawn(reports.series({7: 1}, 1)), "dot") == ["M500 1000h0"]
 
 
 def test_thousands_of_points_are_thinned_and_no_finding_disappears() -> None:

@@ -11,23 +11,27 @@ from builtin_rules.selection import (
     Saved,
     named,
     no_selector,
+    reduction,
     saved,
     saved_reductions,
     view,
 )
+from smdebug.core.collection import CollectionKeys
 from smdebug.rules import Page, Quantity, Rule
 from smdebug.rules.params import FloatParam, set_parameters
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
+_TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
 
 
 class AllZero(Rule):
     """Met when ``100 * zeros / elements >= threshold`` for some selected tensor.
 
-    Zero is exact; NaN is none. Every worker is judged, each step by itself. Tensors of one element
-    and biases at the first step that has them (which start at zero) are passed over unless
-    `tensor_regex` selects them by name; with `literal` they are not. Empty and non-numeric tensors
+    Zero is exact; NaN is none. Every worker is judged, each step by itself. Some are passed over
+    unless `tensor_regex` selects them by name: tensors of one element; and weights, biases and
+    gradients that are wholly zero at the first step that has them, as biases, LoRA's B and the last
+    norms of residual blocks begin. With `literal` they are not. Empty and non-numeric tensors
     are passed over. Where only reductions were saved, a threshold of 100 is judged by ``abs_max ==
     0`` or ``min == max == 0``.
     """
@@ -72,9 +76,9 @@ class AllZero(Rule):
         - What is sparse on purpose (masks, embeddings) belongs in no collection that is judged.
         """,
         limits="""
-        Layers that begin at zero on purpose (the last norm of a residual block, LoRA's B) fire at
-        their first steps unless they are biases: begin later with `--start-step`, or select others
-        with `tensor_regex`.
+        Layers that stay at zero on purpose for longer than their first saved step fire: begin
+        later with `--start-step`. In a trial with one saved step parameters of zeros are not
+        judged: give `literal` or `tensor_regex`.
         """,
     )
     collection_names: tuple[str, ...]
@@ -106,9 +110,12 @@ class AllZero(Rule):
         trial = self.base_trial
         by_name = set(named(trial, step, [], self.tensor_regex))
         names = sorted(by_name.union(named(trial, step, self.collection_names, [])))
+        strict = set(names) if self.literal else by_name
+        trained = set(named(trial, step, _TRAINED, ["(?i)bias"])) - strict
         answers = [
-            self._judge(one, step, strict=self.literal or one.name in by_name)
+            self._judge(one, step, strict=one.name in strict)
             for one in saved(trial, step, names)
+            if one.name not in trained or not _begins_at_zero(one, step)
         ]
         if all(answer is None for answer in answers):
             return self.not_judged("no tensor to judge at this step")
@@ -116,8 +123,6 @@ class AllZero(Rule):
 
     def _judge(self, one: Saved, step: int, *, strict: bool) -> bool | None:
         """Say whether one tensor is zero, or None if that is not to be told."""
-        if not strict and "bias" in one.name.lower() and one.tensor.steps()[0] == step:
-            return None
         array = view(one, step)
         if array is None:
             return self._judge_reductions(one, step)
@@ -149,3 +154,11 @@ class AllZero(Rule):
             worker=one.worker,
             note=note,
         )
+
+
+def _begins_at_zero(one: Saved, step: int) -> bool:
+    """Say whether this is the first step of a tensor, and its elements are all zero."""
+    if one.tensor.steps()[0] != step:
+        return False
+    top = saved_reductions(one, step).get(("max", True))
+    return (reduction(one, step, "max", absolute=True) if top is None else top) in {0, None}

@@ -6,6 +6,7 @@ import numpy as np
 
 from builtin_rules.selection import (
     COLLECTION_NAMES,
+    LITERAL,
     TENSOR_REGEX,
     Saved,
     named,
@@ -18,6 +19,8 @@ from smdebug.rules.params import BoolParam, set_parameters
 
 NOT_FINITE: Final = "elements that are not finite"
 
+TREES: Final = "trees"  # the collection of XGBoost's
+
 # Sums and norms overflow on healthy tensors; these cannot.
 _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("max", True)})
 
@@ -26,8 +29,10 @@ class ExplodingTensor(Rule):
     """Met when a selected floating-point tensor holds NaN, or infinity unless `only_nan`.
 
     Every saved tensor of every worker is judged unless selectors are given; each step by itself.
-    Integers, booleans and strings are passed over. Where only reductions were saved, NaN counts in
-    any of them and infinity only in min, max, abs_min and abs_max.
+    Integers, booleans and strings are passed over, and so are the trees of XGBoost, which hold NaN
+    at every leaf, unless they are selected. Where only reductions were saved, NaN counts in any of
+    them and infinity only in min, max, abs_min and abs_max. With `literal` trees are judged, and
+    infinity counts in every reduction.
     """
 
     READS = "every saved tensor, or those selected: values, or saved reductions."
@@ -35,6 +40,7 @@ class ExplodingTensor(Rule):
         COLLECTION_NAMES,
         TENSOR_REGEX,
         BoolParam("only_nan", "Let infinities pass; only NaN counts.", default=False),
+        LITERAL,
     )
     QUANTITIES = (Quantity(NOT_FINITE, "NaN and infinite elements", worse="above"),)
     PAGE = Page(
@@ -71,6 +77,7 @@ class ExplodingTensor(Rule):
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
     only_nan: bool
+    literal: bool
 
     def __init__(
         self,
@@ -78,10 +85,15 @@ class ExplodingTensor(Rule):
         collection_names: Any = None,
         tensor_regex: Any = None,
         only_nan: Any = False,
+        literal: Any = False,
     ) -> None:
         super().__init__(base_trial)
         set_parameters(
-            self, collection_names=collection_names, tensor_regex=tensor_regex, only_nan=only_nan
+            self,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+            only_nan=only_nan,
+            literal=literal,
         )
 
     def invoke_at_step(self, step: int) -> bool:
@@ -90,7 +102,8 @@ class ExplodingTensor(Rule):
         if self.collection_names or self.tensor_regex:
             names = named(trial, step, self.collection_names, self.tensor_regex)
         else:
-            names = trial.tensor_names(step=step)
+            trees = [] if self.literal else named(trial, step, [TREES], [])
+            names = sorted(set(trial.tensor_names(step=step)).difference(trees))
         answers = [self._judge(one, step) for one in saved(trial, step, names)]
         if all(answer is None for answer in answers):
             return self.not_judged("no floating-point tensor at this step")
@@ -121,12 +134,16 @@ class ExplodingTensor(Rule):
         if not values:
             return None
         for key, value in values.items():
-            if np.isnan(value) or (np.isinf(value) and key in _BOUNDED and not self.only_nan):
+            if np.isnan(value) or (np.isinf(value) and self._bounds(key) and not self.only_nan):
                 name = f"{'abs_' if key[1] else ''}{key[0]}"
                 return self.found(
                     step, one.name, one.worker, value, None, f"Saved reduction {name}."
                 )
         return self._measured(one, step, 0)
+
+    def _bounds(self, key: tuple[str, bool]) -> bool:
+        """Say whether a reduction is infinite only where an element is."""
+        return self.literal or key in _BOUNDED
 
     def _measured(self, one: Saved, step: int, count: int, note: str | None = None) -> bool:
         return self.measured(

@@ -24,8 +24,10 @@ class VanishingGradient(Rule):
 
     Every worker is judged, each step by itself. A NaN mean never meets the condition:
     `ExplodingTensor` owns non-finite values. A gradient that is exactly 0 meets it, and the note
-    says that its parameter may be frozen. Where only reductions were saved, the mean of the
-    magnitudes must be among them. Default threshold: the service's documentation.
+    says that its parameter may be frozen; but not at the first step that has it, unless `literal`:
+    what is multiplied by weights that begin at zero (LoRA) has none yet. Where only reductions were
+    saved, the mean of the magnitudes must be among them. Default threshold: the service's
+    documentation.
     """
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
@@ -87,6 +89,10 @@ class VanishingGradient(Rule):
         }
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
+        if not self.literal:
+            means = {one: mean for one, mean in means.items() if mean or _began(one) != step}
+            if not means:
+                return self.not_judged("gradients that are exactly 0 at their first step")
         vanished = [one for one, mean in means.items() if mean < self.threshold]
         if not self.literal:
             vanished = self._that_count(vanished, list(means), step)
@@ -116,6 +122,11 @@ class VanishingGradient(Rule):
             for one in vanished
             if one not in flat or (_layer(one.name), one.worker) not in alive
         ]
+
+
+def _began(one: Saved) -> int:
+    """Return the first step that has a tensor."""
+    return one.tensor.steps()[0]
 
 
 def _rank(one: Saved, step: int) -> int:

@@ -15,13 +15,15 @@ from smdebug.rules import Finding
 NOTHING = "no tensor to judge at this step"
 
 
-def judged(root: Path, values: list[Any], name: str = "fc.weight", **params: Any) -> Judged:
+def judged(root: Path, values: list[Any], name: str = "loss.0", **params: Any) -> Judged:
     """Judge one tensor, saved at steps 0, 1, 2...; None leaves a step without it."""
     steps = {
         at: {"other": np.ones(2)} if value is None else {name: np.array(value)}
         for at, value in enumerate(values)
     }
-    return judge(AllZero, save(root, steps), **({"collection_names": "weights,biases"} | params))
+    return judge(
+        AllZero, save(root, steps), **({"collection_names": "losses,weights,biases"} | params)
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,17 +65,17 @@ def test_what_has_no_numbers_is_not_judged(value: Any, literal: bool, tmp_path: 
 
 def test_evidence_holds_share_and_threshold(tmp_path: Path) -> None:
     found = judged(tmp_path, [[0.0, 0.0, 0.0, 1.0]], threshold="75")
-    assert found.findings == [Finding(0, "fc.weight", "worker_0", 75.0, 75.0, None)]
+    assert found.findings == [Finding(0, "loss.0", "worker_0", 75.0, 75.0, None)]
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:
-    save(tmp_path, {0: {"fc.weight": np.ones(2)}}, num_workers=2)
-    save(tmp_path, {0: {"fc.weight": np.zeros(2)}}, num_workers=2, worker="worker_1")
-    found = judge(AllZero, tmp_path, collection_names="weights")
-    assert [(one.tensor, one.worker) for one in found.findings] == [("fc.weight", "worker_1")]
+    save(tmp_path, {0: {"loss.0": np.ones(2)}}, num_workers=2)
+    save(tmp_path, {0: {"loss.0": np.zeros(2)}}, num_workers=2, worker="worker_1")
+    found = judge(AllZero, tmp_path, collection_names="losses")
+    assert [(one.tensor, one.worker) for one in found.findings] == [("loss.0", "worker_1")]
 
 
-# -- scalars, and biases at their first step -----------------------------------------------------
+# -- scalars, and parameters at their first step -------------------------------------------------
 
 BY_COLLECTION = {"collection_names": "weights,biases"}
 BY_NAME = {"collection_names": None, "tensor_regex": "fc"}
@@ -91,10 +93,16 @@ LITERAL = {"literal": "true"}
         pytest.param("fc.Bias", [[0.0, 0.0]] * 2, BY_NAME, [0, 1], id="bias-by-name"),
         pytest.param("fc.bias", [[0.0, 0.0]] * 2, LITERAL, [0, 1], id="bias-to-the-letter"),
         pytest.param("fc.bias", [None, [0.0, 0.0]], BY_COLLECTION, [], id="bias-that-starts-late"),
-        pytest.param("fc.weight", [[0.0, 0.0]], BY_COLLECTION, [0], id="weights-are-no-biases"),
+        pytest.param("fc.weight", [[0.0, 0.0]] * 2, BY_COLLECTION, [1], id="weights-of-zeros"),
+        pytest.param(
+            "fc.weight", [[1.0, 0.0], [0.0, 0.0]], BY_COLLECTION, [1], id="weights-vanish"
+        ),
+        pytest.param(
+            "gradient/a", [[0.0, 0.0]] * 2, {"collection_names": "gradients"}, [1], id="gradients"
+        ),
     ],
 )
-def test_scalars_and_new_biases_are_passed_over_unless_asked_for(
+def test_scalars_and_parameters_that_begin_at_zero_are_passed_over_unless_asked_for(
     name: str, values: list[Any], params: dict[str, Any], met: list[int], tmp_path: Path
 ) -> None:
     assert judged(tmp_path, values, name, **params).met == met
@@ -115,7 +123,7 @@ def test_what_is_passed_over_is_not_judged(tmp_path: Path) -> None:
     [
         ({"tensor_regex": "weight"}, ["a.weight", "gradient/a.weight"]),
         ({"tensor_regex": "^a, loss"}, ["a.weight", "loss"]),
-        ({"collection_names": "weights"}, ["a.weight"]),
+        ({"collection_names": "losses"}, ["loss"]),
         ({"collection_names": "losses", "tensor_regex": "^grad"}, ["gradient/a.weight", "loss"]),
         ({"collection_names": "nowhere", "tensor_regex": "loss"}, ["loss"]),
     ],
@@ -144,22 +152,36 @@ def test_selectors_are_united(params: dict[str, str], tensors: list[str], tmp_pa
 def test_saved_reductions_are_judged(
     reductions: dict[Any, float], met: list[int], skipped: dict[int, str], tmp_path: Path
 ) -> None:
-    save(tmp_path, {}, reductions={0: {"fc.weight": reductions}})
-    found = judge(AllZero, tmp_path, collection_names="weights")
+    save(tmp_path, {}, reductions={0: {"loss.0": reductions}})
+    found = judge(AllZero, tmp_path, collection_names="losses")
     assert (found.met, found.skipped) == (met, skipped)
 
 
 def test_evidence_says_that_it_is_told_from_reductions(tmp_path: Path) -> None:
-    save(tmp_path, {}, reductions={0: {"fc.weight": {("max", True): 0.0}}})
-    assert judge(AllZero, tmp_path, collection_names="weights").findings == [
-        Finding(0, "fc.weight", "worker_0", 100.0, 100.0, "Told from saved reductions.")
+    save(tmp_path, {}, reductions={0: {"loss.0": {("max", True): 0.0}}})
+    assert judge(AllZero, tmp_path, collection_names="losses").findings == [
+        Finding(0, "loss.0", "worker_0", 100.0, 100.0, "Told from saved reductions.")
     ]
 
 
 def test_a_share_cannot_be_told_from_reductions(tmp_path: Path) -> None:
-    save(tmp_path, {}, reductions={0: {"fc.weight": {("max", True): 0.0}}})
-    found = judge(AllZero, tmp_path, collection_names="weights", threshold=99)
+    save(tmp_path, {}, reductions={0: {"loss.0": {("max", True): 0.0}}})
+    found = judge(AllZero, tmp_path, collection_names="losses", threshold=99)
     assert (found.met, found.skipped) == ([], {0: NOTHING})
+
+
+@pytest.mark.parametrize(
+    ("reductions", "met"),
+    [
+        pytest.param({("max", True): 0.0}, [1], id="abs-max"),
+        pytest.param({("min", False): 0.0, ("max", False): 0.0}, [1], id="min-and-max"),
+    ],
+)
+def test_weights_that_begin_at_zero_are_told_from_reductions(
+    reductions: dict[Any, float], met: list[int], tmp_path: Path
+) -> None:
+    save(tmp_path, {}, reductions={at: {"fc.weight": reductions} for at in range(2)})
+    assert judge(AllZero, tmp_path, collection_names="weights").met == met
 
 
 # -- parameters ----------------------------------------------------------------------------------
@@ -184,10 +206,10 @@ def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_pa
 
 
 def test_every_share_is_measured(tmp_path: Path) -> None:
-    root = save(tmp_path, {0: {"a.weight": np.array([0.0, 1.0]), "b.weight": np.zeros(2)}})
-    rule = AllZero(opened(root), collection_names="weights")
+    root = save(tmp_path, {0: {"a.loss": np.array([0.0, 1.0]), "b.loss": np.zeros(2)}})
+    rule = AllZero(opened(root), collection_names="losses")
     rule.invoke_at_step(0)
     assert [(one.tensor, one.measured, one.met) for one in rule.take_measurements()] == [
-        ("a.weight", 50.0, False),
-        ("b.weight", 100.0, True),
+        ("a.loss", 50.0, False),
+        ("b.loss", 100.0, True),
     ]

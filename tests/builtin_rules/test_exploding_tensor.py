@@ -9,6 +9,7 @@ import pytest
 from judging import Judged, judge, opened, save
 
 from builtin_rules import ExplodingTensor
+from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
 
@@ -174,3 +175,23 @@ def test_every_count_is_measured(tmp_path: Path) -> None:
         ("b", 1.0, True),
         ("c", 0.0, False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("params", "met"),
+    [({}, []), ({"literal": True}, [0]), ({"tensor_regex": "trees"}, [0])],
+    ids=["trees", "to-the-letter", "by-name"],
+)
+def test_trees_hold_nan_at_their_leaves(
+    params: dict[str, Any], met: list[int], tmp_path: Path
+) -> None:
+    writer = TrialWriter(tmp_path, collections={"trees": "^trees/"}, end_job=False)
+    writer.step(0, {"trees/Split": np.array([0.5, np.nan]), "train-rmse": np.ones(1)})
+    assert judge(ExplodingTensor, tmp_path, **params).met == met
+
+
+def test_to_the_letter_an_overflowed_sum_is_an_explosion(tmp_path: Path) -> None:
+    save(tmp_path, {}, reductions={0: {"w": {("sum", False): INF, ("max", False): 1.0}}})
+    assert judge(ExplodingTensor, tmp_path).met == []
+    assert judge(ExplodingTensor, tmp_path, literal=True).met == [0]
+    assert judge(ExplodingTensor, tmp_path, literal=True, only_nan=True).met == []

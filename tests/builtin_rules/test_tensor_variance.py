@@ -38,7 +38,8 @@ def judged(root: Path, values: list[Any], **params: Any) -> Judged:
         pytest.param([16, 1, 1e-6], {"max_threshold": 10, "min_threshold": 1e-5}, [0, 2], id="two"),
         pytest.param([4], {"max_threshold": 4, "min_threshold": 4}, [], id="equal-is-inside"),
         pytest.param([np.nextafter(4, 5) ** 2], {"max_threshold": 16}, [0], id="next-above"),
-        pytest.param([0], {"min_threshold": 1e-9}, [0], id="zero"),
+        pytest.param([0, 0], {"min_threshold": 1e-9}, [1], id="zero-but-at-the-start"),
+        pytest.param([0], {"min_threshold": 1e-9, "literal": True}, [0], id="zero-to-the-letter"),
         pytest.param([0], {"min_threshold": 0}, [], id="nothing-is-below-zero"),
         pytest.param([1e-9], {"max_threshold": 10}, [], id="no-lower-bound"),
         pytest.param([1e9], {"min_threshold": 10}, [], id="no-upper-bound"),
@@ -70,7 +71,7 @@ def test_the_variance_divides_by_the_number_of_elements(tmp_path: Path) -> None:
 )
 def test_what_has_no_variance_is_not_judged(value: Any, tmp_path: Path) -> None:
     found = judged(tmp_path, [value], min_threshold=1, max_threshold=2)
-    assert (found.met, found.skipped) == ([], {0: "no tensor has a variance"})
+    assert (found.met, found.skipped) == ([], {0: "no tensor has a variance to judge"})
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, ml_dtypes.bfloat16])
@@ -128,6 +129,28 @@ def test_a_step_without_the_tensors_says_so(tmp_path: Path) -> None:
     assert found.skipped == {0: "none of the selected tensors at this step"}
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "params", "met"),
+    [
+        pytest.param("norm.weight", np.ones(3), {}, [], id="scale-of-a-norm"),
+        pytest.param("norm.weight", np.array([1.0, 1.01]), {}, [], id="scale-that-moves"),
+        pytest.param("norm.weight", np.ones(3), {"tensor_regex": "norm"}, [0, 1], id="by-name"),
+        pytest.param("norm.weight", np.ones(3), {"literal": True}, [0, 1], id="to-the-letter"),
+        pytest.param("norm.weight", np.array([0.0, 9.0]), {}, [0, 1], id="too-wide"),
+        pytest.param("fc.bias", np.zeros(3), {}, [1], id="bias"),
+        pytest.param("lora_B.weight", np.zeros((2, 2)), {}, [1], id="begins-at-zero"),
+        pytest.param("loss", np.zeros(3), {}, [0, 1], id="no-parameter"),
+    ],
+)
+def test_parameters_that_begin_as_one_number(
+    name: str, value: Any, params: dict[str, Any], met: list[int], tmp_path: Path
+) -> None:
+    save(tmp_path, {at: {name: value} for at in range(2)})
+    chosen = {"collection_names": "weights,biases,losses", **params}
+    found = judge(TensorVariance, tmp_path, min_threshold=0.1, max_threshold=10, **chosen)
+    assert found.met == met
+
+
 # -- reductions only -----------------------------------------------------------------------------
 
 
@@ -146,7 +169,7 @@ def test_saved_reductions_are_judged(
 ) -> None:
     save(tmp_path, {}, reductions={0: {NAME: saved}})
     found = judge(TensorVariance, tmp_path, collection_names="weights", max_threshold=10)
-    skipped = {0: "no tensor has a variance"} if met is None else {}
+    skipped = {0: "no tensor has a variance to judge"} if met is None else {}
     assert (found.met, found.skipped) == (met or [], skipped)
 
 

@@ -36,7 +36,7 @@ def judged(root: Path, values: list[Any], **params: Any) -> Judged:
         pytest.param([1e-7], [], id="equal-is-not-below"),
         pytest.param([np.nextafter(1e-7, 0)], [0], id="next-below"),
         pytest.param([-1e-3, -1e-8], [1], id="magnitudes"),
-        pytest.param([0.0], [0], id="exactly-zero"),
+        pytest.param([1e-3, 0.0], [1], id="exactly-zero"),
         pytest.param([np.nan, np.inf, -np.inf], [], id="not-finite"),
         pytest.param([1e-8], [0], id="one-step"),
         pytest.param([1e-3, None, 1e-8], [2], id="missing-at-a-step"),
@@ -76,6 +76,10 @@ def test_evidence_names_tensor_worker_mean_and_threshold(tmp_path: Path) -> None
     assert found.findings == [Finding(0, NAME, "worker_0", 2e-8, 1e-6, None)]
 
 
+def test_to_the_letter_zero_counts_at_the_first_step_too(tmp_path: Path) -> None:
+    assert judged(tmp_path, [matrix(0.0)], literal=True).met == [0]
+
+
 def test_every_vanished_gradient_is_named(tmp_path: Path) -> None:
     steps = {3: {f"gradient/{one}.weight": matrix(1e-9) for one in "ab"}}
     found = judge(VanishingGradient, save(tmp_path, steps))
@@ -83,7 +87,9 @@ def test_every_vanished_gradient_is_named(tmp_path: Path) -> None:
 
 
 def test_a_gradient_that_is_exactly_zero_may_be_frozen(tmp_path: Path) -> None:
-    (finding,) = judged(tmp_path, [matrix(0.0)]).findings
+    found = judged(tmp_path, [matrix(0.0), matrix(0.0)])
+    (finding,) = found.findings
+    assert found.skipped == {0: "gradients that are exactly 0 at their first step"}
     assert finding.note == "It is exactly 0: its parameter may be frozen."
 
 

@@ -60,6 +60,10 @@ def trials(draw: st.DrawFn, names: tuple[str, ...], values: tuple[float, ...]) -
     return saved
 
 
+def first_step(saved: By_worker, name: str) -> int:
+    return min(at for at, other, _, _ in every(saved) if other == name)
+
+
 # -- VanishingGradient ---------------------------------------------------------------------------
 
 GRADIENTS = ("gradient/a.weight", "gradient/a.bias", "gradient/b.weight", "gradient/b.bias")
@@ -70,6 +74,8 @@ def slow_vanishing(saved: By_worker, threshold: float, *, literal: bool) -> Foun
     flat: set[tuple[int, str, str]] = set()
     for step, name, worker, value in every(saved):
         numbers = [abs(float(one)) for one in value.ravel()]
+        if not any(numbers) and step == first_step(saved, name) and not literal:
+            continue
         below[step, name, worker] = sum(numbers) / len(numbers) < threshold
         if value.ndim == 1:
             flat.add((step, name, worker))
@@ -114,9 +120,9 @@ def slow_zeros(saved: By_worker, threshold: float, selected: str, *, literal: bo
     found = set()
     for step, name, worker, value in every(saved):
         zeros = [one for one in value.flat if one == 0]
-        first = min(at for at, other, _, _ in every(saved) if other == name)
-        new = "bias" in name and step == first and not literal
-        wanted = name == "fc.weight" or (name == "fc.bias" and not new) or name == selected
+        all_zero = len(zeros) == value.size and step == first_step(saved, name)
+        new = name != "loss" and all_zero and not literal
+        wanted = (name != "loss" and not new) or name == selected
         if wanted and 100 * len(zeros) / value.size >= threshold:
             found.add((step, name, worker))
     return found

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.finding_ids import FindingIds
+from rule_runner.pages import page, sentence
 from rule_runner.results import EvaluationResult, Evidence, RuleResult, dump_json
 from rule_runner.show import coverage, evidence, printable, reason
 from rule_runner.status import Outcome
 
 if TYPE_CHECKING:
     from rule_runner.loader import LoadedRule
-    from smdebug.rules import Page, Rule
 
 SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -64,35 +64,15 @@ def _driver(result: EvaluationResult, kinds: "Sequence[LoadedRule]") -> Json:
 
 def _descriptor(loaded: "LoadedRule") -> Json:
     """Return what there is to say about a rule, whatever it found."""
-    rule_class = loaded.rule_class
-    about = inspect.cleandoc(rule_class.__doc__ or "")
-    heading = inspect.getdoc(inspect.getmodule(rule_class)) or "" if loaded.builtin else about
-    short = heading.partition("\n\n")[0].removeprefix(f"{loaded.name}: ")
-    found: Json = {
-        "id": printable(loaded.name),
-        "shortDescription": {"text": " ".join(short.split()) or f"Rule {loaded.name}."},
-        "fullDescription": {"text": about or f"Rule {loaded.name}."},
-    }
-    if rule_class.PAGE is not None:
-        found["help"] = _help(rule_class, rule_class.PAGE)
-    if loaded.builtin:
-        found["properties"] = {"page": f"docs/rules/{loaded.name}.md"}
-    return found
-
-
-def _help(rule_class: "type[Rule]", page: "Page") -> Json:
-    """Return the parts of a rule's page that help whoever has to act."""
-    parts = {
-        "Why it matters": page.why,
-        "What it reads": f"It reads {rule_class.READS}",
-        "NaN and missing data": page.missing,
-        "Limits": page.limits,
-        "What to do": page.remedy,
-    }
-    there = {title: text for title, text in parts.items() if text}
-    return {
-        "text": "\n\n".join(f"{title}: {text}" for title, text in there.items()),
-        "markdown": "\n\n".join(f"## {title}\n\n{text}" for title, text in there.items()),
+    about = inspect.cleandoc(loaded.rule_class.__doc__ or f"Rule {loaded.name}.")
+    found: Json = {"id": printable(loaded.name), "fullDescription": {"text": about}}
+    if not loaded.builtin:
+        return found | {"shortDescription": {"text": " ".join(about.partition("\n\n")[0].split())}}
+    text = page(loaded.name)
+    return found | {
+        "shortDescription": {"text": sentence(loaded.rule_class)},
+        "help": {"text": text, "markdown": text},
+        "properties": {"page": f"docs/rules/{loaded.name}.md"},
     }
 
 

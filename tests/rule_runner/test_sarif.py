@@ -11,6 +11,7 @@ import pytest
 
 from rule_runner.finding_ids import FindingIds
 from rule_runner.loader import LoadedRule, load_builtin
+from rule_runner.pages import page
 from rule_runner.results import RuleResult
 from rule_runner.sarif import sarif
 from smdebug.rules import Rule
@@ -56,14 +57,9 @@ def descriptors(*loaded: LoadedRule) -> list[dict[str, Any]]:
 def test_a_rule_is_described_from_its_page() -> None:
     (rule,) = descriptors(load_builtin("VanishingGradient"))
     assert rule["id"] == "VanishingGradient"
-    assert rule["shortDescription"]["text"] == (
-        "some gradient's mean magnitude fell below a floor."
-    )
+    assert rule["shortDescription"]["text"] == "Some gradient's mean magnitude fell below a floor."
     assert rule["fullDescription"]["text"].startswith("Met when ``mean(|g|) < threshold`` for")
-    page = load_builtin("VanishingGradient").rule_class.PAGE
-    assert page is not None
-    assert f"## What to do\n\n{page.remedy}" in rule["help"]["markdown"]
-    assert f"Why it matters: {page.why}" in rule["help"]["text"]
+    assert rule["help"] == {"text": page(rule["id"]), "markdown": page(rule["id"])}
     assert rule["properties"] == {"page": "docs/rules/VanishingGradient.md"}
     assert "helpUri" not in rule
 

@@ -176,6 +176,11 @@ def test_sides_of_one_length_tell_the_layout_of_other_names(
     assert [one.measured for one in found.findings] == [80.0]
 
 
+def test_sides_that_are_all_of_one_length_tell_nothing(tmp_path: Path) -> None:
+    found = judged(tmp_path, [images(channels_last=False)], "my relu", tensor_regex="relu")
+    assert [one.measured for one in found.findings] == [75.0]
+
+
 def test_volumes_have_channels_too(tmp_path: Path) -> None:
     outputs = images(channels_last=False)[..., np.newaxis]
     assert [one.measured for one in judged(tmp_path, [outputs]).findings] == [75.0]

@@ -5,12 +5,14 @@ from typing import Final
 
 from builtin_rules.all_zero import AllZero
 from builtin_rules.check_input_images import CheckInputImages
+from builtin_rules.create_xgboost_report import CreateXgboostReport
 from builtin_rules.dead_relu import DeadRelu
 from builtin_rules.exploding_tensor import ExplodingTensor
 from builtin_rules.feature_importance_overweight import FeatureImportanceOverweight
 from builtin_rules.loss_not_decreasing import LossNotDecreasing
 from builtin_rules.nlp_sequence_ratio import NLPSequenceRatio
 from builtin_rules.overfit import Overfit
+from builtin_rules.poor_weight_initialization import PoorWeightInitialization
 from builtin_rules.saturated_activation import SaturatedActivation
 from builtin_rules.similar_across_runs import SimilarAcrossRuns
 from builtin_rules.stalled_training_rule import StalledTrainingRule
@@ -25,12 +27,14 @@ RULES: Final = MappingProxyType[str, type[Rule]](
     {
         "AllZero": AllZero,
         "CheckInputImages": CheckInputImages,
+        "CreateXgboostReport": CreateXgboostReport,
         "DeadRelu": DeadRelu,
         "ExplodingTensor": ExplodingTensor,
         "FeatureImportanceOverweight": FeatureImportanceOverweight,
         "LossNotDecreasing": LossNotDecreasing,
         "NLPSequenceRatio": NLPSequenceRatio,
         "Overfit": Overfit,
+        "PoorWeightInitialization": PoorWeightInitialization,
         "SaturatedActivation": SaturatedActivation,
         "SimilarAcrossRuns": SimilarAcrossRuns,
         "StalledTrainingRule": StalledTrainingRule,
@@ -46,12 +50,14 @@ __all__ = [
     "RULES",
     "AllZero",
     "CheckInputImages",
+    "CreateXgboostReport",
     "DeadRelu",
     "ExplodingTensor",
     "FeatureImportanceOverweight",
     "LossNotDecreasing",
     "NLPSequenceRatio",
     "Overfit",
+    "PoorWeightInitialization",
     "SaturatedActivation",
     "SimilarAcrossRuns",
     "StalledTrainingRule",

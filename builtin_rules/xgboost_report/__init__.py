@@ -1,0 +1,1 @@
+"""What CreateXgboostReport writes: a page that needs nothing else, and its numbers as JSON."""

@@ -10,7 +10,7 @@ import rawtrial
 from evaluating import rule_job
 
 from rule_runner.binding import bind
-from rule_runner.config import RuleJobConfig
+from rule_runner.config import RuleJobConfig, RuleMode
 from rule_runner.errors import ParameterError, RuleFailedError, TrialError
 from rule_runner.invocation import Did, InProcess
 from rule_runner.openings import (
@@ -118,6 +118,24 @@ def test_actions_are_the_rules_whether_its_constructor_takes_them_or_not(tmp_pat
     config = rule_job(Keeps, actions='{"name": "stoptraining"}')
     make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path))], None)
     assert made[0].actions.actions == [{"name": "stoptraining"}]
+
+
+def test_a_rule_that_is_only_observed_gets_no_actions(tmp_path: Path) -> None:
+    made: list[Rule] = []
+
+    class Takes(Plain):
+        def __init__(self, base_trial: Any, action_str: str) -> None:
+            super().__init__(base_trial, action_str=action_str)
+            self.given = action_str
+            made.append(self)
+
+    trials = [open_trial(str(tmp_path))]
+    config = rule_job(Takes, actions='{"name": "stoptraining"}', mode=RuleMode.OBSERVE)
+    make_invoker(config, bind(config.loaded, {}), trials, None)
+    assert (made[0].actions.actions, made[0].__dict__["given"]) == ([], "")
+    wrong = rule_job(Takes, actions="{stop", mode=RuleMode.OBSERVE)
+    with pytest.raises(ParameterError, match=r"^Actions must be JSON, got"):
+        make_invoker(wrong, bind(wrong.loaded, {}), trials, None)
 
 
 def test_rule_that_cannot_be_constructed(tmp_path: Path) -> None:

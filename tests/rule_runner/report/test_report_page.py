@@ -118,7 +118,7 @@ def test_silence_never_reads_as_health(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("one", "said"),
     [
-        (reports.result(outcome="Error", status_details="ClientError: Bad."), "Error. ClientError: Bad."),
+        (reports.result(outcome="Error", status_details="It is bad."), "Error. It is bad."),
         (reports.result(outcome="Stopped", status_details="A stop."), "Stopped. A stop."),
         (reports.result(outcome="Unheard"), "! Error"),
         (reports.result(mode="observe"), "observe only"),

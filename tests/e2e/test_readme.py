@@ -7,8 +7,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import pytest
+
+from builtin_rules import RULES
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -48,10 +51,10 @@ def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def test_every_block_is_known() -> None:
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds == [
-        *("sh", "sh", "python", "sh", "text", "sh"),
+        *("sh", "sh", "python", "sh", "text", "sh", "sh"),
         *("python", "sh", "python", "sh", "python", "sh", "sh", "sh"),
     ]
-    assert (len(SET_UP), len(DOCKER), len(TORCH), len(COMMANDS)) == (1, 2, 1, 5)
+    assert (len(SET_UP), len(DOCKER), len(TORCH), len(COMMANDS)) == (1, 2, 1, 6)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
         "./scripts/test",
@@ -72,9 +75,15 @@ def test_the_commands_do_what_the_readme_says(home: Path) -> None:
         ("VanishingGradient", "NoIssuesFound"),
         ("loss", "NoIssuesFound"),
     ]
-    assert "IssuesFound at step 0" in shown[3]
-    assert shown[4].startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
-    assert shown[4].endswith("The training job has ended.\n")
+    suites = fromstring((home / "out" / "all.xml").read_text())  # noqa: S314 - our own report
+    assert (suites.get("tests"), suites.get("failures")) == (str(len(RULES)), "0")
+    (log,) = json.loads((home / "out" / "ci.sarif").read_text())["runs"]
+    assert [(one["ruleId"], one["level"]) for one in log["results"]] == [
+        ("VanishingGradient", "warning")
+    ]
+    assert "IssuesFound at step 0" in shown[4]
+    assert shown[5].startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
+    assert shown[5].endswith("The training job has ended.\n")
 
 
 def test_the_hook_does_what_the_readme_says(home: Path) -> None:

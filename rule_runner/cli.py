@@ -153,7 +153,9 @@ def _without_command(context: click.Context) -> int:
 @click.option("--sink", multiple=True, type=click.Choice(["stdout"]), help="Where events go too.")
 @click.option("--event-source", default="rule-runner", help="Source that events name.")
 @click.option("--training-job-name", metavar="NAME", help="Name that events give the job.")
-@click.option("--fail-on-issues", is_flag=True, help="Exit with 10 if a rule found issues.")
+@click.option(
+    "--fail-on-issues", is_flag=True, help="Exit with 10 if a rule in mode enforce found issues."
+)
 @click.option("--quiet", is_flag=True, help="Log errors only, and show no progress.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; twice: every step.")
 @reporting

@@ -21,11 +21,11 @@ class CreateXgboostReport(Rule):
     """Met when never: this rule writes a report and finds nothing.
 
     It writes `xgboost_report.html`, which needs no other file and no network, and its numbers to
-    `xgboost-reports/*.json`: into the output folder of the rule job, or into the current folder in
-    Python. They are written at the first step with data of XGBoost, afterwards at most once a
-    minute, and when the last step is judged. Labels and predictions of all workers are taken
-    together, metrics averaged. The state is bounded: of more than 1000 points of a series every
-    second one is dropped.
+    `xgboost-reports/*.json`: into the output folder of the rule job, or in Python into the folder
+    `xgboost_report` here. They are written at the first step with data of XGBoost, afterwards at
+    most once a minute, and when the last step is judged. Labels and predictions of all workers are
+    taken together, metrics averaged. The state is bounded: of more than 1000 points of a series
+    every second one is dropped.
 
     The plots of labels and predictions are those of objectives `reg:squarederror`,
     `binary:logistic` and `multi:softmax`; for others the page holds a warning in their place. Where
@@ -105,7 +105,7 @@ class CreateXgboostReport(Rule):
     @property
     def folder(self) -> Path:
         """Where the report is written."""
-        return Path() if self.output_dir is None else Path(self.output_dir)
+        return Path("xgboost_report" if self.output_dir is None else self.output_dir)
 
     def _try_to_write(self) -> str:
         """Write the report; return what hinders it."""

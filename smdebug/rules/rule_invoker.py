@@ -28,7 +28,8 @@ def invoke_rule(
     """Invoke a rule at global step after global step; steps without its tensors are passed over.
 
     A rule that overrides `Rule.invoke` is called for every integer, as documented; any other one
-    for the steps that the trial has, which gives the same verdicts.
+    for the steps that the trial has, which gives the same verdicts. However the loop ends, the
+    rule's `finish` is called last.
 
     Parameters
     ----------
@@ -44,10 +45,19 @@ def invoke_rule(
     RuleEvaluationConditionMet
         With `raise_eval_cond`, when the condition is met.
     """
+    try:
+        _invoke_at_steps(rule_obj, start_step or 0, end_step, raise_eval_cond)
+    finally:
+        rule_obj.finish()
+
+
+def _invoke_at_steps(
+    rule_obj: Rule, start_step: int, end_step: int | None, raise_eval_cond: bool
+) -> None:
     logger = get_logger(rule_obj.rule_name)
     overridden = type(rule_obj).invoke is not Rule.invoke
     walk = _every_step if overridden else _known_steps
-    for step in walk(rule_obj.base_trial, start_step or 0, end_step):
+    for step in walk(rule_obj.base_trial, start_step, end_step):
         try:
             rule_obj.invoke(step)
         except SKIPPED as err:

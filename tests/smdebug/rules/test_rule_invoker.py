@@ -179,6 +179,21 @@ def test_met_condition_is_logged_at_info_with_its_step_and_it_goes_on(
     assert rule.steps == [0, 3, 5]
 
 
+def test_a_rule_finishes_however_the_loop_ends() -> None:
+    class Finishes(Acts):
+        def finish(self) -> None:
+            self.steps.append(-1)
+
+    rule = Finishes(trial())
+    with pytest.raises(NoMoreData):
+        invoke_rule(rule)
+    invoke_rule(rule, 3, 4)
+    rule.act = lambda _: True
+    with pytest.raises(RuleEvaluationConditionMet):
+        invoke_rule(rule, raise_eval_cond=True)
+    assert rule.steps == [*STEPS, -1, 3, -1, 0, -1]
+
+
 def test_met_condition_comes_out_if_asked() -> None:
     rule = Acts(trial(), lambda step: step == 3)
     with pytest.raises(RuleEvaluationConditionMet, match="at step 3"):

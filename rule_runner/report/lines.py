@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from rule_runner.measurements import QuantityRecord, SeriesRecord, Side, excess
@@ -44,14 +45,14 @@ class Line:
         return [one for one in self.points if one.met]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drawing:
     """What a chart shows: a quantity, and its lines, the worst first."""
 
     quantity: QuantityRecord
     lines: tuple[Line, ...]
 
-    @property
+    @cached_property
     def limit(self) -> float | None:
         """The one limit of all points; None if they have different ones."""
         limits = {point.limit for line in self.lines for point in line.points}

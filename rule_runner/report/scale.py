@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 LENGTH: Final = 1000  # of an axis, in its own unit
@@ -44,7 +45,7 @@ def step_number(value: float) -> str:
     return f"{value / _MILLION:,.10g}M"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Axis:
     """Values from `low` to `high`, linear or logarithmic, with the values written at it."""
 
@@ -60,13 +61,17 @@ class Axis:
         """
         if math.isnan(value):
             return None
-        low, high, here = self._linear(self.low), self._linear(self.high), self._linear(value)
-        share = (here - low) / (high - low)
+        low, high = self._ends
+        share = (self._linear(value) - low) / (high - low)
         return round(LENGTH * min(max(share, 0.0), 1.0))
 
     def holds(self, value: float) -> bool:
         """Say whether `value` has a place of its own: no end stands in for it."""
         return math.isfinite(value) and self.low <= value <= self.high
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return self._linear(self.low), self._linear(self.high)
 
     def _linear(self, value: float) -> float:
         if not self.log:
@@ -91,11 +96,11 @@ def values_axis(values: Iterable[float], *, log: bool) -> Axis:
 
     Without a positive value there is no logarithmic axis, but a linear one.
     """
-    finite = [min(max(one, -_LARGEST), _LARGEST) for one in values if math.isfinite(one)]
-    positive = [max(one, _SMALLEST) for one in finite if one > 0]
-    if log and positive:
-        return _log_axis(min(positive), max(positive))
-    return _linear_axis(min(finite, default=0.0), max(finite, default=1.0))
+    finite = [one for one in values if math.isfinite(one)] or [0.0, 1.0]
+    if log and max(finite) > 0:
+        ends = min(one for one in finite if one > 0), max(finite)
+        return _log_axis(*(min(max(one, _SMALLEST), _LARGEST) for one in ends))
+    return _linear_axis(*(min(max(one, -_LARGEST), _LARGEST) for one in (min(finite), max(finite))))
 
 
 def _linear_axis(low: float, high: float) -> Axis:

@@ -1,8 +1,10 @@
 """The command that makes a page from results that lie on disk."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from rule_runner.durable import SCRATCH
 from rule_runner.errors import ClientError
 from rule_runner.outputs import RESULT
 from rule_runner.report.page import NAME, write_page
@@ -43,5 +45,7 @@ def report(folders: Sequence[Path], output: Path | None, title: str | None) -> i
     trials = dict.fromkeys(Path(run.trial).name for run in saved.runs)
     place = output or (folders[0] if len(folders) == 1 else Path(NAME))
     path = write_page(saved, place, title or ", ".join(trials) or "Results")
+    with suppress(OSError):  # it holds something, which stays
+        (path.parent / SCRATCH).rmdir()
     print(f"Report: {printable(path)}")  # noqa: T201 - stdout carries results
     return 0

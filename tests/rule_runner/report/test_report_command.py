@@ -29,6 +29,7 @@ def test_one_page_for_many_runs_lies_in_the_working_directory(
     done = call(*folders)
     assert (done.exit_code, done.stdout) == (0, "Report: report.html\n")
     assert "<title>a, b</title>" in (tmp_path / "report.html").read_text("utf-8")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a", "b", "report.html"]
 
 
 def test_place_and_title_can_be_chosen(tmp_path: Path) -> None:

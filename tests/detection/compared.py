@@ -46,7 +46,7 @@ def boosted_cancer_again(root: Path) -> int:
 def digits_other_seed(root: Path) -> int:
     optimizer = sgd(0.05, momentum=0.9)
     return fit(
-        root, mlp(64, 48, 32, 10), digits(), optimizer=optimizer, save_every=1, steps=100, seed=1
+        root, mlp(64, 48, 32, 10), digits(), optimizer=optimizer, save_every=1, steps=160, seed=1
     )
 
 
@@ -58,7 +58,7 @@ def digits_other_seed(root: Path) -> int:
 )
 def digits_other_rate(root: Path) -> int:
     optimizer = sgd(0.0505, momentum=0.9)
-    return fit(root, mlp(64, 48, 32, 10), digits(), optimizer=optimizer, save_every=1, steps=100)
+    return fit(root, mlp(64, 48, 32, 10), digits(), optimizer=optimizer, save_every=1, steps=160)
 
 
 @faulty(

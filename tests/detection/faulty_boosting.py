@@ -10,6 +10,7 @@ DEEP = {
     "Overfit": "deep trees learn by heart",
     "Overtraining": "deep trees have learnt all there is within a few rounds",
     "LossNotDecreasing": "the validation loss does not fall any more",
+    "UnchangedTensor": "once all is learnt by heart the losses stand still",
     "Confusion": "what was learnt by heart does not hold for other data",
     "ClassImbalance": "what was learnt by heart does not hold for other data",
 }

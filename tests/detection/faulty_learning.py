@@ -207,7 +207,7 @@ def transformer_without_warm_up(root: Path) -> int:
 
 @faulty(
     "sine waves, plain RNN",
-    "gradients are not clipped, and the learning rate is 30",
+    "gradients are not clipped, and Adam's learning rate is 1",
     {"LossNotDecreasing", "SaturatedActivation"},
     may=BLOWN_UP,
 )
@@ -226,7 +226,7 @@ def rnn_not_clipped(root: Path) -> int:
                 state = self.tanh(self.ins(x[:, at]) + self.state(state))
             return self.head(state)
 
-    return fit(root, Cell, waves(), loss=nn.MSELoss(), optimizer=sgd(30.0), steps=60, save_every=2)
+    return fit(root, Cell, waves(), loss=nn.MSELoss(), optimizer=adam(1.0), steps=60, save_every=2)
 
 
 @faulty(
@@ -238,8 +238,8 @@ def rnn_not_clipped(root: Path) -> int:
 def all_frozen(root: Path) -> int:
     def make() -> Any:
         model = mlp(64, 48, 32, 10)()
-        model.requires_grad_(False)  # noqa: FBT003 - PyTorch's signature
-        model[-1].bias.requires_grad_(True)  # noqa: FBT003 - PyTorch's signature
+        model.requires_grad_(False)
+        model[-1].bias.requires_grad_(True)
         return model
 
     return fit(root, make, digits(), optimizer=sgd(0.01))
@@ -254,7 +254,7 @@ def all_frozen(root: Path) -> int:
 def frozen_midway(root: Path) -> int:
     def change(model: Any, _: Any) -> None:
         for layer in model[:4]:
-            layer.requires_grad_(False)  # noqa: FBT003 - PyTorch's signature
+            layer.requires_grad_(False)
             layer.zero_grad()
 
     return fit(root, mlp(64, 48, 32, 10), digits(), at=60, change=change)

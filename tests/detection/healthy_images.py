@@ -13,18 +13,26 @@ from training_runs import healthy
 
 @healthy("digits, two ReLU layers, plain SGD")
 def digits_sgd(root: Path) -> int:
-    return fit(root, mlp(64, 48, 32, 10), digits(), steps=240, save_every=4, validate_every=40)
+    return fit(root, mlp(64, 48, 32, 10), digits(), steps=400, save_every=5, validate_every=50)
 
 
 @healthy("digits, two ReLU layers, SGD with momentum, every step saved")
 def digits_momentum(root: Path) -> int:
     optimizer = sgd(0.05, momentum=0.9)
-    return fit(root, mlp(64, 48, 32, 10), digits(), optimizer=optimizer, save_every=1, steps=100)
+    return fit(root, mlp(64, 48, 32, 10), digits(), optimizer=optimizer, save_every=1, steps=160)
 
 
 @healthy("digits, two ReLU layers, Adam, evaluated in four batches")
 def digits_adam(root: Path) -> int:
-    return fit(root, mlp(64, 48, 32, 10), digits(), optimizer=adam(), batch=64, validate_batch=113)
+    return fit(
+        root,
+        mlp(64, 48, 32, 10),
+        digits(),
+        optimizer=adam(),
+        batch=64,
+        validate_batch=113,
+        steps=160,
+    )
 
 
 @healthy("digits, GELU and layer norm, AdamW with weight decay")
@@ -37,7 +45,14 @@ def digits_adamw(root: Path) -> int:
 @healthy("digits, two tanh layers, RMSprop")
 def digits_rmsprop(root: Path) -> int:
     optimizer = adam(1e-3, kind=torch.optim.RMSprop)
-    return fit(root, mlp(64, 48, 32, 10, act=nn.Tanh), digits(), optimizer=optimizer)
+    return fit(
+        root,
+        mlp(64, 48, 32, 10, act=nn.Tanh),
+        digits(),
+        optimizer=optimizer,
+        steps=240,
+        save_every=4,
+    )
 
 
 @healthy("digits, batches of 4")
@@ -49,9 +64,9 @@ def digits_batches_of_4(root: Path) -> int:
         digits(),
         optimizer=sgd(0.02),
         batch=4,
-        steps=600,
-        save_every=8,
-        validate_every=100,
+        steps=1600,
+        save_every=16,
+        validate_every=200,
     )
 
 
@@ -63,7 +78,15 @@ def digits_batches_of_256(root: Path) -> int:
 
 @healthy("digits, convolutions, ReLU and pooling")
 def digits_cnn(root: Path) -> int:
-    return fit(root, Cnn, images(), optimizer=sgd(0.05, momentum=0.9), save_every=3)
+    return fit(
+        root,
+        Cnn,
+        images(),
+        optimizer=sgd(0.05, momentum=0.9),
+        steps=300,
+        save_every=5,
+        validate_every=30,
+    )
 
 
 @healthy("digits, convolutions with batch norm")
@@ -74,40 +97,66 @@ def digits_cnn_batch_norm(root: Path) -> int:
 
 @healthy("coloured digits, convolutions, three channels, Adam")
 def coloured_cnn(root: Path) -> int:
-    return fit(root, lambda: Cnn(3), coloured(), optimizer=adam(5e-3), save_every=3)
+    return fit(
+        root,
+        lambda: Cnn(3),
+        coloured(),
+        optimizer=adam(5e-3),
+        steps=300,
+        save_every=5,
+        validate_every=30,
+    )
 
 
 @healthy("digits, dropout of a third in each layer")
 def digits_dropout(root: Path) -> int:
     make = mlp(64, 64, 48, 10, drop=0.3)
-    return fit(root, make, digits(), optimizer=sgd(0.1, momentum=0.5), steps=160)
+    return fit(
+        root,
+        make,
+        digits(),
+        optimizer=sgd(0.1, momentum=0.5),
+        steps=300,
+        save_every=4,
+        validate_every=30,
+    )
 
 
 @healthy("digits, five layers with batch norm")
 def digits_deep_batch_norm(root: Path) -> int:
     make = mlp(*deep(5, 32), norm=nn.BatchNorm1d)
-    return fit(root, make, digits(), optimizer=sgd(0.05))
+    return fit(root, make, digits(), optimizer=sgd(0.1), steps=240, save_every=4)
 
 
 @healthy("digits, three leaky ReLU layers, cosine schedule of the learning rate")
 def digits_leaky_cosine(root: Path) -> int:
     def rate(step: int) -> float:
-        return 0.5 * (1 + float(torch.cos(torch.tensor(3.14159 * step / 160))))
+        return 0.5 * (1 + float(torch.cos(torch.tensor(3.14159 * step / 240))))
 
     make = mlp(64, 48, 48, 32, 10, act=nn.LeakyReLU)
     optimizer = sgd(0.1, momentum=0.8)
-    return fit(root, make, digits(), optimizer=optimizer, schedule=rate, steps=160)
+    return fit(root, make, digits(), optimizer=optimizer, schedule=rate, steps=240)
 
 
 @healthy("digits, eight residual blocks")
 def digits_residual(root: Path) -> int:
-    return fit(root, lambda: Residual(64, 10), digits(), optimizer=adam(2e-3), save_every=3)
+    return fit(
+        root, lambda: Residual(64, 10), digits(), optimizer=adam(2e-3), steps=160, save_every=4
+    )
 
 
 @healthy("digits, one sigmoid layer")
 def digits_sigmoid(root: Path) -> int:
     make = mlp(64, 32, 10, act=nn.Sigmoid)
-    return fit(root, make, digits(), optimizer=sgd(0.5, momentum=0.5), steps=160)
+    return fit(
+        root,
+        make,
+        digits(),
+        optimizer=sgd(0.5, momentum=0.5),
+        steps=300,
+        save_every=4,
+        validate_every=30,
+    )
 
 
 @healthy("digits, four ReLU layers initialised by He's rule")
@@ -115,7 +164,14 @@ def digits_he(root: Path) -> int:
     def he(weight: Any) -> None:
         nn.init.kaiming_normal_(weight, nonlinearity="relu")
 
-    return fit(root, mlp(*deep(4, 48), start=initialised(he)), digits(), optimizer=sgd(0.05))
+    return fit(
+        root,
+        mlp(*deep(4, 48), start=initialised(he)),
+        digits(),
+        optimizer=sgd(0.02, momentum=0.5),
+        steps=240,
+        save_every=4,
+    )
 
 
 @healthy("digits, autoencoder with mean squared error")
@@ -125,10 +181,10 @@ def digits_autoencoder(root: Path) -> int:
     return fit(root, Autoencoder, both, loss=nn.MSELoss(), optimizer=adam(3e-3), steps=160)
 
 
-@healthy("digits scaled to 0..0.1 around their mean, autoencoder: losses far below 1")
+@healthy("digits, autoencoder of a tenth of their contrast: losses far below 1")
 def digits_autoencoder_of_small_numbers(root: Path) -> int:
-    data = digits().of(lambda x: x * 0.1)
-    both = type(data)(data.x, data.x, data.test_x, data.test_x)
+    data = digits()
+    both = type(data)(data.x, data.x * 0.1, data.test_x, data.test_x * 0.1)
     return fit(root, Autoencoder, both, loss=nn.MSELoss(), optimizer=adam(3e-3), steps=160)
 
 
@@ -142,12 +198,12 @@ def digits_transfer(root: Path) -> int:
 
     def make() -> Any:
         model = trained(mlp(64, 48, 32, 10), low, 150)
-        for layer in model[:4]:
-            layer.requires_grad_(False)  # noqa: FBT003 - PyTorch's signature
+        for layer in model[:2]:
+            layer.requires_grad_(False)
         model[-1] = nn.Linear(32, 5)
         return model
 
-    return fit(root, make, new, optimizer=sgd(0.1, momentum=0.5))
+    return fit(root, make, new, optimizer=adam(3e-3), steps=300, save_every=5)
 
 
 @healthy("digits, gradients of four batches accumulated, label smoothing")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import keras_training
 import numpy as np
 import torch
 from learnt_data import digits, images, table
@@ -18,13 +19,13 @@ from smdebug.core.modes import ModeKeys
 
 @healthy("digits, a script that knows no modes and evaluates nothing")
 def digits_no_modes(root: Path) -> int:
-    return fit(root, mlp(64, 48, 32, 10), digits(), validate_every=0)
+    return fit(root, mlp(64, 48, 32, 10), digits(), validate_every=0, steps=300, save_every=4)
 
 
 @healthy("digits, convolutions, no modes, every step saved")
 def digits_cnn_no_modes(root: Path) -> int:
     optimizer = sgd(0.05, momentum=0.9)
-    return fit(root, Cnn, images(), optimizer=optimizer, validate_every=0, save_every=1, steps=80)
+    return fit(root, Cnn, images(), optimizer=optimizer, validate_every=0, save_every=1, steps=160)
 
 
 @healthy("digits, only reductions saved")
@@ -32,7 +33,9 @@ def digits_reductions(root: Path) -> int:
     reductions = smd.ReductionConfig(
         reductions=["min", "max", "mean", "variance"], abs_reductions=["min", "max", "mean"]
     )
-    return fit(root, mlp(64, 48, 32, 10), digits(), reduction_config=reductions)
+    return fit(
+        root, mlp(64, 48, 32, 10), digits(), reduction_config=reductions, steps=240, save_every=4
+    )
 
 
 @healthy("digits, losses alone saved")
@@ -56,7 +59,15 @@ def digits_bfloat16(root: Path) -> int:
         model.forward = torch.autocast("cpu", dtype=torch.bfloat16)(model.forward)
         return model
 
-    return fit(root, make, images(), optimizer=sgd(0.05, momentum=0.9), save_every=3)
+    return fit(
+        root,
+        make,
+        images(),
+        optimizer=sgd(0.05, momentum=0.9),
+        steps=240,
+        save_every=4,
+        validate_every=40,
+    )
 
 
 @healthy("digits, two workers that average their gradients")
@@ -67,7 +78,7 @@ def digits_two_workers(root: Path) -> int:
     for rank in range(2):
         torch.manual_seed(0)
         models.append(mlp(64, 48, 32, 10)())
-        hooks.append(hook(root, 3, include_workers="all", rank=rank, world_size=2))
+        hooks.append(hook(root, 5, include_workers="all", rank=rank, world_size=2))
         shards.append(batches(data.chosen(slice(rank, None, 2)), 32, rank))
     losses = [nn.CrossEntropyLoss() for _ in models]
     optimizers = [torch.optim.SGD(model.parameters(), 0.1, momentum=0.5) for model in models]
@@ -75,7 +86,7 @@ def digits_two_workers(root: Path) -> int:
         watching.register_module(model)
         watching.register_loss(loss)
         watching.set_mode(ModeKeys.TRAIN)
-    for _ in range(120):
+    for _ in range(300):
         for model, loss, shard in zip(models, losses, shards, strict=True):
             x, y = next(shard)
             loss(model(x), y).backward()
@@ -111,6 +122,16 @@ def cancer_numpy(root: Path) -> int:
             watching.save_tensor("predictions", chance, "predictions")
             watching.step()
     return 0
+
+
+@healthy("Keras, digits, channels last, convolutions, Adam")
+def keras_cnn(root: Path) -> int:
+    return keras_training.cnn(root)
+
+
+@healthy("Keras, digits, dense ReLU layers, SGD")
+def keras_mlp(root: Path) -> int:
+    return keras_training.mlp(root)
 
 
 @healthy("digits, two layers with SELU, Adam, weights saved every 20th step only")

@@ -73,7 +73,7 @@ def texts_transformer(root: Path) -> int:
 def sentences_lora(root: Path) -> int:
     def make() -> Any:
         model = Transformer(2)
-        model.requires_grad_(False)  # noqa: FBT003 - PyTorch's signature
+        model.requires_grad_(False)
         for encoder in model.encoders:
             encoder.linear1 = Lora(encoder.linear1)
             encoder.linear2 = Lora(encoder.linear2)

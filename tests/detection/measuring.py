@@ -1,11 +1,11 @@
 """Measuring: trains the runs of the detection suite, and lets all rules judge them."""
 
+import functools
 import json
 import multiprocessing
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -53,12 +53,12 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """A run's trial, and the global step at which its fault begins."""
+class Measured(NamedTuple):
+    """The global step at which a run's fault begins, and what all rules said of the run."""
 
-    path: Path
+    run: str
     onset: int
+    verdicts: tuple[Verdict, ...]
 
 
 class _Never:
@@ -68,20 +68,20 @@ class _Never:
         """Return at once."""
 
 
-def train(name: str, folder: Path) -> Trained:
-    """Train a run, unless `folder` has its trial."""
+def train(name: str, folder: Path) -> int:
+    """Train a run, unless `folder` has its trial; return the step at which its fault begins."""
     path, facts = folder / name, folder / f"{name}.json"
     if not facts.exists():
         shutil.rmtree(path, ignore_errors=True)
         onset = all_runs()[name].train(path)
         facts.write_text(json.dumps({"onset": onset or 0}))
-    return Trained(path, json.loads(facts.read_text())["onset"])
+    return int(json.loads(facts.read_text())["onset"])
 
 
-def judge(name: str, folder: Path) -> list[Verdict]:
+def judge(name: str, folder: Path, columns: Sequence[str]) -> tuple[Verdict, ...]:
     """Let all rules judge a run that is trained."""
     run, path = all_runs()[name], folder / name
-    jobs = tuple(_jobs(run, create_trial(path, timeout=0)))
+    jobs = tuple(_jobs(run, create_trial(path, timeout=0), columns))
     results = folder / "results" / name
     others = (str(folder / run.other),) if run.other else ()
     config = EvaluationConfig(
@@ -98,7 +98,7 @@ def judge(name: str, folder: Path) -> list[Verdict]:
                 name, one.rule, column, one.outcome, one.step, reason or one.status_details or ""
             )
         )
-    return found
+    return tuple(found)
 
 
 def _text(evidence: object) -> str:
@@ -110,7 +110,7 @@ def _text(evidence: object) -> str:
     return ", ".join(f"{key} {value}" for key, value in given.items() if value is not None)
 
 
-def _jobs(run: Run, trial: Trial) -> Iterator[RuleJobConfig]:
+def _jobs(run: Run, trial: Trial, columns: Sequence[str]) -> Iterator[RuleJobConfig]:
     for name in JUDGING:
         if name == COMPARING and not run.other:
             continue
@@ -118,7 +118,7 @@ def _jobs(run: Run, trial: Trial) -> Iterator[RuleJobConfig]:
         given = PARAMETERS.get(name, {})
         start = _last_evaluation(trial) if name in OF_THE_END else None
         yield RuleJobConfig(name, loaded, dict(given), start_step=start)
-        if has_literal(name):
+        if LITERAL in columns and has_literal(name):
             literal = dict(given) | {"literal": "True"}
             yield RuleJobConfig(f"{name}-{LITERAL}", loaded, literal, start_step=start)
 
@@ -149,15 +149,18 @@ def _quiet() -> None:
 
 
 def measure(
-    folder: Path, names: Iterable[str], processes: int = 2
-) -> tuple[dict[str, int], list[Verdict]]:
-    """Train and judge runs; return their onsets by name, and all verdicts."""
+    folder: Path, names: Iterable[str], processes: int = 2, columns: Sequence[str] = COLUMNS
+) -> Iterator[Measured]:
+    """Train runs, those that they are compared with too, and yield what the rules say of each."""
     names = list(names)
-    needed = dict.fromkeys([*names, *(one for name in names if (one := all_runs()[name].other))])
+    others = (all_runs()[name].other for name in names)
+    needed = list(dict.fromkeys([*names, *filter(None, others)]))
     folder.mkdir(parents=True, exist_ok=True)
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawned, initializer=_quiet) as pool:
-        trained = dict(zip(needed, pool.map(train, needed, [folder] * len(needed)), strict=True))
-        verdicts = pool.map(judge, names, [folder] * len(names))
-        found = [verdict for some in verdicts for verdict in some]
-    return {name: one.onset for name, one in trained.items()}, found
+        training = functools.partial(train, folder=folder)
+        onsets = dict(zip(needed, pool.map(training, needed), strict=True))
+        judging = functools.partial(judge, folder=folder, columns=columns)
+        verdicts = pool.map(judging, names)
+        for name, found in zip(names, verdicts, strict=True):
+            yield Measured(name, onsets[name], found)

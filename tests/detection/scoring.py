@@ -1,49 +1,68 @@
 """Scoring: how the verdicts of the rules agree with what is known of the runs."""
 
+import enum
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from measuring import FOUND, JUDGING, NOT_EVALUATED, Verdict
+from measuring import FOUND, NOT_EVALUATED, Measured, Verdict
 from training_runs import Run
+
+
+class Is(enum.Enum):
+    """What a verdict is, beside what is known of the run."""
+
+    FOUND = "found"
+    MISSED = "missed"
+    FALSE = "false"
+    SILENT = "silent"
+    UNJUDGED = "unjudged"
+    CONSEQUENCE = "consequence"  # of the fault: counted neither way
+
+
+def what_it_is(run: Run, onset: int, one: Verdict) -> Is:
+    """Say what a verdict is. A finding before the fault began is false, whatever comes later."""
+    met = one.outcome == FOUND
+    early = met and one.step is not None and one.step < onset
+    if early:
+        return Is.FALSE
+    if one.rule in run.fires:
+        return Is.FOUND if met else Is.MISSED
+    if one.rule in run.may:
+        return Is.CONSEQUENCE
+    if one.outcome == NOT_EVALUATED:
+        return Is.UNJUDGED
+    return Is.FALSE if met else Is.SILENT
 
 
 @dataclass(slots=True)
 class Score:
-    """How often a rule was right.
+    """How often a rule was right; `delays` are steps from a fault to its finding."""
 
-    Attributes
-    ----------
-    delays
-        Steps from the beginning of a fault to its finding.
-    false
-        Findings where there is nothing to find.
-    missed
-        What was not found though it is there.
-    """
-
+    counts: dict[Is, int] = field(default_factory=lambda: dict.fromkeys(Is, 0))
     delays: list[int] = field(default_factory=list)
-    silent: int = 0
-    unjudged: int = 0
-    false: list[Verdict] = field(default_factory=list)
-    missed: list[Verdict] = field(default_factory=list)
 
-    @property
-    def found(self) -> int:
-        return len(self.delays)
+    def add(self, kind: Is, delay: int) -> None:
+        """Count one verdict."""
+        self.counts[kind] += 1
+        if kind is Is.FOUND:
+            self.delays.append(delay)
 
     @property
     def precision(self) -> float:
-        return _share(self.found, self.found + len(self.false))
+        found = self.counts[Is.FOUND]
+        return _share(found, found + self.counts[Is.FALSE])
 
     @property
     def recall(self) -> float:
-        return _share(self.found, self.found + len(self.missed))
+        found = self.counts[Is.FOUND]
+        return _share(found, found + self.counts[Is.MISSED])
 
     @property
     def f1(self) -> float:
-        return _share(2 * self.found, 2 * self.found + len(self.false) + len(self.missed))
+        found = 2 * self.counts[Is.FOUND]
+        return _share(found, found + self.counts[Is.FALSE] + self.counts[Is.MISSED])
 
     @property
     def delay(self) -> float:
@@ -55,49 +74,45 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else math.nan
 
 
-def scores(
-    runs: Mapping[str, Run], onsets: Mapping[str, int], verdicts: Iterable[Verdict], column: str
-) -> dict[str, Score]:
-    """Return the scores of a column by rule; consequences of faults count neither way."""
-    found = {rule: Score() for rule in JUDGING}
-    for one in verdicts:
-        if one.column == column:
-            _count(found[one.rule], runs[one.run], onsets[one.run], one)
-    return found
-
-
-def _count(score: Score, run: Run, onset: int, one: Verdict) -> None:
-    met = one.outcome == FOUND
-    if one.rule in run.fires:
-        # A finding before the fault began is none of this fault.
-        if met and one.step is not None and one.step >= onset:
-            score.delays.append(one.step - onset)
-        elif met:
-            score.false.append(one)
-        else:
-            score.missed.append(one)
-    elif one.rule in run.may:
-        return
-    elif met:
-        score.false.append(one)
-    elif one.outcome == NOT_EVALUATED:
-        score.unjudged += 1
-    else:
-        score.silent += 1
+def scores(runs: Mapping[str, Run], measured: Iterable[Measured], column: str) -> dict[str, Score]:
+    """Return the scores of a column by rule."""
+    found: dict[str, Score] = {}
+    for one in measured:
+        for verdict in one.verdicts:
+            if verdict.column == column:
+                kind = what_it_is(runs[one.run], one.onset, verdict)
+                delay = (verdict.step or 0) - one.onset
+                found.setdefault(verdict.rule, Score()).add(kind, delay)
+    return dict(sorted(found.items()))
 
 
 def macro_f1(found: Mapping[str, Score]) -> float:
-    """Return the mean F1 over the rules that have positives."""
-    return statistics.fmean(score.f1 for score in found.values() if score.found or score.missed)
+    """Return the mean F1 over the rules, each as important as any other."""
+    return statistics.fmean(score.f1 for score in found.values())
 
 
-def healthy_findings(
-    runs: Mapping[str, Run], verdicts: Iterable[Verdict], column: str
-) -> tuple[list[Verdict], int]:
+def wrong(
+    runs: Mapping[str, Run], measured: Iterable[Measured], column: str
+) -> list[tuple[Is, Verdict]]:
+    """Return the verdicts of a column that are false or missed, by rule."""
+    found = [
+        (kind, verdict)
+        for one in measured
+        for verdict in one.verdicts
+        if verdict.column == column
+        and (kind := what_it_is(runs[one.run], one.onset, verdict)) in {Is.FALSE, Is.MISSED}
+    ]
+    return sorted(found, key=lambda pair: (pair[1].rule, pair[1].run))
+
+
+def healthy_pairs(
+    runs: Mapping[str, Run], measured: Iterable[Measured], column: str
+) -> tuple[Sequence[Verdict], int]:
     """Return the findings on healthy runs, and how many pairs of rule and run were judged."""
     judged = [
-        one
-        for one in verdicts
-        if one.column == column and runs[one.run].healthy and one.outcome != NOT_EVALUATED
+        verdict
+        for one in measured
+        for verdict in one.verdicts
+        if runs[one.run].healthy and verdict.column == column and verdict.outcome != NOT_EVALUATED
     ]
     return [one for one in judged if one.outcome == FOUND], len(judged)

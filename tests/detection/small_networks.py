@@ -110,7 +110,7 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Any) -> Any:
         found, _ = self.cell(self.embedding(x))
-        return self.head(found.mean(1) if x.ndim == 2 else found[:, -1])  # noqa: PLR2004 - tokens
+        return self.head(found.mean(1) if x.ndim == 2 else found[:, -1])
 
 
 class Transformer(nn.Module):
@@ -144,7 +144,7 @@ class Lora(nn.Module):
 
     def __init__(self, base: Any, rank: int = 4) -> None:
         super().__init__()
-        self.base = base.requires_grad_(False)  # noqa: FBT003 - PyTorch's signature
+        self.base = base.requires_grad_(False)
         self.lora_a = nn.Linear(base.in_features, rank, bias=False)
         self.lora_b = nn.Linear(rank, base.out_features, bias=False)
         nn.init.zeros_(self.lora_b.weight)

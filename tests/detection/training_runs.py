@@ -77,10 +77,18 @@ def healthy(text: str, **more: Any) -> Callable[[Train], Train]:
     return lambda train: _registered(Run(train.__name__, text, train, **more))
 
 
-def faulty(text: str, fault: str, fires: Iterable[str], **more: Any) -> Callable[[Train], Train]:
-    """Register a training with a fault."""
-    found = frozenset(fires)
-    return lambda train: _registered(Run(train.__name__, text, train, fault, found, **more))
+def faulty(
+    text: str,
+    fault: str,
+    fires: Iterable[str],
+    *,
+    may: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Callable[[Train], Train]:
+    """Register a training with a fault; what must be found is no mere consequence."""
+    must = frozenset(fires)
+    rest = {rule: reason for rule, reason in (may or {}).items() if rule not in must}
+    return lambda train: _registered(Run(train.__name__, text, train, fault, must, rest, **more))
 
 
 @functools.cache

@@ -1,0 +1,84 @@
+"""All rules judge small real trainings, healthy ones and ones with a fault."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from known_deviations import KNOWN
+from measuring import JUDGING, SHIPPED, Measured, measure
+from scoring import healthy_pairs, macro_f1, scores, wrong
+from tables import filled, runs_table
+from training_runs import all_runs
+
+for _package in ("torch", "xgboost", "sklearn", "keras"):
+    pytest.importorskip(_package, reason=f"{_package} is not installed.")
+RUNS = all_runs()
+PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
+
+
+class Suite:
+    """What rules say of the runs, as far as that is known by now."""
+
+    def __init__(self, coming: Iterator[Measured]) -> None:
+        self._coming = coming
+        self._known: dict[str, Measured] = {}
+
+    def of(self, run: str) -> Measured:
+        while run not in self._known:
+            found = next(self._coming)
+            self._known[found.run] = found
+        return self._known[run]
+
+    def all(self) -> list[Measured]:
+        return [self.of(run) for run in RUNS]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    folder = tmp_path_factory.mktemp("runs")
+    with closing(measure(folder, RUNS, columns=[SHIPPED])) as coming:
+        yield Suite(coming)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_run_gets_the_verdicts_that_it_should(run: str, suite: Suite) -> None:
+    found = {(one.rule, one.run): one for _, one in wrong(RUNS, [suite.of(run)], SHIPPED)}
+    expected = {pair for pair in KNOWN if pair[1] == run}
+    assert expected == set(found), list(found.values())
+
+
+def test_macro_f1_as_shipped(suite: Suite) -> None:
+    found = scores(RUNS, suite.all(), SHIPPED)
+    assert sorted(JUDGING) == list(found)
+    assert macro_f1(found) >= 0.95
+
+
+def test_findings_on_healthy_runs(suite: Suite) -> None:
+    findings, judged = healthy_pairs(RUNS, suite.all(), SHIPPED)
+    assert len(findings) <= 0.01 * judged, findings
+
+
+def test_there_are_enough_runs() -> None:
+    kinds = Counter(run.healthy for run in RUNS.values())
+    assert kinds[True] >= 25
+    assert kinds[False] >= 45
+
+
+@pytest.mark.parametrize("rule", JUDGING)
+def test_rule_has_enough_faults_to_find(rule: str) -> None:
+    assert sum(rule in run.fires for run in RUNS.values()) >= 5
+
+
+def test_runs_name_rules_and_runs_that_there_are() -> None:
+    for run in RUNS.values():
+        assert {*run.fires, *run.may} <= set(JUDGING), run.name
+        assert not run.fires & set(run.may), run.name
+        assert not run.other or run.other in RUNS, run.name
+        assert bool(run.fault) == bool(run.fires), run.name
+
+
+def test_page_lists_the_runs_as_they_are() -> None:
+    page = PAGE.read_text("utf-8")
+    assert filled(page, {"runs": runs_table(RUNS)}) == page

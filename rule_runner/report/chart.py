@@ -46,8 +46,7 @@ class Chart:
         self.drawing = drawing
         points = [point for line in drawing.lines for point in line.points]
         values = [value for point in points for value in (point.measured, point.limit)]
-        if drawing.quantity.log and drawing.limit is not None:  # its good side is to be seen too
-            values.append(drawing.limit * (10 if drawing.quantity.worse == "below" else 0.1))
+        values += _beside(drawing, values)
         self.steps = steps_axis(point.step for point in points)
         self.values = values_axis(values, log=drawing.quantity.log)
         self.paths = [self._path(line, at < COLOURED) for at, line in enumerate(drawing.lines)]
@@ -192,6 +191,20 @@ class Chart:
         label = SubElement(root, "text", {"class": "limit-label", "x": "100%", "y": _percent(down)})
         label.attrib.update({"dx": "-4", "dy": "-5" if above else "14", "text-anchor": "end"})
         label.text = f"limit {number(limit)}"
+
+
+def _beside(drawing: Drawing, values: Iterable[float]) -> list[float]:
+    """Return values beside the limit of all lines, so that both of its sides are seen.
+
+    On a linear axis the good side only, and none if the limit is 0, where many quantities end.
+    """
+    limit = drawing.limit
+    if not limit:
+        return []
+    if drawing.quantity.log:
+        return [limit / 10, limit * 10]
+    room = max((abs(one - limit) for one in values if math.isfinite(one)), default=0.0) / 20
+    return [limit - room if drawing.quantity.worse == "above" else limit + room]
 
 
 def _grid(root: Element, steps: Axis, values: Axis) -> None:

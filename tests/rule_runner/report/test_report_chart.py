@@ -3,6 +3,7 @@
 import re
 from xml.etree.ElementTree import Element, fromstring
 
+import pytest
 import reports
 
 from rule_runner.measurements import QuantityRecord, SeriesRecord
@@ -81,8 +82,24 @@ def test_a_limit_that_is_no_number_is_not_drawn() -> None:
     assert strokes(root, "limit") == ["M0 1000"]
 
 
+@pytest.mark.parametrize(
+    ("quantity", "limit", "values"),
+    [
+        (QuantityRecord(reports.MEAN.name, "share", "above"), 4, {0: 12}),
+        (QuantityRecord(reports.MEAN.name, "share", "below"), 50, {0: 12}),
+        (reports.MEAN, 1e-7, {0: 1e-9}),
+        (reports.MEAN, 1e-7, {0: 1}),
+    ],
+)
+def test_both_sides_of_the_limit_are_seen(
+    quantity: QuantityRecord, limit: float, values: dict[int, float]
+) -> None:
+    (path,) = strokes(drawn(reports.series(values, limit), quantity=quantity), "limit")
+    assert 0 < int(path.removeprefix("M0 ").removesuffix("H1000")) < 1000
+
+
 def test_one_point_is_seen() -> None:
-    assert strokes(drawn(reports.series({7: 1}, 1)), "dot") == ["M500 1000h0"]
+    assert strokes(drawn(reports.series({7: 1}, 1)), "dot") == ["M500 500h0"]
 
 
 def test_thousands_of_points_are_thinned_and_no_finding_disappears() -> None:

@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+import structlog
+
 from rule_runner.commands import rule_jobs
 from rule_runner.config import RuleJobConfig, default_output, parse_requests
 from rule_runner.durable import output_errors
@@ -30,6 +32,7 @@ FORWARDED: Final = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
     *(signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
 )
+_log: Final = structlog.get_logger()
 _ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 
@@ -156,11 +159,12 @@ class Supervisor:
     async def run(self) -> int:
         """Return the exit code: the script's, or 10 if a rule has stopped it."""
         (self._control / HOOK).write_text(json.dumps(self._config.hook), "utf-8")
-        script = await TrainingScript.start(self._config.command, self._control, self._hear)
-        self._script = script
         loop = asyncio.get_running_loop()
         for number in FORWARDED:
-            loop.add_signal_handler(number, self._forward, number)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                loop.add_signal_handler(number, self._forward, number)
+        script = await TrainingScript.start(self._config.command, self._control, self._hear)
+        self._script = script
         try:
             await script.wait()
             if self._asked_to_end:
@@ -168,6 +172,8 @@ class Supervisor:
             if self._stopping is not None:
                 await self._stopping
             await self._conclude(script)
+        except Exception:  # noqa: BLE001 - a defect of ours hides no exit code
+            _log.exception("training_not_judged")
         finally:
             script.close()
         return script.exit_code if self._stopping is None else EXIT_ISSUES
@@ -182,7 +188,13 @@ class Supervisor:
                 names = [one.configuration_name for one in self._config.rules]
                 output, options = self._config.results, self._config.evaluate
                 self._evaluator = Evaluator(self._trial, output, names, options, self._found)
-                self._judging = asyncio.create_task(self._evaluator.run())
+                self._judging = asyncio.create_task(self._judge(self._evaluator))
+
+    async def _judge(self, evaluator: Evaluator) -> Judged:
+        judged = await evaluator.run()
+        if judged.problem and self._script is not None and self._script.runs:
+            say(f"{judged.problem} The training goes on.")
+        return judged
 
     def _found(self, rule: str, *, enforce: bool) -> None:
         """Say what a rule has found, and stop the script if that is asked for."""

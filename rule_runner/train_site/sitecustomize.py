@@ -55,24 +55,21 @@ def imported(name: str) -> None:
     """Attach a hook; whatever goes wrong is said in one sentence, and the training goes on."""
     if FOLDER not in os.environ:
         return
+    package = name.partition(".")[0]
+    text = (
+        f"{sys.executable!r} has {package!r} but not rule-runner, so nothing can be saved. "
+        "Install rule-runner there"
+    )
     try:
         from smdebug import auto  # noqa: PLC0415 - only behind a framework
 
+        text = f"{package!r} cannot be hooked"
         auto.imported(name)
     except Exception as err:  # noqa: BLE001 - of any kind: never in the training's way
         # Processes that this one starts need not say it again.
         os.environ.pop(FOLDER, None)
-        text = _why(name, err)
-        print(f"rule-runner: {text} The training goes on without.", file=sys.stderr)  # noqa: T201
-
-
-def _why(name: str, err: Exception) -> str:
-    if isinstance(err, ImportError):
-        return (
-            f"{sys.executable!r} has {name.partition('.')[0]!r} but not rule-runner ({err}), so "
-            "nothing can be saved. Install rule-runner there."
-        )
-    return f"{name!r} cannot be hooked: {type(err).__name__}: {err}."
+        why = f"{type(err).__name__}: {err}"
+        print(f"rule-runner: {text} ({why}). The training goes on without.", file=sys.stderr)  # noqa: T201
 
 
 def _run_the_next() -> None:

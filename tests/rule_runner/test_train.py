@@ -1,0 +1,362 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import training_scripts
+from click.testing import CliRunner
+from training_scripts import LOSSES, RULE
+
+from rule_runner import train
+from rule_runner.cli import main
+from rule_runner.results import RuleResult
+
+FOUND = "rule-runner: Three has found an issue"
+LOSSES_ONLY = "LossNotDecreasing"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a folder whose name has a space and no ASCII."""
+    folder = tmp_path / "my tränings"
+    folder.mkdir()
+    return folder
+
+
+def script(home: Path, text: str, name: str = "my script.py") -> list[str]:
+    (home / name).write_text(text)
+    return [sys.executable, name]
+
+
+def rule(home: Path, then: str = "pass") -> list[str]:
+    (home / "three.py").write_text(RULE.format(then=then))
+    return ["--source", "three.py", "--output", "out"]
+
+
+def verdict(home: Path) -> RuleResult:
+    data = (home / "out" / "results" / "rule_result.json").read_bytes()
+    return msgspec.json.decode(data, type=RuleResult)
+
+
+def said(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """Return our sentences on stderr."""
+    lines = done.stderr.splitlines()
+    return [one.removeprefix("rule-runner: ") for one in lines if one.startswith("rule-runner: ")]
+
+
+# -- scripts that end by themselves ------------------------------------------------------------
+
+
+def test_script_without_a_framework_is_run_and_nothing_else(home: Path) -> None:
+    words = script(home, "import sys\nprint(sys.argv[1:], input())\nsys.exit(3)")
+    done = subprocess.run(
+        training_scripts.command(["--output", "out"], [*words, "--rule", "ä b"]),
+        cwd=home,
+        env=training_scripts.environment(),
+        input="typed\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "['--rule', 'ä b'] typed\n")
+    assert said(done) == [
+        "The training ended with exit code 3.",
+        train.nothing_saved([]),
+    ]
+    assert not (home / "out").exists()
+
+
+def test_hook_of_the_script_is_judged_where_it_saves(home: Path) -> None:
+    words = script(home, f"{LOSSES}\nsave(0, 6)\nos.chdir('/')")
+    done = training_scripts.train(home, rule(home), words)
+    assert (done.returncode, done.stdout) == (0, "saved 6\n")
+    result = verdict(home)
+    assert (result.outcome, result.step, result.trial) == (
+        "IssuesFound",
+        3,
+        str(home / "own trial"),
+    )
+    assert "Three: IssuesFound at step 3\n" in done.stderr
+    assert "Trial: own trial\nResults: out/results\n" in done.stderr
+    assert said(done)[-1] == "The training ended with exit code 0."
+    assert not (home / "out" / "trial").exists()
+
+
+def test_script_written_for_the_json_file_reads_ours(home: Path) -> None:
+    text = LOSSES.replace("Hook(", "Hook.create_from_json_file() or (").replace(
+        "hook = ", "hook = Hook.create_from_json_file(); unused = "
+    )
+    words = script(home, re.sub("unused = .*", "", text) + "\nsave(0, 6)")
+    options = [*rule(home), "--save-interval", "3", "--collections", "losses"]
+    done = training_scripts.train(home, options, words)
+    assert done.returncode == 0
+    assert (verdict(home).step, verdict(home).trial) == (3, str(home / "out" / "trial"))
+
+
+def test_training_that_is_killed_is_judged_as_far_as_it_came(home: Path) -> None:
+    words = script(home, f"{LOSSES}\nsave(0, 3)\nos.kill(os.getpid(), signal.SIGKILL)")
+    done = training_scripts.train(home, rule(home), words)
+    assert done.returncode == 128 + signal.SIGKILL
+    result = verdict(home)
+    assert (result.outcome, result.coverage.judged, result.trial_ended) == (
+        "NoIssuesFound",
+        3,
+        True,
+    )
+    assert said(done) == ["The training ended with exit code 137."]
+
+
+# -- an evaluation beside them -----------------------------------------------------------------
+
+# The script goes on when the rule has found something, or when it was stopped.
+PIPE = "open('found', 'w').close()"
+
+
+def waiting(home: Path, then: str) -> list[str]:
+    os.mkfifo(home / "found")
+    return script(home, f"{LOSSES}\nsave(0, 6)\nopen('found').close()\n{then}")
+
+
+def test_training_is_stopped_by_a_finding(home: Path) -> None:
+    words = waiting(home, "signal.pause()")
+    options = [*rule(home, PIPE), "--stop-on-finding", "--keep-going"]
+    done = training_scripts.train(home, options, words)
+    assert done.returncode == 10
+    assert said(done) == [
+        "Three has found an issue: the training is stopped.",
+        "The training was stopped, and ended with exit code 143.",
+    ]
+    assert (verdict(home).outcome, verdict(home).coverage.judged) == ("IssuesFound", 6)
+
+
+def test_training_may_write_its_last_checkpoint(home: Path) -> None:
+    then = """
+def stop(*_):
+    print("last checkpoint")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+open("ready", "w").close()
+signal.pause()
+"""
+    os.mkfifo(home / "ready")
+    words = script(home, f"{LOSSES}\nsave(0, 6)\n{then}")
+    # The rule finds nothing before the script is ready to be stopped.
+    options = [*rule(home, "open('ready').close()"), "--stop-on-finding"]
+    done = training_scripts.train(home, options, words)
+    assert (done.returncode, done.stdout) == (10, "saved 6\nlast checkpoint\n")
+    assert said(done)[-1] == "The training was stopped, and ended with exit code 0."
+
+
+def test_training_that_does_not_stop_is_killed_with_all_that_it_started(home: Path) -> None:
+    then = """
+import subprocess
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+# Ends when nobody is left to write to its input: when this process and its group are gone.
+left = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+print(left.pid, flush=True)
+open("ready", "w").close()
+signal.pause()
+"""
+    os.mkfifo(home / "ready")
+    words = script(home, f"{LOSSES}\nsave(0, 6)\n{then}")
+    options = [*rule(home, "open('ready').close()"), "--stop-on-finding", "--grace", "0.1"]
+    # Its end closes the pipe that this waits for.
+    done = training_scripts.train(home, options, words)
+    assert done.returncode == 10
+    assert said(done)[-1] == "The training was stopped, and ended with exit code 137."
+
+
+def test_training_that_a_shell_started_is_stopped_too(home: Path) -> None:
+    python, name = waiting(home, "signal.pause()")
+    (home / "run.sh").write_text(f"{python} '{name}'\necho not reached\n")
+    done = training_scripts.train(
+        home, [*rule(home, PIPE), "--stop-on-finding"], ["bash", "run.sh"]
+    )
+    assert (done.returncode, done.stdout) == (10, "saved 6\n")
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--stop-on-finding", "--mode", "observe"]], ids=["not-asked-for", "observed"]
+)
+def test_training_goes_on_after_a_finding(home: Path, more: list[str]) -> None:
+    words = waiting(home, "save(6, 9)")
+    done = training_scripts.train(home, [*rule(home, PIPE), "--keep-going", *more], words)
+    assert (done.returncode, done.stdout) == (0, "saved 6\nsaved 9\n")
+    assert said(done) == [
+        "Three has found an issue; the training goes on.",
+        "The training ended with exit code 0.",
+    ]
+    assert verdict(home).coverage.judged == 9
+
+
+def test_evaluator_that_is_killed_costs_the_verdict_only(home: Path) -> None:
+    words = waiting(home, "save(6, 9)")
+    die = f"{PIPE}; os.kill(os.getpid(), signal.SIGKILL)"
+    done = training_scripts.train(home, rule(home, die), words)
+    assert (done.returncode, done.stdout) == (0, "saved 6\nsaved 9\n")
+    assert said(done)[-1] == (
+        "The evaluator was ended by signal 9 before all verdicts. The training was not touched. "
+        "Judge it with: rule-runner evaluate --trial 'own trial' --source=three.py --output DIR"
+    )
+
+
+def test_rule_that_fails_costs_its_verdict_only(home: Path) -> None:
+    words = script(home, f"{LOSSES}\nsave(0, 6)\nsys.exit(5)")
+    done = training_scripts.train(home, rule(home, "raise KeyError('x')"), words)
+    assert done.returncode == 5
+    assert "Rule 'Three' raised KeyError at step 3: 'x'." in done.stderr
+
+
+# -- signals -----------------------------------------------------------------------------------
+
+
+def interrupted(home: Path, then: str, number: int) -> "subprocess.Popen[str]":
+    os.mkfifo(home / "ready")
+    ready = "open('ready', 'w').close()"
+    words = script(home, f"{LOSSES}\nsave(0, 6)\n{then.format(ready=ready)}")
+    process = training_scripts.start(home, rule(home), words)
+    (home / "ready").open().close()
+    process.send_signal(number)
+    return process
+
+
+def test_interrupt_is_handed_on_and_results_are_written(home: Path) -> None:
+    then = """
+try:
+    {ready}
+    signal.pause()
+except KeyboardInterrupt:
+    print("interrupted")
+    sys.exit(7)
+"""
+    process = interrupted(home, then, signal.SIGINT)
+    out, _ = process.communicate()
+    assert (process.returncode, out) == (7, "saved 6\ninterrupted\n")
+    assert (verdict(home).outcome, verdict(home).step) == ("IssuesFound", 3)
+
+
+def test_sigterm_ends_the_script_and_results_are_written(home: Path) -> None:
+    process = interrupted(home, "{ready}\nsignal.pause()", signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert (verdict(home).outcome, verdict(home).step) == ("IssuesFound", 3)
+
+
+def test_signal_of_a_scheduler_is_handed_on(home: Path) -> None:
+    then = "signal.signal(signal.SIGUSR1, lambda *_: print('warned'))\n{ready}\nsignal.pause()"
+    process = interrupted(home, then, signal.SIGUSR1)
+    out, _ = process.communicate()
+    assert (process.returncode, out) == (0, "saved 6\nwarned\n")
+
+
+def test_signal_after_the_script_ends_the_evaluation(home: Path) -> None:
+    os.mkfifo(home / "judging")
+    os.mkfifo(home / "go on")
+    words = script(home, f"{LOSSES}\nsave(0, 6)")
+    then = "open('judging', 'w').close(); open('go on').close()"
+    process = training_scripts.start(home, rule(home, then), words)
+    (home / "judging").open().close()
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, "")
+    assert "rule-runner: The training ended with exit code 0.\n" in lines
+    process.send_signal(signal.SIGTERM)
+    (home / "go on").open("w").close()
+    process.communicate()
+    assert (process.returncode, verdict(home).outcome) == (0, "IssuesFound")
+
+
+# -- wrong use ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "code", "text"),
+    [
+        pytest.param([], ["./no such"], 2, "'./no such' cannot be started: No such", id="program"),
+        pytest.param([], ["a.py"], 2, "Write: python a.py.", id="no-program"),
+        pytest.param(["--rule", "Nil"], ["true"], 1, "Unknown rule 'Nil'.", id="rule"),
+        pytest.param(["--mode", "x=observe"], ["true"], 2, "Mode 'x=observe'", id="mode"),
+        pytest.param(["--trial", "full"], ["true"], 73, "'full' holds something", id="trial"),
+        pytest.param(["--output", "full"], ["true"], 73, "holds something", id="output"),
+        pytest.param(["--collections", "q"], ["true"], 2, "knows the collection 'q'", id="names"),
+    ],
+)
+def test_nothing_is_run_where_options_are_wrong(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    words: list[str],
+    code: int,
+    text: str,
+) -> None:
+    (home / "full" / "results").mkdir(parents=True)
+    (home / "full" / "results" / "file").touch()
+    monkeypatch.chdir(home)
+    done = CliRunner().invoke(main, ["train", *options, "--", *words])
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert text.replace("'full'", f"'{home / 'full'}'") in done.stderr
+
+
+# -- every Python below ------------------------------------------------------------------------
+
+
+def imports(home: Path, modules: dict[str, str], text: str, **more: str) -> Any:
+    """Run a script beside modules of these texts."""
+    (home / "lib").mkdir()
+    for name, content in modules.items():
+        (home / "lib" / name).parent.mkdir(exist_ok=True)
+        (home / "lib" / name).write_text(content)
+    words = script(home, text)
+    options = ["--rule", LOSSES_ONLY, "--output", "out"]
+    return training_scripts.train(home, options, words, {"PYTHONPATH": str(home / "lib"), **more})
+
+
+def test_sitecustomize_of_the_user_is_run(home: Path) -> None:
+    modules = {"sitecustomize.py": "import builtins; builtins.mine = 5"}
+    done = imports(home, modules, "import sitecustomize\nprint(mine, sitecustomize.__file__)")
+    assert (done.returncode, done.stdout) == (0, f"5 {home}/lib/sitecustomize.py\n")
+
+
+def test_sitecustomize_of_the_user_may_fail(home: Path) -> None:
+    done = imports(home, {"sitecustomize.py": "1 / 0"}, "print('trained')")
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_script_sees_no_folder_of_ours_in_its_path(home: Path) -> None:
+    done = imports(home, {}, "import sys; print([one for one in sys.path if 'train_site' in one])")
+    assert done.stdout == "[]\n"
+
+
+def test_python_without_rule_runner_is_told_so_once(home: Path) -> None:
+    # As if it were not there: for the script's Pythons only.
+    hide = "import os, sys\nif 'RULE_RUNNER_TRAIN' in os.environ: sys.modules['smdebug'] = None"
+    modules = {"sitecustomize.py": hide, "torch.py": "x = 1"}
+    text = "import subprocess, sys, torch\nprint(torch.x, flush=True)\n"
+    again = "subprocess.run([sys.executable, '-c', 'import torch; print(torch.x)'])"
+    done = imports(home, modules, text + again)
+    assert (done.returncode, done.stdout) == (0, "1\n1\n")
+    first, *_ = told = said(done)
+    assert first == (
+        f"{sys.executable!r} has 'torch' but not rule-runner, so nothing can be saved. Install "
+        "rule-runner there (ModuleNotFoundError: import of smdebug halted; None in sys.modules). "
+        "The training goes on without."
+    )
+    assert sum("Install" in one for one in told) == 1
+
+
+def test_framework_that_cannot_be_hooked_is_left_alone(home: Path) -> None:
+    done = imports(home, {"xgboost.py": "x = 1"}, "import xgboost\nprint(xgboost.x)")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert said(done)[0].startswith("'xgboost' cannot be hooked (")
+    assert said(done)[0].endswith("). The training goes on without.")
+
+
+def test_framework_that_fails_to_import_fails_as_ever(home: Path) -> None:
+    text = "try:\n    import torch\nexcept RuntimeError as err:\n    print(err)"
+    done = imports(home, {"torch.py": "raise RuntimeError('broken')"}, text)
+    assert (done.returncode, done.stdout) == (0, "broken\n")

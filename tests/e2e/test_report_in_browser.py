@@ -168,7 +168,7 @@ def test_a_link_opens_what_is_folded_up(browser: Any, page_file: Path) -> None:
     job = one.page.locator("article > details").last
     job.evaluate("(node) => { node.open = false }")
     one.page.locator(f"a[href='#{job.get_attribute('id')}']").first.click()
-    one.page.wait_for_function("document.querySelector('article:last-of-type > details').open")
+    sync_api.expect(job).to_have_attribute("open", "")
     one.context.close()
 
 

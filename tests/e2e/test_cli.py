@@ -477,7 +477,7 @@ def test_what_a_rule_prints_does_not_reach_stdout(trial: Path) -> None:
 def test_names_with_escapes_are_harmless_in_every_output(tmp_path: Path) -> None:
     name = "gradient/\x1b[31mred\x07[bold]\u202e<b>\r\n"
     with TrialWriter(tmp_path / "trial", collections={"gradients": "^gradient"}) as writer:
-        writer.step(0, {name: np.zeros((2, 2), np.float32)})
+        writer.step(0, {name: np.full((2, 2), 1e-9, np.float32)})
     for form in FORMATS:
         result = evaluate(
             tmp_path / "trial",

@@ -231,8 +231,6 @@ def _channel_axis(name: str, shape: tuple[int, ...]) -> int | None:
 
 def _sums(images: Any, axis: int | None) -> tuple[Any, Any]:
     """Return the sums and the numbers of finite pixels, by channel: two arrays of one shape."""
-    if images.dtype.kind == "V":
-        images = images.astype(np.float32)  # bfloat16 and the like
     others = tuple(one for one in range(images.ndim) if one != axis)
     with np.errstate(all="ignore"):
         sums = np.atleast_1d(np.sum(images, axis=others, dtype=np.float64))

@@ -127,8 +127,9 @@ def test_float16_is_summed_in_more(tmp_path: Path) -> None:
 # -- NaN and other input -------------------------------------------------------------------------
 
 
-def test_what_is_not_finite_is_left_out(tmp_path: Path) -> None:
-    values = images(0.5, 0, 0)
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_what_is_not_finite_is_left_out(dtype: Any, tmp_path: Path) -> None:
+    values = images(0.5, 0, 0, dtype=dtype)
     values[::2] = np.nan
     values[1, 0, 0] = np.inf
     values[3, 1, 0] = -np.inf

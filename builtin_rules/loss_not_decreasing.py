@@ -16,11 +16,13 @@ from builtin_rules.selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
-from smdebug.rules import Rule
-from smdebug.rules.params import BoolParam, ChoiceParam, FloatParam, IntParam, parse_params
+from smdebug.rules import Page, Quantity, Rule
+from smdebug.rules.params import BoolParam, ChoiceParam, FloatParam, IntParam, set_parameters
 
+LOSS: Final = "loss"
 # Why these, and how they judge: docs/decisions/0003-loss-not-decreasing.md.
-LOSSES_OF_LEVEL: Final = 10  # from so many on there is a noise, and a level: the mean of the latest
+LOSSES_OF_NOISE: Final = 5  # from so many on there is a noise
+LOSSES_OF_LEVEL: Final = 10  # from so many on there is a level: the mean of the latest
 NOISE_WINDOW: Final = 40  # latest differences that tell the noise
 LONE_DEVIATIONS: Final = 4.0
 LEVEL_DEVIATIONS: Final = 2.0
@@ -32,6 +34,8 @@ class _Series:
     """What is remembered of one loss in one mode; it holds `NOISE_WINDOW` + 1 losses at most."""
 
     evaluated_at: int | None = None
+    first: float | None = None  # the first finite one: the scale of the series
+    lacked: bool = False  # whether the loss lacked decrease at the last evaluation
     accepted: float | None = None
     level: float | None = None  # the last accepted one
     level_at: int = 0
@@ -39,7 +43,7 @@ class _Series:
 
     def noise(self) -> float:
         """Return the robust deviation of step-to-step differences; 0 while there are too few."""
-        if len(self.losses) < LOSSES_OF_LEVEL:
+        if len(self.losses) < LOSSES_OF_NOISE:
             return 0.0
         with np.errstate(all="ignore"):
             differences = np.diff(self.losses)
@@ -60,11 +64,13 @@ class LossNotDecreasing(Rule):
     is met if ``-d > increase_threshold_percent``, or if ``0 <= d`` and ``d < diff_percent`` or
     ``d == 0``; smaller rises are tolerated.
 
-    Two refinements, which `literal` leaves out. The loss is compared with the last accepted one
-    too, so that tolerated rises add up. And from ten losses on what lacks must clearly exceed the
-    noise from step to step, so that a noisy healthy loss does not meet the condition; beside the
-    loss the mean of the last ten is judged, which has less noise and over a longer distance owes
-    more: `diff_percent` for each `num_steps` since the last mean that was accepted.
+    Four refinements, which `literal` leaves out. The loss is compared with the last accepted one
+    too, so that tolerated rises add up; of fewer than five losses with the first one only. What a
+    loss lacks it must lack at two evaluations in a row. From five losses on it must clearly exceed
+    the noise from step to step; and from ten on the mean of the last ten is judged too, which has
+    less noise and over a longer distance owes more: `diff_percent` for each `num_steps` since the
+    last mean that was accepted. A loss that has come down to `increase_threshold_percent` of the
+    first one has converged, and owes nothing.
 
     A loss that is NaN or infinite when it is judged meets it; one that lies back is no partner.
     Losses of several workers are averaged. Tensors with more than one element are passed over.
@@ -108,6 +114,43 @@ class LossNotDecreasing(Rule):
         ),
         LITERAL,
     )
+    QUANTITIES = (Quantity(LOSS, "loss, and what it must fall below"),)
+    PAGE = Page(
+        why="""
+        A loss that no longer falls is a training that learns nothing more, or one that diverges;
+        the sooner it is seen, the less it costs.
+        """,
+        save="""
+        The collection `losses`, which every hook saves; more often than the default of every 500
+        steps:
+
+            Hook(out_dir, save_config=SaveConfig(save_interval=10))
+        """,
+        missing="""
+        NaN and infinity meet the condition when their turn comes. Tensors with more than one
+        element, steps without a loss, and steps that are not `num_steps` after the last evaluation
+        are skipped.
+        """,
+        remedy="""
+        - A rise: lower the learning rate, clip gradients, or warm it up.
+        - A plateau from the start: see whether the optimizer has all parameters and is called, and
+          whether labels belong to their inputs; `VanishingGradient` and `UnchangedTensor` tell.
+        - A plateau later on: lower the learning rate by a schedule, or stop (`Overtraining`).
+        """,
+        limits="""
+        Noise hides a plateau: at 5 % from step to step it is found after some 600 steps, a rise
+        within 50. Fewer than ten losses of a mode tell little: save more often. A loss that is
+        meant to stay level, such as that of a GAN, has no use for this rule.
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+    use_losses_collection: bool
+    num_steps: int
+    diff_percent: float
+    increase_threshold_percent: float
+    mode: str
+    literal: bool
 
     def __init__(
         self,
@@ -122,33 +165,28 @@ class LossNotDecreasing(Rule):
         literal: Any = False,
     ) -> None:
         super().__init__(base_trial)
-        given = {
-            "collection_names": collection_names,
-            "tensor_regex": tensor_regex,
-            "use_losses_collection": use_losses_collection,
-            "num_steps": num_steps,
-            "diff_percent": diff_percent,
-            "increase_threshold_percent": increase_threshold_percent,
-            "mode": mode,
-            "literal": literal,
-        }
-        values: dict[str, Any] = parse_params(self.PARAMS, given, self.rule_name)
-        losses = (CollectionKeys.LOSSES,) if values["use_losses_collection"] else ()
-        self.collection_names: tuple[str, ...] = (*(values["collection_names"] or ()), *losses)
-        self.tensor_regex: tuple[str, ...] = values["tensor_regex"] or ()
-        self.num_steps: int = values["num_steps"]
-        self.diff_percent: float = values["diff_percent"]
-        self.increase_threshold_percent: float = values["increase_threshold_percent"]
-        self.mode = ModeKeys[values["mode"]]
-        self.literal: bool = values["literal"]
+        set_parameters(
+            self,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+            use_losses_collection=use_losses_collection,
+            num_steps=num_steps,
+            diff_percent=diff_percent,
+            increase_threshold_percent=increase_threshold_percent,
+            mode=mode,
+            literal=literal,
+        )
+        self._mode = ModeKeys[self.mode]
         self._series: dict[tuple[str, ModeKeys], _Series] = {}  # as many as losses and modes
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the losses of global step `step`."""
         mode = self.base_trial.mode(step)
-        if self.mode not in {ModeKeys.GLOBAL, mode}:
+        if self._mode not in {ModeKeys.GLOBAL, mode}:
             return self.not_judged("a step of another mode")
-        names = named(self.base_trial, step, self.collection_names, self.tensor_regex)
+        usual = (CollectionKeys.LOSSES,) if self.use_losses_collection else ()
+        collections = (*self.collection_names, *usual)
+        names = named(self.base_trial, step, collections, self.tensor_regex)
         losses = {name: loss for name in names if (loss := self._loss(name, step)) is not None}
         if not losses:
             return self.not_judged("no scalar loss at this step")
@@ -172,6 +210,7 @@ class LossNotDecreasing(Rule):
         series = self._series.setdefault((name, mode), _Series())
         if np.isfinite(loss):
             series.losses.append(loss)
+            series.first = loss if series.first is None else series.first
         number = self._number(step)
         due = series.evaluated_at is None or number - series.evaluated_at >= self.num_steps
         partner = self._partner(name, mode, number) if due else None
@@ -180,28 +219,54 @@ class LossNotDecreasing(Rule):
         series.evaluated_at = number
         if series.accepted is None:
             series.accepted = partner
-        noise = 0.0 if self.literal else series.noise()
-        for reference in (partner,) if self.literal else (partner, series.accepted):
-            if self._lacks(reference, loss) and (
-                not noise or self._exceeds(reference, loss, LONE_DEVIATIONS * noise)
-            ):
-                return self.found(step, name, None, loss, reference, _note(reference, loss))
+        reference = self._lacked_against(series, partner, loss)
+        lacked, series.lacked = series.lacked, reference is not None
+        met = reference is not None and (self.literal or lacked or not np.isfinite(loss))
+        shown = series.accepted if reference is None else reference
+        if self._measured(step, name, loss, shown, met=met):
+            return True
         if _decrease(series.accepted, loss) >= self.diff_percent:
             series.accepted = loss
-        return not self.literal and self._judge_level(name, series, step, noise)
+        return not self.literal and self._judge_level(name, series, step)
 
-    def _judge_level(self, name: str, series: _Series, step: int, noise: float) -> bool:
+    def _lacked_against(self, series: _Series, partner: float, loss: float) -> float | None:
+        """Return the earlier loss against which one lacks decrease, or None."""
+        if self.literal or not np.isfinite(loss):
+            return partner if self._lacks(partner, loss) else None
+        few = len(series.losses) < LOSSES_OF_NOISE
+        margin = LONE_DEVIATIONS * series.noise()
+        for reference in (series.first,) if few else (partner, series.accepted):
+            if (
+                reference is not None
+                and self._lacks(reference, loss)
+                and not self._has_converged(series, loss)
+                and (not margin or self._exceeds(reference, loss, margin))
+            ):
+                return reference
+        return None
+
+    def _has_converged(self, series: _Series, loss: float) -> bool:
+        share = self.increase_threshold_percent / 100.0
+        return series.first is not None and abs(loss) <= share * abs(series.first)
+
+    def _measured(
+        self, step: int, name: str, loss: float, reference: float, *, met: bool, means: str = ""
+    ) -> bool:
+        note = f"{means}{_note(reference, loss)}"
+        return self.measured(step, LOSS, loss, reference, met=met, tensor=name, note=note)
+
+    def _judge_level(self, name: str, series: _Series, step: int) -> bool:
         """Say whether the mean of the latest losses lacks decrease."""
         if len(series.losses) < LOSSES_OF_LEVEL:
             return False
-        level, number = series.latest_level(), self._number(step)
-        if series.level is not None:
+        level, number, noise = series.latest_level(), self._number(step), series.noise()
+        if series.level is not None and not self._has_converged(series, level):
             intervals = (number - series.level_at) / self.num_steps
             deviation = noise / np.sqrt(LOSSES_OF_LEVEL)  # of the difference of two means
             limit = LEVEL_DEVIATIONS * deviation
             if noise and self._exceeds(series.level, level, limit, intervals):
-                note = f"Means of {LOSSES_OF_LEVEL} losses. {_note(series.level, level)}"
-                return self.found(step, name, None, level, series.level, note)
+                means = f"Means of {LOSSES_OF_LEVEL} losses. "
+                return self._measured(step, name, level, series.level, met=True, means=means)
             if level > series.level or self._exceeds(series.level, level, 0.0, intervals):
                 return False
         series.level, series.level_at = level, number
@@ -228,7 +293,7 @@ class LossNotDecreasing(Rule):
 
     def _number(self, step: int) -> int:
         """Return the number by which distances are counted."""
-        return step if self.mode is ModeKeys.GLOBAL else self.base_trial.mode_step(step)
+        return step if self._mode is ModeKeys.GLOBAL else self.base_trial.mode_step(step)
 
     def _partner(self, name: str, mode: ModeKeys, number: int) -> float | None:
         """Return the newest finite loss at least `num_steps` back, of the same mode.
@@ -237,9 +302,9 @@ class LossNotDecreasing(Rule):
         """
         found = None
         trial = self.base_trial
-        before = trial.tensor(name).prev_steps(number - self.num_steps, mode=self.mode)
+        before = trial.tensor(name).prev_steps(number - self.num_steps, mode=self._mode)
         for one in reversed(before):
-            step = one if self.mode is ModeKeys.GLOBAL else trial.global_step(self.mode, one)
+            step = one if self._mode is ModeKeys.GLOBAL else trial.global_step(self._mode, one)
             if trial.mode(step) is mode:
                 loss = self._loss(name, step)
                 if loss is not None and np.isfinite(loss):

@@ -12,7 +12,7 @@ from builtin_rules import LossNotDecreasing
 from builtin_rules.loss_not_decreasing import NOISE_WINDOW
 from smdebug.core.modes import ModeKeys
 
-SIMULATION = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "detection"))
+SIMULATION = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "detection_loss"))
 SHAPES = {**SIMULATION["HEALTHY"], **SIMULATION["STUCK"]}
 RUNS = 6
 
@@ -50,14 +50,17 @@ def test_a_long_plateau_meets_it_in_noise(shape: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("losses", "met"), [(9, True), (10, False)], ids=["below-ten-losses", "from-ten-losses-on"]
+    ("losses", "met"),
+    [
+        pytest.param([1.0, 1.2, 1.1], [2], id="below-five-losses"),
+        pytest.param([1.1, 0.8, 1.2, 1.0, 1.2, 1.1, 1.2], [], id="from-five-losses-on"),
+    ],
 )
-def test_noise_counts_from_ten_losses_on(losses: int, met: bool, tmp_path: Path) -> None:
-    values = [1.2, 0.9, 1.1, 0.8, 1.0, 0.7, 0.9, 0.6, 0.8, 0.5][-losses:]
-    values[-1] = values[0]  # no decrease at the only evaluation
-    root = save(tmp_path, {at: {"loss": one} for at, one in enumerate(values)})
-    found = judge(LossNotDecreasing, root, num_steps=losses - 1)
-    assert bool(found.met) is met
+def test_noise_counts_from_five_losses_on(
+    losses: list[float], met: list[int], tmp_path: Path
+) -> None:
+    root = save(tmp_path, {at: {"loss": one} for at, one in enumerate(losses)})
+    assert judge(LossNotDecreasing, root, num_steps=1).met == met
 
 
 def test_evidence_of_means_says_so(tmp_path: Path) -> None:

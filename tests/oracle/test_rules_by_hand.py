@@ -150,8 +150,8 @@ def is_too_little(before: float, now: float, diff: float, rise: float) -> bool:
 
 
 def slow_noise(losses: list[float]) -> float:
-    """Return the noise from all losses so far, by the definition; 0 of fewer than ten."""
-    if len(losses) < 10:
+    """Return the noise from all losses so far, by the definition; 0 of fewer than five."""
+    if len(losses) < 5:
         return 0.0
     differences = [now - before for before, now in itertools.pairwise(losses)][-40:]
     middle = statistics.median(differences)
@@ -165,6 +165,8 @@ def slow_losses(
     met: list[int] = []
     last: int | None = None
     best = level = level_at = None
+    lacked = False
+    first = next(iter(losses.values()), 0.0)
     for step, loss in losses.items():
         partners = [at for at in losses if at <= step - num_steps]
         if not partners or (last is not None and step < last + num_steps):
@@ -173,16 +175,19 @@ def slow_losses(
         best = partner if best is None else best
         so_far = [losses[at] for at in losses if at <= step]
         noise = 0.0 if literal else slow_noise(so_far)
-        hit = False
-        for before in (partner,) if literal else (partner, best):
+        few = [first] if len(so_far) < 5 else [partner, best]
+        lacks = False
+        for before in [partner] if literal else few:
             allowed = before * (1 + rise / 100) if loss > before else before * (1 - diff / 100)
             clear = noise == 0 or loss - allowed > 4 * noise
-            hit = hit or (is_too_little(before, loss, diff, rise) and clear)
+            converged = abs(loss) <= rise / 100 * abs(first) and not literal
+            lacks = lacks or (is_too_little(before, loss, diff, rise) and clear and not converged)
+        hit, lacked = lacks and (lacked or literal), lacks
         if not hit:
             best = loss if 100 * (best - loss) / abs(best) >= diff else best
             if not literal and len(so_far) >= 10:
                 mean = sum(so_far[-10:]) / 10
-                if level is None or level_at is None:
+                if level is None or level_at is None or abs(mean) <= rise / 100 * abs(first):
                     level, level_at = mean, step
                 else:
                     owed = diff * (step - level_at) / num_steps

@@ -156,7 +156,7 @@ def test_training_that_does_not_stop_is_killed_with_all_that_it_started(home: Pa
     then = """
 import subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-# Ends when nobody is left to write to its input: when this process and its group are gone.
+# Holds the pipe that the test reads: it would wait for ever if this one were left.
 left = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 print(left.pid, flush=True)
 open("ready", "w").close()
@@ -165,7 +165,6 @@ signal.pause()
     os.mkfifo(home / "ready")
     words = script(home, f"{LOSSES}\nsave(0, 6)\n{then}")
     options = [*rule(home, "open('ready').close()"), "--stop-on-finding", "--grace", "0.1"]
-    # Its end closes the pipe that this waits for.
     done = training_scripts.train(home, options, words)
     assert done.returncode == 10
     assert said(done)[-1] == "The training was stopped, and ended with exit code 137."

@@ -1,0 +1,333 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hooked
+import pytest
+from auto_host import Host, document
+
+from smdebug.core.modes import ModeKeys
+from smdebug.trials import Trial
+
+pytest.importorskip("torch", reason="torch is not installed.")
+PARAMETERS = {"gradient/Net_one.weight", "gradient/Net_two.weight"}
+LOSS, CROSS_ENTROPY = "loss_output_0", "CrossEntropyLoss_output_0"
+BEGIN = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(4, 8, bias=False), nn.Linear(8, 2, bias=False)
+    def forward(self, x):
+        return self.two(torch.tanh(self.one(x)))
+def batch():
+    x = torch.randn(16, 4)
+    return x, (x.sum(1) > 0).long()
+def train(loss, model=None, steps=5):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        value = loss(*batch())
+        value.backward()
+        optimizer.step()
+    return value
+net = Net()
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+END = "\nprint([one.tolist() for one in net.parameters()])\n"
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    found = Host()
+    yield found
+    assert found.close() == 0
+
+
+class Trained:
+    """What came of a script."""
+
+    def __init__(
+        self, host: Host, folder: Path, text: str, *collections: str, begin: str = BEGIN
+    ) -> None:
+        self.root = folder / "the trial"
+        (folder / "script.py").write_text(begin + text + END)
+        (folder / "hook.json").write_text(json.dumps(document(self.root, *collections)))
+        self.code, self.out, self.err = host.run(folder)
+
+    @property
+    def trial(self) -> Trial:
+        return hooked.opened(self.root)
+
+    def steps(self, name: str, mode: ModeKeys = ModeKeys.TRAIN) -> list[int]:
+        return list(self.trial.tensor(name).steps(mode))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("train(lambda x, y: F.cross_entropy(net(x), y))", {LOSS}, id="function"),
+        pytest.param("train(lambda x, y: criterion(net(x), y))", {CROSS_ENTROPY}, id="module"),
+        pytest.param(
+            "train(lambda x, y: nn.CrossEntropyLoss()(net(x), y))", {CROSS_ENTROPY}, id="new-module"
+        ),
+        pytest.param(
+            "train(lambda x, y: criterion(net(x), y) / 4 * 2)", {CROSS_ENTROPY}, id="multiple"
+        ),
+        pytest.param(
+            "train(lambda x, y: criterion(net(x), y) + net.one.weight.norm())",
+            {CROSS_ENTROPY, LOSS},
+            id="sum",
+        ),
+        pytest.param(
+            "train(lambda x, y: criterion(net.two(net.one(x)), y))", {CROSS_ENTROPY}, id="parts"
+        ),
+        pytest.param(
+            "net = nn.DataParallel(net)\ntrain(lambda x, y: criterion(net(x), y))",
+            {CROSS_ENTROPY},
+            id="wrapped-later",
+        ),
+        pytest.param(
+            "net = torch.compile(net, backend='eager')\n"
+            "train(lambda x, y: F.cross_entropy(net(x), y))",
+            {LOSS},
+            id="compiled-later",
+        ),
+        pytest.param(
+            "f = torch.compile(lambda x, y: criterion(net(x), y), backend='eager')\ntrain(f)",
+            {CROSS_ENTROPY},
+            id="compiled-function",
+        ),
+    ],
+)
+def test_script_is_saved_as_it_is(
+    host: Host, tmp_path: Path, text: str, expected: set[str]
+) -> None:
+    trained = Trained(host, tmp_path, text, "gradients", "losses")
+    assert (trained.code, trained.err) == (0, "")
+    trial = trained.trial
+    assert set(trial.tensor_names()) == PARAMETERS | expected
+    for name in PARAMETERS | expected:
+        assert trained.steps(name) == [0, 1, 2, 3, 4]
+    assert set(trial.tensor_names(collection="losses")) == expected
+    assert trial.loaded_all_steps
+
+
+def test_values_are_those_of_the_training_which_stays_the_same(host: Host, tmp_path: Path) -> None:
+    text = """
+losses = []
+def loss(x, y):
+    value = F.cross_entropy(net(x), y)
+    losses.append(value.item())
+    return value
+train(loss)
+print(losses, torch.rand(3).tolist())
+"""
+    (tmp_path / "with").mkdir()
+    (tmp_path / "without").mkdir()
+    trained = Trained(host, tmp_path / "with", text, "gradients", "weights", "losses")
+    # Without a configuration there is no hook, which is said.
+    (tmp_path / "without" / "script.py").write_text(BEGIN + text + END)
+    code, out, err = host.run(tmp_path / "without")
+    assert (trained.code, trained.out) == (code, out)
+    assert err.startswith("rule-runner: Nothing more is saved: FileNotFoundError: ")
+    saved = [float(trained.trial.tensor(LOSS).value(step)) for step in range(5)]
+    assert json.loads(out.splitlines()[0].partition("]")[0] + "]") == saved
+
+
+def test_loss_is_saved_without_its_scale(host: Host, tmp_path: Path) -> None:
+    text = """
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+x, y = batch()
+loss = F.cross_entropy(net(x), y)
+scaler.scale(loss).backward()
+print(loss.item())
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert float(trained.trial.tensor(LOSS).value(0)) == float(trained.out.splitlines()[0])
+
+
+def test_modes_and_collections_of_a_loss(host: Host, tmp_path: Path) -> None:
+    text = """
+for _ in range(2):
+    net.eval()
+    with torch.no_grad():
+        criterion(net(batch()[0]), batch()[1])
+    net.train()
+    train(lambda x, y: criterion(net(x), y), steps=3)
+"""
+    trained = Trained(host, tmp_path, text, "losses", "labels", "predictions", "input_image")
+    # Nothing is saved before the training has begun.
+    assert trained.steps(CROSS_ENTROPY, ModeKeys.TRAIN) == [0, 1, 2, 3, 4, 5]
+    assert trained.steps(CROSS_ENTROPY, ModeKeys.EVAL) == [0]
+    trial = trained.trial
+    assert trial.tensor_names(collection="labels") == ["CrossEntropyLoss_input_1"]
+    assert trial.tensor_names(collection="predictions") == ["CrossEntropyLoss_input_0"]
+
+
+def test_inputs_of_the_first_call_are_seen(host: Host, tmp_path: Path) -> None:
+    text = """
+net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 2))
+optimizer = torch.optim.Adam(net.parameters())
+train(lambda x, y: F.cross_entropy(net(torch.ones(16, 3, 8, 8)), y))
+"""
+    trained = Trained(host, tmp_path, text, "input_image")
+    assert trained.steps("Sequential_input_0") == [0, 1, 2, 3, 4]
+
+
+def test_two_models_that_train_each_other_are_one_training(host: Host, tmp_path: Path) -> None:
+    text = """
+other = nn.Sequential(nn.Linear(4, 4, bias=False))
+optimizer = torch.optim.SGD([*net.parameters()], lr=0.1)
+second = torch.optim.SGD(other.parameters(), lr=0.1)
+train(lambda x, y: criterion(net(other(x)), y))
+"""
+    trained = Trained(host, tmp_path, text, "gradients", "losses")
+    assert trained.err == ""
+    expected = {"gradient/Sequential_0.weight", *PARAMETERS, CROSS_ENTROPY}
+    assert set(trained.trial.tensor_names()) == expected
+    assert trained.steps("gradient/Sequential_0.weight") == [0, 1, 2, 3, 4]
+
+
+def test_training_after_the_first_is_not_saved(host: Host, tmp_path: Path) -> None:
+    text = """
+for fold in range(3):
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    train(lambda x, y: criterion(net(x), y))
+"""
+    trained = Trained(host, tmp_path, text, "gradients", "losses")
+    assert trained.err == (
+        "rule-runner: The script trains a further model, 'Net', which is not saved: the trial is "
+        "that of the first training.\n"
+    )
+    assert set(trained.trial.tensor_names()) == PARAMETERS | {CROSS_ENTROPY}
+    assert trained.steps(CROSS_ENTROPY) == [0, 1, 2, 3, 4]
+
+
+def test_new_optimizer_of_the_same_model_goes_on(host: Host, tmp_path: Path) -> None:
+    text = """
+train(lambda x, y: criterion(net(x), y))
+optimizer = torch.optim.Adam(net.parameters())
+train(lambda x, y: criterion(net(x), y))
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert (trained.err, trained.steps(CROSS_ENTROPY)) == ("", list(range(10)))
+
+
+def test_losses_of_what_is_not_counted_do_not_pile_up(host: Host, tmp_path: Path) -> None:
+    text = """
+train(lambda x, y: criterion(net(x), y), steps=1)
+for _ in range(100):
+    criterion(torch.zeros(2, 2), torch.zeros(2).long())
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert len(trained.trial.tensor_names()) == 17
+
+
+def test_loop_without_an_optimizer_is_saved_from_its_second_step(
+    host: Host, tmp_path: Path
+) -> None:
+    text = """
+for _ in range(5):
+    x, y = batch()
+    net.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+"""
+    begin, _, _ = BEGIN.partition("optimizer = torch")
+    trained = Trained(host, tmp_path, text, "gradients", "losses", begin=begin)
+    assert (trained.code, trained.err) == (0, "")
+    assert trained.steps(LOSS) == trained.steps("gradient/Net_two.weight") == [0, 1, 2, 3]
+
+
+def test_hook_of_the_script_is_left_alone(host: Host, tmp_path: Path) -> None:
+    text = """
+import smdebug.pytorch as smd
+hook = smd.Hook("own", save_config=smd.SaveConfig(save_interval=1))
+hook.register_module(net)
+train(lambda x, y: F.cross_entropy(net(x), y))
+"""
+    trained = Trained(host, tmp_path, text, "gradients", "losses")
+    assert (trained.code, trained.err, trained.root.exists()) == (0, "", False)
+    assert (tmp_path / "own").exists()
+
+
+def test_hook_that_the_script_makes_late_ends_ours(host: Host, tmp_path: Path) -> None:
+    text = """
+import smdebug.pytorch as smd
+train(lambda x, y: F.cross_entropy(net(x), y))
+hook = smd.Hook("own", save_config=smd.SaveConfig(save_interval=1), include_regex="gradient")
+hook.register_module(net)
+train(lambda x, y: F.cross_entropy(net(x), y), steps=2)
+"""
+    trained = Trained(host, tmp_path, text, "gradients")
+    assert trained.err == (
+        "rule-runner: The script makes a hook of its own: what was saved until now is all.\n"
+    )
+    assert trained.steps("gradient/Net_one.weight") == [0, 1, 2, 3, 4]
+    assert hooked.opened(tmp_path / "own").steps() == [0, 1]
+
+
+def test_script_that_asks_for_the_hook_gets_ours(host: Host, tmp_path: Path) -> None:
+    text = """
+import smdebug.pytorch as smd
+train(lambda x, y: F.cross_entropy(net(x), y))
+hook = smd.get_hook(create_if_not_exists=True)
+hook.register_module(net)
+hook.save_scalar("rate", 0.1)
+train(lambda x, y: F.cross_entropy(net(x), y))
+"""
+    trained = Trained(host, tmp_path, text, "gradients")
+    assert set(trained.trial.tensor_names()) == {*PARAMETERS, LOSS, "scalar/rate"}
+
+
+def test_processes_that_load_data_write_nothing(host: Host, tmp_path: Path) -> None:
+    text = """
+from torch.utils.data import DataLoader
+data = [batch() for _ in range(4)]
+for x, y in DataLoader(data, batch_size=None, num_workers=2):
+    train(lambda *_: F.cross_entropy(net(x), y), steps=1)
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert (trained.code, trained.err, trained.trial.workers()) == (0, "", ["worker_0"])
+
+
+def test_whole_graph_is_compiled_as_ever_and_said(host: Host, tmp_path: Path) -> None:
+    text = """
+net = torch.compile(net, backend="eager", fullgraph=True)
+train(lambda x, y: F.cross_entropy(net(x), y))
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert (trained.code, trained.root.exists()) == (0, False)
+    assert trained.err.startswith("rule-runner: A model is compiled as one whole graph, in which")
+
+
+def test_script_that_only_asks_a_model_writes_nothing(host: Host, tmp_path: Path) -> None:
+    text = "net.eval()\nwith torch.no_grad():\n    net(batch()[0])"
+    trained = Trained(host, tmp_path, text, "losses")
+    assert (trained.code, trained.err, trained.root.exists()) == (0, "", False)
+
+
+def test_trial_that_is_there_turns_the_hook_off(host: Host, tmp_path: Path) -> None:
+    text = "train(lambda x, y: F.cross_entropy(net(x), y))"
+    first = Trained(host, tmp_path, text, "losses")
+    second = Trained(host, tmp_path, text, "losses")
+    assert (second.code, second.out) == (0, first.out)
+    assert second.err.startswith("rule-runner: Nothing more is saved: SMDebugRuntimeError: ")
+
+
+def test_log_of_the_script_is_its_own(host: Host, tmp_path: Path) -> None:
+    text = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, format="%(name)s")
+logging.getLogger("mine").info("")
+train(lambda x, y: F.cross_entropy(net(x), y))
+"""
+    trained: Any = Trained(host, tmp_path, text, "losses")
+    assert trained.out.splitlines()[0] == "mine"
+    assert "smdebug" not in trained.out

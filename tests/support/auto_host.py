@@ -1,0 +1,78 @@
+"""Runs training scripts, each forked off one process that has imported PyTorch under `train`."""
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "rule_runner" / "train_site"
+FOLDER = "RULE_RUNNER_TRAIN"
+
+
+class Host:
+    """Forks scripts that are hooked as in `rule-runner train`."""
+
+    def __init__(self) -> None:
+        paths = os.pathsep.join([str(SITE), str(ROOT)])
+        self.process = subprocess.Popen(
+            [sys.executable, __file__],
+            env={**os.environ, FOLDER: "of each script", "PYTHONPATH": paths},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+
+    def run(self, folder: Path) -> tuple[int, str, str]:
+        """Run ``script.py`` in a folder; return its exit code and what it wrote."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{folder}\n")
+        code = int(self.process.stdout.readline())
+        return code, (folder / "out").read_text(), (folder / "err").read_text()
+
+    def close(self) -> int:
+        """End it."""
+        assert self.process.stdin is not None
+        with self.process:
+            self.process.stdin.close()
+            return self.process.wait(60)
+
+
+def serve() -> None:
+    """Fork and wait, for each folder that is named."""
+    import torch._dynamo  # noqa: F401, PLC0415 - hooked here, once for all
+
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            run(Path(line.removesuffix("\n")))
+            return
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        sys.stdout.write(f"{code}\n")
+        sys.stdout.flush()
+
+
+def run(folder: Path) -> None:
+    """Run the script here, to the end of this process."""
+    os.environ[FOLDER] = str(folder)
+    os.chdir(folder)
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o644), number)
+    runpy.run_path("script.py", run_name="__main__")
+
+
+if __name__ == "__main__":
+    serve()
+
+
+def document(trial: Path, *collections: str, interval: int = 1) -> dict[str, Any]:
+    """Return the configuration of a hook."""
+    return {
+        "LocalPath": str(trial),
+        "HookParameters": {"save_interval": str(interval)},
+        "CollectionConfigurations": [{"CollectionName": one} for one in collections],
+    }

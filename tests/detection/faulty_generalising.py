@@ -119,6 +119,26 @@ def other_scale(root: Path) -> int:
 
 
 @faulty(
+    "sentences, LSTM, SGD with momentum, small batches",
+    "no early stopping: validation was best at step 64 of 200",
+    {"Overfit"},
+    may=BY_HEART,
+)
+def sentences_lstm_sgd(root: Path) -> int:
+    make = lambda: Recurrent(nn.LSTM, 2)  # noqa: E731 - a model to be made
+    return fit(
+        root,
+        make,
+        sentences(),
+        optimizer=sgd(0.3, momentum=0.9),
+        clip=1.0,
+        batch=16,
+        steps=200,
+        save_every=4,
+    )
+
+
+@faulty(
     "wine, tanh, 600 steps",
     "the training goes on for ten times as long as it helps",
     {"Overtraining"},

@@ -133,8 +133,12 @@ def gradient_ascent(root: Path) -> int:
 @faulty(
     "digits, labels at random",
     "labels are shuffled",
-    {"LossNotDecreasing", "Confusion"},
-    may=UNTRAINED | {"Overfit": "the labels are learnt by heart"},
+    {"Confusion"},
+    may=UNTRAINED
+    | {
+        "Overfit": "the labels are learnt by heart",
+        "LossNotDecreasing": "learning by heart is slow: 2.33 falls to 2.28",
+    },
 )
 def labels_shuffled(root: Path) -> int:
     data = digits().relabelled(random_labels(10))

@@ -75,6 +75,7 @@ def boosted_weighted(root: Path) -> int:
         max_depth=2,
         eta=0.3,
         rounds=25,
+        stop_early=2,
         scale_pos_weight=0.3,
     )
 

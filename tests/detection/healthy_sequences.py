@@ -6,7 +6,7 @@ from typing import Any
 from learnt_data import TOKENS, sentences, texts, waves
 from small_networks import Lora, Recurrent, Transformer
 from torch import nn
-from torch_loop import adam, fit, sgd
+from torch_loop import adam, fit
 from training_runs import healthy
 
 
@@ -81,18 +81,3 @@ def sentences_lora(root: Path) -> int:
         return model
 
     return fit(root, make, sentences(), optimizer=adam(0.01), steps=120)
-
-
-@healthy("sentences, LSTM, SGD with momentum, small batches")
-def sentences_lstm_sgd(root: Path) -> int:
-    make = lambda: Recurrent(nn.LSTM, 2)  # noqa: E731 - a model to be made
-    return fit(
-        root,
-        make,
-        sentences(),
-        optimizer=sgd(0.3, momentum=0.9),
-        clip=1.0,
-        batch=16,
-        steps=200,
-        save_every=4,
-    )

@@ -12,6 +12,7 @@ from builtin_rules.feature_importance_overweight import FeatureImportanceOverwei
 from builtin_rules.loss_not_decreasing import LossNotDecreasing
 from builtin_rules.nlp_sequence_ratio import NLPSequenceRatio
 from builtin_rules.overfit import Overfit
+from builtin_rules.overtraining import Overtraining
 from builtin_rules.poor_weight_initialization import PoorWeightInitialization
 from builtin_rules.saturated_activation import SaturatedActivation
 from builtin_rules.similar_across_runs import SimilarAcrossRuns
@@ -34,6 +35,7 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "LossNotDecreasing": LossNotDecreasing,
         "NLPSequenceRatio": NLPSequenceRatio,
         "Overfit": Overfit,
+        "Overtraining": Overtraining,
         "PoorWeightInitialization": PoorWeightInitialization,
         "SaturatedActivation": SaturatedActivation,
         "SimilarAcrossRuns": SimilarAcrossRuns,
@@ -57,6 +59,7 @@ __all__ = [
     "LossNotDecreasing",
     "NLPSequenceRatio",
     "Overfit",
+    "Overtraining",
     "PoorWeightInitialization",
     "SaturatedActivation",
     "SimilarAcrossRuns",

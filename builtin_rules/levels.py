@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 NOISE_WINDOW: Final = 40  # latest differences that tell the noise
 _BLOCKS: Final = 64
 _PARTS: Final = 4  # a level is the mean of the latest quarter of a series
+_DOUBT: Final = 8.0  # a noise told from so many differences may be half of what it is
 _MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
 
 
@@ -23,7 +24,7 @@ class Progress(NamedTuple):
     best
         The lowest mean of as many values further back.
     error
-        Standard error of their difference.
+        Standard error of their difference, larger while there are few values to tell it.
     """
 
     level: float
@@ -84,7 +85,8 @@ class Levels:
         if count < 2 * width:
             return None
         means = [_mean(self._blocks[end - width : end]) for end in range(count, width - 1, -width)]
-        error = noise(self._latest) * math.sqrt(2 / (width * self._length))
+        doubt = 1 + _DOUBT / len(self._latest)
+        error = doubt * noise(self._latest) * math.sqrt(2 / (width * self._length))
         return Progress(means[0], min(means[1:]), error)
 
 

@@ -80,4 +80,4 @@ def test_the_error_is_that_of_the_difference_of_two_levels() -> None:
     rng = np.random.default_rng(0)
     progress = [levels_of(rng.normal(0.0, 1.0, 60), 5).progress() for _ in range(200)]
     errors = [one.error for one in progress if one is not None]
-    assert np.mean(errors) == pytest.approx((2 / 15) ** 0.5, rel=0.1)
+    assert np.mean(errors) == pytest.approx((1 + 8 / 41) * (2 / 15) ** 0.5, rel=0.1)

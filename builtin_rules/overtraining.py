@@ -1,0 +1,232 @@
+"""Overtraining: the training goes on although no loss improves any more."""
+
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from builtin_rules.levels import Levels
+from builtin_rules.losses import NO_LOSS, Phases, losses_at
+from builtin_rules.selection import LITERAL, named
+from smdebug.core.collection import CollectionKeys
+from smdebug.rules import Page, Quantity, Rule
+from smdebug.rules.params import FloatParam, IntParam, set_parameters
+
+# Why these, and how they judge: docs/decisions/0013-overtraining.md.
+TRAINING: Final = "training loss"
+VALIDATION: Final = "validation loss"
+DEVIATIONS: Final = 2.0  # of validation losses
+LONE_DEVIATIONS: Final = 3.0  # of training losses alone
+LEARNED: Final = 4.0  # times delta: from level to level a steady fall is a quarter of all
+TOO_FEW: Final = "too few losses"
+WITHIN: Final = "no phase of evaluation ends here"
+
+
+class Judged(NamedTuple):
+    """What was measured of a series, its limit, whether it has ended to improve, and ever did."""
+
+    measured: float
+    limit: float
+    ended: bool
+    learned: bool
+
+
+class Series:
+    """The losses of one mode, and what they have to beat.
+
+    Parameters
+    ----------
+    patience
+        Losses without a better one, or the least number of losses that a level is the mean of.
+    delta
+        By how much a loss must be lower to be better.
+    """
+
+    def __init__(self, patience: int, delta: float) -> None:
+        self._patience = patience
+        self._delta = delta
+        self._best: float | None = None
+        self._since = 0  # losses since the best one
+        self._latest = 0.0
+        self._levels = Levels(patience)
+
+    def add(self, loss: float) -> None:
+        """Add the next loss."""
+        self._levels.add(loss)
+        self._latest = loss
+        better = self._best is None or loss < self._best - self._delta
+        self._best = loss if better else self._best
+        self._since = 0 if better else self._since + 1
+
+    def __bool__(self) -> bool:
+        """Whether there are any losses."""
+        return self._best is not None
+
+    def latest(self) -> Judged:
+        """Judge the latest loss by the documented sentence."""
+        limit = 0.0 if self._best is None else self._best - self._delta
+        return Judged(self._latest, limit, ended=self._since >= self._patience, learned=True)
+
+    def level(self, deviations: float) -> Judged | None:
+        """Judge the latest level, or return None while there are too few losses for two.
+
+        It must be below the best level before by `delta`, taken in parts of the first losses where
+        these are below 1, and its lack must exceed so many standard errors.
+        """
+        progress = self._levels.progress()
+        if progress is None:
+            return None
+        enough = self._delta * min(1.0, abs(self._levels.first))
+        margin = deviations * progress.error
+        limit = progress.best - enough + margin
+        learned = self._levels.first - progress.best > LEARNED * enough + margin
+        return Judged(progress.level, limit, ended=progress.level >= limit, learned=learned)
+
+
+class Overtraining(Rule):
+    """Met when neither training nor validation losses became better by `delta` for so many.
+
+    A training loss is the mean of a step, a validation loss that of a phase of evaluation, judged
+    at the first step of training behind it. What is compared are levels: the mean of the latest
+    `patience_train` or `patience_validation` losses, or of the latest quarter of the run once that
+    is more, against the best earlier such mean. Both must have ended to improve; a run without
+    validation losses is judged by its training losses alone, one without training losses by those
+    of validation. Whatever decides alone, and the validation losses beside those of training, must
+    lack two standard errors more, so that noise does not hide a slow improvement. Some loss must
+    have improved by four times `delta` since the first ones: what never learned, or still falls
+    steadily, is not overtrained. Where the first losses are below 1, `delta` is a part of them.
+
+    With `literal` each saved step counts by itself: none of the last `patience_train` training
+    losses and `patience_validation` losses of validation is below the best one by `delta`.
+
+    XGBoost's set ``train`` has the training losses, other sets those of validation. Losses of a run
+    that never set a mode are those of training. Losses of several tensors and workers are averaged;
+    NaN and infinity are left out (`ExplodingTensor` owns them).
+    """
+
+    READS = "the collection losses in the modes TRAIN and EVAL, or without modes: values."
+    PARAMS = (
+        IntParam(
+            "patience_train",
+            "Training losses that may pass without a better one.",
+            default=5,
+            minimum=1,
+            unit="losses",
+        ),
+        IntParam(
+            "patience_validation",
+            "Validation losses that may pass without a better one.",
+            default=10,
+            minimum=1,
+            unit="losses",
+        ),
+        FloatParam(
+            "delta",
+            "How much lower than the best a loss must be to count as better.",
+            default=0.01,
+            minimum=0.0,
+            unit="loss",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (
+        Quantity(TRAINING, "training loss, mean of the latest, against what it has to be below"),
+        Quantity(
+            VALIDATION, "validation loss, mean of the latest, against what it has to be below"
+        ),
+    )
+    PAGE = Page(
+        why="""
+        From here on the training costs what it costs and gives nothing; at best the model stays
+        what it is, and at worst it overfits.
+        """,
+        save="""
+        The collection `losses`, in training and in evaluation:
+
+            Hook(out_dir, include_collections=["losses"], save_config=SaveConfig(save_interval=10))
+            hook.set_mode(ModeKeys.EVAL)  # before each evaluation, ModeKeys.TRAIN behind it
+
+        XGBoost: name the training set `train` in `evals`.
+        """,
+        missing="""
+        Losses that are not finite are left out. Steps without a loss are skipped, and so are the
+        first ones, until there are two levels: twice `patience_train` training losses and, once
+        there is one, twice `patience_validation` phases of evaluation.
+        """,
+        remedy="""
+        - Stop earlier: early stopping does what this rule sees.
+        - If the losses ought to be lower still, lower the learning rate, or let it decay.
+        - See whether the model is too small for its data.
+        """,
+        limits="""
+        Without validation losses it decides late where noise is large against `delta`: save them,
+        or raise `delta`. A loss that improves by less than `delta` over a quarter of the run has
+        ended to improve: lower `delta` for losses that are meant to become very small. While the
+        training loss still falls nothing is found, however the validation loss rises: see
+        `Overfit`. Phases of evaluation with one loss each need twenty of them: lower
+        `patience_validation` for short runs.
+        """,
+    )
+    patience_train: int
+    patience_validation: int
+    delta: float
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        patience_train: Any = 5,
+        patience_validation: Any = 10,
+        delta: Any = 0.01,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            patience_train=patience_train,
+            patience_validation=patience_validation,
+            delta=delta,
+            literal=literal,
+        )
+        self._phases = Phases()
+        self._training = Series(self.patience_train, self.delta)
+        self._validation = Series(self.patience_validation, self.delta)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the losses of global step `step`."""
+        trial = self.base_trial
+        names = named(trial, step, [CollectionKeys.LOSSES], [])
+        losses = losses_at(trial, step, names)
+        ended = [one.validation for one in self._phases.add(trial, step, losses)]
+        if losses.training:
+            self._training.add(_mean(losses.training.values()))
+        validation = list(losses.validation.values()) if self.literal else ended
+        if validation:
+            self._validation.add(_mean(validation))
+        if not losses.training and not validation:
+            found = bool(losses.validation)
+            return self.not_judged(WITHIN if found else NO_LOSS)
+        return self._judge(step)
+
+    def _judge(self, step: int) -> bool:
+        """Judge what the losses have come to."""
+        alone = not (self._training and self._validation)
+        judged: dict[str, Judged | None] = {}
+        if self._training:
+            judged[TRAINING] = self._judged(self._training, LONE_DEVIATIONS if alone else 0.0)
+        if self._validation:
+            judged[VALIDATION] = self._judged(self._validation, DEVIATIONS)
+        known = {name: one for name, one in judged.items() if one is not None}
+        if len(known) < len(judged):
+            return self.not_judged(TOO_FEW)
+        met = all(one.ended for one in known.values()) and any(
+            one.learned for one in known.values()
+        )
+        for name, one in known.items():
+            self.measured(step, name, one.measured, one.limit, met=met)
+        return met
+
+    def _judged(self, series: Series, deviations: float) -> Judged | None:
+        return series.latest() if self.literal else series.level(deviations)
+
+
+def _mean(losses: Collection[float]) -> float:
+    return sum(losses) / len(losses)

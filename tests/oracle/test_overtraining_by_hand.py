@@ -1,0 +1,114 @@
+"""Overtraining against a second, slow version of it, over random trials."""
+
+import statistics
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judging import judge, save
+
+from builtin_rules import Overtraining
+from smdebug.core.modes import ModeKeys
+
+MODES = {"T": ModeKeys.TRAIN, "E": ModeKeys.EVAL, "P": ModeKeys.PREDICT}
+
+
+def slow_noise(values: list[float]) -> float:
+    values = values[-41:]
+    steps = [values[at + 1] - values[at] for at in range(len(values) - 1)]
+    middle = statistics.median(steps)
+    return 1.4826 * statistics.median(abs(one - middle) for one in steps) / 2**0.5
+
+
+def slow_level(
+    values: list[float], patience: int, delta: float, deviations: float
+) -> tuple[bool, bool] | None:
+    """Return whether fewer than 64 values have ended to improve, and whether they ever did."""
+    width = max(patience, len(values) // 4)
+    if len(values) < 2 * width:
+        return None
+    now = statistics.mean(values[-width:])
+    ends = range(len(values) - width, width - 1, -width)
+    best = min(statistics.mean(values[end - width : end]) for end in ends)
+    start = statistics.mean(values[:patience])
+    enough = delta * min(1, abs(start))
+    deviation = slow_noise(values) * (1 + 8 / min(len(values), 41))
+    margin = deviations * deviation * (2 / width) ** 0.5
+    return now >= best - enough + margin, start - best > 4 * enough + margin
+
+
+def slow_count(values: list[float], delta: float) -> int:
+    """Return how many losses there are since the best one."""
+    since, best = 0, values[0]
+    for value in values[1:]:
+        since = 0 if value < best - delta else since + 1
+        best = value if since == 0 else best
+    return since
+
+
+def slow_overtraining(letters: str, losses: list[float], patience: int, *, literal: bool) -> list:
+    """Return the steps at which it is met."""
+    train: list[float] = []
+    val: list[float] = []
+    phase: list[float] = []
+    met = []
+    for step, (letter, value) in enumerate(zip(letters, losses, strict=True)):
+        news = letter == "T"
+        if letter == "T":
+            val += [statistics.mean(phase)] if phase and not literal else []
+            phase = []
+            train.append(value)
+        elif letter == "E" and (literal or "T" not in letters[:step]):
+            val.append(value)
+            news = True
+        elif letter == "E":
+            phase.append(value)
+        if not news:
+            continue
+        series = [one for one in (train, val) if one]
+        if literal:
+            hit = all(slow_count(one, 0.05) >= patience for one in series)
+        else:
+            alone = 3.0 if len(series) == 1 and train else 2.0
+            margins = [0.0, 2.0] if len(series) > 1 else [alone]
+            answers = [
+                slow_level(one, patience, 0.05, margin)
+                for one, margin in zip(series, margins, strict=True)
+            ]
+            known = [one for one in answers if one is not None]
+            ended = len(known) == len(answers) and all(one[0] for one in known)
+            hit = ended and any(one[1] for one in known)
+        met += [step] if hit else []
+    return met
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    letters=st.one_of(st.text("TTEEP", min_size=1, max_size=60), st.just("T" * 60)),
+    seed=st.integers(0, 2**32 - 1),
+    pace=st.sampled_from([1, 5, 20]),
+    spread=st.sampled_from([0.0, 0.05, 0.5]),
+    scale=st.sampled_from([3.0, 0.1]),
+    patience=st.integers(1, 3),
+    literal=st.booleans(),
+)
+def test_overtraining(
+    letters: str,
+    seed: int,
+    pace: int,
+    spread: float,
+    scale: float,
+    patience: int,
+    literal: bool,
+) -> None:
+    noise = 1 + spread * np.random.default_rng(seed).uniform(-1, 1, len(letters))
+    falls = scale * (0.3 + np.exp(-np.arange(len(letters)) / pace)) * noise
+    losses = [float(one) for one in falls]
+    params = {"patience_train": patience, "patience_validation": patience, "delta": 0.05}
+    with tempfile.TemporaryDirectory() as folder:
+        steps = {at: {"loss": one} for at, one in enumerate(losses)}
+        save(Path(folder), steps, modes={at: MODES[one] for at, one in enumerate(letters)})
+        met = judge(Overtraining, Path(folder), literal=literal, **params).met
+    assert met == slow_overtraining(letters, losses, patience, literal=literal)

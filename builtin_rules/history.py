@@ -51,11 +51,21 @@ def backwards(one: Saved, step: int, among: Comparable | None) -> Iterator[int]:
             yield at
 
 
-def has_gradient(trial: Any, parameter: str) -> bool | None:
-    """Say whether a parameter has a gradient so far, or None if no parameter has.
+class Gradients:
+    """Which parameters of a trial are trained: those that have had a gradient so far.
 
-    A parameter without one beside others with one is frozen: it is not trained. The names of
-    gradients hold those of their parameters, whatever the framework.
+    The names of gradients hold those of their parameters, whatever the framework.
+
+    Attributes
+    ----------
+    tell
+        Whether some weight has one; otherwise nothing is known of the others.
     """
-    gradients = trial.tensor_names(collection=CollectionKeys.GRADIENTS)
-    return any(parameter in name for name in gradients) if gradients else None
+
+    def __init__(self, trial: Any) -> None:
+        self._names = "\n".join(trial.tensor_names(collection=CollectionKeys.GRADIENTS))
+        self.tell = any(map(self.has, trial.tensor_names(collection=CollectionKeys.WEIGHTS)))
+
+    def has(self, parameter: str) -> bool:
+        """Say whether a parameter has a gradient."""
+        return parameter in self._names

@@ -4,7 +4,7 @@ from itertools import islice, pairwise
 from typing import Any, Final
 
 from builtin_rules.differences import tolerances
-from builtin_rules.history import Comparable, backwards, has_gradient
+from builtin_rules.history import Comparable, Gradients, backwards
 from builtin_rules.selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -34,8 +34,8 @@ class UnchangedTensor(Rule):
 
     Only values of one mode are compared. While a model is evaluated its weights stand still: of
     each phase of evaluation, a run of steps of mode EVAL or PREDICT, only the first step is
-    judged. A parameter that has no gradient, where others have, is frozen on purpose: it is passed
-    over unless `tensor_regex` selects it by name. Why: docs/decisions/0008-unchanged-weights.md.
+    judged. A parameter that has no gradient, where some weight has, is frozen on purpose: it is
+    passed over unless `tensor_regex` selects it by name. Why: docs/decisions/0008.
 
     With `literal` each value is compared with the next one only, over all modes, and frozen
     parameters are judged.
@@ -158,10 +158,9 @@ class UnchangedTensor(Rule):
         trial = self.base_trial
         by_name = set(named(trial, step, [], self.tensor_regex))
         names = by_name.union(named(trial, step, self.collection_names, []))
-        if not self.literal:
-            for name in self._parameters(step).intersection(names) - by_name:
-                if has_gradient(trial, name) is False:
-                    names.discard(name)
+        parameters = set() if self.literal else self._parameters(step).intersection(names) - by_name
+        if parameters and (gradients := Gradients(trial)).tell:
+            names -= {name for name in parameters if not gradients.has(name)}
         return sorted(names)
 
     def _parameters(self, step: int) -> set[str]:

@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from builtin_rules.differences import norms
-from builtin_rules.history import Comparable, backwards, has_gradient, learns
+from builtin_rules.history import Comparable, Gradients, backwards, learns
 from builtin_rules.selection import LITERAL, Saved, named, numbers, saved
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError
@@ -40,7 +40,7 @@ class WeightUpdateRatio(Rule):
 
     Weights that were zero are not judged. A small ratio meets the condition once it has been small
     over ten steps. If it is exactly 0 the weight may be frozen: it counts if the weight moved
-    before, or if it has a gradient; where no gradients were saved, if no weight of the trial has
+    before, or if it has a gradient; where no weight has a saved one, if no weight of the trial has
     moved. With `literal` every ratio counts.
     """
 
@@ -152,6 +152,7 @@ class WeightUpdateRatio(Rule):
         # step since which a ratio is small, which goes when it no longer is.
         self._moved: set[tuple[str, str]] = set()
         self._small_since: dict[tuple[str, str], int] = {}
+        self._gradients: Gradients | None = None  # of the step in hand
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the weights of global step `step`."""
@@ -161,6 +162,7 @@ class WeightUpdateRatio(Rule):
         names = named(trial, step, [CollectionKeys.WEIGHTS], [])
         if not names:
             return self.not_judged("no weights at this step")
+        self._gradients = None
         among = Comparable(trial, step)
         updates = [
             update
@@ -231,5 +233,5 @@ class WeightUpdateRatio(Rule):
 
     def _is_frozen(self, name: str) -> bool:
         """Say whether a weight that has never moved is not meant to."""
-        trained = has_gradient(self.base_trial, name)
-        return bool(self._moved) if trained is None else not trained
+        gradients = self._gradients = self._gradients or Gradients(self.base_trial)
+        return not gradients.has(name) if gradients.tell else bool(self._moved)

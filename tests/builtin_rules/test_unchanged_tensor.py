@@ -175,6 +175,7 @@ def test_later_steps_of_a_phase_say_why_they_are_skipped(tmp_path: Path) -> None
         pytest.param([], {}, [2], id="unknown"),
         pytest.param([GRADIENT], {}, [2], id="forgotten"),
         pytest.param(["gradient/head.weight"], {}, [], id="frozen"),
+        pytest.param(["gradient/head.bias"], {}, [2], id="all-weights-frozen"),
         pytest.param(["gradient/head.weight"], {"literal": True}, [2], id="frozen-to-the-letter"),
         pytest.param(["gradient/head.weight"], {"tensor_regex": "fc"}, [2], id="frozen-by-name"),
     ],
@@ -183,7 +184,8 @@ def test_parameters_without_a_gradient_are_frozen_where_others_have_one(
     gradients: list[str], params: dict[str, Any], met: list[int], tmp_path: Path
 ) -> None:
     steps = {
-        at: {NAME: np.ones(2)} | {name: np.full(2, float(at)) for name in gradients}
+        at: {NAME: np.ones(2), "head.weight": np.full(2, float(at)), "head.bias": np.ones(1) * at}
+        | {name: np.full(2, float(at)) for name in gradients}
         for at in range(3)
     }
     save(tmp_path, steps)

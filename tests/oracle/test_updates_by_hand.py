@@ -59,8 +59,20 @@ def found_by(rule: Any, trial: Random, **params: Any) -> Found:
     return {(one.step, str(one.tensor), str(one.worker)) for one in findings}
 
 
-def is_frozen(trial: Random, name: str) -> bool:
-    return bool(trial.gradients) and f"gradient/{name}" not in trial.gradients
+def tells(trial: Random, step: int) -> bool:
+    """Say whether a weight that was saved so far has a gradient."""
+    names = {
+        name
+        for steps in trial.saved.values()
+        for at, weights in steps.items()
+        if at <= step
+        for name in weights
+    }
+    return any(f"gradient/{name}" in trial.gradients for name in names)
+
+
+def is_frozen(trial: Random, name: str, step: int) -> bool:
+    return tells(trial, step) and f"gradient/{name}" not in trial.gradients
 
 
 def is_still(trial: Random, step: int) -> bool:
@@ -95,7 +107,7 @@ def slow_unchanged(trial: Random, count: int, *, literal: bool) -> Found:
                         and (not is_still(trial, at) or begins_phase(trial, at))
                     )
                 ][-count:]
-                frozen = is_frozen(trial, name) and not literal
+                frozen = is_frozen(trial, name, step) and not literal
                 if len(counted) < count or counted[-1] != step or frozen:
                     continue
                 series = [steps[at][name] for at in counted]
@@ -189,7 +201,7 @@ def slow_ratios(trial: Random, window: int | None, *, literal: bool) -> Found:
                 for at, one in others.items()
                 if at <= step
             )
-            frozen = is_frozen(trial, name) if trial.gradients else any_moved
+            frozen = is_frozen(trial, name, step) if tells(trial, step) else any_moved
             long = streak and number(trial, step) - number(trial, streak[-1].before) >= 10
             small = streak and (literal or (long and (ratio > 0 or moved or not frozen)))
             if ratio > 10 or small:

@@ -4,8 +4,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import structlog
 
 from rule_runner.binding import bind, construct
 from rule_runner.config import (
@@ -29,7 +32,8 @@ from rule_runner.show import lines, print_table, printable, results_at
 from rule_runner.sinks import EventSink, StdoutSink
 from rule_runner.terminal import LogObserver, observer
 
-EVERY_RULE = "all"
+_log: Final = structlog.get_logger()
+EVERY_RULE: Final = "all"
 
 
 def evaluate_trial(**options: Any) -> int:
@@ -43,20 +47,35 @@ def evaluate_trial(**options: Any) -> int:
     finally:
         watching.close()
     code = exit_code(evaluated, fail_on_issues=options["fail_on_issues"], lenient=lenient)
-    _print(evaluated.result, options["form"], config, code)
+    _print(evaluated, options["form"], config, code)
     if evaluated.unwritten:
         print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
     return code
 
 
 def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObserver) -> Evaluated:
-    """Evaluate; what rules print goes to stderr, since stdout carries results only."""
+    """Evaluate, and write the report; what rules print goes to stderr, not among the results."""
     with redirect_stdout(sys.stderr):
-        return Runner(config, sinks=sinks, observer=watching).run()
+        evaluated = Runner(config, sinks=sinks, observer=watching).run()
+    if evaluated.unwritten:
+        return evaluated
+    return replace(evaluated, report=_write_report(config, evaluated.result.trial.name))
 
 
-def _print(result: EvaluationResult, form: str, config: EvaluationConfig, code: int) -> None:
+def _write_report(config: EvaluationConfig, trial: str) -> Path | None:
+    """Write the page of an evaluation that is over; that it cannot be written costs no verdict."""
+    from rule_runner.report import write_report  # noqa: PLC0415 - only when there are results
+
+    try:
+        return write_report([config.folder_of(rule) for rule in config.rules], config.output, trial)
+    except Exception as err:  # noqa: BLE001 - results and verdicts are there
+        _log.warning("report_not_written", path=str(config.output), reason=printable(err))
+        return None
+
+
+def _print(evaluated: Evaluated, form: str, config: EvaluationConfig, code: int) -> None:
     """Print the results: stdout carries nothing else."""
+    result = evaluated.result
     match form:
         case "json":
             print(dump_json(result, indent=2))  # noqa: T201 - stdout carries results
@@ -69,18 +88,22 @@ def _print(result: EvaluationResult, form: str, config: EvaluationConfig, code: 
 
             print(sarif(result, [rule.loaded for rule in config.rules], code))  # noqa: T201
         case _:
-            _print_for_people(result, [config.folder_of(rule) for rule in config.rules])
+            places = [results_at(config.folder_of(rule) for rule in config.rules)]
+            if evaluated.report is not None:
+                places.append(f"Report: {printable(evaluated.report)}")
+            _print_for_people(result, places)
 
 
-def _print_for_people(result: EvaluationResult, folders: list[Path]) -> None:
+def _print_for_people(result: EvaluationResult, places: Sequence[str]) -> None:
     if sys.stdout.isatty():
         from rich.console import Console  # noqa: PLC0415 - a terminal only
 
         console = Console()
         print_table(console, result)
-        console.print(results_at(folders), markup=False, highlight=False, soft_wrap=True)
+        for place in places:
+            console.print(place, markup=False, highlight=False, soft_wrap=True)
     else:
-        print("\n".join([*lines(result), results_at(folders)]))  # noqa: T201
+        print("\n".join([*lines(result), *places]))  # noqa: T201
 
 
 def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -56,11 +57,14 @@ class Evaluated:
         Why it stopped early, if it did.
     unwritten
         Why the output folder does not hold all of the result, if it does not.
+    report
+        The page for people, once it is written.
     """
 
     result: EvaluationResult
     stop: StopReason | None = None
     unwritten: str = ""
+    report: Path | None = None
 
 
 class Runner:

@@ -75,6 +75,7 @@ def test_the_plain_output_names_verdict_step_and_evidence(trial: Path) -> None:
         "  judged 8 of 10 steps (0 to 70)",
         "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-08, limit 1e-07",
         f"Results: {trial.parent / 'out'}",
+        f"Report: {trial.parent / 'out' / 'report.html'}",
     ]
 
 
@@ -86,8 +87,10 @@ def test_the_json_output_is_one_object_of_the_schema(trial: Path) -> None:
     outcomes = {rule["configuration_name"]: rule["outcome"] for rule in document["rules"]}
     assert outcomes == {"VanishingGradient": "IssuesFound", "loss": "NoIssuesFound"}
     assert sorted(one.name for one in (trial.parent / "out").iterdir()) == [
+        ".sagemaker-ignore",
         "VanishingGradient",
         "loss",
+        "report.html",
     ]
 
 

@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 import rawtrial
+import structlog
 
 from builtin_rules import RULES
 from rule_runner.commands import evaluate_trial, rule_jobs
@@ -79,6 +80,21 @@ def test_plain_text_where_nobody_watches(
     options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert evaluate_trial(**options) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ExplodingTensor: NoIssuesFound",
+        "  judged 3 of 3 steps (0 to 2)",
+        f"Results: {tmp_path / 'out'}",
+        f"Report: {tmp_path / 'out' / 'report.html'}",
+    ]
+
+
+def test_a_report_that_cannot_be_written_costs_no_verdict(
+    options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "report.html").mkdir(parents=True)
+    with structlog.testing.capture_logs() as logs:
+        assert evaluate_trial(**options) == 0
+    assert [one["event"] for one in logs if one["log_level"] == "warning"] == ["report_not_written"]
     assert capsys.readouterr().out.splitlines() == [
         "ExplodingTensor: NoIssuesFound",
         "  judged 3 of 3 steps (0 to 2)",

@@ -3,5 +3,42 @@
 from collections.abc import Mapping
 from typing import Final
 
+_HUMP: Final = "A hump of a few dozen steps, as momentum makes them; the loss falls again later."
+_STUCK: Final = "Stuck from the third step on, with noise; too few losses are saved to tell it from slow progress."
+_BY_ADAM: Final = (
+    "Each update is 2 to 5 times the weight: below `large_threshold`. `large_threshold=1` finds it."
+)
 # By rule and run; docs/detection.md lists them, and the test wants neither more nor fewer.
-KNOWN: Final[Mapping[tuple[str, str], str]] = {}
+KNOWN: Final[Mapping[tuple[str, str], str]] = {
+    ("FeatureImportanceOverweight", "boosted_diabetes"): (
+        "Trees of depth 2: three of ten features do hold 82 % of the splits. Raise `threshold`."
+    ),
+    ("FeatureImportanceOverweight", "boosted_iris"): (
+        "Four features, two of which are used: the top three hold everything. Lower `nfeatures`."
+    ),
+    ("FeatureImportanceOverweight", "known_afterwards"): (
+        "One feature carries all ten rounds; few features are judged from round 10 on."
+    ),
+    ("LossNotDecreasing", "deep_sigmoid"): _STUCK,
+    ("LossNotDecreasing", "deep_sigmoid_head"): _STUCK,
+    ("LossNotDecreasing", "tiny_normal"): _STUCK,
+    ("LossNotDecreasing", "rnn_not_clipped"): (
+        "A jump in the first ten losses, which are no series yet; from then on it falls."
+    ),
+    ("LossNotDecreasing", "digits_losses_only"): _HUMP,
+    ("LossNotDecreasing", "digits_other_rate"): _HUMP,
+    ("Overfit", "digits_cnn"): (
+        "Validation rises from 0.093 to 0.143 at convergence, by a hump of momentum."
+    ),
+    ("PoorWeightInitialization", "too_many_rounds"): (
+        "XGBoost's validation loss rises in the first rounds: a fault, but none of weights."
+    ),
+    ("SaturatedActivation", "large_weights_tanh"): (
+        "Units are saturated for 81 % of the samples, not for 99 %. `threshold_inactivity=25`."
+    ),
+    ("UnchangedTensor", "all_frozen"): (
+        "Frozen parameters are passed over beside trained ones; LossNotDecreasing finds it."
+    ),
+    ("WeightUpdateRatio", "rate_jumps_tanh"): _BY_ADAM,
+    ("WeightUpdateRatio", "transformer_without_warm_up"): _BY_ADAM,
+}

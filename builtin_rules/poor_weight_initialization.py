@@ -126,7 +126,7 @@ class PoorWeightInitialization(Rule):
           sigmoid; never zeros for more than the last layer.
         - Normalise inputs to mean 0 and variance 1, and put norm layers between deep layers.
         - The note names the two layers whose variances lie apart: look at the one between.
-        - If only the loss stands still, see the learning rate and the labels first.
+        - If only the loss stands still, see the learning rate and the labels.
         """,
         limits="""
         Other activations than ReLU: give `activation_inputs_regex`, such as `sigmoid_input`. Only
@@ -192,10 +192,8 @@ class PoorWeightInitialization(Rule):
             self._narrow.clear()
         return any(answers) if answers else self.not_judged("nothing that can be compared yet")
 
-    # -- (a) ---------------------------------------------------------------------------------
-
     def _judge_variances(self, step: int, names: list[str]) -> Iterator[bool]:
-        """Yield for each worker whether variances lie too far apart."""
+        """Yield for each worker whether variances lie too far apart: check (a)."""
         layers: dict[str, list[_Layer]] = {}
         for one in saved(self.base_trial, step, names):
             value = variance(one, step)
@@ -219,10 +217,8 @@ class PoorWeightInitialization(Rule):
                     f"{low.variance:.3g}.",
                 )
 
-    # -- (b) ---------------------------------------------------------------------------------
-
     def _judge_spreads(self, step: int, names: list[str]) -> Iterator[bool]:
-        """Yield for each gradient whether its elements lie too close together."""
+        """Yield for each gradient whether its elements lie too close together: check (b)."""
         spreads = {
             one: (array.ndim, spread)
             for one in saved(self.base_trial, step, names)
@@ -257,10 +253,8 @@ class PoorWeightInitialization(Rule):
         self._narrow[key] = self._narrow.get(key, 0) + 1 if narrow else 0
         return narrow and (self.literal or self._narrow[key] >= self.patience)
 
-    # -- (c) ---------------------------------------------------------------------------------
-
     def _judge_losses(self, step: int, names: list[str]) -> Iterator[bool]:
-        """Yield for each loss whether it stands still, once that can be told."""
+        """Yield for each loss whether it stands still, once that can be told: check (c)."""
         for name in names:
             value = loss(self.base_trial, step, name)
             if value is None or not math.isfinite(value):
@@ -282,8 +276,7 @@ def _ratio(pair: tuple[_Layer, _Layer]) -> float:
     low, high = pair
     if low.variance == 0:
         return math.inf if high.variance > 0 else 1.0
-    with np.errstate(over="ignore"):
-        return float(np.float64(high.variance) / low.variance)
+    return high.variance / low.variance
 
 
 def _spread(array: Any, *, whole: bool) -> float:
@@ -301,8 +294,7 @@ def _spread(array: Any, *, whole: bool) -> float:
 
 def _is_clear(before: list[float], latest: list[float]) -> bool:
     """Say whether losses that are not lower stand still or rise, and not by chance."""
-    every = [*before, *latest]
+    every = before + latest
     if max(every) - min(every) <= QUIET * abs(before[0]):
         return True
-    orders = math.comb(len(every), len(latest))
-    return min(latest) >= max(before) and orders * CHANCE >= 1
+    return min(latest) >= max(before) and math.comb(len(every), len(latest)) * CHANCE >= 1

@@ -77,3 +77,15 @@ def start(folder: Path, options: list[str], script: list[str]) -> "subprocess.Po
 
 def _hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def python(folder: Path, text: str, more: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run a script without `rule-runner train` around it."""
+    return subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=folder,
+        env=environment(more),
+        capture_output=True,
+        text=True,
+        check=False,
+    )

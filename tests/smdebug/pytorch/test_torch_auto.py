@@ -85,6 +85,11 @@ class Trained:
             id="sum",
         ),
         pytest.param(
+            "train(lambda x, y: criterion(net(x), y).sqrt())",
+            {CROSS_ENTROPY, LOSS},
+            id="function-of",
+        ),
+        pytest.param(
             "train(lambda x, y: criterion(net.two(net.one(x)), y))", {CROSS_ENTROPY}, id="parts"
         ),
         pytest.param(
@@ -168,6 +173,20 @@ for _ in range(2):
     trial = trained.trial
     assert trial.tensor_names(collection="labels") == ["CrossEntropyLoss_input_1"]
     assert trial.tensor_names(collection="predictions") == ["CrossEntropyLoss_input_0"]
+
+
+def test_loss_that_the_model_returns_is_saved_once(host: Host, tmp_path: Path) -> None:
+    text = """
+class WithLoss(Net):
+    def forward(self, x, labels):
+        return {"loss": F.cross_entropy(super().forward(x), labels)}
+net = WithLoss()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+train(lambda x, y: net(x, labels=y)["loss"] / 2)
+"""
+    trained = Trained(host, tmp_path, text, "losses")
+    assert trained.trial.tensor_names() == ["WithLoss_output_loss"]
+    assert trained.steps("WithLoss_output_loss") == [0, 1, 2, 3, 4]
 
 
 def test_inputs_of_the_first_call_are_seen(host: Host, tmp_path: Path) -> None:
@@ -282,8 +301,9 @@ hook.register_module(net)
 hook.save_scalar("rate", 0.1)
 train(lambda x, y: F.cross_entropy(net(x), y))
 """
-    trained = Trained(host, tmp_path, text, "gradients")
-    assert set(trained.trial.tensor_names()) == {*PARAMETERS, LOSS, "scalar/rate"}
+    trained = Trained(host, tmp_path, text, "weights")
+    expected = {"Net_one.weight", "Net_two.weight", LOSS, "scalar/rate"}
+    assert set(trained.trial.tensor_names()) == expected
 
 
 def test_processes_that_load_data_write_nothing(host: Host, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.history import learns
-from builtin_rules.losses import loss
+from builtin_rules.losses import losses_at
 from builtin_rules.selection import LITERAL, Saved, by_role, named, numbers, saved, variance
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules import Page, Quantity, Rule
@@ -48,9 +48,10 @@ class PoorWeightInitialization(Rule):
     above all others in a way that noise has once in a hundred times.
 
     Saved steps count that have activation inputs, gradients or losses; steps of mode EVAL and
-    PREDICT do not. Losses of several workers are averaged, all else is judged for each worker. NaN
-    and infinity are left to `ExplodingTensor`. Tensors of one element have no variance; where only
-    reductions were saved (a) needs the variance or std, and (b) cannot be judged.
+    PREDICT do not, and losses of validation are passed over (Keras's ``val_``, XGBoost's of another
+    set than that of training). Losses of several workers are averaged, all else is judged for each
+    worker. NaN and infinity are left to `ExplodingTensor`. Tensors of one element have no variance;
+    where only reductions were saved (a) needs the variance or std, and (b) cannot be judged.
 
     With `literal` (a) compares the largest variance with the smallest, (b) is met at once by a
     distance below `distribution_range` of any gradient, and (c) is met when `patience` steps in a
@@ -256,11 +257,11 @@ class PoorWeightInitialization(Rule):
     def _judge_losses(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each loss whether it stands still, once that can be told: check (c)."""
         for name in names:
-            value = loss(self.base_trial, step, name)
-            if value is None or not math.isfinite(value):
+            training = [*losses_at(self.base_trial, step, [name]).training.values()]
+            if not training:
                 continue
             series = self._losses.setdefault(name, [])
-            series.append(value)
+            series += training
             before, latest = series[: -self.patience], series[-self.patience :]
             if not before:
                 continue

@@ -256,6 +256,14 @@ def test_losses_of_elements_and_workers_are_averaged(tmp_path: Path) -> None:
     assert found == [Finding(5, "loss", None, 2.0, 2.0, note)]
 
 
+@pytest.mark.parametrize(
+    ("name", "met"),
+    [("loss", [5]), ("val_loss", []), ("train-logloss", [5]), ("validation-logloss", [])],
+)
+def test_losses_of_validation_are_passed_over(name: str, met: list[int], tmp_path: Path) -> None:
+    assert judged(tmp_path, always(6, {name: 2.0})).met == met
+
+
 # -- which steps ---------------------------------------------------------------------------------
 
 

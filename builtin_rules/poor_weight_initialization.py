@@ -257,14 +257,12 @@ class PoorWeightInitialization(Rule):
     def _judge_losses(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each loss whether it stands still, once that can be told: check (c)."""
         for name in names:
-            training = [*losses_at(self.base_trial, step, [name]).training.values()]
-            if not training:
-                continue
+            training = losses_at(self.base_trial, step, [name]).training.values()
             series = self._losses.setdefault(name, [])
             series += training
-            before, latest = series[: -self.patience], series[-self.patience :]
-            if not before:
+            if not training or len(series) <= self.patience:
                 continue
+            before, latest = series[: -self.patience], series[-self.patience :]
             lowest = min(latest)
             limit = min(before) if self.literal else series[0]
             stands = lowest >= limit and (self.literal or _is_clear(before, latest))

@@ -213,7 +213,7 @@ def test_each_worker_has_pairs_of_its_own(tmp_path: Path) -> None:
 
 
 def test_reductions_alone_tell_no_classes(tmp_path: Path) -> None:
-    means = {0: dict.fromkeys(("labels", "predictions"), {("mean", False): 0.5})}
+    means = {0: {name: {("mean", False): 0.5} for name in ("labels", "predictions")}}
     trial = opened(save(tmp_path, {}, reductions=means))
     (pair,) = paired(trial, 0, ["labels"], ["predictions"])
     assert (classes(*pair, 0), label_classes(pair[0], 0)) == (NO_NUMBERS, None)

@@ -21,6 +21,7 @@ NOT_GIVEN: Final = (None, ())
 # Files of code that several rules share.
 SHARED: Final = {
     "__init__",
+    "classes",
     "differences",
     "history",
     "levels",

@@ -20,7 +20,8 @@ BLOCKS = BLOCK.findall((ROOT / "README.md").read_text())
 SET_UP = [text for kind, text in BLOCKS if kind == "sh" and text.startswith("./scripts/demo")]
 DOCKER = [text for kind, text in BLOCKS if kind == "sh" and "docker run" in text]
 TORCH = [text for kind, text in BLOCKS if kind == "sh" and "train_torch" in text]
-OTHERS = {*SET_UP, *DOCKER, *TORCH}
+PLAIN = [text for kind, text in BLOCKS if kind == "sh" and "plain_torch" in text]
+OTHERS = {*SET_UP, *DOCKER, *TORCH, *PLAIN}
 COMMANDS = [text for kind, text in BLOCKS if kind == "sh" and text not in OTHERS]
 
 
@@ -52,9 +53,10 @@ def test_every_block_is_known() -> None:
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds == [
         *("sh", "sh", "python", "sh", "text", "sh", "sh"),
-        *("python", "sh", "python", "sh", "python", "sh", "sh", "sh"),
+        *("python", "sh", "python", "sh", "python", "sh", "python", "sh", "sh", "sh"),
     ]
     assert (len(SET_UP), len(DOCKER), len(TORCH), len(COMMANDS)) == (1, 2, 1, 6)
+    assert len(PLAIN) == 1
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
         "./scripts/test",
@@ -95,6 +97,13 @@ def test_the_hook_does_what_the_readme_says(home: Path) -> None:
         ("VanishingGradient", "NoIssuesFound"),
         ("ExplodingTensor", "NoIssuesFound"),
     ]
+
+
+def test_training_is_stopped_as_the_readme_says(home: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed.")
+    done = run(PLAIN[0], home)
+    assert (done.returncode, done.stdout) == (10, "")
+    assert "VanishingGradient: IssuesFound at step 0\n" in done.stderr
 
 
 def test_doctor_finds_nothing_wrong_with_the_trial(home: Path) -> None:

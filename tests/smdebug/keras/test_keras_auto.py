@@ -53,7 +53,7 @@ def test_fit_is_saved_once_and_stays_the_same(tmp_path: Path) -> None:
 
 def test_hook_of_the_script_and_made_lists_are_left_alone(tmp_path: Path) -> None:
     text = """
-made_list = keras.callbacks.CallbackList([], model=model)
+made_list = keras.callbacks.CallbackList([], add_history=True, model=model)
 model.fit(x, y, verbose=0, callbacks=made_list)
 from smdebug.keras import KerasHook
 model.fit(x, y, verbose=0, callbacks=KerasHook("own"))

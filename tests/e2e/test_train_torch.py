@@ -1,0 +1,76 @@
+"""Unchanged PyTorch scripts under `rule-runner train`: healthy, and with a fault put in."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import training_scripts
+
+pytest.importorskip("torch", reason="torch is not installed.")
+SCRIPT = """
+import sys
+import torch
+from torch import nn
+
+depth, rate, steps = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+activation = nn.Sigmoid if depth > 4 else nn.ReLU
+torch.manual_seed(0)
+layers = [nn.Linear(10, 16)]
+for _ in range(depth):
+    layers += [activation(), nn.Linear(16, 16)]
+model = nn.Sequential(*layers, nn.Linear(16, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+criterion = nn.CrossEntropyLoss() if rate < 100 else lambda found, y: found[:, 0].pow(4).mean()
+for step in range(steps):
+    x = torch.randn(64, 10)
+    loss = criterion(model(x), (x.sum(1) > 0).long())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step < 150:
+        print(step, loss.item())
+print("the end")
+"""
+ENDLESS = "1000000000"
+
+
+def trained(tmp_path: Path, *options: str, words: list[str]) -> Any:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    chosen = ["--output", "out", *options]
+    return training_scripts.train(tmp_path, chosen, [sys.executable, "script.py", *words])
+
+
+def outcomes(tmp_path: Path) -> dict[str, tuple[str, bool]]:
+    """Return verdict and whether all steps were judged until then, by rule."""
+    found = {}
+    for file in (tmp_path / "out" / "results").glob("*/rule_result.json"):
+        result = json.loads(file.read_text())
+        found[result["rule"]] = (result["outcome"], result["trial_ended"])
+    return found
+
+
+def test_healthy_training_is_untouched(tmp_path: Path) -> None:
+    words = ["1", "0.1", "150"]
+    done = trained(tmp_path, "--stop-on-finding", words=words)
+    alone = training_scripts.python(tmp_path, f"import sys\nsys.argv[1:] = {words}\n{SCRIPT}", {})
+    assert (done.returncode, done.stdout) == (0, alone.stdout)
+    assert outcomes(tmp_path) == dict.fromkeys(
+        ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient"), ("NoIssuesFound", True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        pytest.param("VanishingGradient", ["12", "0.1", ENDLESS], id="deep-sigmoid"),
+        pytest.param("ExplodingTensor", ["1", "1e6", ENDLESS], id="huge-learning-rate"),
+    ],
+)
+def test_faulty_training_is_caught_and_stopped(tmp_path: Path, rule: str, words: list[str]) -> None:
+    done = trained(tmp_path, "--stop-on-finding", words=words)
+    assert done.returncode == 10
+    assert f"rule-runner: {rule} has found an issue: the training is stopped.\n" in done.stderr
+    assert "the end" not in done.stdout
+    assert outcomes(tmp_path)[rule][0] == "IssuesFound"

@@ -4,20 +4,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 import training_scripts
 from click.testing import CliRunner
-from training_scripts import LOSSES, RULE
+from training_scripts import LOSSES, RULE, said
 
 from rule_runner import train
 from rule_runner.cli import main
 from rule_runner.results import RuleResult
-
-FOUND = "rule-runner: Three has found an issue"
-LOSSES_ONLY = "LossNotDecreasing"
 
 
 @pytest.fixture
@@ -41,12 +37,6 @@ def rule(home: Path, then: str = "pass") -> list[str]:
 def verdict(home: Path) -> RuleResult:
     data = (home / "out" / "results" / "rule_result.json").read_bytes()
     return msgspec.json.decode(data, type=RuleResult)
-
-
-def said(done: "subprocess.CompletedProcess[str]") -> list[str]:
-    """Return our sentences on stderr."""
-    lines = done.stderr.splitlines()
-    return [one.removeprefix("rule-runner: ") for one in lines if one.startswith("rule-runner: ")]
 
 
 # -- scripts that end by themselves ------------------------------------------------------------
@@ -298,64 +288,3 @@ def test_nothing_is_run_where_options_are_wrong(
     done = CliRunner().invoke(main, ["train", *options, "--", *words])
     assert (done.exit_code, done.stdout) == (code, "")
     assert text.replace("'full'", f"'{home / 'full'}'") in done.stderr
-
-
-# -- every Python below ------------------------------------------------------------------------
-
-
-def imports(home: Path, modules: dict[str, str], text: str, **more: str) -> Any:
-    """Run a script beside modules of these texts."""
-    (home / "lib").mkdir()
-    for name, content in modules.items():
-        (home / "lib" / name).parent.mkdir(exist_ok=True)
-        (home / "lib" / name).write_text(content)
-    words = script(home, text)
-    options = ["--rule", LOSSES_ONLY, "--output", "out"]
-    return training_scripts.train(home, options, words, {"PYTHONPATH": str(home / "lib"), **more})
-
-
-def test_sitecustomize_of_the_user_is_run(home: Path) -> None:
-    modules = {"sitecustomize.py": "import builtins; builtins.mine = 5"}
-    done = imports(home, modules, "import sitecustomize\nprint(mine, sitecustomize.__file__)")
-    assert (done.returncode, done.stdout) == (0, f"5 {home}/lib/sitecustomize.py\n")
-
-
-def test_sitecustomize_of_the_user_may_fail(home: Path) -> None:
-    done = imports(home, {"sitecustomize.py": "1 / 0"}, "print('trained')")
-    assert (done.returncode, done.stdout) == (0, "trained\n")
-    assert "ZeroDivisionError" in done.stderr
-
-
-def test_script_sees_no_folder_of_ours_in_its_path(home: Path) -> None:
-    done = imports(home, {}, "import sys; print([one for one in sys.path if 'train_site' in one])")
-    assert done.stdout == "[]\n"
-
-
-def test_python_without_rule_runner_is_told_so_once(home: Path) -> None:
-    # As if it were not there: for the script's Pythons only.
-    hide = "import os, sys\nif 'RULE_RUNNER_TRAIN' in os.environ: sys.modules['smdebug'] = None"
-    modules = {"sitecustomize.py": hide, "torch.py": "x = 1"}
-    text = "import subprocess, sys, torch\nprint(torch.x, flush=True)\n"
-    again = "subprocess.run([sys.executable, '-c', 'import torch; print(torch.x)'])"
-    done = imports(home, modules, text + again)
-    assert (done.returncode, done.stdout) == (0, "1\n1\n")
-    first, *_ = told = said(done)
-    assert first == (
-        f"{sys.executable!r} has 'torch' but not rule-runner, so nothing can be saved. Install "
-        "rule-runner there (ModuleNotFoundError: import of smdebug halted; None in sys.modules). "
-        "The training goes on without."
-    )
-    assert sum("Install" in one for one in told) == 1
-
-
-def test_framework_that_cannot_be_hooked_is_left_alone(home: Path) -> None:
-    done = imports(home, {"xgboost.py": "x = 1"}, "import xgboost\nprint(xgboost.x)")
-    assert (done.returncode, done.stdout) == (0, "1\n")
-    assert said(done)[0].startswith("'xgboost' cannot be hooked (")
-    assert said(done)[0].endswith("). The training goes on without.")
-
-
-def test_framework_that_fails_to_import_fails_as_ever(home: Path) -> None:
-    text = "try:\n    import torch\nexcept RuntimeError as err:\n    print(err)"
-    done = imports(home, {"torch.py": "raise RuntimeError('broken')"}, text)
-    assert (done.returncode, done.stdout) == (0, "broken\n")

@@ -89,3 +89,9 @@ def python(folder: Path, text: str, more: Mapping[str, str]) -> "subprocess.Comp
         text=True,
         check=False,
     )
+
+
+def said(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """Return our sentences on stderr."""
+    lines = done.stderr.splitlines()
+    return [one.removeprefix("rule-runner: ") for one in lines if one.startswith("rule-runner: ")]

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import keras_training
 import numpy as np
 import torch
 from learnt_data import digits, images, table
@@ -126,11 +125,15 @@ def cancer_numpy(root: Path) -> int:
 
 @healthy("Keras, digits, channels last, convolutions, Adam")
 def keras_cnn(root: Path) -> int:
+    import keras_training  # noqa: PLC0415 - Keras fixes its backend when it is imported
+
     return keras_training.cnn(root)
 
 
 @healthy("Keras, digits, dense ReLU layers, SGD")
 def keras_mlp(root: Path) -> int:
+    import keras_training  # noqa: PLC0415 - Keras fixes its backend when it is imported
+
     return keras_training.mlp(root)
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from tables import filled, runs_table
 from training_runs import all_runs
 
 for _package in ("torch", "xgboost", "sklearn", "keras"):
-    pytest.importorskip(_package, reason=f"{_package} is not installed.")
+    if find_spec(_package) is None:
+        pytest.skip(f"{_package} is not installed.", allow_module_level=True)
 RUNS = all_runs()
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
 

@@ -22,11 +22,13 @@ NOT_GIVEN: Final = (None, ())
 SHARED: Final = {
     "__init__",
     "classes",
+    "counts",
     "differences",
     "history",
     "levels",
     "losses",
     "selection",
+    "shares",
     "units",
 }
 # Ours is wider: zero is accepted ("Accept 0 for the two percentages").

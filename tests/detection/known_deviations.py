@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-_HUMP: Final = "A hump of a few dozen steps, as momentum makes them; the loss falls again later."
 _STUCK: Final = "Stuck, with noise; too few losses are saved to tell it from slow progress."
 _BY_ADAM: Final = (
     "Each update is 2 to 5 times the weight, below `large_threshold`: give `large_threshold=1`."
@@ -21,16 +20,11 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("LossNotDecreasing", "deep_sigmoid"): _STUCK,
     ("LossNotDecreasing", "deep_sigmoid_head"): _STUCK,
-    ("LossNotDecreasing", "rnn_not_clipped"): (
-        "A jump in the first ten losses, which are no series yet; from then on it falls."
+    ("LossNotDecreasing", "digits_other_rate"): (
+        "A hump of a few dozen steps, as momentum makes them; the loss falls again later."
     ),
-    ("LossNotDecreasing", "digits_losses_only"): _HUMP,
-    ("LossNotDecreasing", "digits_other_rate"): _HUMP,
     ("Overfit", "digits_cnn"): (
         "Validation rises from 0.093 to 0.143 at convergence, by a hump of momentum."
-    ),
-    ("PoorWeightInitialization", "too_many_rounds"): (
-        "XGBoost's validation loss rises in the first rounds: a fault, but none of weights."
     ),
     ("SaturatedActivation", "large_weights_tanh"): (
         "Units are saturated for 81 % of the samples, not for 99 %. `threshold_inactivity=25`."

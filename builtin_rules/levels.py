@@ -22,14 +22,17 @@ class Progress(NamedTuple):
     level
         Mean of the latest values.
     best
-        The lowest mean of as many values further back.
+        The lowest mean of values further back.
     error
         Standard error of their difference, larger while there are few values to tell it.
+    noise
+        Deviation of a single value, likewise.
     """
 
     level: float
     best: float
     error: float
+    noise: float
 
     @property
     def fall(self) -> float:
@@ -48,22 +51,30 @@ class Levels:
     ----------
     shortest
         How many values a level is the mean of at least.
+    earlier
+        How many values those before are means of while the level is as short as that; they grow
+        with it. By default as many.
+
+    Attributes
+    ----------
+    first
+        The first value, or None before there is one.
     """
 
-    def __init__(self, shortest: int) -> None:
+    def __init__(self, shortest: int, earlier: int | None = None) -> None:
         self._shortest = shortest
+        self._earlier = min(shortest, earlier or shortest)
+        self.first: float | None = None
         self._most = max(_BLOCKS, _PARTS * shortest)
         self._blocks: list[float] = []
         self._length = 1  # values in each block
         self._open: list[float] = []  # values of the block that is not full yet: at most _length
         self._latest: deque[float] = deque(maxlen=NOISE_WINDOW + 1)
-        self._first: list[float] = []  # the first `shortest` values
 
     def add(self, value: float) -> None:
         """Add the next value."""
         self._latest.append(value)
-        if len(self._first) < self._shortest:
-            self._first.append(value)
+        self.first = value if self.first is None else self.first
         self._open.append(value)
         if len(self._open) < self._length:
             return
@@ -73,21 +84,19 @@ class Levels:
             self._blocks = [_mean(self._blocks[at : at + 2]) for at in range(0, self._most, 2)]
             self._length *= 2
 
-    @property
-    def first(self) -> float:
-        """The mean of the first values: the scale of the series."""
-        return _mean(self._first)
-
     def progress(self) -> Progress | None:
         """Return how far the series has come, or None while two levels are not there yet."""
         count = len(self._blocks)
         width = max(-(-self._shortest // self._length), count // _PARTS)
-        if count < 2 * width:
+        before = max(1, width * self._earlier // self._shortest)
+        if count < width + before:
             return None
-        means = [_mean(self._blocks[end - width : end]) for end in range(count, width - 1, -width)]
-        doubt = 1 + _DOUBT / len(self._latest)
-        error = doubt * noise(self._latest) * math.sqrt(2 / (width * self._length))
-        return Progress(means[0], min(means[1:]), error)
+        level = _mean(self._blocks[count - width :])
+        ends = range(count - width, before - 1, -before)
+        best = min(_mean(self._blocks[end - before : end]) for end in ends)
+        deviation = noise(self._latest) * (1 + _DOUBT / len(self._latest))
+        averaged = math.sqrt((1 / width + 1 / before) / self._length)
+        return Progress(level, best, deviation * averaged, deviation)
 
 
 def noise(latest: Iterable[float]) -> float:

@@ -15,6 +15,7 @@ TRAINING: Final = "training loss"
 VALIDATION: Final = "validation loss"
 DEVIATIONS: Final = 2.0  # of validation losses
 LONE_DEVIATIONS: Final = 3.0  # of training losses alone
+PHASES_BEFORE: Final = 3  # phases of validation that an earlier level is the mean of
 LEARNED: Final = 4.0  # times delta: from level to level a steady fall is a quarter of all
 TOO_FEW: Final = "too few losses"
 WITHIN: Final = "no phase of evaluation ends here"
@@ -38,15 +39,17 @@ class Series:
         Losses without a better one, or the least number of losses that a level is the mean of.
     delta
         By how much a loss must be lower to be better.
+    earlier
+        How many losses the levels before are means of.
     """
 
-    def __init__(self, patience: int, delta: float) -> None:
+    def __init__(self, patience: int, delta: float, earlier: int) -> None:
         self._patience = patience
         self._delta = delta
         self._best: float | None = None
         self._since = 0  # losses since the best one
         self._latest = 0.0
-        self._levels = Levels(patience)
+        self._levels = Levels(patience, earlier)
 
     def add(self, loss: float) -> None:
         """Add the next loss."""
@@ -56,28 +59,30 @@ class Series:
         self._best = loss if better else self._best
         self._since = 0 if better else self._since + 1
 
-    def __bool__(self) -> bool:
-        """Whether there are any losses."""
-        return self._best is not None
+    @property
+    def first(self) -> float | None:
+        """The first loss, or None before there is one."""
+        return self._levels.first
 
     def latest(self) -> Judged:
         """Judge the latest loss by the documented sentence."""
         limit = 0.0 if self._best is None else self._best - self._delta
         return Judged(self._latest, limit, ended=self._since >= self._patience, learned=True)
 
-    def level(self, deviations: float) -> Judged | None:
+    def level(self, deviations: float, scale: float) -> Judged | None:
         """Judge the latest level, or return None while there are too few losses for two.
 
-        It must be below the best level before by `delta`, taken in parts of the first losses where
-        these are below 1, and its lack must exceed so many standard errors.
+        It must be below the best level before by `delta`, taken in parts of `scale` where that is
+        below 1, and its lack must exceed so many standard errors.
         """
         progress = self._levels.progress()
-        if progress is None:
+        if progress is None or self.first is None:
             return None
-        enough = self._delta * min(1.0, abs(self._levels.first))
+        enough = self._delta * min(1.0, abs(scale))
         margin = deviations * progress.error
         limit = progress.best - enough + margin
-        learned = self._levels.first - progress.best > LEARNED * enough + margin
+        certain = margin + DEVIATIONS * progress.noise
+        learned = self.first - progress.best > LEARNED * enough + certain
         return Judged(progress.level, limit, ended=progress.level >= limit, learned=learned)
 
 
@@ -87,12 +92,13 @@ class Overtraining(Rule):
     A training loss is the mean of a step, a validation loss that of a phase of evaluation, judged
     at the first step of training behind it. What is compared are levels: the mean of the latest
     `patience_train` or `patience_validation` losses, or of the latest quarter of the run once that
-    is more, against the best earlier such mean. Both must have ended to improve; a run without
-    validation losses is judged by its training losses alone, one without training losses by those
-    of validation. Whatever decides alone, and the validation losses beside those of training, must
-    lack two standard errors more, so that noise does not hide a slow improvement. Some loss must
-    have improved by four times `delta` since the first ones: what never learned, or still falls
-    steadily, is not overtrained. Where the first losses are below 1, `delta` is a part of them.
+    is more, against the best earlier mean: of as many training losses, or of three phases (more in
+    proportion). Both must have ended to improve; a run without validation losses is judged by its
+    training losses alone, one without training losses by those of validation. So that noise does
+    not hide a slow improvement validation losses must lack two standard errors more, and training
+    losses that decide alone three. Some loss must have come down from its first value by four times
+    `delta`, and clearly: what never learned, or still falls steadily, is not overtrained. Where the
+    first training loss is below 1, `delta` is a part of it.
 
     With `literal` each saved step counts by itself: none of the last `patience_train` training
     losses and `patience_validation` losses of validation is below the best one by `delta`.
@@ -148,8 +154,8 @@ class Overtraining(Rule):
         """,
         missing="""
         Losses that are not finite are left out. Steps without a loss are skipped, and so are the
-        first ones, until there are two levels: twice `patience_train` training losses and, once
-        there is one, twice `patience_validation` phases of evaluation.
+        first ones, until there are two levels: of twice `patience_train` training losses and, once
+        there is a validation loss, of `patience_validation` phases of evaluation and three more.
         """,
         remedy="""
         - Stop earlier: early stopping does what this rule sees.
@@ -161,8 +167,8 @@ class Overtraining(Rule):
         or raise `delta`. A loss that improves by less than `delta` over a quarter of the run has
         ended to improve: lower `delta` for losses that are meant to become very small. While the
         training loss still falls nothing is found, however the validation loss rises: see
-        `Overfit`. Phases of evaluation with one loss each need twenty of them: lower
-        `patience_validation` for short runs.
+        `Overfit`. Runs with fewer than fourteen phases of evaluation are not judged: lower
+        `patience_validation`.
         """,
     )
     patience_train: int
@@ -187,8 +193,8 @@ class Overtraining(Rule):
             literal=literal,
         )
         self._phases = Phases()
-        self._training = Series(self.patience_train, self.delta)
-        self._validation = Series(self.patience_validation, self.delta)
+        self._training = Series(self.patience_train, self.delta, self.patience_train)
+        self._validation = Series(self.patience_validation, self.delta, PHASES_BEFORE)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the losses of global step `step`."""
@@ -208,12 +214,17 @@ class Overtraining(Rule):
 
     def _judge(self, step: int) -> bool:
         """Judge what the losses have come to."""
-        alone = not (self._training and self._validation)
-        judged: dict[str, Judged | None] = {}
-        if self._training:
-            judged[TRAINING] = self._judged(self._training, LONE_DEVIATIONS if alone else 0.0)
-        if self._validation:
-            judged[VALIDATION] = self._judged(self._validation, DEVIATIONS)
+        training, validation = self._training, self._validation
+        alone = training.first is None or validation.first is None
+        scale = validation.first if training.first is None else training.first
+        judged = {
+            name: series.latest() if self.literal else series.level(deviations, scale or 0.0)
+            for name, series, deviations in (
+                (TRAINING, training, LONE_DEVIATIONS if alone else 0.0),
+                (VALIDATION, validation, DEVIATIONS),
+            )
+            if series.first is not None
+        }
         known = {name: one for name, one in judged.items() if one is not None}
         if len(known) < len(judged):
             return self.not_judged(TOO_FEW)
@@ -223,9 +234,6 @@ class Overtraining(Rule):
         for name, one in known.items():
             self.measured(step, name, one.measured, one.limit, met=met)
         return met
-
-    def _judged(self, series: Series, deviations: float) -> Judged | None:
-        return series.latest() if self.literal else series.level(deviations)
 
 
 def _mean(losses: Collection[float]) -> float:

@@ -23,20 +23,20 @@ def slow_noise(values: list[float]) -> float:
 
 
 def slow_level(
-    values: list[float], patience: int, delta: float, deviations: float
+    values: list[float], scale: float, patience: int, earlier: int, deviations: float
 ) -> tuple[bool, bool] | None:
     """Return whether fewer than 64 values have ended to improve, and whether they ever did."""
     width = max(patience, len(values) // 4)
-    if len(values) < 2 * width:
+    before = max(1, width * min(earlier, patience) // patience)
+    if len(values) < width + before:
         return None
     now = statistics.mean(values[-width:])
-    ends = range(len(values) - width, width - 1, -width)
-    best = min(statistics.mean(values[end - width : end]) for end in ends)
-    start = statistics.mean(values[:patience])
-    enough = delta * min(1, abs(start))
+    ends = range(len(values) - width, before - 1, -before)
+    best = min(statistics.mean(values[end - before : end]) for end in ends)
+    enough = 0.05 * min(1, abs(scale))
     deviation = slow_noise(values) * (1 + 8 / min(len(values), 41))
-    margin = deviations * deviation * (2 / width) ** 0.5
-    return now >= best - enough + margin, start - best > 4 * enough + margin
+    margin = deviations * deviation * (1 / width + 1 / before) ** 0.5
+    return now >= best - enough + margin, values[0] - best > 4 * enough + margin + 2 * deviation
 
 
 def slow_count(values: list[float], delta: float) -> int:
@@ -71,12 +71,11 @@ def slow_overtraining(letters: str, losses: list[float], patience: int, *, liter
         if literal:
             hit = all(slow_count(one, 0.05) >= patience for one in series)
         else:
-            alone = 3.0 if len(series) == 1 and train else 2.0
-            margins = [0.0, 2.0] if len(series) > 1 else [alone]
-            answers = [
-                slow_level(one, patience, 0.05, margin)
-                for one, margin in zip(series, margins, strict=True)
-            ]
+            answers = []
+            if train:
+                answers.append(slow_level(train, train[0], patience, patience, 0 if val else 3))
+            if val:
+                answers.append(slow_level(val, (train or val)[0], patience, 3, 2))
             known = [one for one in answers if one is not None]
             ended = len(known) == len(answers) and all(one[0] for one in known)
             hit = ended and any(one[1] for one in known)
@@ -91,7 +90,7 @@ def slow_overtraining(letters: str, losses: list[float], patience: int, *, liter
     pace=st.sampled_from([1, 5, 20]),
     spread=st.sampled_from([0.0, 0.05, 0.5]),
     scale=st.sampled_from([3.0, 0.1]),
-    patience=st.integers(1, 3),
+    patience=st.integers(1, 5),
     literal=st.booleans(),
 )
 def test_overtraining(

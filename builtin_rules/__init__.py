@@ -6,6 +6,7 @@ from typing import Final
 from builtin_rules.all_zero import AllZero
 from builtin_rules.check_input_images import CheckInputImages
 from builtin_rules.class_imbalance import ClassImbalance
+from builtin_rules.confusion import Confusion
 from builtin_rules.create_xgboost_report import CreateXgboostReport
 from builtin_rules.dead_relu import DeadRelu
 from builtin_rules.exploding_tensor import ExplodingTensor
@@ -30,6 +31,7 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "AllZero": AllZero,
         "CheckInputImages": CheckInputImages,
         "ClassImbalance": ClassImbalance,
+        "Confusion": Confusion,
         "CreateXgboostReport": CreateXgboostReport,
         "DeadRelu": DeadRelu,
         "ExplodingTensor": ExplodingTensor,
@@ -55,6 +57,7 @@ __all__ = [
     "AllZero",
     "CheckInputImages",
     "ClassImbalance",
+    "Confusion",
     "CreateXgboostReport",
     "DeadRelu",
     "ExplodingTensor",

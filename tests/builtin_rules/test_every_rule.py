@@ -27,6 +27,7 @@ SHARED: Final = {
     "history",
     "levels",
     "losses",
+    "matrices",
     "selection",
     "shares",
     "units",

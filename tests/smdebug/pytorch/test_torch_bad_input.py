@@ -1,6 +1,7 @@
 """What a PyTorch hook cannot save is left out and said once; the training goes on."""
 
 import logging
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,15 @@ def test_a_tensor_of_no_elements_is_left_out(tmp_path: Path) -> None:
     watching.register_module(model)
     model([torch.empty(0, 3), rows(0)])
     assert opened(watching).tensor_names() == ["Passing_input_1", "Passing_output_1"]
+
+
+def test_a_saved_model_needs_nothing_of_ours_to_be_loaded(tmp_path: Path) -> None:
+    model, watching = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), hook(tmp_path, save_all=True)
+    watching.register_module(model)
+    model(rows(0))
+    data = pickle.dumps(model)
+    assert b"smdebug" not in data
+    copy = pickle.loads(data)  # noqa: S301 - just written
+    torch.testing.assert_close(copy(rows(0)), model(rows(0)))
+    watching.close()
+    assert opened(watching).steps() == [0, 1]

@@ -24,6 +24,9 @@ LOSS: Final = "loss"
 LOSSES_OF_NOISE: Final = 5  # from so many on there is a noise
 LOSSES_OF_LEVEL: Final = 10  # from so many on there is a level: the mean of the latest
 NOISE_WINDOW: Final = 40  # latest differences that tell the noise
+BEGUN: Final = 0.9  # of the first loss: below it a loss has begun to fall
+STANDSTILL_PERCENT: Final = 0.5  # by which ten losses are lower than the ten before, at most
+CONVERGED: Final = 0.1  # of the first loss: below it a loss owes nothing more
 LONE_DEVIATIONS: Final = 4.0
 LEVEL_DEVIATIONS: Final = 2.0
 _MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
@@ -36,6 +39,7 @@ class _Series:
     evaluated_at: int | None = None
     first: float | None = None  # the first finite one: the scale of the series
     lacked: bool = False  # whether the loss lacked decrease at the last evaluation
+    stood: bool = False  # whether it had not begun to fall by then
     accepted: float | None = None
     level: float | None = None  # the last accepted one
     level_at: int = 0
@@ -54,6 +58,13 @@ class _Series:
         """Return the mean of the latest losses."""
         return sum(list(self.losses)[-LOSSES_OF_LEVEL:]) / LOSSES_OF_LEVEL
 
+    def levels(self) -> tuple[float, float] | None:
+        """Return the level, and the mean of as many losses before, or None of too few."""
+        before = list(self.losses)[-2 * LOSSES_OF_LEVEL : -LOSSES_OF_LEVEL]
+        if len(before) < LOSSES_OF_LEVEL:
+            return None
+        return self.latest_level(), sum(before) / LOSSES_OF_LEVEL
+
 
 class LossNotDecreasing(Rule):
     """Met when a loss fell by less than `diff_percent` over `num_steps`, or rose too much.
@@ -64,13 +75,15 @@ class LossNotDecreasing(Rule):
     is met if ``-d > increase_threshold_percent``, or if ``0 <= d`` and ``d < diff_percent`` or
     ``d == 0``; smaller rises are tolerated.
 
-    Four refinements, which `literal` leaves out. The loss is compared with the last accepted one
+    Refinements, which `literal` leaves out. The loss is compared with the last accepted one
     too, so that tolerated rises add up; of fewer than five losses with the first one only. What a
     loss lacks it must lack at two evaluations in a row. From five losses on it must clearly exceed
     the noise from step to step; and from ten on the mean of the last ten is judged too, which has
     less noise and over a longer distance owes more: `diff_percent` for each `num_steps` since the
-    last mean that was accepted. A loss that has come down to `increase_threshold_percent` of the
-    first one has converged, and owes nothing.
+    last mean that was accepted. The latest ten must not all lie above the first loss by more than
+    is tolerated, nor may their mean stay above 90 % of it and fall by less than half a percent
+    from that of the ten before; both count at two evaluations in a row. A loss that has come down
+    to 10 % of the first one has converged, and owes nothing.
 
     A loss that is NaN or infinite when it is judged meets it; one that lies back is no partner.
     Losses of several workers are averaged. Tensors with more than one element are passed over.
@@ -227,7 +240,9 @@ class LossNotDecreasing(Rule):
             return True
         if _decrease(series.accepted, loss) >= self.diff_percent:
             series.accepted = loss
-        return not self.literal and self._judge_level(name, series, step)
+        if self.literal:
+            return False
+        return self._judge_level(name, series, step) or self._judge_start(name, series, step)
 
     def _lacked_against(self, series: _Series, partner: float, loss: float) -> float | None:
         """Return the earlier loss against which one lacks decrease, or None."""
@@ -246,8 +261,7 @@ class LossNotDecreasing(Rule):
         return None
 
     def _has_converged(self, series: _Series, loss: float) -> bool:
-        share = self.increase_threshold_percent / 100.0
-        return series.first is not None and abs(loss) <= share * abs(series.first)
+        return series.first is not None and abs(loss) <= CONVERGED * abs(series.first)
 
     def _measured(
         self, step: int, name: str, loss: float, reference: float, *, met: bool, means: str = ""
@@ -271,6 +285,26 @@ class LossNotDecreasing(Rule):
                 return False
         series.level, series.level_at = level, number
         return False
+
+    def _judge_start(self, name: str, series: _Series, step: int) -> bool:
+        """Say whether the latest losses are all above the first one, or have not begun to fall.
+
+        Either must hold at two evaluations in a row.
+        """
+        first = series.first
+        if first is None or first <= 0 or len(series.losses) < LOSSES_OF_LEVEL:
+            return False
+        level, before = series.levels() or (series.latest_level(), None)
+        bound = first * (1.0 + self.increase_threshold_percent / 100.0)
+        is_above = all(loss > bound for loss in list(series.losses)[-LOSSES_OF_LEVEL:])
+        stands = before is not None and level > BEGUN * first
+        stands = stands and _decrease(before or level, level) < STANDSTILL_PERCENT
+        stood, series.stood = series.stood, is_above or stands
+        if not (stood and series.stood):
+            return False
+        reference = first if is_above or before is None else before
+        means = f"The latest {LOSSES_OF_LEVEL} losses, since the first one. "
+        return self._measured(step, name, level, reference, met=True, means=means)
 
     def _lacks(self, reference: float, loss: float) -> bool:
         """Say whether a decrease is too small, to the letter of the documentation."""

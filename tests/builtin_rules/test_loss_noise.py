@@ -63,6 +63,37 @@ def test_noise_counts_from_five_losses_on(
     assert judge(LossNotDecreasing, root, num_steps=1).met == met
 
 
+SINCE = "The latest 10 losses, since the first one. A"
+
+
+@pytest.mark.parametrize(
+    ("losses", "found"),
+    [
+        pytest.param(
+            [0.5, *(100 * 0.8**at * (1.5, 0.7)[at % 2] for at in range(20))],
+            (11, 0.5),
+            id="never-again-below-the-first",
+        ),
+        pytest.param(
+            [2.4, 2.35, *((2.3, 2.32)[at % 2] for at in range(24))],
+            (21, 2.31),
+            id="has-not-begun-to-fall",
+        ),
+        pytest.param([2.4 * 0.99**at * (1, 1.05)[at % 2] for at in range(40)], None, id="falls"),
+        pytest.param(
+            [2.4, *((1.3, 1.32)[at % 2] for at in range(22))], None, id="has-fallen-and-stands"
+        ),
+    ],
+)
+def test_a_loss_that_never_began_to_fall(
+    losses: list[float], found: tuple[int, float] | None, tmp_path: Path
+) -> None:
+    root = save(tmp_path, {at: {"loss": one} for at, one in enumerate(losses)})
+    findings = judge(LossNotDecreasing, root, num_steps=1).findings
+    told = [(one.step, one.limit) for one in findings if (one.note or "").startswith(SINCE)]
+    assert next(iter(told), None) == (found and pytest.approx(found, abs=0.01))
+
+
 def test_evidence_of_means_says_so(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     losses = np.where(np.arange(60) < 30, 1.0, 1.12) + 0.04 * rng.standard_normal(60)

@@ -165,7 +165,7 @@ def slow_losses(
     met: list[int] = []
     last: int | None = None
     best = level = level_at = None
-    lacked = False
+    lacked = stood = False
     first = next(iter(losses.values()), 0.0)
     for step, loss in losses.items():
         partners = [at for at in losses if at <= step - num_steps]
@@ -180,22 +180,27 @@ def slow_losses(
         for before in [partner] if literal else few:
             allowed = before * (1 + rise / 100) if loss > before else before * (1 - diff / 100)
             clear = noise == 0 or loss - allowed > 4 * noise
-            converged = abs(loss) <= rise / 100 * abs(first) and not literal
+            converged = abs(loss) <= 0.1 * abs(first) and not literal
             lacks = lacks or (is_too_little(before, loss, diff, rise) and clear and not converged)
         hit, lacked = lacks and (lacked or literal), lacks
         if not hit:
             best = loss if 100 * (best - loss) / abs(best) >= diff else best
             if not literal and len(so_far) >= 10:
                 mean = sum(so_far[-10:]) / 10
-                if level is None or level_at is None or abs(mean) <= rise / 100 * abs(first):
+                if level is None or level_at is None or abs(mean) <= 0.1 * abs(first):
                     level, level_at = mean, step
                 else:
                     owed = diff * (step - level_at) / num_steps
                     may = max(0.0, rise + diff - owed) if mean > level else -owed
                     excess = mean - level * (1 + may / 100)
                     hit = noise > 0 and excess > 2 * noise / 10**0.5
-                    if mean <= level * (1 - owed / 100):
+                    if not hit and mean <= level * (1 - owed / 100):
                         level, level_at = mean, step
+                if not hit:
+                    before, is_bad = so_far[-20:-10], min(so_far[-10:]) > first * (1 + rise / 100)
+                    if len(before) == 10 and mean > 0.9 * first:
+                        is_bad = is_bad or 100 * (1 - mean / (sum(before) / 10)) < 0.5
+                    hit, stood = is_bad and stood, is_bad
         met += [step] if hit else []
     return met
 

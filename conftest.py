@@ -1,0 +1,17 @@
+"""Keeps pytest from importing packages whose frameworks are not installed."""
+
+from importlib.util import find_spec
+from typing import Final
+
+FRAMEWORKS: Final = {
+    "keras": "keras",
+    "lightning": "lightning",
+    "pytorch": "torch",
+    "tensorflow": "keras",
+    "transformers": "transformers",
+    "xgboost": "xgboost",
+}
+collect_ignore = [
+    f"smdebug/{package}" for package, module in FRAMEWORKS.items() if find_spec(module) is None
+]
+collect_ignore.append("tests/support")  # what tests import; it holds none

@@ -20,7 +20,7 @@ def lower(hits: int, total: int, compared: int) -> float:
     """Return a lower bound of the share that ``hits / total`` stands for: Wilson's.
 
     >>> lower(0, 10, 1), round(lower(90, 100, 1), 3)
-    (0.0, 0.807)
+    (0.0, 0.808)
     """
     return max(0.0, _wilson(hits, total, -deviations(compared)))
 
@@ -29,7 +29,7 @@ def upper(hits: int, total: int, compared: int) -> float:
     """Return an upper bound likewise.
 
     >>> upper(10, 10, 1), round(upper(10, 100, 1), 3)
-    (1.0, 0.193)
+    (1.0, 0.192)
     """
     return min(1.0, _wilson(hits, total, deviations(compared)))
 

@@ -53,9 +53,9 @@ def test_every_block_is_known() -> None:
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds == [
         *("sh", "sh", "python", "sh", "text", "sh", "sh"),
-        *("python", "sh", "python", "sh", "python", "sh", "python", "sh", "sh", "sh"),
+        *("python", "sh", "python", "sh", "python", "sh", "python", "sh", "sh", "sh", "sh"),
     ]
-    assert (len(SET_UP), len(DOCKER), len(TORCH), len(COMMANDS)) == (1, 2, 1, 6)
+    assert (len(SET_UP), len(DOCKER), len(TORCH), len(COMMANDS)) == (1, 2, 1, 7)
     assert len(PLAIN) == 1
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
@@ -86,6 +86,7 @@ def test_the_commands_do_what_the_readme_says(home: Path) -> None:
     assert "IssuesFound at step 0" in shown[4]
     assert shown[5].startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
     assert shown[5].endswith("The training job has ended.\n")
+    assert "VanishingGradient" in (home / "runs.html").read_text()
 
 
 def test_the_hook_does_what_the_readme_says(home: Path) -> None:

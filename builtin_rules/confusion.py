@@ -31,7 +31,7 @@ DIAGONAL: Final = "diagonal"
 BESIDE: Final = "off-diagonal"
 TOO_FEW: Final = f"too few samples so far: {BLOCKS} matrices are compared"
 TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
-FILLING: Final = "the matrix in hand has too few samples"
+FILLING: Final = "the matrix in hand has too few samples or steps"
 EVALUATED: Final = "evaluations are judged, and this is training"
 
 
@@ -48,13 +48,16 @@ class Confusion(Rule):
     predicted has the share 0 on the diagonal.
 
     With `literal` each step and worker has a matrix of its own, and a class that is never predicted
-    is passed over. By default a matrix holds all workers' samples of a whole evaluation, or of as
-    many steps as make 15 samples a class; evaluations are judged as soon as there are any, and
-    training until then. What counts is what must be so beyond chance: the share's bound (Wilson's,
-    wrong in one of a hundred matrices) is beyond the limit in every matrix of the latest half of
-    the run, at least two of four; it would be so even after as long again, if the class gained and
-    the run lost errors as fast as in that half; and all this was so one matrix before. So a young
-    model is not accused. What was saved before the first step that is judged counts likewise.
+    is passed over. By default a matrix holds all workers' samples of a whole evaluation, or of ten
+    steps of training, but at least 15 samples a class; evaluations are judged as soon as there are
+    any, and training until then. Without modes a step whose labels are those of the step before, as
+    in boosting, is an evaluation.
+
+    What counts is beyond chance and lasts: the bound of the share (Wilson's, wrong in one of a
+    hundred matrices) is beyond the limit in every matrix of the latest half of the run, of four at
+    least; it would be so after as long again, if the class gained and all errors fell as fast as in
+    that half; and it was so one matrix before. So a young model is not accused. What was saved
+    before the first step that is judged counts likewise.
 
     Labels that are no whole numbers are no classes (regression). Samples with label -100 are left
     out. Predictions with NaN are not judged (`ExplodingTensor` owns them).
@@ -217,8 +220,8 @@ class Confusion(Rule):
             if isinstance(found, str):
                 reason = found
                 continue
-            history = self._histories.setdefault((one.name, mode), History(self._limits))
-            history.add(found, self._size(found))
+            history = self._histories.setdefault((one.name, mode), History(mode, self._limits))
+            history.add(found, self._size(found), step)
             names.add(one.name)
         if not names:
             return reason
@@ -235,11 +238,10 @@ class Confusion(Rule):
     def _judge(self, step: int, name: str, mode: ModeKeys, *, judge: bool) -> bool | str:
         """Judge the matrix in hand if it is whole, or say why not."""
         history = self._histories[name, mode]
-        evaluating = mode is ModeKeys.EVAL
-        if not (history.is_as_large if evaluating else history.is_full):
+        if not history.is_whole:
             return FILLING
         judged = history.judge() if judge else []
-        if not evaluating:
+        if mode is not ModeKeys.EVAL:
             history.close()
         answers = [self._report(step, column, name, None, met=met) for column, met in judged]
         return any(answers) if answers else TOO_FEW

@@ -6,10 +6,12 @@ import numpy as np
 
 from builtin_rules.classes import Classes, Ints
 from builtin_rules.shares import lower, upper
+from smdebug.core.modes import ModeKeys
 
 # Why these, and how they judge: docs/decisions/0015-confusion.md.
 MOST_CLASSES: Final = 1000
 PER_CLASS: Final = 15  # samples of a block, at least
+STEPS: Final = 10  # of a block of training, at least
 BLOCKS: Final = 4  # from so many on there is a latest half to judge
 KEPT: Final = 32  # blocks of the latest half; when there are more every other one is dropped
 AS_LONG_AGAIN: Final = 2  # halves of the run so far
@@ -130,20 +132,29 @@ class History:
     Of the blocks of the latest half at most `KEPT` are remembered; older ones go.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, mode: ModeKeys, limits: Limits) -> None:
+        self._mode = mode
         self._limits = limits
         self._matrix: Ints = np.zeros((0, 0), np.int64)
+        self._step = -1  # the latest
+        self._steps = 0  # of the block in hand
+        self._labels: list[int] = []  # hashes of those of the latest step, by worker
+        self._labels_before: list[int] = []  # of the step before it
         self._kept: list[tuple[int, Block]] = []  # with their numbers, multiples of the stride
         self._stride = 1
         self._closed = 0  # blocks
         self._before = 0  # samples of the latest closed one
         self._lacked: set[Key] = set()  # columns that it lacked
 
-    def add(self, found: Classes, size: int) -> None:
+    def add(self, found: Classes, size: int, step: int) -> None:
         """Add samples of at most `size` classes to the block in hand."""
         size = max(size, len(self._matrix))
         grown = np.pad(self._matrix, (0, size - len(self._matrix)))
         self._matrix = grown + counted(found, size)
+        if step != self._step:
+            self._step, self._steps = step, self._steps + 1
+            self._labels, self._labels_before = [], self._labels
+        self._labels.append(hash(found.labels.tobytes()))
 
     @property
     def is_full(self) -> bool:
@@ -151,9 +162,16 @@ class History:
         return 0 < PER_CLASS * len(self._matrix) <= int(self._matrix.sum())
 
     @property
-    def is_as_large(self) -> bool:
-        """Whether the block in hand is full, and as large as the one before."""
-        return self.is_full and int(self._matrix.sum()) >= self._before
+    def is_whole(self) -> bool:
+        """Whether the block in hand may be judged.
+
+        It is full and, in evaluation, as large as the one before; in training of enough steps. Of
+        a run without modes each step is an evaluation if its labels are the same again (boosting).
+        """
+        if self._mode is ModeKeys.EVAL:
+            return self.is_full and int(self._matrix.sum()) >= self._before
+        again = self._labels == self._labels_before and self._mode is not ModeKeys.TRAIN
+        return self.is_full and (again or self._steps >= STEPS)
 
     def judge(self) -> list[tuple[Column, bool]]:
         """Return the worst column on the diagonal and beside it, and whether they meet the limits.
@@ -180,6 +198,7 @@ class History:
             self._kept = [one for one in self._kept if one[0] % self._stride == 0]
         self._before = int(self._matrix.sum())
         self._matrix = np.zeros_like(self._matrix)
+        self._steps = 0
 
     def _lacking(self, now: Block) -> set[Key]:
         """Return the columns that were bad for the latest half, and are no better after as much."""

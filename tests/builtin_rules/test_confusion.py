@@ -102,17 +102,17 @@ def test_evidence_names_classes_and_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pairs", "met"),
     [
-        pytest.param([BAD] * 7, [4, 5, 6], id="stays-bad"),
-        pytest.param([GOOD] * 7, [], id="stays-good"),
-        pytest.param([BAD] * 4, [], id="four-are-too-few"),
-        pytest.param([ABSENT] * 6, [4, 5], id="a-class-that-is-never-predicted"),
-        pytest.param([BAD] * 5 + [GOOD] + [BAD] * 8, [4, 12, 13], id="good-within-the-half"),
-        pytest.param([mixed(one) for one in (5, 10, 15, 20, 25, 30, 35)], [], id="gets-better"),
+        pytest.param([BAD] * 8, [5, 6, 7], id="stays-bad"),
+        pytest.param([GOOD] * 8, [], id="stays-good"),
+        pytest.param([BAD] * 5, [], id="four-are-too-few"),
+        pytest.param([ABSENT] * 7, [5, 6], id="a-class-that-is-never-predicted"),
+        pytest.param([BAD] * 6 + [GOOD] + [BAD] * 8, [5, 13, 14], id="good-within-the-half"),
+        pytest.param([mixed(one) for one in (5, 5, 10, 15, 20, 25, 30, 35)], [], id="gets-better"),
         pytest.param([mixed(40, first=2)] * 9, [], id="within-the-limits"),
         pytest.param([mixed(40, first=5)] * 9, [], id="by-chance"),
-        pytest.param([mixed(38, first=30)] * 9, [4, 5, 6, 7, 8], id="beyond-chance"),
-        pytest.param([mixed(40, each=400, first=60)] * 6, [4, 5], id="many-samples-tell-more"),
-        pytest.param([GOOD] * 5 + [BAD] * 7, [10, 11], id="becomes-bad"),
+        pytest.param([mixed(38, first=30)] * 9, [5, 6, 7, 8], id="beyond-chance"),
+        pytest.param([mixed(40, each=400, first=60)] * 7, [5, 6], id="many-samples-tell-more"),
+        pytest.param([GOOD] * 6 + [BAD] * 7, [11, 12], id="becomes-bad"),
         pytest.param([mixed(3, each=10)] * 9, [], id="too-few-samples-for-four-matrices"),
     ],
 )
@@ -129,12 +129,30 @@ def test_steps_are_pooled_until_there_are_15_samples_a_class(tmp_path: Path) -> 
     }
 
 
+def other_order(pair: Pair, seed: int) -> Pair:
+    order = np.random.default_rng(seed).permutation(len(pair[0]))
+    return pair[0][order], pair[1][order]
+
+
+@pytest.mark.parametrize("mode", [ModeKeys.GLOBAL, TRAIN])
+def test_batches_of_training_are_pooled_by_tens(mode: ModeKeys, tmp_path: Path) -> None:
+    steps = {at: other_order(BAD, at) for at in range(60)}
+    save(tmp_path, saved_pairs(steps), modes=dict.fromkeys(range(60), mode))
+    assert judge(Confusion, tmp_path).met == [49, 59]
+
+
+def test_the_same_batch_again_is_training_in_mode_train(tmp_path: Path) -> None:
+    steps = saved_pairs(dict.fromkeys(range(50), BAD))
+    save(tmp_path, steps, modes=dict.fromkeys(range(50), TRAIN))
+    assert judge(Confusion, tmp_path).met == [49]
+
+
 def test_workers_add_up(tmp_path: Path) -> None:
     for worker in ("worker_0", "worker_1"):
-        steps = saved_pairs(dict.fromkeys(range(6), mixed(2, each=8)))
+        steps = saved_pairs(dict.fromkeys(range(7), mixed(2, each=8)))
         save(tmp_path, steps, worker=worker, num_workers=2)
     found = judge(Confusion, tmp_path)
-    assert (found.met, {one.worker for one in found.findings}) == ([4, 5], {None})
+    assert (found.met, {one.worker for one in found.findings}) == ([5, 6], {None})
 
 
 def evaluated(root: Path, phases: "list[list[Pair]]", train: Pair = BAD, **params: Any) -> Judged:
@@ -151,14 +169,14 @@ def evaluated(root: Path, phases: "list[list[Pair]]", train: Pair = BAD, **param
 
 def test_once_there_are_evaluations_training_is_not_judged(tmp_path: Path) -> None:
     found = evaluated(tmp_path, [[GOOD]] * 6)
-    assert (found.met, found.skipped[0]) == ([], TOO_FEW)
+    assert (found.met, found.skipped[0]) == ([], FILLING)
     assert {found.skipped[at] for at in range(2, 13, 2)} == {EVALUATED}
 
 
 def test_training_is_judged_until_there_are_evaluations(tmp_path: Path) -> None:
-    steps = saved_pairs({**dict.fromkeys(range(6), BAD), 6: GOOD, 7: BAD})
-    save(tmp_path, steps, modes=dict.fromkeys([*range(6), 7], TRAIN) | {6: EVAL})
-    assert judge(Confusion, tmp_path).met == [4, 5]
+    steps = saved_pairs({**dict.fromkeys(range(60), BAD), 60: GOOD, 61: BAD})
+    save(tmp_path, steps, modes=dict.fromkeys([*range(60), 61], TRAIN) | {60: EVAL})
+    assert judge(Confusion, tmp_path).met == [49, 59]
 
 
 def test_an_evaluation_is_one_matrix_and_judged_once_it_is_as_large(tmp_path: Path) -> None:
@@ -194,8 +212,8 @@ def test_modes_are_counted_apart(tmp_path: Path) -> None:
 def test_tensors_are_counted_apart(tmp_path: Path) -> None:
     pair = {"a_loss_input_1": BAD[0], "a_loss_input_0": BAD[1]}
     other = {"b_loss_input_1": GOOD[0], "b_loss_input_0": GOOD[1]}
-    found = judge(Confusion, save(tmp_path, dict.fromkeys(range(5), pair | other)))
-    assert found.met == [4]
+    found = judge(Confusion, save(tmp_path, dict.fromkeys(range(6), pair | other)))
+    assert found.met == [5]
     assert {one.tensor for one in found.findings} == {"a_loss_input_0"}
 
 
@@ -221,8 +239,8 @@ def test_a_run_that_loses_its_errors_is_not_accused(tmp_path: Path) -> None:
             predictions[40 * at : 40 * at + wrong] = at + 1 if at < 29 else 2
         return labels, predictions
 
-    assert judged(tmp_path / "a", [pair(4)] * 5).met == [4]
-    assert judged(tmp_path / "b", [pair(one) for one in (4, 4, 4, 2, 0)]).met == []
+    assert judged(tmp_path / "a", [pair(4)] * 6).met == [5]
+    assert judged(tmp_path / "b", [pair(one) for one in (4, 4, 4, 4, 2, 0)]).met == []
 
 
 # -- what is no matrix ---------------------------------------------------------------------------
@@ -253,8 +271,8 @@ def test_what_cannot_be_judged_is_skipped(
 
 def test_steps_that_cannot_be_judged_leave_the_others_alone(tmp_path: Path) -> None:
     nan = np.arange(3), np.full((3, 3), np.nan)
-    found = judged(tmp_path, [BAD, nan, BAD, BAD, nan, BAD, BAD])
-    assert found.met == [6]
+    found = judged(tmp_path, [BAD, nan, BAD, BAD, nan, BAD, BAD, BAD])
+    assert found.met == [7]
 
 
 def test_a_step_without_labels_is_skipped(tmp_path: Path) -> None:
@@ -273,7 +291,7 @@ def test_batches_of_other_shapes_and_classes_are_counted_together(tmp_path: Path
     scores = np.eye(3)[predictions]
     pairs = [BAD, (labels[:, None], scores), (labels, scores.astype(ml_dtypes.bfloat16))]
     found = judged(tmp_path, [*pairs, *pairs, (labels, np.eye(5)[predictions])])
-    assert found.met == [4, 5, 6]
+    assert found.met == [5, 6]
 
 
 # -- parameters ----------------------------------------------------------------------------------
@@ -349,9 +367,9 @@ def test_bad_parameters_are_one_sentence(
 
 
 def test_both_quantities_are_measured_met_or_not(tmp_path: Path) -> None:
-    save(tmp_path, saved_pairs(dict.fromkeys(range(5), mixed(40, first=2))))
+    save(tmp_path, saved_pairs(dict.fromkeys(range(6), mixed(40, first=2))))
     rule = Confusion(opened(tmp_path))
-    for step in range(5):
+    for step in range(6):
         rule.invoke_at_step(step)
     found = {(one.step, one.quantity, one.met) for one in rule.take_measurements()}
-    assert found == {(at, name, False) for at in (3, 4) for name in (DIAGONAL, BESIDE)}
+    assert found == {(at, name, False) for at in (4, 5) for name in (DIAGONAL, BESIDE)}

@@ -88,19 +88,21 @@ class CreateXgboostReport(Rule):
             self._try_to_write()
         return False
 
-    def finish(self) -> None:
-        """Write the report as it is after the last step.
+    def invoke_at_end(self, step: int) -> bool:
+        """Write the report as it is after the last step, global step `step`.
 
         Raises
         ------
         SMDebugRuntimeError
             If there is something to report, and no report at all could be written.
         """
+        del step
         if not self._current:
             reason = self._try_to_write()
             if reason and not self._written:
                 msg = f"No report could be written to {str(self.folder)!r}: {reason}."
                 raise SMDebugRuntimeError(msg)
+        return False
 
     @property
     def folder(self) -> Path:

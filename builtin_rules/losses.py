@@ -139,12 +139,12 @@ class Phases:
         if mode is ModeKeys.TRAIN:
             if not self._evaluating:
                 self._add_validation(losses)
-            ended = self._end()
+            ended = self.end()
         self._add_training(losses)
         if mode is not ModeKeys.TRAIN:
             self._add_validation(losses)
             if mode is ModeKeys.GLOBAL or ModeKeys.TRAIN not in trial.modes():
-                ended = self._end()
+                ended = self.end()
         return ended
 
     def _add_training(self, losses: Losses) -> None:
@@ -156,8 +156,8 @@ class Phases:
             self._validation.setdefault(key, Sample()).add(value)
             self._evaluating = True
 
-    def _end(self) -> list[Phase]:
-        """End the phase in hand, if there is one."""
+    def end(self) -> list[Phase]:
+        """End the phase in hand, if there is one, and return it for each validation loss."""
         ended = [self._phase(key, one) for key, one in self._validation.items() if one.count]
         if ended:
             for sample in (*self._training.values(), *self._validation.values()):

@@ -143,6 +143,13 @@ class Overfit(Rule):
             return self.not_judged("no phase of evaluation ends here" if found else NO_LOSS)
         if not any(one.training for one in ended):
             return self.not_judged("no training loss before this phase, or one of 0")
+        return self._judge_all(step, ended)
+
+    def invoke_at_end(self, step: int) -> bool:
+        """Judge the phase of evaluation that ends with the data, at global step `step`."""
+        return self._judge_all(step, self._phases.end())
+
+    def _judge_all(self, step: int, ended: list[Phase]) -> bool:
         met = [self._judge(step, one) for one in ended if one.training]
         return any(met)
 

@@ -212,6 +212,14 @@ class Overtraining(Rule):
             return self.not_judged(WITHIN if found else NO_LOSS)
         return self._judge(step)
 
+    def invoke_at_end(self, step: int) -> bool:
+        """Judge the phase of evaluation that ends with the data, at global step `step`."""
+        ended = [one.validation for one in self._phases.end()]
+        if not ended or self.literal:
+            return False
+        self._validation.add(_mean(ended))
+        return self._judge(step)
+
     def _judge(self, step: int) -> bool:
         """Judge what the losses have come to."""
         training, validation = self._training, self._validation

@@ -54,7 +54,7 @@ class ChildProcess:
         )
         self._process.start()
         theirs.close()
-        answer = self._ask((), max(limit, _START_LIMIT_S), "before the first step")
+        answer = self._ask(None, max(limit, _START_LIMIT_S), "before the first step")
         if answer != READY:
             self.close()
             raise ClientError(answer.reason if isinstance(answer, Invocation) else str(answer))
@@ -69,15 +69,15 @@ class ChildProcess:
         answer = self._ask(("wait", step), self._limit, f"waiting after step {step}")
         return answer if isinstance(answer, Invocation | None) else _failed(answer)
 
-    def finish(self) -> Invocation:
+    def finish(self, step: int) -> Invocation:
         """Let the rule do what is left; see `Invoker`."""
-        answer = self._ask(("finish",), self._limit, "after the last step")
+        answer = self._ask(("finish", step), self._limit, "after the last step")
         return answer if isinstance(answer, Invocation) else _failed(answer)
 
-    def _ask(self, question: tuple[str | int, ...], limit: float, where: str) -> object:
+    def _ask(self, question: tuple[str, int] | None, limit: float, where: str) -> object:
         """Return the child's answer, or what went wrong."""
         try:
-            if question:
+            if question is not None:
                 self._connection.send(question)
             if self._connection.poll(limit):
                 return self._connection.recv()
@@ -118,8 +118,8 @@ def _serve(
     connection.send(READY)
     with suppress(EOFError):
         while True:
-            verb, *step = connection.recv()
-            answer = getattr(invoker, verb)(*step)
+            verb, step = connection.recv()
+            answer = getattr(invoker, verb)(step)
             if answer is not None:
                 answer = replace(
                     answer,

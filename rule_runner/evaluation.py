@@ -29,10 +29,18 @@ OTHER: Final = "other"
 _DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
 
 
-def _count(counts: dict[str, int], key: str, limit: int) -> None:
+def _count(counts: dict[str, int], key: str, limit: int) -> str:
+    """Count one more, and return the key that it is counted under."""
     if key not in counts and len(counts) >= limit:
         key = OTHER
     counts[key] = counts.get(key, 0) + 1
+    return key
+
+
+def _uncount(counts: dict[str, int], key: str) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
 
 
 @dataclass(slots=True)
@@ -115,6 +123,7 @@ class Evaluation:
         self._not_evaluated = False
         self._missing_at: int | None = None
         self._skipped_at: int | None = None
+        self._skipped_for = ""
         self._over = False  # nothing more is to be judged, whatever keep_going says
 
     @property
@@ -161,6 +170,8 @@ class Evaluation:
         coverage = self.coverage
         if coverage.last == step:
             return
+        if self._skipped_at == step:  # it was judged later, when nothing more had come
+            _uncount(coverage.skipped, self._skipped_for)
         coverage.judged += 1
         coverage.last = step
         if coverage.first is None:
@@ -174,7 +185,7 @@ class Evaluation:
         if step in (self.coverage.last, self._skipped_at):
             return
         self._skipped_at = step
-        _count(self.coverage.skipped, reason[:NOTE_LENGTH], REASON_LIMIT)
+        self._skipped_for = _count(self.coverage.skipped, reason[:NOTE_LENGTH], REASON_LIMIT)
 
     def condition_met(
         self, step: int, findings: "Sequence[Finding]", at: datetime, *, end_of_rule: bool = False

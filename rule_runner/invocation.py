@@ -88,8 +88,8 @@ class Invoker(Protocol):
         """Judge that nothing has come after a global step; None if the rule does not care."""
         ...
 
-    def finish(self) -> Invocation:
-        """Let the rule do what is left when there is nothing more to judge."""
+    def finish(self, step: int) -> Invocation:
+        """Let the rule do what is left when nothing after a global step will be judged."""
         ...
 
     def close(self) -> None:
@@ -128,12 +128,14 @@ class InProcess:
 
         return self._invocation(step, ask)
 
-    def finish(self) -> Invocation:
+    def finish(self, step: int) -> Invocation:
         """Let the rule do what is left; see `Invoker`."""
-        last = max(
-            (trial.index.steps[-1] for trial in self._trials if trial.index.steps), default=0
-        )
-        return self._invocation(last, lambda _: self._rule.finish())
+
+        def ask(step: int) -> None:
+            if self._rule.invoke_at_end(step):
+                raise RuleEvaluationConditionMet(self._name, step)
+
+        return self._invocation(step, ask)
 
     def _invocation(self, step: int, call: Callable[[int], None]) -> Invocation:
         """Return what came of a call of the rule."""

@@ -97,15 +97,29 @@ class RuleJob:
             self.write(trial_ended=False)
         return [change] if change else []
 
-    def finish(self) -> None:
-        """Let the rule do what is left; what it raises is its error, unless a verdict is there."""
-        evaluation = self.evaluation
+    def finish(self, *, complete: bool) -> list[StatusChange]:
+        """Let the rule do what is left, and return how the status moved.
+
+        What the rule says then counts if all steps of the trial were judged (`complete`) and the
+        rule job has not ended; what it raises is its error, unless a verdict is there.
+        """
+        evaluation, step = self.evaluation, max(self.position, 0)
         if self.invoker is None or evaluation.status is RuleStatus.ERROR:
-            return
-        invocation = self.invoker.finish()
+            return []
+        counts = complete and not evaluation.done
+        invocation = self.invoker.finish(step)
         self.rule_time_s += invocation.seconds
         if invocation.did is Did.FAILED:
-            evaluation.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
+            change = evaluation.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
+            return [change] if change else []
+        if not counts or not (invocation.measurements or invocation.did is Did.MET):
+            return []
+        self.measurements.add(invocation.measurements)
+        if invocation.did is not Did.MET:
+            evaluation.step_judged(step)
+            return []
+        change = self._take(step, invocation)
+        return [change] if change else []
 
     def _take(self, step: int, invocation: Invocation) -> StatusChange | None:
         """Tell the evaluation what the rule did."""

@@ -165,9 +165,9 @@ class _Following:
         self._follow(step)
         return self._invoker.wait(step)
 
-    def finish(self) -> Invocation:
+    def finish(self, step: int) -> Invocation:
         """Let the rule do what is left; see `Invoker`."""
-        return self._invoker.finish()
+        return self._invoker.finish(step)
 
     def _follow(self, step: int) -> None:
         """Look for files up to a step."""

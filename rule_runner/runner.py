@@ -247,8 +247,11 @@ class Runner:
             ):
                 with self._as_far_as_it_goes():
                     self.session.tell(job)
-            if finish:
-                job.finish()
+            last = known[-1] if known else -1
+            complete = self.walk.ended and job.position >= last
+            if finish and job.finish(complete=complete):
+                with self._as_far_as_it_goes():
+                    self.session.tell(job)
             if not evaluation.done or evaluation.ended_at is None:
                 no_data = not self.walk.base.steps
                 ended = self.walk.ended

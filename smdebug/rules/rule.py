@@ -182,8 +182,14 @@ class Rule(ABC):
         del step
         return False
 
-    def finish(self) -> None:  # noqa: B027 - most rules have nothing to do
-        """Do what is left when no further step will be judged; nothing by default."""
+    def invoke_at_end(self, step: int) -> Any:
+        """Do what is left when no step after global step `step` will be judged.
+
+        A true answer says that the condition is met, as at `step`; it counts if all that the trial
+        saved was judged. For rules that wait for what ends with the data; False by default.
+        """
+        del step
+        return False
 
     def found(
         self,

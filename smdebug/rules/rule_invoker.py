@@ -29,7 +29,7 @@ def invoke_rule(
 
     A rule that overrides `Rule.invoke` is called for every integer, as documented; any other one
     for the steps that the trial has, which gives the same verdicts. However the loop ends, the
-    rule's `finish` is called last.
+    rule's `invoke_at_end` is called last; what it answers counts if the training job has ended.
 
     Parameters
     ----------
@@ -47,8 +47,26 @@ def invoke_rule(
     """
     try:
         _invoke_at_steps(rule_obj, start_step or 0, end_step, raise_eval_cond)
-    finally:
-        rule_obj.finish()
+    except NoMoreData:
+        last = _last_step(rule_obj)
+        if rule_obj.invoke_at_end(last):
+            if raise_eval_cond:
+                raise RuleEvaluationConditionMet(rule_obj.rule_name, last) from None
+            _log_met(rule_obj, last)
+        raise
+    except BaseException:
+        rule_obj.invoke_at_end(_last_step(rule_obj))
+        raise
+    rule_obj.invoke_at_end(_last_step(rule_obj))
+
+
+def _last_step(rule_obj: Rule) -> int:
+    return max(rule_obj.base_trial.steps(show_incomplete_steps=True), default=0)
+
+
+def _log_met(rule_obj: Rule, step: int) -> None:
+    text = "The condition of rule %s was met at step %d."
+    get_logger(rule_obj.rule_name).info(text, rule_obj.rule_name, step)
 
 
 def _invoke_at_steps(
@@ -65,7 +83,7 @@ def _invoke_at_steps(
         except RuleEvaluationConditionMet as met:
             if raise_eval_cond:
                 raise
-            logger.info("The condition of rule %s was met at step %d.", rule_obj.rule_name, step)
+            _log_met(rule_obj, step)
             if met.end_of_rule:
                 break
         except NoMoreProfilerData:

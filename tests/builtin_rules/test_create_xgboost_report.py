@@ -77,7 +77,7 @@ def report(
     rule.output_dir = root / "out"
     for step in trial.steps(show_incomplete_steps=True):
         assert rule.invoke_at_step(step) is False
-    rule.finish()
+    rule.invoke_at_end(0)
     return Written(root / "out")
 
 
@@ -322,7 +322,7 @@ def test_what_is_damaged_is_left_out(tmp_path: Path) -> None:
     invoker = invoker_of(root, tmp_path / "out", PatientClock())
     for step in (0, 5):
         invoker.judge(step)
-    invoker.finish()
+    invoker.finish(0)
     assert Written(tmp_path / "out").sections == ["hyperparameters", "loss"]
 
 
@@ -368,7 +368,7 @@ def test_it_is_written_at_most_once_a_minute_and_at_the_end(tmp_path: Path) -> N
         clock.now = now
         assert invoker.judge(step).did is Did.CLEAR
         seen.append(points(out))
-    assert invoker.finish().did is not Did.FAILED
+    assert invoker.finish(0).did is not Did.FAILED
     assert [*seen, points(out)] == [1, 1, 1, 4, 4, 4, 6]
 
 
@@ -377,7 +377,7 @@ def test_nothing_is_written_twice_alike(tmp_path: Path) -> None:
     invoker = invoker_of(save(tmp_path / "trial", losses(1)), out, PatientClock())
     invoker.judge(0)
     (out / "xgboost_report.html").unlink()
-    invoker.finish()
+    invoker.finish(0)
     assert Written(out).html == ""
 
 
@@ -387,7 +387,7 @@ def test_a_trial_of_something_else_gets_no_report(tmp_path: Path) -> None:
     invoker = invoker_of(root, out, PatientClock())
     answer = invoker.judge(0)
     assert (answer.did, answer.reason) == (Did.SKIPPED, "no data of XGBoost at this step")
-    assert (invoker.finish().did is Did.FAILED, out.exists()) == (False, False)
+    assert (invoker.finish(0).did is Did.FAILED, out.exists()) == (False, False)
 
 
 def test_in_python_it_is_written_to_a_folder_here(
@@ -415,7 +415,7 @@ def test_a_report_that_cannot_be_written_is_an_error_at_the_end(tmp_path: Path) 
     blocked.write_text("")
     invoker = invoker_of(save(tmp_path / "trial", losses(2)), blocked, PatientClock())
     assert [invoker.judge(step).did for step in range(2)] == [Did.CLEAR, Did.CLEAR]
-    answer = invoker.finish()
+    answer = invoker.finish(0)
     assert answer.did is Did.FAILED
     assert "No report could be written to" in answer.reason
 
@@ -428,7 +428,7 @@ def test_a_report_that_was_written_once_is_no_error(tmp_path: Path) -> None:
     (out / "xgboost_report.html").unlink()
     (out / "xgboost_report.html").mkdir()
     invoker.judge(1)
-    assert invoker.finish().did is not Did.FAILED
+    assert invoker.finish(0).did is not Did.FAILED
     assert list(out.glob("*.tmp")) == []
 
 
@@ -439,7 +439,7 @@ def test_what_hinders_it_is_said(tmp_path: Path) -> None:
     rule.output_dir = tmp_path / "out"
     rule.invoke_at_step(0)
     with pytest.raises(SMDebugRuntimeError, match=r"^No report could be written to '.*out': .*\.$"):
-        rule.finish()
+        rule.invoke_at_end(0)
 
 
 # -- models of XGBoost ---------------------------------------------------------------------------
@@ -480,7 +480,7 @@ def test_reports_of_models(name: str, classes: int, documents: list[str], tmp_pa
     out = tmp_path / "out"
     invoker = invoker_of(tmp_path / "trial", out, PatientClock())
     assert [invoker.judge(step).did for step in (0, 5, 10)] == [Did.CLEAR] * 3
-    invoker.finish()
+    invoker.finish(0)
     written = Written(out)
     common = ["FeatureImportance", "LabelsDistribution", "LossData"]
     assert (sorted(written.documents), written.warnings) == (sorted(documents + common), [])

@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from judging import Judged, Steps, judge, save
+from judging import Judged, Steps, judge, judge_to_the_end, save
 
 from builtin_rules import Overfit
 from smdebug.core.modes import ModeKeys
@@ -269,6 +269,30 @@ def test_saved_reductions_are_no_loss(tmp_path: Path) -> None:
     means = {step: {"loss": {("mean", False): 1.0}} for step in (0, 1)}
     root = save(tmp_path, {}, reductions=means, modes={0: TRAIN, 1: EVAL})
     assert judge(Overfit, root).skipped == {0: NO_LOSS, 1: NO_LOSS}
+
+
+# -- the end of the data -------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("losses", "met"),
+    [
+        pytest.param(epochs((1.0, 0.9), (0.5, 1.2))[:-1], [3], id="the-last-phase"),
+        pytest.param(epochs((1.0, 0.9), (0.5, 0.4))[:-1], [], id="is-healthy"),
+        pytest.param(epochs((1.0, 1.2)), [], id="was-judged-before"),
+        pytest.param([("E", 1.2)], [], id="without-training"),
+        pytest.param([("T", 1.2)], [], id="without-a-phase"),
+    ],
+)
+def test_the_last_phase_ends_with_the_data(
+    losses: list[tuple[str, Any]], met: list[int], literal: bool, tmp_path: Path
+) -> None:
+    steps, modes = phased(losses)
+    save(tmp_path, steps, modes=modes)
+    found = judge_to_the_end(Overfit, tmp_path, literal=literal)
+    assert found.met == met
+    assert [one.step for one in found.findings] == met
 
 
 # -- parameters ----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from judging import Judged, judge, save
+from judging import Judged, judge, judge_to_the_end, save
 
 from builtin_rules import Overtraining
 from smdebug.core.modes import ModeKeys
@@ -201,6 +201,21 @@ def test_bfloat16_is_a_loss(tmp_path: Path) -> None:
 def test_saved_reductions_are_no_loss(tmp_path: Path) -> None:
     root = save(tmp_path, {}, reductions={0: {"loss": {("mean", False): 1.0}}})
     assert judge(Overtraining, root).skipped == {0: NO_LOSS}
+
+
+# -- the end of the data -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fallen", [True, False])
+def test_the_last_phase_ends_with_the_data(fallen: bool, tmp_path: Path) -> None:
+    losses = [9.0, 9.0, *[1.0] * 28]
+    losses[-1] = 0.1 if fallen else 1.0
+    steps = {at: {"loss": np.asarray(value)} for at, value in enumerate(losses)}
+    modes = {at: LETTERS["TE"[at % 2]] for at in steps}
+    save(tmp_path, steps, modes=modes)
+    params = {"patience_train": 2, "patience_validation": 1}
+    assert judge_to_the_end(Overtraining, tmp_path, **params).met == ([] if fallen else [29])
+    assert judge_to_the_end(Overtraining, tmp_path, literal=True, **params).met == []
 
 
 # -- parameters ----------------------------------------------------------------------------------

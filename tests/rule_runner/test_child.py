@@ -59,7 +59,7 @@ class Behaves(Rule):
     def invoke_while_waiting(self, step):
         return self.how == "waits" and self.found(step, note="waited")
 
-    def finish(self):
+    def invoke_at_end(self, step):
         if self.how == "leaves-last":
             os._exit(5)
 
@@ -146,7 +146,7 @@ def test_rule_that_ends_its_process(source: Path, trial: Path, how: str, code: i
 def test_it_waits_and_finishes_as_in_this_process(source: Path, trial: Path) -> None:
     made = invoker(source, trial, "waits")
     with closing(made):
-        judged_0, waited, finished = made.judge(0), made.wait(0), made.finish()
+        judged_0, waited, finished = made.judge(0), made.wait(0), made.finish(0)
     assert [one.measured for one in judged_0.measurements] == [0.0]
     assert waited is not None
     assert (waited.did, [one.note for one in waited.findings]) == (Did.MET, ["waited"])
@@ -155,7 +155,7 @@ def test_it_waits_and_finishes_as_in_this_process(source: Path, trial: Path) -> 
 
 def test_rule_that_ends_its_process_at_the_end(source: Path, trial: Path) -> None:
     made = invoker(source, trial, "leaves-last")
-    found = made.finish()
+    found = made.finish(0)
     waited = made.wait(0)
     assert (found.did, found.reason) == (
         Did.FAILED,
@@ -254,11 +254,11 @@ def test_runner_gives_each_rule_a_process_of_its_own(
 class Pipe:
     """The other process's end of a pipe, in this process."""
 
-    def __init__(self, *questions: tuple[str | int, ...]) -> None:
+    def __init__(self, *questions: tuple[str, int]) -> None:
         self.questions = list(questions)
         self.sent: list[Any] = []
 
-    def recv(self) -> tuple[str | int, ...]:
+    def recv(self) -> tuple[str, int]:
         if not self.questions:
             raise EOFError
         return self.questions.pop(0)
@@ -278,7 +278,8 @@ class Answers:
     def wait(self, step: int) -> None:
         assert step == 4
 
-    def finish(self) -> Invocation:
+    def finish(self, step: int) -> Invocation:
+        assert step == 4
         return Invocation(Did.CLEAR)
 
     def close(self) -> None:
@@ -304,7 +305,7 @@ class Pipes:
 
 @pytest.mark.usefixtures("_same_process")
 def test_answers_are_made_of_what_any_process_understands() -> None:
-    pipe = Pipe(("judge", 4), ("wait", 4), ("finish",))
+    pipe = Pipe(("judge", 4), ("wait", 4), ("finish", 4))
     _serve(pipe, 0, lambda _: Answers(), None)  # type: ignore[arg-type]
     ready, answer, waited, finished = pipe.sent
     assert (ready, waited, finished) == ("ready", None, Invocation(Did.CLEAR))

@@ -2,11 +2,12 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from evaluating import Script, WoundClock, configured, runner, trial
+from evaluating import Script, WoundClock, configured, json_lines, runner, trial
 
 from rule_runner import measurements
 from rule_runner.measurements import Measurements, MeasurementsRecord, excess
@@ -220,34 +221,91 @@ def test_a_rule_that_raises_while_it_waits_fails(tmp_path: Path) -> None:
     )
 
 
-class Finishes(Above):
-    finished = 0
+class Ends(Above):
+    """Says at the end what `answer` is."""
 
-    def finish(self) -> None:
-        type(self).finished += 1
+    answer: Any = False
+    asked: list[int]
+
+    def __init__(self, base_trial: object) -> None:
+        super().__init__(base_trial)
+        type(self).asked = []
+
+    def invoke_at_end(self, step: int) -> Any:
+        self.asked.append(step)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer and self.measured(step, "end", 3.0, 2.0, met=True)
 
 
-class FinishesBadly(Above):
-    def finish(self) -> None:
-        msg = "no room"
-        raise OSError(msg)
+class Finds(Ends):
+    answer = True
+
+
+class Breaks(Ends):
+    answer = OSError("no room")
 
 
 def test_every_rule_may_do_what_is_left(tmp_path: Path) -> None:
-    runner(configured(tmp_path, [Finishes]), losses(0.5, 2.0, 0.5)).run()
-    assert Finishes.finished == 1
+    done = runner(configured(tmp_path, [Ends]), losses(0.5, 2.0, 0.5)).run()
+    assert Ends.asked == [1]
+    assert done.result.rules[0].evidence[0].step == 1
+
+
+def test_what_is_found_at_the_end_counts(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [Finds]), losses(0.5, 0.5)).run()
+    (rule,) = done.result.rules
+    assert (rule.status, rule.step, rule.evidence[0].measured) == ("IssuesFound", 1, 3.0)
+    assert (rule.coverage.judged, rule.coverage.known, rule.coverage.skipped) == (2, 2, {})
+    assert [one["step"] for one in json_lines(tmp_path / "findings.jsonl")] == [1]
+
+
+class FindsOnly(Finds):
+    def invoke_at_step(self, step: int) -> bool:
+        return self.not_judged(f"not yet at {step}")
+
+
+def test_a_step_that_is_judged_at_the_end_only_is_not_skipped(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [FindsOnly]), losses(0.5, 0.5)).run()
+    (rule,) = done.result.rules
+    assert (rule.status, rule.coverage.judged, rule.coverage.skipped) == (
+        "IssuesFound",
+        1,
+        {"not yet at 0": 1},
+    )
+
+
+class MeasuresOnly(FindsOnly):
+    def invoke_at_end(self, step: int) -> bool:
+        return self.measured(step, "end", 1.0, 2.0, met=False)
+
+
+def test_what_is_measured_at_the_end_is_judged(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [MeasuresOnly]), losses(0.5, 0.5)).run()
+    (rule,) = done.result.rules
+    assert (rule.status, rule.coverage.judged) == ("NoIssuesFound", 1)
+
+
+def test_of_a_trial_that_goes_on_the_end_is_not_there_yet(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [Finds]), losses(0.5, ended=False)).run()
+    assert (done.result.rules[0].status, Finds.asked) == ("Stopped", [0])
+
+
+def test_after_a_verdict_nothing_is_added(tmp_path: Path) -> None:
+    done = runner(configured(tmp_path, [Finds]), losses(2.0)).run()
+    assert [one.note for one in done.result.rules[0].evidence] == ["High."]
 
 
 def test_what_is_raised_at_the_end_is_the_rules_error(tmp_path: Path) -> None:
-    done = runner(configured(tmp_path, [FinishesBadly]), losses(0.5)).run()
+    done = runner(configured(tmp_path, [Breaks]), losses(0.5)).run()
     assert (done.result.rules[0].status, done.result.rules[0].status_details) == (
         "Error",
-        "ClientError: Rule 'FinishesBadly' raised OSError at step 0: no room.",
+        "ClientError: Rule 'Breaks' raised OSError at step 0: no room.",
     )
 
 
 def test_after_a_verdict_it_is_a_note(tmp_path: Path) -> None:
-    done = runner(configured(tmp_path, [FinishesBadly]), losses(2.0)).run()
+    done = runner(configured(tmp_path, [Breaks]), losses(2.0)).run()
     (rule,) = done.result.rules
     assert rule.status == "IssuesFound"
-    assert rule.notes == ["ClientError: Rule 'FinishesBadly' raised OSError at step 0: no room."]
+    assert rule.notes == ["ClientError: Rule 'Breaks' raised OSError at step 0: no room."]

@@ -81,3 +81,14 @@ def judge(rule_class: type[Rule], root: Path, *, start: int = 0, **params: Any) 
         {step: one.reason for step, one in did.items() if one.did is Did.SKIPPED},
         [finding for one in did.values() for finding in one.findings],
     )
+
+
+def judge_to_the_end(rule_class: type[Rule], root: Path, **params: Any) -> Judged:
+    """Let a rule judge each step and the end; return what it said at the end."""
+    trial = opened(root)
+    invoker = InProcess(rule_class.__name__, rule_class(trial, **params), [trial])
+    last = -1
+    for last in trial.steps(show_incomplete_steps=True):
+        invoker.judge(last)
+    one = invoker.finish(last)
+    return Judged([last] if one.did is Did.MET else [], {}, list(one.findings))

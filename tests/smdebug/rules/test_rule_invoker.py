@@ -179,19 +179,38 @@ def test_met_condition_is_logged_at_info_with_its_step_and_it_goes_on(
     assert rule.steps == [0, 3, 5]
 
 
-def test_a_rule_finishes_however_the_loop_ends() -> None:
-    class Finishes(Acts):
-        def finish(self) -> None:
-            self.steps.append(-1)
+class Ends(Acts):
+    at_end = False
 
-    rule = Finishes(trial())
+    def invoke_at_end(self, step: int) -> bool:
+        self.steps.append(-step)
+        return self.at_end
+
+
+def test_a_rule_is_asked_last_however_the_loop_ends() -> None:
+    rule = Ends(trial())
     with pytest.raises(NoMoreData):
         invoke_rule(rule)
     invoke_rule(rule, 3, 4)
     rule.act = lambda _: True
     with pytest.raises(RuleEvaluationConditionMet):
         invoke_rule(rule, raise_eval_cond=True)
-    assert rule.steps == [*STEPS, -1, 3, -1, 0, -1]
+    last = -STEPS[-1]
+    assert rule.steps == [*STEPS, last, 3, last, 0, last]
+
+
+def test_what_a_rule_finds_at_the_end_is_a_condition_met(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rule = Ends(trial())
+    rule.at_end = True
+    caplog.set_level(logging.INFO, logger=get_logger("Ends").name)
+    with pytest.raises(NoMoreData):
+        invoke_rule(rule)
+    text = f"The condition of rule Ends was met at step {STEPS[-1]}."
+    assert [one.getMessage() for one in caplog.records] == [text]
+    with pytest.raises(RuleEvaluationConditionMet, match=f"at step {STEPS[-1]}"):
+        invoke_rule(rule, raise_eval_cond=True)
 
 
 def test_met_condition_comes_out_if_asked() -> None:

@@ -54,10 +54,11 @@ class Confusion(Rule):
     in boosting, is an evaluation.
 
     What counts is beyond chance and lasts: the bound of the share (Wilson's, wrong in one of a
-    hundred matrices) is beyond the limit in every matrix of the latest half of the run, of four at
-    least; it would be so after as long again, if the class gained and all errors fell as fast as in
-    that half; and it was so one matrix before. So a young model is not accused. What was saved
-    before the first step that is judged counts likewise.
+    hundred matrices) is beyond the limit in every matrix of the latest half of the run, of five at
+    least; in that half the model has not lost a fifth of its errors; the bound would be beyond the
+    limit after as long again, if the class gained and all errors fell as fast; and all this was so
+    one matrix before. So a young model is not accused. What was saved before the first step that is
+    judged counts likewise.
 
     Labels that are no whole numbers are no classes (regression). Samples with label -100 are left
     out. Predictions with NaN are not judged (`ExplodingTensor` owns them).
@@ -130,7 +131,7 @@ class Confusion(Rule):
         missing="""
         Steps without labels and predictions that belong together are skipped, with the reason: no
         classes (regression), NaN, lengths that differ. So are the first ones, until there are
-        four matrices: of four evaluations, rounds of boosting, or runs of steps. Label -100 is left
+        five matrices: of five evaluations, rounds of boosting, or runs of steps. Label -100 is left
         out.
         """,
         remedy="""
@@ -141,9 +142,10 @@ class Confusion(Rule):
         """,
         limits="""
         Many good models predict a class rightly in less than 90 % of the cases: set `min_diag` to
-        what the task allows. Fewer than five evaluations are not judged, and with few samples only
-        gross confusion is: judge a finished model with `literal` and `--start-step` at its last
-        evaluation. More than 1000 classes, such as tokens of a language, are not judged.
+        what the task allows. With fewer than six evaluations nothing is found, and with few samples
+        only gross confusion is: judge a finished model with `literal` and `--start-step` at its
+        last evaluation. A model that learns nothing for long at its start is accused meanwhile.
+        More than 1000 classes, such as tokens of a language, are not judged.
         """,
     )
     category_no: int | None

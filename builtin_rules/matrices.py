@@ -12,8 +12,9 @@ from smdebug.core.modes import ModeKeys
 MOST_CLASSES: Final = 1000
 PER_CLASS: Final = 15  # samples of a block, at least
 STEPS: Final = 10  # of a block of training, at least
-BLOCKS: Final = 4  # from so many on there is a latest half to judge
+BLOCKS: Final = 5  # from so many on there is a latest half to judge
 KEPT: Final = 32  # blocks of the latest half; when there are more every other one is dropped
+STILL_LEARNING: Final = 0.8  # of the errors are left after half the run: fewer, and it learns
 AS_LONG_AGAIN: Final = 2  # halves of the run so far
 
 
@@ -203,9 +204,9 @@ class History:
     def _lacking(self, now: Block) -> set[Key]:
         """Return the columns that were bad for the latest half, and are no better after as much."""
         half = [one for number, one in self._kept if number >= (self._closed + 1) // 2]
-        if self._closed + 1 < BLOCKS or not half[0].wrong:
+        if self._closed + 1 < BLOCKS or now.wrong < STILL_LEARNING * half[0].wrong:
             return set()
-        left = min(1.0, now.wrong / half[0].wrong)
+        left = min(1.0, now.wrong / half[0].wrong) if half[0].wrong else 1.0
         return {
             key
             for key, column in now.columns.items()

@@ -10,8 +10,9 @@ import pytest
 from judging import Judged, judge, opened, save
 
 from builtin_rules import Confusion
-from builtin_rules.classes import NO_CLASSES, NO_NUMBERS, NO_PAIR
+from builtin_rules.classes import NO_CLASSES, NO_NUMBERS, NO_PAIR, Classes
 from builtin_rules.confusion import BESIDE, DIAGONAL, EVALUATED, FILLING, TOO_FEW, TOO_MANY
+from builtin_rules.matrices import Column, History, Limits
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
@@ -102,16 +103,16 @@ def test_evidence_names_classes_and_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pairs", "met"),
     [
-        pytest.param([BAD] * 8, [5, 6, 7], id="stays-bad"),
+        pytest.param([BAD] * 8, [6, 7], id="stays-bad"),
         pytest.param([GOOD] * 8, [], id="stays-good"),
-        pytest.param([BAD] * 5, [], id="four-are-too-few"),
-        pytest.param([ABSENT] * 7, [5, 6], id="a-class-that-is-never-predicted"),
-        pytest.param([BAD] * 6 + [GOOD] + [BAD] * 8, [5, 13, 14], id="good-within-the-half"),
+        pytest.param([BAD] * 6, [], id="five-are-too-few"),
+        pytest.param([ABSENT] * 8, [6, 7], id="a-class-that-is-never-predicted"),
+        pytest.param([BAD] * 7 + [GOOD] + [BAD] * 9, [6, 15, 16], id="good-within-the-half"),
         pytest.param([mixed(one) for one in (5, 5, 10, 15, 20, 25, 30, 35)], [], id="gets-better"),
         pytest.param([mixed(40, first=2)] * 9, [], id="within-the-limits"),
         pytest.param([mixed(40, first=5)] * 9, [], id="by-chance"),
-        pytest.param([mixed(38, first=30)] * 9, [5, 6, 7, 8], id="beyond-chance"),
-        pytest.param([mixed(40, each=400, first=60)] * 7, [5, 6], id="many-samples-tell-more"),
+        pytest.param([mixed(38, first=30)] * 9, [6, 7, 8], id="beyond-chance"),
+        pytest.param([mixed(40, each=400, first=60)] * 8, [6, 7], id="many-samples-tell-more"),
         pytest.param([GOOD] * 6 + [BAD] * 7, [11, 12], id="becomes-bad"),
         pytest.param([mixed(3, each=10)] * 9, [], id="too-few-samples-for-four-matrices"),
     ],
@@ -122,10 +123,10 @@ def test_what_stays_bad_meets_it(pairs: "list[Pair]", met: list[int], tmp_path: 
 
 def test_steps_are_pooled_until_there_are_15_samples_a_class(tmp_path: Path) -> None:
     found = judged(tmp_path, [mixed(2, each=8)] * 12)
-    assert found.met == [9, 11]
+    assert found.met == [11]
     assert found.skipped == {
         **dict.fromkeys((0, 2, 4, 6, 8, 10), FILLING),
-        **dict.fromkeys((1, 3, 5), TOO_FEW),
+        **dict.fromkeys((1, 3, 5, 7), TOO_FEW),
     }
 
 
@@ -138,21 +139,21 @@ def other_order(pair: Pair, seed: int) -> Pair:
 def test_batches_of_training_are_pooled_by_tens(mode: ModeKeys, tmp_path: Path) -> None:
     steps = {at: other_order(BAD, at) for at in range(60)}
     save(tmp_path, saved_pairs(steps), modes=dict.fromkeys(range(60), mode))
-    assert judge(Confusion, tmp_path).met == [49, 59]
+    assert judge(Confusion, tmp_path).met == [59]
 
 
 def test_the_same_batch_again_is_training_in_mode_train(tmp_path: Path) -> None:
-    steps = saved_pairs(dict.fromkeys(range(50), BAD))
-    save(tmp_path, steps, modes=dict.fromkeys(range(50), TRAIN))
-    assert judge(Confusion, tmp_path).met == [49]
+    steps = saved_pairs(dict.fromkeys(range(60), BAD))
+    save(tmp_path, steps, modes=dict.fromkeys(range(60), TRAIN))
+    assert judge(Confusion, tmp_path).met == [59]
 
 
 def test_workers_add_up(tmp_path: Path) -> None:
     for worker in ("worker_0", "worker_1"):
-        steps = saved_pairs(dict.fromkeys(range(7), mixed(2, each=8)))
+        steps = saved_pairs(dict.fromkeys(range(8), mixed(2, each=8)))
         save(tmp_path, steps, worker=worker, num_workers=2)
     found = judge(Confusion, tmp_path)
-    assert (found.met, {one.worker for one in found.findings}) == ([5, 6], {None})
+    assert (found.met, {one.worker for one in found.findings}) == ([6, 7], {None})
 
 
 def evaluated(root: Path, phases: "list[list[Pair]]", train: Pair = BAD, **params: Any) -> Judged:
@@ -176,7 +177,7 @@ def test_once_there_are_evaluations_training_is_not_judged(tmp_path: Path) -> No
 def test_training_is_judged_until_there_are_evaluations(tmp_path: Path) -> None:
     steps = saved_pairs({**dict.fromkeys(range(60), BAD), 60: GOOD, 61: BAD})
     save(tmp_path, steps, modes=dict.fromkeys([*range(60), 61], TRAIN) | {60: EVAL})
-    assert judge(Confusion, tmp_path).met == [49, 59]
+    assert judge(Confusion, tmp_path).met == [59]
 
 
 def test_an_evaluation_is_one_matrix_and_judged_once_it_is_as_large(tmp_path: Path) -> None:
@@ -184,22 +185,22 @@ def test_an_evaluation_is_one_matrix_and_judged_once_it_is_as_large(tmp_path: Pa
     zeros, ones = np.zeros(40, int), np.ones(40, int)
     phase = [(zeros, np.r_[zeros[:38], ones[:2]]), (ones, ones)]
     found = evaluated(tmp_path, [phase] * 6, train=GOOD)
-    assert (found.met, sorted(set(range(19)) - set(found.skipped))) == ([], [11, 14, 17])
+    assert (found.met, sorted(set(range(19)) - set(found.skipped))) == ([], [14, 17])
 
 
 def test_evaluations_that_stay_bad_meet_it(tmp_path: Path) -> None:
-    assert evaluated(tmp_path, [[GOOD, BAD]] * 6, train=GOOD).met == [14, 17]
+    assert evaluated(tmp_path, [[GOOD, BAD]] * 6, train=GOOD).met == [17]
 
 
 def test_a_short_evaluation_is_pooled_with_the_next(tmp_path: Path) -> None:
     found = evaluated(tmp_path, [[mixed(2, each=8)]] * 12, train=GOOD)
-    assert found.met == [19, 23]
+    assert found.met == [23]
 
 
 def test_what_was_saved_before_the_walk_counts(tmp_path: Path) -> None:
     whole = evaluated(tmp_path, [[BAD]] * 6)
     late = judge(Confusion, tmp_path, start=11)
-    assert (whole.met, late.met) == ([9, 11], [11])
+    assert (whole.met, late.met) == ([11], [11])
     assert late.skipped == {12: EVALUATED}
 
 
@@ -212,8 +213,8 @@ def test_modes_are_counted_apart(tmp_path: Path) -> None:
 def test_tensors_are_counted_apart(tmp_path: Path) -> None:
     pair = {"a_loss_input_1": BAD[0], "a_loss_input_0": BAD[1]}
     other = {"b_loss_input_1": GOOD[0], "b_loss_input_0": GOOD[1]}
-    found = judge(Confusion, save(tmp_path, dict.fromkeys(range(6), pair | other)))
-    assert found.met == [5]
+    found = judge(Confusion, save(tmp_path, dict.fromkeys(range(7), pair | other)))
+    assert found.met == [6]
     assert {one.tensor for one in found.findings} == {"a_loss_input_0"}
 
 
@@ -239,8 +240,49 @@ def test_a_run_that_loses_its_errors_is_not_accused(tmp_path: Path) -> None:
             predictions[40 * at : 40 * at + wrong] = at + 1 if at < 29 else 2
         return labels, predictions
 
-    assert judged(tmp_path / "a", [pair(4)] * 6).met == [5]
-    assert judged(tmp_path / "b", [pair(one) for one in (4, 4, 4, 4, 2, 0)]).met == []
+    assert judged(tmp_path / "a", [pair(4)] * 7).met == [6]
+    falling = [pair(one) for one in (4, 4, 4, 4, 4, 2, 2)]
+    assert judged(tmp_path / "b", falling).met == []
+
+
+@pytest.mark.parametrize(
+    ("on_diagonal", "hits", "before", "factor", "expected"),
+    [
+        pytest.param(True, 60, 60, 1.0, 0.7, id="as-it-was"),
+        pytest.param(True, 60, 50, 1.0, 0.8, id="with-the-gain"),
+        pytest.param(True, 60, 70, 1.0, 0.7, id="no-loss-is-expected"),
+        pytest.param(True, 60, 20, 1.0, 1.0, id="one-at-most"),
+        pytest.param(True, 60, 60, 0.5, 0.85, id="with-fewer-errors"),
+        pytest.param(False, 60, 60, 1.0, 0.7, id="beside-as-it-was"),
+        pytest.param(False, 60, 70, 1.0, 0.6, id="beside-with-the-gain"),
+        pytest.param(False, 60, 50, 1.0, 0.7, id="beside-no-loss-is-expected"),
+        pytest.param(False, 0, 100, 1.0, 0.0, id="beside-nothing-at-least"),
+        pytest.param(False, 60, 60, 0.5, 0.35, id="beside-with-fewer-errors"),
+    ],
+)
+def test_what_is_hoped_for(
+    on_diagonal: bool, hits: int, before: int, factor: float, expected: float
+) -> None:
+    label = 0 if on_diagonal else 1
+    now, then = Column(label, 0, hits, 100, 0.7), Column(label, 0, before, 100, 0.9)
+    assert now.hoped(then, factor) == pytest.approx(expected)
+
+
+def test_a_class_that_is_never_predicted_is_named(tmp_path: Path) -> None:
+    found = judged(tmp_path, [ABSENT] * 7, max_off_diag=1)
+    assert [one.note for one in found.findings] == [
+        "Class 0 is never predicted: 40 samples are labelled so."
+    ]
+
+
+@pytest.mark.parametrize(("length", "kept"), [(60, 32), (400, 32)])
+def test_of_long_runs_a_bounded_number_of_matrices_is_kept(length: int, kept: int) -> None:
+    history = History(ModeKeys.GLOBAL, Limits(0.9, 0.1))
+    labels, predictions = BAD
+    for step in range(length):
+        history.add(Classes(labels, predictions, 0), 3, step)
+        history.close()
+        assert len(history._kept) <= kept
 
 
 # -- what is no matrix ---------------------------------------------------------------------------
@@ -271,8 +313,8 @@ def test_what_cannot_be_judged_is_skipped(
 
 def test_steps_that_cannot_be_judged_leave_the_others_alone(tmp_path: Path) -> None:
     nan = np.arange(3), np.full((3, 3), np.nan)
-    found = judged(tmp_path, [BAD, nan, BAD, BAD, nan, BAD, BAD, BAD])
-    assert found.met == [7]
+    found = judged(tmp_path, [BAD, nan, BAD, BAD, nan, BAD, BAD, BAD, BAD])
+    assert found.met == [8]
 
 
 def test_a_step_without_labels_is_skipped(tmp_path: Path) -> None:
@@ -291,7 +333,7 @@ def test_batches_of_other_shapes_and_classes_are_counted_together(tmp_path: Path
     scores = np.eye(3)[predictions]
     pairs = [BAD, (labels[:, None], scores), (labels, scores.astype(ml_dtypes.bfloat16))]
     found = judged(tmp_path, [*pairs, *pairs, (labels, np.eye(5)[predictions])])
-    assert found.met == [5, 6]
+    assert found.met == [6]
 
 
 # -- parameters ----------------------------------------------------------------------------------
@@ -372,4 +414,4 @@ def test_both_quantities_are_measured_met_or_not(tmp_path: Path) -> None:
     for step in range(6):
         rule.invoke_at_step(step)
     found = {(one.step, one.quantity, one.met) for one in rule.take_measurements()}
-    assert found == {(at, name, False) for at in (4, 5) for name in (DIAGONAL, BESIDE)}
+    assert found == {(at, name, False) for at in (5,) for name in (DIAGONAL, BESIDE)}

@@ -56,11 +56,13 @@ def errors(samples: Samples) -> float:
 def lacking(blocks: list[Samples], size: int, limits: tuple[float, float]) -> set[Key]:
     """Return the columns that the last of the blocks lacks."""
     number = len(blocks) - 1
-    if number < 3:
+    if number < 4:
         return set()
     half = [shares(one, size, literal=False) for one in blocks[(number + 1) // 2 :]]
     before = errors(blocks[(number + 1) // 2])
-    left = min(1.0, errors(blocks[-1]) / before) ** 2 if before else 0.0
+    if errors(blocks[-1]) < 0.8 * before:
+        return set()
+    left = min(1.0, errors(blocks[-1]) / before) ** 2 if before else 1.0
     found: set[Key] = set()
     for key, (bound, share) in half[-1].items():
         if not all(key in one and is_bad(key, one[key][0], limits) for one in half):

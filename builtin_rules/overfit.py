@@ -28,8 +28,8 @@ class Overfit(Rule):
     """Met when ``(validation - training) / |training| > ratio_threshold`` in `patience` phases.
 
     The means are taken of the losses of a phase of evaluation, and of the training losses since
-    the last phase; the phase is judged at the first step of training behind it. The phases count
-    in a row. XGBoost's ``train-<metric>`` is compared with each other set's at every saved step.
+    the last phase; the phase is judged at the first step of training behind it, or with `literal`
+    at the end of the data. The phases count in a row. XGBoost's ``train-<metric>`` is compared with each other set's at every saved step.
 
     Two refinements, which `literal` leaves out. The gap must exceed the ratio by two standard
     errors of the two means, so that noise from batch to batch does not meet the condition. And a
@@ -99,7 +99,8 @@ class Overfit(Rule):
         limits="""
         A gap that stays while the validation loss still falls is not reported; `literal` reports
         it. Where both losses are tiny the ratio is large though both are good: raise
-        `ratio_threshold`. The last phase of a run is judged only if a step of training follows.
+        `ratio_threshold`. The last phase of a run is judged only if a step of training follows, or
+        by `literal`.
         A validation loss that rises by chance while there is a gap is one phase: raise `patience`.
         """,
     )
@@ -146,8 +147,8 @@ class Overfit(Rule):
         return self._judge_all(step, ended)
 
     def invoke_at_end(self, step: int) -> bool:
-        """Judge the phase of evaluation that ends with the data, at global step `step`."""
-        return self._judge_all(step, self._phases.end())
+        """Judge to the letter the phase of evaluation that ends with the data, at `step`."""
+        return self.literal and self._judge_all(step, self._phases.end())
 
     def _judge_all(self, step: int, ended: list[Phase]) -> bool:
         met = [self._judge(step, one) for one in ended if one.training]

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-_STUCK: Final = "Stuck, with noise; too few losses are saved to tell it from slow progress."
 _BY_ADAM: Final = (
     "Each update is 2 to 5 times the weight, below `large_threshold`: give `large_threshold=1`."
 )
 # By rule and run; docs/detection.md lists them, and the test wants neither more nor fewer.
 KNOWN: Final[Mapping[tuple[str, str], str]] = {
+    ("Confusion", "rate_far_too_large"): (
+        "The predictions are NaN, which are no classes: `ExplodingTensor` owns them."
+    ),
     ("FeatureImportanceOverweight", "boosted_diabetes"): (
         "Trees of depth 2: three of ten features do hold 82 % of the splits. Raise `threshold`."
     ),
@@ -18,8 +20,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("FeatureImportanceOverweight", "known_afterwards"): (
         "One feature carries all ten rounds; few features are judged from round 10 on."
     ),
-    ("LossNotDecreasing", "deep_sigmoid"): _STUCK,
-    ("LossNotDecreasing", "deep_sigmoid_head"): _STUCK,
     ("LossNotDecreasing", "digits_other_rate"): (
         "A hump of a few dozen steps, as momentum makes them; the loss falls again later."
     ),

@@ -90,8 +90,8 @@ class Overtraining(Rule):
     """Met when neither training nor validation losses became better by `delta` for so many.
 
     A training loss is the mean of a step, a validation loss that of a phase of evaluation, judged
-    at the first step of training behind it, or at the end of the data. What is compared are levels: the mean of the latest
-    `patience_train` or `patience_validation` losses, or of the latest quarter of the run once that
+    at the first step of training behind it, or at the end of the data. What is compared are
+    levels: the mean of the latest `patience_train` or `patience_validation` losses, or of the latest quarter of the run once that
     is more, against the best earlier mean: of as many training losses, or of three phases (more in
     proportion). Both must have ended to improve; a run without validation losses is judged by its
     training losses alone, one without training losses by those of validation. So that noise does

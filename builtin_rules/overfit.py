@@ -27,9 +27,10 @@ class _Watched:
 class Overfit(Rule):
     """Met when ``(validation - training) / |training| > ratio_threshold`` in `patience` phases.
 
-    The means are taken of the losses of a phase of evaluation, and of the training losses since
-    the last phase; the phase is judged at the first step of training behind it, or with `literal`
-    at the end of the data. The phases count in a row. XGBoost's ``train-<metric>`` is compared with each other set's at every saved step.
+    The means are taken of the losses of a phase of evaluation, and of the training losses since the
+    last phase; the phase is judged at the first step of training behind it, or with `literal` at
+    the end of the data. The phases count in a row. XGBoost's ``train-<metric>`` is compared with
+    each other set's at every saved step.
 
     Two refinements, which `literal` leaves out. The gap must exceed the ratio by two standard
     errors of the two means, so that noise from batch to batch does not meet the condition. And a

@@ -90,15 +90,15 @@ class Overtraining(Rule):
     """Met when neither training nor validation losses became better by `delta` for so many.
 
     A training loss is the mean of a step, a validation loss that of a phase of evaluation, judged
-    at the first step of training behind it, or at the end of the data. What is compared are
-    levels: the mean of the latest `patience_train` or `patience_validation` losses, or of the latest quarter of the run once that
-    is more, against the best earlier mean: of as many training losses, or of three phases (more in
-    proportion). Both must have ended to improve; a run without validation losses is judged by its
-    training losses alone, one without training losses by those of validation. So that noise does
-    not hide a slow improvement validation losses must lack two standard errors more, and training
-    losses that decide alone three. Some loss must have come down from its first value by four times
-    `delta`, and clearly: what never learned, or still falls steadily, is not overtrained. Where the
-    first training loss is below 1, `delta` is a part of it.
+    at the first step of training behind it, or at the end of the data. What is compared are levels:
+    the mean of the latest `patience_train` or `patience_validation` losses, or of the latest
+    quarter of the run once that is more, against the best earlier mean: of as many training losses,
+    or of three phases (more in proportion). Both must have ended to improve; a run without
+    validation losses is judged by its training losses alone, one without training losses by those
+    of validation. So that noise does not hide a slow improvement validation losses must lack two
+    standard errors more, and training losses that decide alone three. Some loss must have come down
+    from its first value by four times `delta`, and clearly: what never learned, or still falls
+    steadily, is not overtrained. Where the first training loss is below 1, `delta` is a part of it.
 
     With `literal` each saved step counts by itself: none of the last `patience_train` training
     losses and `patience_validation` losses of validation is below the best one by `delta`.

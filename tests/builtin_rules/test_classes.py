@@ -196,6 +196,7 @@ def pairs(root: Path, tensors: Mapping[str, list[str]]) -> list[tuple[str, str, 
     [
         pytest.param(["lab_b", "lab_a", "pred_b", "pred_a"], ["aa", "bb"], id="as-many"),
         pytest.param(["lab_b", "lab_a", "pred_c"], ["ac"], id="the-first-of-each"),
+        pytest.param(["lab_a", "lab_b", "lab_c", "pred_a", "pred_b"], ["aa"], id="not-as-many"),
         pytest.param(["lab_a"], [], id="no-predictions"),
         pytest.param(["pred_a"], [], id="no-labels"),
     ],

@@ -20,6 +20,7 @@ from smdebug.rules import Page, Quantity, Rule
 from smdebug.rules.params import BoolParam, ChoiceParam, FloatParam, IntParam, set_parameters
 
 LOSS: Final = "loss"
+LEVEL: Final = "mean loss"
 # Why these, and how they judge: docs/decisions/0003-loss-not-decreasing.md.
 LOSSES_OF_NOISE: Final = 5  # from so many on there is a noise
 LOSSES_OF_LEVEL: Final = 10  # from so many on there is a level: the mean of the latest
@@ -127,7 +128,10 @@ class LossNotDecreasing(Rule):
         ),
         LITERAL,
     )
-    QUANTITIES = (Quantity(LOSS, "loss, and what it must fall below"),)
+    QUANTITIES = (
+        Quantity(LOSS, "loss, and what it must fall below"),
+        Quantity(LEVEL, "mean of the latest losses, and what it must fall below"),
+    )
     PAGE = Page(
         why="""
         A loss that no longer falls is a training that learns nothing more, or one that diverges;
@@ -267,7 +271,8 @@ class LossNotDecreasing(Rule):
         self, step: int, name: str, loss: float, reference: float, *, met: bool, means: str = ""
     ) -> bool:
         note = f"{means}{_note(reference, loss)}"
-        return self.measured(step, LOSS, loss, reference, met=met, tensor=name, note=note)
+        quantity = LEVEL if means else LOSS
+        return self.measured(step, quantity, loss, reference, met=met, tensor=name, note=note)
 
     def _judge_level(self, name: str, series: _Series, step: int) -> bool:
         """Say whether the mean of the latest losses lacks decrease."""
@@ -278,9 +283,10 @@ class LossNotDecreasing(Rule):
             intervals = (number - series.level_at) / self.num_steps
             deviation = noise / np.sqrt(LOSSES_OF_LEVEL)  # of the difference of two means
             limit = LEVEL_DEVIATIONS * deviation
-            if noise and self._exceeds(series.level, level, limit, intervals):
-                means = f"Means of {LOSSES_OF_LEVEL} losses. "
-                return self._measured(step, name, level, series.level, met=True, means=means)
+            met = bool(noise) and self._exceeds(series.level, level, limit, intervals)
+            means = f"Means of {LOSSES_OF_LEVEL} losses. "
+            if self._measured(step, name, level, series.level, met=met, means=means):
+                return True
             if level > series.level or self._exceeds(series.level, level, 0.0, intervals):
                 return False
         series.level, series.level_at = level, number

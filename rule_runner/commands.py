@@ -59,17 +59,20 @@ def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObser
         evaluated = Runner(config, sinks=sinks, observer=watching).run()
     if evaluated.unwritten:
         return evaluated
-    return replace(evaluated, report=_write_report(config, evaluated.result.trial.name))
+    folders = [config.folder_of(rule) for rule in config.rules]
+    return replace(
+        evaluated, report=try_report(folders, config.output, evaluated.result.trial.name)
+    )
 
 
-def _write_report(config: EvaluationConfig, trial: str) -> Path | None:
-    """Write the page of an evaluation that is over; that it cannot be written costs no verdict."""
+def try_report(folders: Sequence[Path], output: Path, title: str) -> Path | None:
+    """Write the page of evaluations that are over; that it cannot be written costs no verdict."""
     from rule_runner.report import write_report  # noqa: PLC0415 - only when there are results
 
     try:
-        return write_report([config.folder_of(rule) for rule in config.rules], config.output, trial)
+        return write_report(folders, output, title)
     except Exception as err:  # noqa: BLE001 - results and verdicts are there
-        _log.warning("report_not_written", path=str(config.output), reason=printable(err))
+        _log.warning("report_not_written", path=str(output), reason=printable(err))
         return None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TextIO
 
-from rule_runner.commands import rule_jobs
+from rule_runner.commands import rule_jobs, try_report
 from rule_runner.config import EvaluationConfig, parse_requests
 from rule_runner.durable import output_errors
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError
@@ -175,6 +175,10 @@ def run_demo(output: Path) -> int:
     except KeyboardInterrupt:
         _say("Stopped by signal SIGINT.", sys.stderr)
         return EXIT_SIGNAL + signal.SIGINT
+    folders = [one.parent for one in sorted(output.glob("results/*/*/rule_result.json"))]
+    report = try_report(folders, output, "Demo")
+    if report is not None:
+        _say(f"Report of all: {printable(report)}\n")
     _say("\n".join(_hints(output)))
     if surprises:
         raise ClientError(" ".join(surprises))

@@ -244,7 +244,12 @@ def test_output_goes_to_a_folder_of_its_own(
     assert CliRunner().invoke(main, ["demo"]).exit_code == 0
     (folder,) = (tmp_path / "rule-output").iterdir()
     assert folder.name.startswith("demo-")
-    assert sorted(one.name for one in folder.iterdir()) == ["results", "trials"]
+    assert sorted(one.name for one in folder.iterdir()) == [
+        ".sagemaker-ignore",
+        "report.html",
+        "results",
+        "trials",
+    ]
 
 
 def test_a_table_on_a_terminal(

@@ -47,12 +47,14 @@ class BoundRule:
 
 
 def accepts(loaded: "LoadedRule", name: str) -> bool:
-    """Say whether the rule's constructor names the parameter `name`.
+    """Say whether the rule names the parameter `name`: in its constructor, or declared if built in.
 
     Other trials of a built-in rule have several names.
     """
-    named = _takes(loaded.rule_class)[0]
-    return name in named or _names_other_trials(loaded, name)
+    if loaded.builtin:
+        declared = any(param.name == name for param in loaded.rule_class.PARAMS)
+        return declared or _names_other_trials(loaded, name)
+    return name in _takes(loaded.rule_class)[0]
 
 
 def _names_other_trials(loaded: "LoadedRule", name: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from rule_runner.binding import BoundRule, accepts, bind, construct, other_trials
 from rule_runner.errors import ParameterError, RuleFailedError
-from rule_runner.loader import LoadedRule
+from rule_runner.loader import LoadedRule, load_builtin
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Rule
 from smdebug.rules.params import FloatParam, IntParam, NamesParam
@@ -347,3 +347,12 @@ def test_only_builtin_rules_that_take_other_trials_know_their_names(
 def test_other_trials_of_a_rule_that_takes_none_are_refused() -> None:
     with pytest.raises(ParameterError, match="Unknown parameter 'other_trials'"):
         bind(loaded(BuiltIn, builtin=True), {"other_trials": "/runs/a"})
+
+
+def test_a_builtin_rule_accepts_what_it_declares_and_no_clock() -> None:
+    rule = load_builtin("StalledTrainingRule")
+    assert [accepts(rule, name) for name in ("threshold", "clock", "literal")] == [
+        True,
+        False,
+        True,
+    ]

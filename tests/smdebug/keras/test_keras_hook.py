@@ -328,7 +328,7 @@ def test_rules_judge_the_trial(tmp_path: Path) -> None:
     ) as hook:
         fit(model(optimizer=keras.optimizers.SGD(0.0)), hook, epochs=2)
     trial = opened(tmp_path)
-    rule = LossNotDecreasing(trial, num_steps=4, mode="TRAIN")
+    rule = LossNotDecreasing(trial, num_steps=4, mode="TRAIN", literal=True)
     assert any(rule.invoke_at_step(step) for step in trial.steps())
     rule = VanishingGradient(trial)
     assert not any(rule.invoke_at_step(step) for step in trial.steps())

@@ -512,11 +512,9 @@ def test_rules_are_listed_and_shown() -> None:
 
 
 def test_files_that_come_after_the_end_are_counted_and_not_judged(trial: Path) -> None:
-    body = READ + "        late = self.base_trial.path + '/index/000000000/000000000095_worker_0'\n"
-    body += (
-        "        import shutil\n"
-        "        shutil.copy(late.replace('95', '90') + '.json', late + '.json')\n"
-    )
+    body = READ + "        index = self.base_trial.path + '/index/000000000/0000000000'\n"
+    body += "        import shutil\n"
+    body += "        shutil.copy(index + '90_worker_0.json', index + '95_worker_0.json')\n"
     result = evaluate(trial, "--source", rule_file(trial.parent, body + "        return False\n"))
     assert result.exit_code == 0
     found = result_of(trial)

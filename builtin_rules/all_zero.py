@@ -9,6 +9,7 @@ from builtin_rules.selection import (
     LITERAL,
     TENSOR_REGEX,
     Saved,
+    begins,
     named,
     no_selector,
     reduction,
@@ -158,7 +159,7 @@ class AllZero(Rule):
 
 def _begins_at_zero(one: Saved, step: int) -> bool:
     """Say whether this is the first step of a tensor, and its elements are all zero."""
-    if one.tensor.steps()[0] != step:
+    if not begins(one, step):
         return False
     top = saved_reductions(one, step).get(("max", True))
     return (reduction(one, step, "max", absolute=True) if top is None else top) in {0, None}

@@ -1,11 +1,13 @@
 """LossNotDecreasing: a loss does not go down fast enough."""
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from builtin_rules.levels import NOISE_WINDOW, noise
 from builtin_rules.selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -24,13 +26,11 @@ LEVEL: Final = "mean loss"
 # Why these, and how they judge: docs/decisions/0003-loss-not-decreasing.md.
 LOSSES_OF_NOISE: Final = 5  # from so many on there is a noise
 LOSSES_OF_LEVEL: Final = 10  # from so many on there is a level: the mean of the latest
-NOISE_WINDOW: Final = 40  # latest differences that tell the noise
 BEGUN: Final = 0.9  # of the first loss: below it a loss has begun to fall
 STANDSTILL_PERCENT: Final = 0.5  # by which ten losses are lower than the ten before, at most
 CONVERGED: Final = 0.1  # of the first loss: below it a loss owes nothing more
 LONE_DEVIATIONS: Final = 4.0
 LEVEL_DEVIATIONS: Final = 2.0
-_MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
 
 
 @dataclass(slots=True)
@@ -50,10 +50,7 @@ class _Series:
         """Return the robust deviation of step-to-step differences; 0 while there are too few."""
         if len(self.losses) < LOSSES_OF_NOISE:
             return 0.0
-        with np.errstate(all="ignore"):
-            differences = np.diff(self.losses)
-            deviations = np.abs(differences - np.median(differences))
-        return _MAD_TO_DEVIATION * float(np.median(deviations))
+        return math.sqrt(2) * noise(self.losses)  # a difference has twice the variance of a loss
 
     def latest_level(self) -> float:
         """Return the mean of the latest losses."""
@@ -278,12 +275,12 @@ class LossNotDecreasing(Rule):
         """Say whether the mean of the latest losses lacks decrease."""
         if len(series.losses) < LOSSES_OF_LEVEL:
             return False
-        level, number, noise = series.latest_level(), self._number(step), series.noise()
+        level, number, lone = series.latest_level(), self._number(step), series.noise()
         if series.level is not None and not self._has_converged(series, level):
             intervals = (number - series.level_at) / self.num_steps
-            deviation = noise / np.sqrt(LOSSES_OF_LEVEL)  # of the difference of two means
+            deviation = lone / math.sqrt(LOSSES_OF_LEVEL)  # of the difference of two means
             limit = LEVEL_DEVIATIONS * deviation
-            met = bool(noise) and self._exceeds(series.level, level, limit, intervals)
+            met = bool(lone) and self._exceeds(series.level, level, limit, intervals)
             means = f"Means of {LOSSES_OF_LEVEL} losses. "
             if self._measured(step, name, level, series.level, met=met, means=means):
                 return True

@@ -76,6 +76,11 @@ def saved(trial: Any, step: int, names: Iterable[str]) -> Iterator[Saved]:
             yield Saved(tensor, worker)
 
 
+def begins(one: Saved, step: int) -> bool:
+    """Say whether `step` is the first one at which anything of the tensor was saved."""
+    return one.tensor.steps()[0] == step
+
+
 def view(one: Saved, step: int) -> Any:
     """Return the saved value in place, or None: not saved, or damaged (which is reported)."""
     try:

@@ -7,6 +7,7 @@ from builtin_rules.selection import (
     LITERAL,
     TENSOR_REGEX,
     Saved,
+    begins,
     named,
     no_selector,
     saved,
@@ -169,7 +170,7 @@ def _check_bounds(high: float | None, low: float | None) -> None:
 
 def _begins_as_one_number(one: Saved, step: int, spread: float) -> bool:
     """Say whether a parameter is a scale of a norm layer, or one that nothing has moved yet."""
-    if spread == 0 and one.tensor.steps()[0] == step:
+    if spread == 0 and begins(one, step):
         return True
     try:
         flat = len(one.tensor.shape(step, worker=one.worker)) == 1

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from builtin_rules.selection import LITERAL, Saved, named, reduction, saved
+from builtin_rules.selection import LITERAL, Saved, begins, named, reduction, saved
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.rules import Page, Quantity, Rule
@@ -90,7 +90,7 @@ class VanishingGradient(Rule):
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
         if not self.literal:
-            means = {one: mean for one, mean in means.items() if mean or _began(one) != step}
+            means = {one: mean for one, mean in means.items() if mean or not begins(one, step)}
             if not means:
                 return self.not_judged("gradients that are exactly 0 at their first step")
         vanished = [one for one, mean in means.items() if mean < self.threshold]
@@ -122,11 +122,6 @@ class VanishingGradient(Rule):
             for one in vanished
             if one not in flat or (_layer(one.name), one.worker) not in alive
         ]
-
-
-def _began(one: Saved) -> int:
-    """Return the first step that has a tensor."""
-    return one.tensor.steps()[0]
 
 
 def _rank(one: Saved, step: int) -> int:

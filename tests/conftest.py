@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+import aws_server as aws_server_
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -53,6 +54,22 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", local_only)
+
+
+@pytest.fixture(scope="session")
+def aws_server() -> Iterator[str]:
+    with aws_server_.serving() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def aws_endpoint(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let boto3 of this process, and of those it starts, talk to an empty AWS on this machine."""
+    aws_server_.reset(aws_server)
+    for name, value in aws_server_.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", aws_server)
+    return aws_server
 
 
 @pytest.fixture(autouse=True)

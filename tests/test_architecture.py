@@ -25,12 +25,14 @@ LAYERS = (
     ("rule_runner",),
 )
 STANDARD = sys.stdlib_module_names
-# Third-party packages that only these files may import: most of them do not exist yet.
+# Third-party packages that only these files may import.
 ONLY_IN = {
-    "boto3": {"smdebug/storage/s3.py", "rule_runner/aws.py"},
-    "botocore": {"smdebug/storage/s3.py", "rule_runner/aws.py"},
+    "boto3": {"smdebug/storage/aws.py"},
+    "botocore": {"smdebug/storage/aws.py"},
     "docker": {"rule_runner/container.py", "rule_runner/images.py"},
-    "click": {"rule_runner/cli.py"},
+    "click": {
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "rule_runner/cli").glob("*.py")
+    },
     "watchfiles": {"rule_runner/watch.py", "rule_runner/doctor_installation.py"},
     "regex": {"smdebug/core/patterns.py"},
     "google_crc32c": {"smdebug/core/tfrecord.py"},

@@ -9,6 +9,15 @@ from smdebug.storage.local_output import LocalOutput
 from smdebug.storage.protocol import TrialOutput, TrialStore
 
 
+def is_s3(uri: str | os.PathLike[str]) -> bool:
+    """Say whether an address is one of S3.
+
+    >>> is_s3("s3://bucket/runs"), is_s3("/s3/runs")
+    (True, False)
+    """
+    return os.fspath(uri).strip().lower().startswith("s3://")
+
+
 def open_store(uri: str | os.PathLike[str]) -> TrialStore:
     """Return the store behind a plain path or a ``file://`` address.
 
@@ -17,6 +26,11 @@ def open_store(uri: str | os.PathLike[str]) -> TrialStore:
     SMDebugValueError
         If the address is empty or of a kind that cannot be read.
     """
+    text = os.fspath(uri).strip()
+    if is_s3(text):
+        from smdebug.storage.s3 import S3Store  # noqa: PLC0415 - only when it is needed
+
+        return S3Store(text)
     return LocalStore(_local_path(uri, "read"))
 
 

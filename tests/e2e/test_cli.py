@@ -16,7 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from builtin_rules import RULES
-from rule_runner.cli import FORMATS, SHADOWED, main
+from rule_runner.cli import main
+from rule_runner.cli.evaluation import FORMATS
+from rule_runner.cli.reporting import SHADOWED
 from rule_runner.results import EVALUATION_SCHEMA
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter

@@ -1,0 +1,130 @@
+"""The command line: parses, calls, and maps what happened to an exit code; no logic of its own."""
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from rule_runner import config as configuration
+from rule_runner.cli.evaluation import evaluate
+from rule_runner.cli.reporting import reporting
+from rule_runner.cli.training import train
+from rule_runner.logs import configure
+
+
+@click.group(invoke_without_command=True)
+@click.version_option(package_name="rule-runner")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Evaluate rules over the tensors that a training job saved.
+
+    Without a command, the job of a rule container is done if the environment or
+    processingjobconfig.json describes one.
+    """
+    configure(0)
+    if context.invoked_subcommand is None:
+        _without_command(context)
+
+
+@reporting
+def _without_command(context: click.Context) -> int:
+    """Run as a rule container, or print the help."""
+    from rule_runner.contract import is_asked_for  # noqa: PLC0415 - only when it is needed
+
+    if not is_asked_for():
+        click.echo(context.get_help())
+        return 0
+    from rule_runner.container_mode import run  # noqa: PLC0415 - only when it is needed
+
+    configure(1)
+    return run()
+
+
+@main.group()
+def rules() -> None:
+    """Show the built-in rules."""
+
+
+@rules.command("list")
+@reporting
+def rules_list() -> None:
+    """List the built-in rules."""
+    from rule_runner.catalogue import listing  # noqa: PLC0415 - only when it is needed
+
+    click.echo("\n".join(listing()))
+
+
+@rules.command("show")
+@click.argument("name")
+@reporting
+def rules_show(name: str) -> None:
+    """Show the page of a built-in rule: what it finds, reads and takes, and what to do then."""
+    from rule_runner.catalogue import show  # noqa: PLC0415 - only when it is needed
+
+    show(name)
+
+
+@main.command()
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
+@reporting
+def demo(output: Path | None) -> int:
+    """Judge three real trainings while they run: healthy, vanishing, diverging."""
+    from rule_runner.demo import run_demo  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    now = datetime.now().astimezone()
+    return run_demo(output or configuration.default_output("demo", now))
+
+
+@main.command()
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    metavar="DIR...",
+    type=click.Path(path_type=Path),
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="The page, or its folder."
+)
+@click.option("--title", help="What stands at the top; by default the trials' names.")
+@reporting
+def report(folders: tuple[Path, ...], output: Path | None, title: str | None) -> int:
+    """Make a page with charts from the results in output folders: one page for all of them."""
+    from rule_runner.report import command  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    return command.report(folders, output, title)
+
+
+@main.group()
+def trial() -> None:
+    """Look into a trial."""
+
+
+@trial.command("show")
+@click.argument("path")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--all", "everything", is_flag=True, help="Cut no table.")
+@reporting
+def trial_show(path: str, form: str, everything: bool) -> int:
+    """Show steps, workers, collections, tensors and sizes of the trial at PATH."""
+    from rule_runner.trial_show import show_trial  # noqa: PLC0415 - only when it is needed
+
+    configure(-1)
+    return show_trial(path, form, everything=everything)
+
+
+@main.command()
+@click.argument("path", required=False)
+@reporting
+def doctor(path: str | None) -> int:
+    """Say what is wrong with the installation, and with the trial at PATH, and the remedy."""
+    from rule_runner.doctor import run_doctor  # noqa: PLC0415 - only when it is needed
+
+    configure(-1)
+    return run_doctor(path)
+
+
+for one in (evaluate, train):
+    main.add_command(one)

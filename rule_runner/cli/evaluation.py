@@ -1,0 +1,110 @@
+"""evaluate, and the options of whatever else evaluates rules over a trial."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from rule_runner import config as configuration
+from rule_runner.cli.reporting import reporting
+from rule_runner.errors import UsageError
+from rule_runner.logs import configure
+
+FORMATS: Final = ("table", "json", "junit", "sarif")
+
+_OPTIONS: Final = (
+    click.option("--trial", required=True, metavar="PATH", help="Root folder of the trial."),
+    click.option("--other-trial", multiple=True, metavar="PATH", help="A trial to compare with."),
+    click.option("--rule", multiple=True, metavar="[ID=]NAME", help="A rule; 'all' is every one."),
+    click.option("--source", multiple=True, metavar="[ID=]FILE", help="A file with a rule class."),
+    click.option(
+        "-p", "--param", multiple=True, metavar="[ID.]KEY=VALUE", help="A parameter of a rule."
+    ),
+    click.option(
+        "--mode",
+        multiple=True,
+        metavar="[ID=]enforce|observe",
+        help="What comes of a finding; 'observe' only tells it.",
+    ),
+    click.option("--start-step", type=click.IntRange(0), help="First global step to judge."),
+    click.option("--end-step", type=click.IntRange(0), help="Global step to judge no more."),
+    click.option("--keep-going", is_flag=True, help="Find all hits, not the first one only."),
+    click.option("--no-wait", is_flag=True, help="Judge what is there; do not wait for more."),
+    click.option(
+        "--wait-for-trial", type=click.FloatRange(0), default=0, metavar="S", help="Wait for PATH."
+    ),
+    click.option(
+        "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="End then."
+    ),
+    click.option(
+        "--idle-timeout",
+        type=click.FloatRange(0),
+        default=configuration.DEFAULT_IDLE_TIMEOUT_S,
+        show_default=True,
+        metavar="S",
+        help="End after so long without a new file; 0 is never.",
+    ),
+    click.option(
+        "--rule-timeout",
+        type=click.FloatRange(0, min_open=True),
+        metavar="S",
+        help="Longest time for one step; each rule gets a process of its own.",
+    ),
+    click.option(
+        "--end-grace",
+        type=click.FloatRange(0),
+        default=configuration.DEFAULT_END_GRACE_S,
+        show_default=True,
+        metavar="S",
+        help="Look for files of slow workers so long after the end mark.",
+    ),
+    click.option(
+        "--event-file-wait",
+        type=click.FloatRange(0),
+        default=configuration.DEFAULT_EVENT_FILE_WAIT_S,
+        show_default=True,
+        metavar="S",
+        help="Wait for an event file that an index file names.",
+    ),
+    click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder."),
+    click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder."),
+    click.option("--format", "form", type=click.Choice(FORMATS), default="table"),
+    click.option(
+        "--sink", multiple=True, type=click.Choice(["stdout"]), help="Where events go too."
+    ),
+    click.option("--event-source", default="rule-runner", help="Source that events name."),
+    click.option("--training-job-name", metavar="NAME", help="Name that events give the job."),
+    click.option(
+        "--fail-on-issues",
+        is_flag=True,
+        help="Exit with 10 if a rule in mode enforce found issues.",
+    ),
+    click.option("--quiet", is_flag=True, help="Log errors only, and show no progress."),
+    click.option("-v", "--verbose", count=True, help="Log what happens; twice: every step."),
+)
+
+
+def evaluation_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of an evaluation, in their order."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@evaluation_options
+@reporting
+def evaluate(**options: Any) -> int:
+    """Evaluate rules over a trial, and follow it until it ends."""
+    from rule_runner.commands import evaluate_trial  # noqa: PLC0415 - only when it is needed
+
+    configure(-1 if options["quiet"] else options["verbose"])
+    if options["form"] != "table" and options["sink"]:
+        msg = f"--sink stdout and --format {options['form']} both write to stdout. Choose one."
+        raise UsageError(msg)
+    options["output"] = options["output"] or configuration.default_output(
+        options["trial"], datetime.now().astimezone()
+    )
+    return evaluate_trial(**options)

@@ -15,7 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from smdebug.storage.protocol import ByteRange, ObjectNotFoundError, StorageUnavailableError
+from smdebug.storage.protocol import (
+    ByteRange,
+    ObjectNotFoundError,
+    ReadCosts,
+    StorageUnavailableError,
+)
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 DEEPEST = 16  # folders below each other; the format has three
@@ -31,6 +36,11 @@ class LocalStore:
     def uri(self) -> str:
         """Return the folder's path."""
         return str(self.root)
+
+    @property
+    def costs(self) -> ReadCosts:
+        """Return what reading costs here; see `TrialStore`."""
+        return ReadCosts()
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield the keys of regular files under `prefix`; see `TrialStore`."""

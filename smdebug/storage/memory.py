@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, MutableMapping
 
-from smdebug.storage.protocol import ByteRange, ObjectNotFoundError
+from smdebug.storage.protocol import ByteRange, ObjectNotFoundError, ReadCosts
 
 
 class MemoryStore:
@@ -16,6 +16,11 @@ class MemoryStore:
     def uri(self) -> str:
         """Return the name given to the trial."""
         return self._uri
+
+    @property
+    def costs(self) -> ReadCosts:
+        """Return what reading costs here; see `TrialStore`."""
+        return ReadCosts()
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys; see `TrialStore`."""

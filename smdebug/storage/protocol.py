@@ -36,6 +36,21 @@ class ByteRange(NamedTuple):
     stop: int
 
 
+class ReadCosts(NamedTuple):
+    """What reading costs in a store, for whoever plans it.
+
+    Attributes
+    ----------
+    parallel
+        How many reads at once are faster than one after the other; 1 is none.
+    gap
+        Bytes that nobody wants and that are read sooner than another request is made.
+    """
+
+    parallel: int = 1
+    gap: int = 0
+
+
 class TrialStore(Protocol):
     """Read-only files of one trial; keys are '/'-separated and relative to the trial's root.
 
@@ -45,6 +60,11 @@ class TrialStore(Protocol):
     @property
     def uri(self) -> str:
         """Return the root as the user would write it."""
+        ...
+
+    @property
+    def costs(self) -> ReadCosts:
+        """Return what reading costs here."""
         ...
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:

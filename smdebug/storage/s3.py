@@ -5,7 +5,12 @@ from typing import Any, Final
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage import aws
-from smdebug.storage.protocol import ByteRange, ObjectNotFoundError, StorageUnavailableError
+from smdebug.storage.protocol import (
+    ByteRange,
+    ObjectNotFoundError,
+    ReadCosts,
+    StorageUnavailableError,
+)
 
 _ABSENT: Final = frozenset({"NoSuchKey", "404"})
 _BEYOND: Final = frozenset({"InvalidRange", "416"})
@@ -52,6 +57,11 @@ class S3Store:
         if self._client is None:
             self._client = aws.client("s3")
         return self._client
+
+    @property
+    def costs(self) -> ReadCosts:
+        """Return what reading costs here; see `TrialStore`."""
+        return ReadCosts(parallel=8, gap=1 << 18)
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys in code-point order; see `TrialStore`."""

@@ -24,7 +24,7 @@ from rule_runner.config import (
     parse_requests,
 )
 from rule_runner.errors import ParameterError, RuleFailedError, UsageError
-from rule_runner.loader import LoadedRule, load_builtin, load_source
+from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.outputs import safe_name
 from rule_runner.results import EvaluationResult, dump_json
 from rule_runner.runner import Evaluated, Runner, exit_code
@@ -208,7 +208,7 @@ def rule_jobs(
 def _load(request: RuleRequest) -> list[tuple[str, LoadedRule]]:
     """Return ID and class of a requested rule; of ``all`` every built-in rule."""
     if request.source is not None:
-        loaded = load_source(request.source, request.name)
+        loaded = load_from(request.source, request.name)
         return [(request.id or loaded.name, loaded)]
     if request.name == EVERY_RULE:
         from builtin_rules import RULES  # noqa: PLC0415 - imports every rule

@@ -33,11 +33,14 @@ class RuleMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleRequest:
-    """A rule as the user asked for it: by name, by source file, or both; `id` if they gave one."""
+    """A rule as the user asked for it: by name, by source file, or both; `id` if they gave one.
+
+    The source is a path or an address.
+    """
 
     id: str | None = None
     name: str | None = None
-    source: Path | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +151,13 @@ def parse_requests(rules: Sequence[str], sources: Sequence[str]) -> list[RuleReq
         )
         raise UsageError(msg)
     file_of = dict(files)
-    found = [RuleRequest(one, name, _path(file_of.get(one))) for one, name in names]
+    found = [RuleRequest(one, name, file_of.get(one)) for one, name in names]
     taken = {one for one, _ in names}
-    found += [RuleRequest(one, None, Path(file)) for one, file in files if one not in taken]
+    found += [RuleRequest(one, None, file) for one, file in files if one not in taken]
     if not found:
         msg = "No rule was given: give --rule NAME, --source FILE or both."
         raise UsageError(msg)
     return found
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
 
 
 def _split_id(text: str, option: str) -> tuple[str | None, str]:
@@ -261,6 +260,8 @@ def default_output(trial: str, now: datetime) -> Path:
     """Return ``./rule-output/<trial name>-<time>/``.
 
     >>> default_output("/runs/mnist/", datetime(2026, 1, 2, 3, 4, 5))
+    PosixPath('rule-output/mnist-20260102-030405')
+    >>> default_output("s3://bucket/runs/mnist", datetime(2026, 1, 2, 3, 4, 5))
     PosixPath('rule-output/mnist-20260102-030405')
     """
     name = re.sub(r"[^A-Za-z0-9_.-]", "-", Path(trial).name).lstrip(".-") or "trial"

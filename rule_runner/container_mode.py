@@ -34,10 +34,10 @@ from rule_runner.contract import (
     is_reserved,
     read_contract,
 )
-from rule_runner.durable import make_folder, write_atomically
-from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleSourceError
+from rule_runner.durable import make_folder, output_errors, write_atomically
+from rule_runner.errors import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_SIGNAL, ClientError, OutputError
 from rule_runner.evaluation import Evaluation
-from rule_runner.loader import LoadedRule, load_builtin, load_source
+from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.outputs import RESULT, safe_name
 from rule_runner.results import RuleJobFacts, dump_json, rule_result, versions
 from rule_runner.runner import exit_code
@@ -61,15 +61,21 @@ def run() -> int:
     except OutputError:
         raise
     except ClientError as err:
-        _refuse(contract, CLIENT_ERROR + str(err))
+        unsaid = _refuse(contract, CLIENT_ERROR + str(err))
+        if unsaid:
+            raise OutputError(unsaid) from err
         raise
     (rule,) = evaluated.result.rules
     print("\n".join(lines(evaluated.result)))  # noqa: T201 - stdout carries results
     if evaluated.unwritten:
         _log.error("output_not_written", reason=evaluated.unwritten)
+    code = exit_code(evaluated, fail_on_issues=False)
     if rule.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
-        _write_message(contract, rule.status_details or "")
-    return exit_code(evaluated, fail_on_issues=False)
+        unsaid = _write_message(contract, rule.status_details or "")
+        if unsaid:
+            print(unsaid, file=sys.stderr)  # noqa: T201 - after the results
+            return code if code == EXIT_INTERNAL else EXIT_OUTPUT
+    return code
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -78,19 +84,21 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(EXIT_SIGNAL + number)
 
 
-def _write_message(contract: Contract, details: str) -> None:
-    """Write the exit message; that it cannot be written costs no verdict."""
+def _write_message(contract: Contract, details: str) -> str:
+    """Write the exit message; return "", or why the platform will not hear of the verdict."""
     path = contract.place(MESSAGE)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(message_bytes(details))
-    except OSError as err:
-        _log.warning("message_not_written", path=str(path), reason=str(err))
+        with output_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(message_bytes(details))
+    except OutputError as err:
+        return printable(f"{err} It would have said: {details.strip()}")
+    return ""
 
 
-def _refuse(contract: Contract, details: str) -> None:
-    """Leave message and result of a rule job that could not begin."""
-    _write_message(contract, details)
+def _refuse(contract: Contract, details: str) -> str:
+    """Leave message and result of a rule job that could not begin; see `_write_message`."""
+    unsaid = _write_message(contract, details)
     now = datetime.now(UTC)
     rule = contract.environment.get(RULE, "")
     evaluation = Evaluation(rule, contract.configuration_name, False, now)
@@ -103,6 +111,7 @@ def _refuse(contract: Contract, details: str) -> None:
         write_atomically(contract.output / RESULT, dump_json(result, indent=2) + "\n")
     except OutputError as err:
         _log.warning("result_not_written", path=str(contract.output), reason=printable(err))
+    return unsaid
 
 
 def _configuration(contract: Contract) -> EvaluationConfig:
@@ -139,18 +148,7 @@ def _stop_files(given: Path | None, rule: str) -> tuple[Path, ...]:
 
 def _load(contract: Contract) -> LoadedRule:
     name, source = contract.environment[RULE], contract.environment.get(SOURCE)
-    if not source:
-        return load_builtin(name)
-    scheme, slashes, rest = source.partition("://")
-    if not slashes:
-        return load_source(Path(source), name)
-    if scheme.lower() == "file":
-        return load_source(Path(rest), name)
-    msg = (
-        f"Rule files at {scheme}:// addresses cannot be fetched yet, got {source!r}. "
-        f"Mount the file and give its path as {SOURCE}."
-    )
-    raise RuleSourceError(msg)
+    return load_from(source, name) if source else load_builtin(name)
 
 
 def _parameters(contract: Contract, loaded: LoadedRule) -> dict[str, str]:

@@ -23,12 +23,15 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from rule_runner.errors import RuleSourceError, UnknownRuleError
+from rule_runner.fetch import Fetched, fetch_rule_file
 from rule_runner.rule_file import RuleFile, read_rule_file
 from rule_runner.wording import raised
 from smdebug.rules.params import nearest
 from smdebug.rules.rule import Rule
+from smdebug.storage.uri import is_s3
 
 # The packages that stand for the folders of rule files: one a load, so that nothing collides.
 _PACKAGE: Final = "_rule_folder_"
@@ -54,6 +57,8 @@ class LoadedRule:
         The rule file, absolute; None for a built-in rule.
     source_sha256
         Of the file that defines the rule, in hexadecimal digits.
+    fetched
+        Where the rule file came from, if not from this machine.
     """
 
     name: str
@@ -61,6 +66,7 @@ class LoadedRule:
     builtin: bool
     source: Path | None
     source_sha256: str
+    fetched: Fetched | None = None
 
 
 def load_builtin(name: str) -> LoadedRule:
@@ -86,16 +92,38 @@ def load_builtin(name: str) -> LoadedRule:
     return LoadedRule(found, rule_class, True, None, hashlib.sha256(source).hexdigest())
 
 
-def load_source(path: Path, class_name: str | None = None) -> LoadedRule:
-    """Return a rule class of the file `path`; the table of built-in rules is not looked at.
+def load_from(place: str, class_name: str | None = None) -> LoadedRule:
+    """Return a rule class of the file at a path, a ``file://`` or an ``s3://`` address.
+
+    Raises
+    ------
+    RuleSourceError
+        If it cannot be fetched or loaded; see `load_source`.
+    """
+    if is_s3(place):
+        return load_source(fetch_rule_file(place), class_name)
+    scheme, slashes, _ = place.partition("://")
+    if not slashes or "/" in scheme:
+        return load_source(Path(place), class_name)
+    if scheme.lower() == "file":
+        return load_source(Path(unquote(urlsplit(place).path)), class_name)
+    msg = (
+        f"Rule files at {scheme}:// addresses cannot be fetched, got {place!r}. "
+        "Give a path, or an address in S3: s3://bucket/rules/my_rule.py."
+    )
+    raise RuleSourceError(msg)
+
+
+def load_source(source: Path | Fetched, class_name: str | None = None) -> LoadedRule:
+    """Return a rule class of a file; the table of built-in rules is not looked at.
 
     The file is parsed before anything of it runs. What is beside it can be imported by it, and by
     nothing else, for as long as the process lives. Nothing is written into its folder.
 
     Parameters
     ----------
-    path
-        A Python file of any name.
+    source
+        A Python file of any name. One that was fetched has nothing beside it to import.
     class_name
         None: the only rule class of the file that no other rule class there derives from.
 
@@ -105,7 +133,10 @@ def load_source(path: Path, class_name: str | None = None) -> LoadedRule:
         If there is no such file or class, or the file does not parse, raises while it is loaded,
         or the class is no rule.
     """
-    file = read_rule_file(path)
+    if isinstance(source, Fetched):
+        fetched, file = source, read_rule_file(source.path, source.uri)
+    else:
+        fetched, file = None, read_rule_file(source)
     name = file.choose(class_name)
     package = _new_package(file.path.parent)
     try:
@@ -114,7 +145,7 @@ def load_source(path: Path, class_name: str | None = None) -> LoadedRule:
         for module in [m for m in sys.modules if m.partition(".")[0] == package]:
             del sys.modules[module]
         raise
-    return LoadedRule(name, rule_class, False, file.path, file.sha256)
+    return LoadedRule(name, rule_class, False, file.path, file.sha256, fetched)
 
 
 def _checked(found: object, name: str, file: RuleFile) -> type[Rule]:
@@ -148,6 +179,8 @@ def _execute(file: RuleFile, package: str) -> ModuleType:
         raise RuleSourceError(msg) from err
     except Exception as err:
         msg = raised(f"Rule file {file.shown}", err, _where(err, file))
+        if file.fetched and isinstance(err, ImportError):
+            msg += " Of S3 only this file was fetched, nothing beside it."
         raise RuleSourceError(msg) from err
     return module
 

@@ -9,6 +9,7 @@ from rule_runner.binding import BoundRule, bind, construct
 from rule_runner.child import ChildProcess
 from rule_runner.config import RuleJobConfig, RuleMode
 from rule_runner.errors import ParameterError, TrialError
+from rule_runner.fetch import Fetched
 from rule_runner.invocation import InProcess, Invocation, Invoker
 from rule_runner.loader import load_builtin, load_source
 from smdebug.exceptions import SMDebugError
@@ -101,7 +102,7 @@ def make_invoker(
     paths = tuple((trial.path, trial.name) for trial in trials)
     order = _Order(
         config.loaded.name,
-        config.loaded.source,
+        config.loaded.fetched or config.loaded.source,
         dict(config.parameters),
         paths,
         actions,
@@ -136,7 +137,7 @@ class _Order:
     """What another process needs to make the same rule over the same trials."""
 
     name: str
-    source: Path | None
+    source: Path | Fetched | None
     parameters: dict[str, str]
     trials: tuple[tuple[str, str], ...]
     actions: str

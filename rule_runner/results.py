@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from rule_runner.evaluation import Coverage, Evaluation
+from rule_runner.rule_source import RuleSource
 
 if TYPE_CHECKING:
     from smdebug.rules.rule import Finding
@@ -56,6 +57,8 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         Whether the trial had its end mark; if not, more steps may have come later.
     ended_at
         None while the evaluation goes on.
+    source
+        The rule's file; None for a built-in rule, and for one that could not be loaded.
     duration_s, rule_time_s
         Seconds from start to end, and those of them that the rule's own code took.
     """
@@ -63,6 +66,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
     configuration_name: str
     rule: str
+    source: RuleSource | None = None
     status: str
     outcome: str
     status_details: str | None
@@ -113,6 +117,8 @@ class RuleJobFacts:
         Real path or URI.
     mode
         ``enforce`` or ``observe``.
+    source
+        The rule's file, if it is not a built-in rule.
     """
 
     parameters: Mapping[str, object]
@@ -120,6 +126,7 @@ class RuleJobFacts:
     mode: str
     fingerprint: str
     versions: Mapping[str, str]
+    source: RuleSource | None = None
 
 
 def rule_result(
@@ -141,6 +148,7 @@ def rule_result(
     return RuleResult(
         configuration_name=evaluation.configuration_name,
         rule=evaluation.rule,
+        source=facts.source,
         status=str(evaluation.status),
         outcome=str(evaluation.outcome),
         status_details=evaluation.status_details,

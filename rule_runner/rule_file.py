@@ -28,6 +28,8 @@ class RuleFile:
         The bases, as dotted origins, of every class at module level; nested ones are not there.
     words
         Every name and string in the file; ``*`` if it imports all names of another module.
+    fetched
+        Whether it came from elsewhere: nothing that was beside it there is beside it here.
     """
 
     path: Path
@@ -36,6 +38,7 @@ class RuleFile:
     code: CodeType
     classes: Mapping[str, tuple[str, ...]]
     words: frozenset[str]
+    fetched: bool = False
 
     @property
     def rule_classes(self) -> list[str]:
@@ -84,15 +87,21 @@ class RuleFile:
         return RuleSourceError(f"No class {class_name!r} in {self.shown}{there}")
 
 
-def read_rule_file(path: Path) -> RuleFile:
+def read_rule_file(path: Path, uri: str | None = None) -> RuleFile:
     """Read the file once, parse it, and say what is in it.
+
+    Parameters
+    ----------
+    uri
+        Where it was fetched from, for messages; None for a file of this machine.
 
     Raises
     ------
     RuleSourceError
         If there is no such file, it cannot be read, or it is not Python.
     """
-    shown = str(path) if str(path).isprintable() else repr(str(path))
+    name = uri or str(path)
+    shown = name if name.isprintable() else repr(name)
     data = _read(path, shown)
     real = path.resolve()
     tree, code = _compile(_decoded(data, shown), str(real), shown)
@@ -103,7 +112,7 @@ def read_rule_file(path: Path) -> RuleFile:
         if isinstance(node, ast.ClassDef)
     }
     sha256 = hashlib.sha256(data).hexdigest()
-    return RuleFile(real, shown, sha256, code, classes, frozenset(_words(tree)))
+    return RuleFile(real, shown, sha256, code, classes, frozenset(_words(tree)), uri is not None)
 
 
 def _read(path: Path, shown: str) -> bytes:

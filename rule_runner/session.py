@@ -24,6 +24,7 @@ from rule_runner.results import (
     fingerprint,
     versions,
 )
+from rule_runner.rule_source import rule_source
 from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR
 from rule_runner.walk import StepWalk
@@ -124,7 +125,8 @@ class Session:
         for warning in bound.warnings:
             _log.warning("parameter_left_out", rule_job=rule.configuration_name, reason=warning)
             evaluation.note(warning)
-        facts = RuleJobFacts(bound.parameters, trial, rule.mode, identity, versions())
+        source = rule_source(rule.loaded)
+        facts = RuleJobFacts(bound.parameters, trial, rule.mode, identity, versions(), source)
         return RuleJob(rule, evaluation, facts, folder, self.clock, self.now)
 
     def _announcer(self, sinks: Sequence[EventSink]) -> Announcer:

@@ -245,18 +245,15 @@ def test_start_and_end_step_limit_the_walk_of_other_rules(
             "Parameter 'rule_stop_grace_time_secs' must be a finite number >= 0, got 'soon'.",
         ),
         (
-            {"source_s3_uri": "s3://b/mine.py"},
+            {"source_s3_uri": "https://b/mine.py"},
             (
-                "Rule files at s3:// addresses cannot be fetched yet, got 's3://b/mine.py'. "
-                "Mount the file and give its path as source_s3_uri."
+                "Rule files at https:// addresses cannot be fetched, got 'https://b/mine.py'. "
+                "Give a path, or an address in S3: s3://bucket/rules/my_rule.py."
             ),
         ),
         (
-            {"other_trials": "s3://b/t"},
-            (
-                "Trials at s3:// addresses cannot be read yet, got 's3://b/t'. "
-                "Copy the trial to a local folder and give its path."
-            ),
+            {"other_trials": "gs://b/t"},
+            "Trials at gs:// addresses cannot be read yet, got 'gs://b/t'. ",
         ),
         ({"rule_to_invoke": "Nope"}, "Unknown rule 'Nope'. Built-in rules: "),
         ({"action_json": "{"}, "Actions must be JSON, got '{': "),

@@ -268,7 +268,7 @@ def test_options_reach_the_runner(
 
 
 def test_jobs_get_names_parameters_and_actions(tmp_path: Path) -> None:
-    requests = [RuleRequest("a", "AllZero"), RuleRequest("b", None, source(tmp_path))]
+    requests = [RuleRequest("a", "AllZero"), RuleRequest("b", None, str(source(tmp_path)))]
     one, two = rule_jobs(requests, ["a.tensor_regex=x", 'b.action_json={"name": "sms"}'], 1, 2)
     assert (one.configuration_name, one.loaded.name, one.parameters, one.actions) == (
         "a",

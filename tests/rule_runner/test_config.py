@@ -26,18 +26,18 @@ class Plain(Rule):
     ("rules", "sources", "expected"),
     [
         pytest.param(["AllZero"], [], [RuleRequest(None, "AllZero")], id="name"),
-        pytest.param([], ["r.py"], [RuleRequest(None, None, Path("r.py"))], id="file"),
-        pytest.param(["R"], ["r.py"], [RuleRequest(None, "R", Path("r.py"))], id="name-and-file"),
+        pytest.param([], ["r.py"], [RuleRequest(None, None, "r.py")], id="file"),
+        pytest.param(["R"], ["r.py"], [RuleRequest(None, "R", "r.py")], id="name-and-file"),
         pytest.param(["a=R"], [], [RuleRequest("a", "R")], id="id"),
-        pytest.param(["a=R"], ["a=r.py"], [RuleRequest("a", "R", Path("r.py"))], id="same-id"),
+        pytest.param(["a=R"], ["a=r.py"], [RuleRequest("a", "R", "r.py")], id="same-id"),
         pytest.param(
             ["a=R", "b=S", "T"],
             ["c=t.py", "a=r.py"],
             [
-                RuleRequest("a", "R", Path("r.py")),
+                RuleRequest("a", "R", "r.py"),
                 RuleRequest("b", "S"),
                 RuleRequest(None, "T"),
-                RuleRequest("c", None, Path("t.py")),
+                RuleRequest("c", None, "t.py"),
             ],
             id="several",
         ),
@@ -45,17 +45,15 @@ class Plain(Rule):
         pytest.param(
             [],
             ["a.py", "b.py"],
-            [RuleRequest(None, None, Path("a.py")), RuleRequest(None, None, Path("b.py"))],
+            [RuleRequest(None, None, "a.py"), RuleRequest(None, None, "b.py")],
             id="files",
         ),
-        pytest.param([], ["d=x/a.py"], [RuleRequest("d", None, Path("x/a.py"))], id="file-with-id"),
-        pytest.param(
-            [], ["d/e=f.py"], [RuleRequest(None, None, Path("d/e=f.py"))], id="sign-in-path"
-        ),
+        pytest.param([], ["d=x/a.py"], [RuleRequest("d", None, "x/a.py")], id="file-with-id"),
+        pytest.param([], ["d/e=f.py"], [RuleRequest(None, None, "d/e=f.py")], id="sign-in-path"),
         pytest.param(
             ["a=R"],
             ["s.py"],
-            [RuleRequest("a", "R"), RuleRequest(None, None, Path("s.py"))],
+            [RuleRequest("a", "R"), RuleRequest(None, None, "s.py")],
             id="one-with-id-one-without",
         ),
     ],

@@ -112,6 +112,7 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
         "schema_version": 1,
         "configuration_name": "zeros",
         "rule": "AllZero",
+        "source": None,
         "status": "IssuesFound",
         "outcome": "IssuesFound",
         "status_details": "RuleEvaluationConditionMet: Evaluation of the rule AllZero at step 3 "

@@ -18,12 +18,23 @@ class ObjectNotFoundError(SMDebugError):
 
 
 class StorageUnavailableError(SMDebugError):
-    """The store could not be asked: nothing is known about the key."""
+    """The store could not be asked: nothing is known about the key.
 
-    def __init__(self, key: str, reason: str) -> None:
+    Attributes
+    ----------
+    key
+        What was asked for.
+    reason
+        One sentence's end for people, with the remedy if there is one; without a full stop.
+    transient
+        Whether the same question may be answered later.
+    """
+
+    def __init__(self, key: str, reason: str, *, transient: bool = False) -> None:
         super().__init__(key, reason)
         self.key = key
         self.reason = reason
+        self.transient = transient
 
     def __str__(self) -> str:
         return f"Cannot read {self.key!r}: {self.reason}."

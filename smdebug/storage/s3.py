@@ -1,105 +1,141 @@
 """S3Store: a trial under a prefix of an S3 bucket."""
 
+import re
 from collections.abc import Iterator
-from typing import Any, Final
+from contextlib import closing
+from typing import Any, Final, NamedTuple
 
-from smdebug.exceptions import SMDebugValueError
 from smdebug.storage import aws
-from smdebug.storage.protocol import (
-    ByteRange,
-    ObjectNotFoundError,
-    ReadCosts,
-    StorageUnavailableError,
-)
+from smdebug.storage.protocol import ByteRange, ReadCosts, StorageUnavailableError
+from smdebug.storage.s3_bucket import Bucket, parse_s3
 
-_ABSENT: Final = frozenset({"NoSuchKey", "404"})
+__all__ = ["Fetched", "S3Store", "parse_s3"]
+
+PARALLEL: Final = 8
+GAP: Final = 1 << 18  # bytes: about what a connection carries while a request would travel
+_LIST: Final = "list_objects_v2"
+_GET: Final = "get_object"
 _BEYOND: Final = frozenset({"InvalidRange", "416"})
+_UNCHANGED: Final = frozenset({"NotModified", "304"})
+_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_CUT: Final = "the answer was cut short"
 
 
-def parse_s3(uri: str) -> tuple[str, str]:
-    """Return bucket and prefix of an address; the prefix is empty or ends with a slash.
+class Fetched(NamedTuple):
+    """Bytes of an object, and the tag of the content that they are of."""
 
-    >>> parse_s3("s3://bucket/runs/mnist"), parse_s3("s3://bucket")
-    (('bucket', 'runs/mnist/'), ('bucket', ''))
-    """
-    bucket, _, prefix = uri.strip().partition("://")[2].partition("/")
-    if not bucket:
-        msg = f"An S3 address must be s3://bucket/prefix, got {uri!r}."
-        raise SMDebugValueError(msg)
-    prefix = prefix.strip("/")
-    return bucket, f"{prefix}/" if prefix else ""
+    data: memoryview
+    etag: str
 
 
 class S3Store:
-    """The objects below a prefix; it only lists and gets.
+    """The objects below a prefix; it only lists and gets, and tries each call once.
 
     Parameters
     ----------
-    uri
-        ``s3://bucket/prefix``.
-    client
-        Of S3; by default one of boto3's own chain, made when it is first needed.
+    bucket
+        Bucket and prefix, or their address.
     """
 
-    def __init__(self, uri: str, client: Any = None) -> None:
-        self._uri = uri.strip()
-        self.bucket, self.prefix = parse_s3(uri)
-        self._client = client
+    def __init__(self, bucket: Bucket | str) -> None:
+        self.bucket = Bucket(bucket) if isinstance(bucket, str) else bucket
 
     @property
     def uri(self) -> str:
         """Return the address as it was given."""
-        return self._uri
-
-    @property
-    def client(self) -> Any:
-        """The client of S3."""
-        if self._client is None:
-            self._client = aws.client("s3")
-        return self._client
+        return self.bucket.uri
 
     @property
     def costs(self) -> ReadCosts:
         """Return what reading costs here; see `TrialStore`."""
-        return ReadCosts(parallel=8, gap=1 << 18)
+        return ReadCosts(parallel=PARALLEL, gap=GAP)
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
-        """Yield keys in code-point order; see `TrialStore`."""
-        wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": self.prefix + prefix}
+        """Yield keys in code-point order; see `TrialStore`.
+
+        The empty objects that consoles put in the place of folders are left out.
+        """
+        root = len(self.bucket.prefix)
+        wanted: dict[str, Any] = {"Prefix": self.bucket.prefix + prefix}
         if start_after:
-            wanted["StartAfter"] = self.prefix + start_after
+            wanted["StartAfter"] = self.bucket.prefix + start_after
+        while True:
+            page = self._page(prefix, wanted)
+            for one in page.get("Contents", ()):
+                key = one["Key"][root:]
+                if key > start_after and not key.endswith("/"):
+                    yield key
+            if not page.get("IsTruncated"):
+                return
+            wanted["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _page(self, prefix: str, wanted: dict[str, Any]) -> dict[str, Any]:
         try:
-            for page in self.client.get_paginator("list_objects_v2").paginate(**wanted):
-                for one in page.get("Contents", ()):
-                    yield one["Key"][len(self.prefix) :]
+            return self.bucket.call(_LIST, **wanted)
         except aws.errors() as err:
-            raise StorageUnavailableError(prefix, aws.fault(err).reason) from err
+            place = self.bucket.address(prefix)
+            raise self.bucket.error(_LIST, place, aws.fault(err)) from err
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of an object; see `TrialStore`."""
-        wanted: dict[str, Any] = {"Bucket": self.bucket, "Key": self.prefix + key}
-        if byte_range is not None:
-            start, stop = byte_range
-            if stop <= start:
-                self._head(key)
-                return memoryview(b"")
-            wanted["Range"] = f"bytes={start}-{stop - 1}"
+        fetched = self.fetch(key, byte_range)
+        return fetched.data if fetched is not None else memoryview(b"")
+
+    def fetch(
+        self, key: str, byte_range: ByteRange | None = None, *, unless: str = ""
+    ) -> Fetched | None:
+        """Return bytes of an object and their tag, of one and the same content.
+
+        Parameters
+        ----------
+        key, byte_range
+            See `read`.
+        unless
+            A tag; if the object still has it, the answer is None.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageUnavailableError
+            See `read`.
+        """
+        start, stop = byte_range or ByteRange(0, 0)
+        wanted: dict[str, Any] = {"IfNoneMatch": unless} if unless else {}
+        if byte_range is not None:  # of no bytes at all: one, to hear whether the object is there
+            wanted["Range"] = f"bytes={start}-{max(stop - 1, start)}"
         try:
-            return memoryview(self.client.get_object(**wanted)["Body"].read()).toreadonly()
+            answer = self.bucket.call(_GET, key, **wanted)
+            with closing(answer["Body"]) as body:
+                data = memoryview(body.read())
         except aws.errors() as err:
             found = aws.fault(err)
+            if found.code in _UNCHANGED and unless:
+                return None
             if found.code in _BEYOND:
-                return memoryview(b"")
-            raise self._error(key, found) from err
+                return Fetched(memoryview(b""), "")
+            raise self.bucket.error(_GET, key, found) from err
+        if len(data) != answer.get("ContentLength", len(data)):
+            raise StorageUnavailableError(key, _CUT, transient=True)
+        if byte_range is not None:
+            data = _within(data, answer.get("ContentRange"), byte_range, key)
+        return Fetched(data, str(answer.get("ETag", "")))
 
-    def _head(self, key: str) -> None:
-        try:
-            self.client.head_object(Bucket=self.bucket, Key=self.prefix + key)
-        except aws.errors() as err:
-            raise self._error(key, aws.fault(err)) from err
 
-    @staticmethod
-    def _error(key: str, found: aws.AwsFault) -> Exception:
-        if found.code in _ABSENT:
-            return ObjectNotFoundError(key)
-        return StorageUnavailableError(key, found.reason)
+def _within(data: memoryview, content_range: str | None, wanted: ByteRange, key: str) -> memoryview:
+    """Return the bytes that were asked for out of those that were answered.
+
+    Raises
+    ------
+    StorageUnavailableError
+        If they are not all there.
+    """
+    first, total = 0, len(data)  # a server that knows no ranges gives all
+    if content_range is not None:
+        found = _RANGE.fullmatch(content_range)
+        if found is None:
+            reason = f"S3 answered with a range that is none, got {content_range!r}"
+            raise StorageUnavailableError(key, reason)
+        first, total = int(found[1]), int(found[3])
+    start, stop = wanted.start - first, min(wanted.stop, total) - first
+    if start < 0 or stop > len(data):
+        raise StorageUnavailableError(key, _CUT, transient=True)
+    return data[start : max(stop, start)]

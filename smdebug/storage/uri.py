@@ -1,47 +1,53 @@
 """open_store, open_output: the only place that knows what kinds of addresses a trial may have."""
 
 import os
+import re
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage.local import LocalStore
 from smdebug.storage.local_output import LocalOutput
 from smdebug.storage.protocol import TrialOutput, TrialStore
+from smdebug.storage.s3_opening import S3Settings, open_s3_output, open_s3_store
+
+# As Hadoop's file systems call S3, too.
+_S3: Final = re.compile(r"\s*s3[an]?://", re.IGNORECASE)
 
 
 def is_s3(uri: str | os.PathLike[str]) -> bool:
     """Say whether an address is one of S3.
 
-    >>> is_s3("s3://bucket/runs"), is_s3("/s3/runs")
-    (True, False)
+    >>> is_s3("s3://bucket/runs"), is_s3("s3a://bucket"), is_s3("/s3/runs")
+    (True, True, False)
     """
-    return os.fspath(uri).strip().lower().startswith("s3://")
+    return _S3.match(os.fspath(uri)) is not None
 
 
 def open_store(uri: str | os.PathLike[str]) -> TrialStore:
-    """Return the store behind a plain path or a ``file://`` address.
+    """Return the store behind a plain path, a ``file://`` or an ``s3://`` address.
 
     Raises
     ------
     SMDebugValueError
-        If the address is empty or of a kind that cannot be read.
+        If the address is empty, of a kind that cannot be read, or none that S3 can have; or if
+        the environment says of S3 what cannot be understood.
     """
-    text = os.fspath(uri).strip()
-    if is_s3(text):
-        from smdebug.storage.s3 import S3Store  # noqa: PLC0415 - only when it is needed
-
-        return S3Store(text)
+    if is_s3(uri):
+        return open_s3_store(os.fspath(uri), S3Settings.from_environment())
     return LocalStore(_local_path(uri, "read"))
 
 
 def open_output(uri: str | os.PathLike[str]) -> TrialOutput:
-    """Return where a trial is written to, behind a plain path or a ``file://`` address.
+    """Return where a trial is written to, behind an address as those of `open_store`.
 
     Raises
     ------
     SMDebugValueError
-        If the address is empty or of a kind that cannot be written.
+        See `open_store`.
     """
+    if is_s3(uri):
+        return open_s3_output(os.fspath(uri), S3Settings.from_environment())
     return LocalOutput(_local_path(uri, "written"))
 
 

@@ -7,6 +7,7 @@ import click
 
 from rule_runner import config as configuration
 from rule_runner.cli.evaluation import evaluate
+from rule_runner.cli.images import images
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.training import train
 from rule_runner.logs import configure
@@ -126,5 +127,5 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for one in (evaluate, train):
+for one in (evaluate, train, images):
     main.add_command(one)

@@ -1,0 +1,124 @@
+"""images: which rule image is used in which region, and bringing yours there."""
+
+from pathlib import Path
+
+import click
+
+from rule_runner.cli.reporting import reporting
+from rule_runner.logs import configure
+
+_region = click.option("--region", required=True, metavar="R", help="Such as eu-west-1.")
+_where = click.option(
+    "--project/--user",
+    default=False,
+    help="The file: the project's images.toml, or the user's own (default).",
+)
+
+
+@click.group()
+def images() -> None:
+    """Show and register the rule image of each region, and push yours."""
+
+
+@images.command("uri")
+@_region
+@click.option(
+    "--kind",
+    type=click.Choice(["builtin", "custom"]),
+    default="builtin",
+    show_default=True,
+    help="Of AWS's image; yours does the work of both.",
+)
+@reporting
+def uri(region: str, kind: str) -> None:
+    """Print the image's URI: yours if one is registered, else AWS's."""
+    from rule_runner.images import image_uri  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    click.echo(image_uri(region, kind))
+
+
+@images.command("list")
+@reporting
+def list_() -> None:
+    """List the image of every region, and where each comes from."""
+    from rule_runner.images.listing import listing  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    click.echo("\n".join(listing()))
+
+
+@images.command("register")
+@_region
+@click.option("--uri", required=True, metavar="U", help="HOST/REPOSITORY:TAG or ...@sha256:...")
+@_where
+@reporting
+def register(region: str, uri: str, project: bool) -> None:
+    """Use your image in a region instead of AWS's."""
+    from rule_runner.images import registrations  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    file = registrations.register(region, uri, project=project)
+    click.echo(f"Registered for {region} in {file}.", err=True)
+
+
+@images.command("unregister")
+@_region
+@_where
+@reporting
+def unregister(region: str, project: bool) -> None:
+    """Forget your image in a region."""
+    from rule_runner.images import registrations  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    file = registrations.unregister(region, project=project)
+    click.echo(f"Removed the image of {region} from {file}.", err=True)
+
+
+@images.command("trust")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@reporting
+def trust(path: Path | None) -> None:
+    """Use the images of a project's file, as it is now; by default the nearest images.toml."""
+    from rule_runner.images.listing import trusted  # noqa: PLC0415 - only when it is needed
+
+    configure(0)
+    click.echo("\n".join(trusted(path)))
+
+
+@images.command("push")
+@click.option(
+    "--image", default="rule-runner:latest", show_default=True, help="As the engine calls it."
+)
+@click.option(
+    "--region",
+    "regions",
+    multiple=True,
+    metavar="R[,R]",
+    help="Push to your ECR there.",
+)
+@click.option("--to", metavar="HOST/REPO", help="Push to another registry, and register nothing.")
+@click.option("--repository", default="rule-runner", show_default=True, help="Its name in ECR.")
+@click.option("--tag", metavar="TAG", help="In the registry; by default that of --image.")
+@click.option("--create", is_flag=True, help="Make the repository in ECR if it is not there.")
+@_where
+@reporting
+def push(
+    image: str,
+    regions: tuple[str, ...],
+    to: str | None,
+    repository: str,
+    tag: str | None,
+    create: bool,
+    project: bool,
+) -> None:
+    """Push your image to ECR in one or more regions, and register it there by its digest.
+
+    The URI of each pushed image is printed.
+    """
+    from rule_runner.images import pushing  # noqa: PLC0415 - only when it is needed
+
+    configure(1)
+    asked = pushing.Push(image, repository, tag, create, project)
+    for pushed in pushing.push_all(asked, regions, to):
+        click.echo(pushed)

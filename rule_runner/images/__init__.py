@@ -1,0 +1,6 @@
+"""Rule images: the look-up of one by region, your registrations, and the push to a registry."""
+
+from rule_runner.images.errors import ImageError, UnknownRegionError
+from rule_runner.images.lookup import get_rule_container_image_uri, image_uri
+
+__all__ = ["ImageError", "UnknownRegionError", "get_rule_container_image_uri", "image_uri"]

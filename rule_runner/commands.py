@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +25,14 @@ from rule_runner.config import (
 )
 from rule_runner.errors import ParameterError, RuleFailedError, UsageError
 from rule_runner.loader import LoadedRule, load_builtin, load_from
+from rule_runner.mirror import Mirror
 from rule_runner.outputs import safe_name
 from rule_runner.results import EvaluationResult, dump_json
 from rule_runner.runner import Evaluated, Runner, exit_code
 from rule_runner.show import lines, print_table, printable, results_at
 from rule_runner.sinks import EventSink, StdoutSink
 from rule_runner.terminal import LogObserver, observer
+from smdebug.storage.uri import is_s3
 
 _log: Final = structlog.get_logger()
 EVERY_RULE: Final = "all"
@@ -39,18 +41,35 @@ EVERY_RULE: Final = "all"
 def evaluate_trial(**options: Any) -> int:
     """Evaluate what the command line asks for; print the results, and return the exit code."""
     lenient = EVERY_RULE in options["rule"]
-    config = _configuration(options)
+    mirror = Mirror(options["output"]) if is_s3(options["output"]) else None
+    output = mirror.folder if mirror else Path(options["output"])
+    config = _configuration({**options, "output": output})
     sinks: list[EventSink] = [StdoutSink(sys.stdout)] if options["sink"] else []
     watching = observer(quiet=options["quiet"])
     try:
-        evaluated = run(config, sinks, watching)
+        evaluated = _run_mirrored(mirror, config, sinks, watching)
     finally:
         watching.close()
     code = exit_code(evaluated, fail_on_issues=options["fail_on_issues"], lenient=lenient)
-    _print(evaluated, options["form"], config, code)
+    shown = str if mirror is None or mirror.problem else mirror.shown
+    _print(evaluated, options["form"], config, code, shown)
     if evaluated.unwritten:
         print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
     return code
+
+
+def _run_mirrored(
+    mirror: Mirror | None,
+    config: EvaluationConfig,
+    sinks: Sequence[EventSink],
+    watching: LogObserver,
+) -> Evaluated:
+    """Evaluate; what is written for an address in S3 is uploaded meanwhile."""
+    if mirror is None:
+        return run(config, sinks, watching)
+    with mirror.of(config):
+        evaluated = run(config, sinks, watching)
+    return replace(evaluated, unwritten=evaluated.unwritten or mirror.problem)
 
 
 def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObserver) -> Evaluated:
@@ -76,8 +95,14 @@ def try_report(folders: Sequence[Path], output: Path, title: str) -> Path | None
         return None
 
 
-def _print(evaluated: Evaluated, form: str, config: EvaluationConfig, code: int) -> None:
-    """Print the results: stdout carries nothing else."""
+def _print(
+    evaluated: Evaluated,
+    form: str,
+    config: EvaluationConfig,
+    code: int,
+    shown: Callable[[str], str],
+) -> None:
+    """Print the results: stdout carries nothing else; places are as they are `shown`."""
     result = evaluated.result
     match form:
         case "json":
@@ -94,7 +119,7 @@ def _print(evaluated: Evaluated, form: str, config: EvaluationConfig, code: int)
             places = [results_at(config.folder_of(rule) for rule in config.rules)]
             if evaluated.report is not None:
                 places.append(f"Report: {printable(evaluated.report)}")
-            _print_for_people(result, places)
+            _print_for_people(result, [shown(place) for place in places])
 
 
 def _print_for_people(result: EvaluationResult, places: Sequence[str]) -> None:
@@ -152,6 +177,12 @@ def _window() -> int:
 def _stop_files(trial: str) -> tuple[Path, ...]:
     """Return the stop file that the environment names; a relative one lies in the trial."""
     given = os.environ.get(STOP_FILE)
+    if given and is_s3(trial) and not Path(given).is_absolute():
+        msg = (
+            f"Environment variable {STOP_FILE} must be an absolute path on this machine, since "
+            f"trial {trial!r} is in S3, got {given!r}."
+        )
+        raise UsageError(msg)
     return (Path(trial) / given,) if given else ()
 
 

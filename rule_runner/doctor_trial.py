@@ -178,7 +178,7 @@ def _read(index: TrialIndex, file: IndexFile, *, decode: bool) -> int:
     if not spans or file.event_key is None:
         return 0
     for span in spans if decode else ():
-        index.tensor(file, span)
+        index.reader.tensor(file.event_key, span)
     last = max(span.start + span.length for span in spans)
     if not len(index.store.read(file.event_key, ByteRange(last - 1, last))):
         raise TruncatedFileError(file.event_key, f"{last} bytes", "fewer")

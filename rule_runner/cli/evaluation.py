@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from rule_runner import config as configuration
+from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.reporting import reporting
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
@@ -15,10 +15,14 @@ from rule_runner.logs import configure
 FORMATS: Final = ("table", "json", "junit", "sarif")
 
 _OPTIONS: Final = (
-    click.option("--trial", required=True, metavar="PATH", help="Root folder of the trial."),
+    click.option(
+        "--trial", required=True, metavar="PATH", help="Root of the trial, or s3://bucket/prefix."
+    ),
     click.option("--other-trial", multiple=True, metavar="PATH", help="A trial to compare with."),
     click.option("--rule", multiple=True, metavar="[ID=]NAME", help="A rule; 'all' is every one."),
-    click.option("--source", multiple=True, metavar="[ID=]FILE", help="A file with a rule class."),
+    click.option(
+        "--source", multiple=True, metavar="[ID=]FILE", help="A file with a rule class, or s3://."
+    ),
     click.option(
         "-p", "--param", multiple=True, metavar="[ID.]KEY=VALUE", help="A parameter of a rule."
     ),
@@ -68,7 +72,7 @@ _OPTIONS: Final = (
         metavar="S",
         help="Wait for an event file that an index file names.",
     ),
-    click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder."),
+    click.option("--output", metavar="DIR", help="Output folder, or s3://bucket/prefix."),
     click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder."),
     click.option("--format", "form", type=click.Choice(FORMATS), default="table"),
     click.option(
@@ -82,6 +86,7 @@ _OPTIONS: Final = (
         help="Exit with 10 if a rule in mode enforce found issues.",
     ),
     click.option("--quiet", is_flag=True, help="Log errors only, and show no progress."),
+    endpoint_option,
     click.option("-v", "--verbose", count=True, help="Log what happens; twice: every step."),
 )
 

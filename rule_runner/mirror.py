@@ -1,0 +1,258 @@
+"""Mirror: an output folder in S3, worked on in a folder of this machine and uploaded meanwhile."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+import structlog
+
+from rule_runner.config import EvaluationConfig
+from rule_runner.durable import SCRATCH, FolderLock, make_folder, open_regular, output_errors
+from rule_runner.errors import OutputError, UsageError
+from rule_runner.outbox import EVENTS
+from rule_runner.outputs import FINDINGS, MEASUREMENTS, RESULT
+from rule_runner.show import printable
+from smdebug.core.clock import SystemClock
+from smdebug.exceptions import SMDebugValueError
+from smdebug.storage import ObjectNotFoundError, StorageUnavailableError, open_output
+from smdebug.storage.s3_bucket import parse_s3
+
+if TYPE_CHECKING:
+    from smdebug.storage.protocol import TrialOutput
+
+_log: Final = structlog.get_logger()
+PAUSE_S: Final = 2.0
+SHARE: Final = 5  # it rests so many times as long as it has uploaded
+LONGEST_PAUSE_S: Final = 60.0
+_PIECE: Final = 1 << 20
+_STATE: Final = "XDG_STATE_HOME"
+# The result comes last: where it is, all is.
+_FETCHED: Final = (FINDINGS, MEASUREMENTS, EVENTS, RESULT)
+_Mark = tuple[int, int, int]
+
+
+class Mirror:
+    """An evaluation's output at an address in S3.
+
+    Inside a ``with`` block what changes in `folder` is uploaded by a thread of its own; at the end
+    of the block all of it, and then the folder is removed. What an earlier process left in it is
+    gone on with; if there is nothing, an evaluation at the address is fetched first, so that it is
+    resumed or refused as one on this machine. Scratch files and links are not uploaded.
+
+    Parameters
+    ----------
+    uri
+        ``s3://bucket/prefix``; the bucket must be there.
+
+    Attributes
+    ----------
+    uri
+        The address, without a slash at its end.
+    folder
+        Where the work is done: the same for the same address.
+    problem
+        After the block: why not all of it was uploaded, and where it lies; "" if it was.
+
+    Raises
+    ------
+    UsageError
+        If S3 can have no such address.
+    OutputError
+        On entering: if the address cannot be read, or another process here works for it.
+    """
+
+    def __init__(self, uri: str) -> None:
+        try:
+            bucket, prefix = parse_s3(uri)
+            self._remote: TrialOutput = open_output(uri)
+        except SMDebugValueError as err:
+            raise UsageError(str(err)) from err
+        self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
+        self._home = _state_folder() / "rule-runner" / "outputs" / _digest(self.uri)
+        self.folder = self._home / "output"
+        self.problem = ""
+        self._parts: Sequence[str] = ("",)
+        self._overwrite = False
+        self._marks: dict[str, _Mark] = {}
+        self._ending = Event()
+        self._thread = Thread(target=self._follow, name="mirror", daemon=True)
+        self._stack = ExitStack()
+
+    def of(self, config: EvaluationConfig) -> Self:
+        """Say which evaluation it is whose output `folder` is; return this."""
+        folders = (config.folder_of(rule).relative_to(self.folder) for rule in config.rules)
+        self._parts = ["" if one == Path() else f"{one}/" for one in folders]
+        self._overwrite = config.overwrite
+        return self
+
+    def shown(self, text: str) -> str:
+        """Return a text that names places in the folder with their addresses."""
+        return text.replace(str(self.folder), self.uri)
+
+    def __enter__(self) -> Self:
+        """Lock the folder, fetch what is at the address, and begin to upload."""
+        with ExitStack() as stack:
+            self._lock(stack)
+            if not (self.folder.exists() or self._overwrite):
+                self._fetch()
+            self._stack = stack.pop_all()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Upload what is left; without an error in that, remove the folder."""
+        self._ending.set()
+        self._thread.join()
+        with self._stack:
+            try:
+                self._upload()
+                self._remove_what_was_replaced()
+                shutil.rmtree(self.folder, ignore_errors=True)
+            except OSError as err:
+                self.problem = printable(
+                    f"{err} The results are in {str(self.folder)!r}: start the same command again "
+                    "to have them uploaded."
+                )
+        if isinstance(error, OutputError):
+            if self.problem:
+                _log.error("output_not_uploaded", reason=self.problem)
+            # Only what is said of the folder as a whole is as true of the address.
+            there = f"Output folder '{self.folder}"
+            raise OutputError(str(error).replace(there, f"Output folder '{self.uri}")) from error
+
+    def _lock(self, stack: ExitStack) -> None:
+        try:
+            with output_errors(self._home):
+                self._home.parents[1].mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._home)
+        except OutputError as err:
+            msg = f"{err} Results are there until they are uploaded; {_STATE} names another place."
+            raise OutputError(msg) from err
+        try:
+            stack.callback(FolderLock(self._home, "lock").release)
+        except OutputError as err:
+            raise OutputError(str(err).replace(str(self._home), self.uri)) from err
+
+    def _fetch(self) -> None:
+        """Fetch the evaluation that is at the address; the folder appears whole or not at all."""
+        draft = self._home / "fetching"
+        shutil.rmtree(draft, ignore_errors=True)
+        for part in self._parts:
+            for name in _FETCHED:
+                data = self._read(f"{part}{name}")
+                if data is None:
+                    continue
+                with output_errors(draft):
+                    (draft / part).mkdir(parents=True, exist_ok=True)
+                    (draft / part / name).write_bytes(data)
+        if draft.exists():
+            with output_errors(self.folder):
+                draft.rename(self.folder)
+            self._marks = {key: _mark(path) for key, path in self._files()}
+
+    def _read(self, key: str) -> memoryview | None:
+        try:
+            return self._remote.read(key)
+        except ObjectNotFoundError:
+            return None
+        except StorageUnavailableError as err:
+            msg = f"Output folder {self.uri!r} cannot be used: {printable(err.reason)}."
+            raise OutputError(msg) from err
+
+    def _follow(self) -> None:
+        """Upload what changes until the end, and rest most of the time."""
+        clock = SystemClock()
+        pause = PAUSE_S
+        while not self._ending.wait(pause):
+            began = clock.monotonic()
+            try:
+                self._upload()
+            except OSError as err:
+                _log.warning("output_not_uploaded", reason=printable(err))
+            pause = min(max(PAUSE_S, SHARE * (clock.monotonic() - began)), LONGEST_PAUSE_S)
+
+    def _upload(self) -> None:
+        """Upload each file that is new or has changed.
+
+        Raises
+        ------
+        OSError
+            If one cannot be; those behind it are left too.
+        """
+        for key, path in sorted(self._files(), key=lambda one: self._turn(one[0])):
+            try:
+                mark = _mark(path)
+                if self._marks.get(key) == mark:
+                    continue
+                fd = open_regular(path, os.O_RDONLY)
+            except FileNotFoundError:  # replaced, or removed, meanwhile
+                continue
+            self._send(key, fd)
+            self._marks[key] = mark
+
+    def _turn(self, key: str) -> int:
+        """Return when a file's turn is: a first result says what has begun, a later one ends it."""
+        return 2 * (key in self._marks) if key.endswith(RESULT) else 1
+
+    def _send(self, key: str, fd: int) -> None:
+        draft = self._remote.open(key)
+        try:
+            with os.fdopen(fd, "rb") as file:
+                while piece := file.read(_PIECE):
+                    draft.write(piece)
+            draft.publish()
+        except BaseException:
+            draft.discard()
+            raise
+
+    def _remove_what_was_replaced(self) -> None:
+        """Remove those of our files at the address that the new evaluation has none of."""
+        for part in self._parts if self._overwrite else ():
+            if f"{part}{RESULT}" in self._marks:  # it did begin
+                for name in _FETCHED:
+                    if f"{part}{name}" not in self._marks:
+                        self._remote.remove(f"{part}{name}")
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the keys and paths of the files to upload, in order."""
+        for where, folders, names in os.walk(self.folder):
+            folders[:] = sorted(one for one in folders if one != SCRATCH)
+            for name in sorted(names):
+                path = Path(where) / name
+                if path.is_file() and not path.is_symlink():
+                    yield path.relative_to(self.folder).as_posix(), path
+
+
+def _mark(path: Path) -> _Mark:
+    """Return what differs once a file has been written to, or replaced."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _digest(uri: str) -> str:
+    """Return what tells an address, of that very service, from all others."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    return hashlib.sha256(f"{endpoint}\n{uri}".encode()).hexdigest()[:32]
+
+
+def _state_folder() -> Path:
+    """Return the folder for what is to outlast a process, as desktops agreed on it."""
+    given = Path(os.environ.get(_STATE, ""))
+    if given.is_absolute():
+        return given
+    try:
+        return Path.home() / ".local" / "state"
+    except RuntimeError as err:
+        msg = f"This user has no home folder. Set {_STATE} to a folder to keep results in."
+        raise OutputError(msg) from err

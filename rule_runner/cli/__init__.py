@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from rule_runner import config as configuration
+from rule_runner.cli.docker import docker_group
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.images import images
 from rule_runner.cli.reporting import reporting
@@ -127,5 +128,5 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for one in (evaluate, train, images):
+for one in (evaluate, train, docker_group, images):
     main.add_command(one)

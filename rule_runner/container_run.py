@@ -1,0 +1,287 @@
+"""docker run: an evaluation in a container of its own, or each of its rules in one."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from rule_runner.commands import EVERY_RULE, try_report
+from rule_runner.config import STOP_FILE, RuleRequest, default_output
+from rule_runner.container import Engine
+from rule_runner.container_errors import HOST, EngineError
+from rule_runner.container_fleet import Ending, Fleet, failure
+from rule_runner.container_options import (
+    OUTPUT,
+    Mount,
+    Option,
+    Translated,
+    requests_of,
+    split,
+    translate,
+    values,
+)
+from rule_runner.container_plan import (
+    ENDPOINT,
+    ContainerPlan,
+    Limits,
+    check_endpoints,
+    environment,
+    parse_size,
+)
+from rule_runner.container_results import (
+    bring_to_an_end,
+    combined,
+    compose,
+    exit_code,
+    parsed,
+    show,
+    trouble,
+)
+from rule_runner.durable import output_errors
+from rule_runner.errors import ClientError, UsageError
+from rule_runner.outputs import safe_name
+from rule_runner.results import RuleResult
+from rule_runner.status import CLIENT_ERROR
+from smdebug.storage.uri import is_s3
+
+ORDINARY: Final = 1000  # user and group of the image
+NONE: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How containers run, as the command line says it.
+
+    Attributes
+    ----------
+    network
+        None: none if nothing is to be reached, else the engine's own.
+    aws_config
+        Whether ``~/.aws`` is mounted for what talks to AWS.
+    """
+
+    image: str
+    pull: bool = False
+    isolate: bool = False
+    parallel: int = 2
+    memory: str = "4g"
+    cpus: float | None = None
+    pids_limit: int = 256
+    network: str | None = None
+    aws_config: bool = False
+
+
+def docker_run(options: Sequence[Option], settings: Settings) -> int:
+    """Evaluate in containers what the options of evaluate ask for, and return the exit code.
+
+    Raises
+    ------
+    EngineError
+        If there is no engine, or it does not do its part.
+    UsageError
+        If the options cannot be had in a container.
+    """
+    options = _with_output(options)
+    parts = _isolated(options) if settings.isolate else {"": list(options)}
+    memory = parse_size(settings.memory)
+    translated = {name: translate(part, Path.home()) for name, part in parts.items()}
+    engine = Engine()
+    engine.find_image(settings.image, pull=settings.pull)
+    plans = {
+        name: _plan(engine, settings, memory, one, values(parts[name], OUTPUT)[-1])
+        for name, one in translated.items()
+    }
+    return _Evaluation(engine, settings, options, plans).run()
+
+
+def _with_output(options: Sequence[Option]) -> list[Option]:
+    """Return the options with an output folder, absolute if it is one of this machine."""
+    given = values(options, OUTPUT)
+    trial = values(options, "--trial")[-1]
+    output = given[-1] if given else str(default_output(trial, datetime.now().astimezone()))
+    if not is_s3(output):
+        output = str(Path(output).expanduser().absolute())
+    return [*(one for one in options if one[0] != OUTPUT), (OUTPUT, output)]
+
+
+def _isolated(options: Sequence[Option]) -> dict[str, list[Option]]:
+    """Return the options of each rule's container; each prints its results as JSON."""
+    (form,) = values(options, "--format")[-1:] or ["table"]
+    if form == "sarif" or values(options, "--sink").count("stdout"):
+        what = "--format sarif" if form == "sarif" else "--sink stdout"
+        msg = f"{what} cannot be combined with --isolate. Leave one of them out."
+        raise UsageError(msg)
+    requests = requests_of(options)
+    if any(request.name == EVERY_RULE and request.source is None for request in requests):
+        msg = "--rule all cannot be combined with --isolate. Name the rules, or leave one out."
+        raise UsageError(msg)
+    names = {request: safe_name(_name(request)) for request in requests}
+    plain = [option for option in options if option[0] != "--format"]
+    return {name: [*part, ("--format", "json")] for name, part in split(plain, names).items()}
+
+
+def _name(request: RuleRequest) -> str:
+    """Return what a rule job is called, without running anything of the user's."""
+    if request.id or (request.source and request.name):
+        return request.id or request.name or ""
+    if request.source is None:
+        from rule_runner.loader import load_builtin  # noqa: PLC0415 - reads the table of rules
+
+        return load_builtin(request.name or "").name
+    if is_s3(str(request.source)):
+        msg = f"Give the rule of {str(request.source)!r} an ID: --source ID=s3://..."
+        raise UsageError(msg)
+    from rule_runner.rule_file import read_rule_file  # noqa: PLC0415 - only for files
+
+    return read_rule_file(Path(request.source)).choose(None)
+
+
+def _plan(
+    engine: Engine, settings: Settings, memory: int, translated: Translated, output: str
+) -> ContainerPlan:
+    """Return one container as it is to be; its output folder is there then."""
+    if engine.remote and translated.mounts:
+        msg = (
+            f"The engine of {HOST} is on another machine, which does not see folder "
+            f"{str(translated.mounts[0].folder)!r}. Give s3:// paths, or use an engine here."
+        )
+        raise EngineError(msg)
+    network = settings.network or (engine.network() if translated.network else NONE)
+    variables = environment(translated, os.environ, profile=settings.aws_config)
+    given = [one.partition("=")[2] for one in translated.arguments if "--endpoint-url=" in one]
+    urls = [value for name, value in variables.items() if name.startswith(ENDPOINT)]
+    check_endpoints([*given, *urls], network)
+    owner = _owner(output)
+    return ContainerPlan(
+        image=settings.image,
+        arguments=translated.arguments,
+        mounts=tuple(_present(translated)),
+        environment=variables,
+        network=network,
+        limits=Limits(memory, settings.cpus or min(2, engine.processors), settings.pids_limit),
+        account=engine.account(*owner),
+        output=output,
+        aws_folder=_aws_folder() if settings.aws_config and translated.cloud else None,
+    )
+
+
+def _owner(output: str) -> tuple[int, int]:
+    """Return the user and group of a container, to whom the output folder is made writable.
+
+    They are the caller's; root's container has the output folder's, but never root's.
+    """
+    caller = os.getuid(), os.getgid()
+    if is_s3(output):
+        return caller if caller[0] else (ORDINARY, ORDINARY)
+    folder = Path(output)
+    with output_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if caller[0]:
+            return caller
+        if folder.stat().st_uid == 0:
+            os.chown(folder, ORDINARY, ORDINARY)
+        there = folder.stat()
+    return there.st_uid, there.st_gid
+
+
+def _present(translated: Translated) -> Iterable[Mount]:
+    """Yield the mounts; for a trial that is waited for, the folder that it will be in.
+
+    Raises
+    ------
+    ClientError
+        If a folder is not there.
+    """
+    waits = any(one.startswith("--wait-for-trial=") for one in translated.arguments)
+    stop_file = Path(os.environ.get(STOP_FILE, ""))
+    mounts = [*translated.mounts]
+    if stop_file.is_absolute() and stop_file.parent.is_dir():
+        mounts += [Mount(stop_file.parent)] if Mount(stop_file.parent, True) not in mounts else []
+    for mount in dict.fromkeys(mounts):
+        folder = mount.folder
+        if not folder.exists() and not (waits and folder.parent.is_dir()):
+            msg = f"Folder {str(folder)!r} is not there. Check the path of the trial or rule."
+            raise ClientError(msg)
+        yield mount if folder.exists() else replace(mount, folder=folder.parent)
+
+
+def _aws_folder() -> str:
+    folder = Path.home() / ".aws"
+    if not folder.is_dir():
+        msg = (
+            f"--aws-config needs the folder {str(folder)!r}. Run 'aws configure', or leave it out."
+        )
+        raise ClientError(msg)
+    return str(folder)
+
+
+class _Evaluation:
+    """One evaluation in containers, from their start to what is printed of them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        options: Sequence[Option],
+        plans: Mapping[str, ContainerPlan],
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._plans = plans
+        self._printed: dict[str, bytes] = dict.fromkeys(plans, b"")
+        (timeout,) = values(options, "--timeout")[-1:] or ["inf"]
+        self._fleet = Fleet(engine, self._hear, abreast=settings.parallel, limit=float(timeout))
+        self._began = datetime.now(UTC)
+
+    def _hear(self, name: str, out: bytes | None, err: bytes | None) -> None:
+        """Pass on what a container prints; results of several are kept until all are there."""
+        if err:
+            sys.stderr.buffer.write(err)
+            sys.stderr.flush()
+        if out and self._settings.isolate:
+            self._printed[name] += out
+        elif out:
+            sys.stdout.buffer.write(out)
+            sys.stdout.flush()
+
+    def run(self) -> int:
+        """Run the containers, print what they came to, and return the exit code."""
+        endings = self._fleet.run(self._plans)
+        lost = failure(endings)
+        if lost is not None:
+            raise lost
+        found = {name: self._results(name, ending) for name, ending in endings.items()}
+        codes = [exit_code(one, begun=bool(found[name])) for name, one in endings.items()]
+        if self._settings.isolate:
+            self._show([rule for rules in found.values() for rule in rules])
+        elif any(found.values()) and trouble(endings[""], self._settings.memory):
+            self._show(found[""])
+        return combined(codes)
+
+    def _results(self, name: str, ending: Ending) -> list[RuleResult]:
+        """Return the results of a container, and say what ended it if it did not end by itself."""
+        why = trouble(ending, self._settings.memory)
+        if why:
+            label = f"{name}: " if name else ""
+            print(f"{label}{CLIENT_ERROR}{why}", file=sys.stderr)  # noqa: T201 - a sentence, as of any error
+        output = self._plans[name].output
+        if is_s3(output):
+            printed = parsed({name: self._printed[name]})
+            return [rule for part in printed.values() for rule in part.rules]
+        return bring_to_an_end(Path(output), ending, why, self._began)
+
+    def _show(self, rules: Sequence[RuleResult]) -> None:
+        """Print results as one evaluation's."""
+        (form,) = values(self._options, "--format")[-1:] or ["table"]
+        if not rules or form == "sarif":  # it tells of the rules' classes, which are not here
+            return
+        parts = [*parsed(self._printed).values()]
+        result = compose(values(self._options, "--trial")[-1], parts, rules)
+        outputs = [plan.output for plan in self._plans.values()]
+        folders = [Path(one) for one in outputs if not is_s3(one)]
+        (top,) = values(self._options, OUTPUT)
+        report = try_report(folders, Path(top), result.trial.name) if folders else None
+        show(result, form, folders, report)

@@ -1,5 +1,7 @@
 """StalledTrainingRule: nothing was saved for too long a time."""
 
+import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from builtin_rules.selection import LITERAL
@@ -9,7 +11,11 @@ from smdebug.rules.params import BoolParam, IntParam, TextParam, set_parameters
 
 SECONDS: Final = "seconds without news"
 _THRESHOLD: Final = 1800
-NOT_STOPPED: Final = "No training job was stopped: 'stop_training_on_fire' has no effect yet."
+STOP: Final = "stop_training_on_fire"
+PREFIX: Final = "training_job_name_prefix"
+ASKED: Final = (
+    f"{STOP!r} asks to stop the training job; the actions of the result say what came of it."
+)
 
 
 class StalledTrainingRule(Rule):
@@ -25,7 +31,10 @@ class StalledTrainingRule(Rule):
 
     With `literal` news is what this machine sees: the time between the judging of two steps, or
     since the rule was made, whichever workers saved; a job that has ended is judged at once and
-    never stalled. No training job is stopped yet: with `stop_training_on_fire` the note says so.
+    never stalled.
+
+    With `stop_training_on_fire` the condition's first time has the action ``stoptraining``: the
+    rule itself stops nothing.
     """
 
     READS = "the times at which event files were written; no tensor in particular."
@@ -38,13 +47,14 @@ class StalledTrainingRule(Rule):
             unit="seconds",
         ),
         BoolParam(
-            "stop_training_on_fire",
+            STOP,
             "Stop the training job when the condition is met.",
             default=False,
         ),
         TextParam(
-            "training_job_name_prefix",
-            "Beginning of the name of the training job to stop; by default the job that is judged.",
+            PREFIX,
+            "Name of the training job to stop, or a beginning that only one running job has; by "
+            "default the job that the container or --training-job-name names.",
             pattern="[A-Za-z0-9-]+",
             allowed="letters, digits and hyphens",
         ),
@@ -105,6 +115,7 @@ class StalledTrainingRule(Rule):
             training_job_name_prefix=training_job_name_prefix,
             literal=literal,
         )
+        self._action_str = self.declared_actions(vars(self))
         self.clock = clock or SystemClock()
         self._news = self.clock.monotonic()
         self._at = -1
@@ -112,6 +123,14 @@ class StalledTrainingRule(Rule):
         self._last: dict[str, float] = {}
         # The workers whose silence was reported: one leaves when it saves again.
         self._reported: set[str] = set()
+
+    @classmethod
+    def declared_actions(cls, arguments: Mapping[str, Any]) -> str:
+        """Return the action ``stoptraining`` if the parameters ask for it."""
+        if not arguments.get(STOP):
+            return ""
+        action = {"name": "stoptraining", "training_job_prefix": arguments.get(PREFIX)}
+        return json.dumps({key: value for key, value in action.items() if value})
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the time before global step `step`, by worker."""
@@ -163,9 +182,7 @@ class StalledTrainingRule(Rule):
 
     def _measured(self, step: int, worker: str, gap: float) -> bool:
         met = gap > self.threshold
-        note = NOT_STOPPED if self.stop_training_on_fire else None
-        if met and note:
-            self.logger.warning("Rule %s: %s", self.rule_name, note)
+        note = ASKED if self.stop_training_on_fire else None
         return self.measured(
             step, SECONDS, gap, self.threshold, met=met, worker=worker or None, note=note
         )

@@ -13,7 +13,7 @@ from rule_runner.fetch import Fetched
 from rule_runner.invocation import InProcess, Invocation, Invoker
 from rule_runner.loader import load_builtin, load_source
 from smdebug.exceptions import SMDebugError
-from smdebug.rules.action import Actions
+from smdebug.rules.action.action import NoActions
 from smdebug.storage import open_store
 from smdebug.storage.local import LocalStore
 from smdebug.trials import Trial
@@ -85,8 +85,8 @@ def make_invoker(
 ) -> Invoker:
     """Return what judges steps with a rule; with a `limit` in seconds in a process of its own.
 
-    The rule writes its own files, if it has any, to `output_dir`. In mode observe it gets no
-    actions, though they are checked.
+    The rule writes its own files, if it has any, to `output_dir`. Its actions are left to the
+    runner; in mode observe it gets none, though they are checked.
 
     Raises
     ------
@@ -124,10 +124,10 @@ def _construct(
     return InProcess(bound.loaded.name, rule, views)
 
 
-def _parsed(actions: str, rule: str) -> Actions:
-    """Return the actions of a rule; what cannot be read as such is the user's error."""
+def _parsed(actions: str, rule: str) -> NoActions:
+    """Return the actions of a rule, which it cannot carry out; bad ones are the user's error."""
     try:
-        return Actions(actions, rule)
+        return NoActions(actions, rule)
     except SMDebugError as err:
         raise ParameterError(str(err)) from err
 

@@ -3,6 +3,7 @@
 import inspect
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -154,6 +155,12 @@ class Rule(ABC):
         self._measurements: list[Measurement] = []
         self._not_judged: str | None = None
         self._warned_of_none = False
+
+    @classmethod
+    def declared_actions(cls, arguments: Mapping[str, Any]) -> str:
+        """Return the actions, as JSON, that the rule's own parameters ask for; "" by default."""
+        del arguments
+        return ""
 
     @property
     def actions(self) -> Actions:

@@ -1,6 +1,5 @@
 """StalledTrainingRule: which silences meet the condition, by recorded times and by this clock."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,13 @@ from judging import judge, opened
 from timed import BEGAN, Times, files
 
 from builtin_rules import StalledTrainingRule
-from builtin_rules.stalled_training_rule import NOT_STOPPED
+from builtin_rules.stalled_training_rule import ASKED
 from rule_runner.invocation import Did, InProcess
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
+from smdebug.rules.action import Actions
+from smdebug.rules.action.action import StopTrainingAction
+from smdebug.rules.action.base import ActionState, Outcome
 
 FIRST = "the first step has none before it"
 NO_TIME = "no time is recorded at this step"
@@ -210,17 +212,34 @@ def test_to_the_letter_silence_begins_with_the_rule(tmp_path: Path) -> None:
 # -- stopping ------------------------------------------------------------------------------------
 
 
-def test_it_says_that_no_training_was_stopped(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_finding_says_that_the_training_is_to_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(StopTrainingAction, "settled", lambda *_: Outcome(ActionState.DONE, ""))
     root = write(tmp_path, at(0, 1, 9999))
     params = {"stop_training_on_fire": "true", "training_job_name_prefix": "my-job"}
-    with caplog.at_level(logging.WARNING, "smdebug"):
-        found = judge(StalledTrainingRule, root, **params)
-    assert [one.note for one in found.findings] == [NOT_STOPPED]
-    assert [one.getMessage() for one in caplog.records] == [
-        f"Rule StalledTrainingRule: {NOT_STOPPED}"
-    ]
+    found = judge(StalledTrainingRule, root, **params)
+    assert [one.note for one in found.findings] == [ASKED]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, []),
+        ({"training_job_name_prefix": "My-job"}, []),
+        ({"stop_training_on_fire": False, "training_job_name_prefix": "My-job"}, []),
+        ({"stop_training_on_fire": True}, [""]),
+        ({"stop_training_on_fire": True, "training_job_name_prefix": "My-job"}, ["My-job"]),
+    ],
+)
+def test_the_rule_declares_an_action_and_stops_nothing_itself(
+    arguments: dict[str, Any], expected: list[str]
+) -> None:
+    stops = [StopTrainingAction("R", one) for one in expected]
+    assert Actions(StalledTrainingRule.declared_actions(arguments), "R").actions == stops
+    rule = StalledTrainingRule(None, **arguments)
+    stops = [StopTrainingAction("StalledTrainingRule", one) for one in expected]
+    assert rule.actions.actions == stops
 
 
 # -- parameters ----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from rule_runner.openings import (
     trial_name,
 )
 from smdebug.rules import Rule
+from smdebug.rules.action.action import NoActions, StopTrainingAction
 from smdebug.storage.memory import MemoryStore
 from smdebug.trials import Trial
 from smdebug.trials.trial_index import TrialIndex
@@ -103,7 +104,7 @@ def test_each_rule_has_views_of_its_own(tmp_path: Path) -> None:
 
 def test_actions_that_are_no_json_are_one_sentence(tmp_path: Path) -> None:
     config = rule_job(Plain, actions="{stop")
-    with pytest.raises(ParameterError, match=r"^Actions must be JSON, got '\{stop'"):
+    with pytest.raises(ParameterError, match=r"^Actions must be JSON: Expecting"):
         make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path))], None)
 
 
@@ -117,7 +118,11 @@ def test_actions_are_the_rules_whether_its_constructor_takes_them_or_not(tmp_pat
 
     config = rule_job(Keeps, actions='{"name": "stoptraining"}')
     make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path))], None)
-    assert made[0].actions.actions == [{"name": "stoptraining"}]
+    actions = made[0].actions
+    assert actions.actions == [StopTrainingAction("Keeps")]
+    actions.invoke("It is left to the runner.")
+    assert isinstance(actions, NoActions)
+    assert actions.said == ["It is left to the runner."]
 
 
 def test_a_rule_that_is_only_observed_gets_no_actions(tmp_path: Path) -> None:
@@ -134,7 +139,7 @@ def test_a_rule_that_is_only_observed_gets_no_actions(tmp_path: Path) -> None:
     make_invoker(config, bind(config.loaded, {}), trials, None)
     assert (made[0].actions.actions, made[0].__dict__["given"]) == ([], "")
     wrong = rule_job(Takes, actions="{stop", mode=RuleMode.OBSERVE)
-    with pytest.raises(ParameterError, match=r"^Actions must be JSON, got"):
+    with pytest.raises(ParameterError, match=r"^Actions must be JSON: Expecting"):
         make_invoker(wrong, bind(wrong.loaded, {}), trials, None)
 
 

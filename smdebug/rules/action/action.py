@@ -1,65 +1,67 @@
 """Actions: what a rule was told to do when its condition is met, read from its JSON text."""
 
-import json
-from typing import Any
+from smdebug.rules.action.base import Action
+from smdebug.rules.action.message_action import MessageAction
+from smdebug.rules.action.parsing import ENDPOINT, PREFIX, STOP, parse_actions
+from smdebug.rules.action.stop_training_action import StopTrainingAction
 
-from smdebug.core.logger import get_logger
-from smdebug.exceptions import SMDebugValueError
+__all__ = ["Action", "Actions", "MessageAction", "StopTrainingAction", "parse_actions"]
 
 
 class Actions:
-    """The actions of one rule.
+    """The actions of one rule, which `invoke` carries out in order.
 
-    This version reads and checks them, and carries none out: `invoke` says so.
+    What smdebug did otherwise: it lower-cased the whole text, so that a capital in a name was
+    never found; it logged and skipped unknown names and missing keys, which are errors here; it
+    looked for the training job when the rule was constructed, and here it is looked for when the
+    condition is met; an error in the list of training jobs ended the search, and is retried here.
 
     Parameters
     ----------
     actions_str
-        A JSON object ``{"name": ...}``, a list of them, or an empty string. The form with escaped
-        quotation marks, in which platforms hand it over, is understood too.
+        JSON text; see `parse_actions`.
     rule_name
         Name of the rule, for messages.
+
+    Attributes
+    ----------
+    actions
+        The actions, in order.
 
     Raises
     ------
     SMDebugValueError
-        If the text is no such JSON.
+        If the text cannot be read, or holds an action that could never be carried out.
     """
 
-    def __init__(self, actions_str: str = "", rule_name: str = "") -> None:
+    def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
         self.rule_name = rule_name
-        self.actions = parse_actions(actions_str)
+        self.actions: list[Action] = [
+            StopTrainingAction(rule_name, one.get(PREFIX, ""))
+            if one["name"] == STOP
+            else MessageAction(rule_name, one["name"], one[ENDPOINT])
+            for one in parse_actions(actions_str)
+        ]
 
     def invoke(self, message: str = "") -> None:
-        """Say that the actions were asked for and that none was carried out."""
-        del message
+        """Carry all actions out; each failure is logged, with endpoints masked, and none raised."""
         for action in self.actions:
-            get_logger().warning(
-                "Action %r of rule %r was not carried out: this version has no actions.",
-                action.get("name"),
-                self.rule_name,
-            )
+            action.invoke(message)
 
 
-def parse_actions(text: str | None) -> list[dict[str, Any]]:
-    r"""Return the actions of a JSON text.
+class NoActions(Actions):
+    """Actions that are left to whoever runs the rule: `invoke` only remembers what it was told.
 
-    >>> parse_actions('{\\"name\\": \\"stoptraining\\"}')
-    [{'name': 'stoptraining'}]
+    Attributes
+    ----------
+    said
+        The messages.
     """
-    if not text or not text.strip():
-        return []
-    try:
-        found = json.loads(text)
-    except ValueError:
-        try:
-            found = json.loads(text.replace('\\"', '"'))
-        except ValueError as err:
-            msg = f"Actions must be JSON, got {text[:200]!r}: {err}."
-            raise SMDebugValueError(msg) from None
-    actions = found if isinstance(found, list) else [found]
-    for action in actions:
-        if not isinstance(action, dict) or not isinstance(action.get("name"), str):
-            msg = f"An action must be a JSON object with a name, got {action!r}."
-            raise SMDebugValueError(msg)
-    return actions
+
+    def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
+        super().__init__(actions_str, rule_name)
+        self.said: list[str] = []
+
+    def invoke(self, message: str = "") -> None:
+        """Remember that the actions were asked for."""
+        self.said.append(message)

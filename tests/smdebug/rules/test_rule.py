@@ -16,7 +16,6 @@ from smdebug.exceptions import (
 )
 from smdebug.rules import Finding, Rule
 from smdebug.rules.action import Actions
-from smdebug.rules.action.action import parse_actions
 from smdebug.rules.req_tensors import RequiredTensors
 from smdebug.rules.rule import Rule as SameRule
 from smdebug.storage.memory import MemoryStore
@@ -24,6 +23,7 @@ from smdebug.trials import Trial
 from smdebug.trials.trial_index import TrialIndex
 
 STOP = '{"name": "stoptraining"}'
+UNNAMED = "No training job is named, and none is known. Give its name."
 
 
 def trial(*, ended: bool = True, name: str = "trial") -> Trial:
@@ -76,7 +76,7 @@ def test_every_call_style(
     assert rule.base_trial is BASE
     assert rule.other_trials == others
     assert rule.trials == [BASE, *(others or [])]
-    assert rule.actions.actions == parse_actions(actions)
+    assert rule.actions.actions == Actions(actions, "Plain").actions
     assert (rule.rule_name, rule.actions.rule_name) == ("Plain", "Plain")
     assert rule.report == {
         "RuleTriggered": 0,
@@ -189,43 +189,27 @@ def test_actions_come_before_the_exception() -> None:
     assert Told.said == ["The condition of rule Plain was met at step 3."]
 
 
-def test_actions_that_are_asked_for_say_that_they_were_not_done(
-    caplog: pytest.LogCaptureFixture,
+def test_a_rule_that_is_asked_to_stop_training_says_what_came_of_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("TRAINING_JOB_ARN", raising=False)
     rule = Plain(trial(), STOP)
     rule.answer = True
     with pytest.raises(RuleEvaluationConditionMet):
         rule.invoke(3)
     assert [one.getMessage() for one in caplog.records] == [
-        "Action 'stoptraining' of rule 'Plain' was not carried out: this version has no actions."
+        f"Action 'stoptraining' (its own training job) of rule 'Plain': refused. {UNNAMED}"
     ]
 
 
-@pytest.mark.parametrize("text", [None, "", "  "])
-def test_no_actions(text: str | None) -> None:
-    assert parse_actions(text) == []
+def test_actions_are_read_when_first_asked_for() -> None:
+    rule = Plain(BASE, "{stop")
+    with pytest.raises(SMDebugValueError, match=r"^Actions must be JSON"):
+        rule.actions  # noqa: B018 - it is read now
 
 
-def test_actions_as_platforms_hand_them_over() -> None:
-    sms = {"name": "sms", "endpoint": "+1A"}
-    assert parse_actions('[{\\"name\\": \\"sms\\", \\"endpoint\\": \\"+1A\\"}]') == [sms]
-    assert parse_actions('[{"name": "sms", "endpoint": "+1A"}, {"name": "email"}]') == [
-        sms,
-        {"name": "email"},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("{stop", r"^Actions must be JSON, got '\{stop'"),
-        ("[1]", r"^An action must be a JSON object with a name, got 1\.$"),
-        ('{"name": 1}', r"^An action must be a JSON object with a name, got \{'name': 1\}\.$"),
-    ],
-)
-def test_actions_that_cannot_be(text: str, match: str) -> None:
-    with pytest.raises(SMDebugValueError, match=match):
-        Plain(BASE, text).actions  # noqa: B018 - they are read when first asked for
+def test_a_rule_declares_no_actions_by_itself() -> None:
+    assert Plain.declared_actions({"threshold": 1}) == ""
 
 
 # -- required tensors ------------------------------------------------------------------------

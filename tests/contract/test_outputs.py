@@ -6,11 +6,15 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 import pytest
+import s3_objects
+from clocks import PatientClock
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage import ObjectNotFoundError, TrialOutput, open_output
 from smdebug.storage.local_output import BUFFER, LocalOutput
 from smdebug.storage.memory import MemoryOutput
+from smdebug.storage.s3_bucket import Bucket
+from smdebug.storage.s3_output import S3Output
 
 KEY = "index/000000000/000000000000_worker_0.json"
 
@@ -131,6 +135,24 @@ class TestOpenedOutput(OutputContract):
         return open_output(f"file://{folder}/below")
 
 
+class TestS3Output(OutputContract):
+    @pytest.fixture(autouse=True)
+    def _aws(self, aws_endpoint: str) -> None:
+        self.client = s3_objects.make_bucket(aws_endpoint)
+
+    def make(self, folder: Path) -> TrialOutput:
+        bucket = Bucket(f"s3://{s3_objects.BUCKET}/{folder.name}", self.client)
+        return S3Output(bucket, PatientClock())
+
+
+class TestOpenedS3Output(TestS3Output):
+    def make(self, folder: Path) -> TrialOutput:
+        output = open_output(f"s3://{s3_objects.BUCKET}/{folder.name}")
+        assert isinstance(output, S3Output)
+        output._bucket._client = self.client  # to make another takes longer than the test
+        return output
+
+
 # -- local folders only -----------------------------------------------------------------------
 
 
@@ -226,7 +248,7 @@ def test_addresses(uri: str | Path, root: str) -> None:
     ("uri", "match"),
     [
         ("", r"^The path of a trial must not be empty\.$"),
-        ("s3://b/t", r"^Trials at s3:// addresses cannot be written yet, got 's3://b/t'\. Copy"),
+        ("gs://b/t", r"^Trials at gs:// addresses cannot be written yet, got 'gs://b/t'\. Copy"),
     ],
 )
 def test_addresses_that_cannot_be_written(uri: str, match: str) -> None:

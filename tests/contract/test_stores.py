@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
+import aws_server as server
 import pytest
+import s3_objects
+from clocks import PatientClock
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage import (
@@ -16,8 +19,13 @@ from smdebug.storage import (
     TrialStore,
     open_store,
 )
+from smdebug.storage.caching import CachingStore
+from smdebug.storage.disk_cache import DiskCache
 from smdebug.storage.local import LocalStore
 from smdebug.storage.memory import MemoryStore
+from smdebug.storage.retrying import RetryingStore
+from smdebug.storage.s3 import S3Store
+from smdebug.storage.s3_bucket import Bucket
 
 FILES = {
     "collections/000000000/worker_0_collections.json": b"{}",
@@ -116,6 +124,55 @@ class TestOpenedStore(TestLocalStore):
     def make(self, folder: Path, files: Mapping[str, bytes]) -> TrialStore:
         super().make(folder, files)
         return open_store(f"file://{folder}")
+
+
+class TestS3Store(StoreContract):
+    prefix = "runs/of mine/"
+    endpoint = ""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _objects(cls, aws_server: str) -> None:
+        """Put the files once: no test of the contract changes them."""
+        cls.endpoint = aws_server
+        server.reset(aws_server)
+        s3_objects.make_bucket(aws_server)
+        s3_objects.put(aws_server, cls.prefix, FILES)
+        if cls.prefix:
+            near = dict.fromkeys(("runs/of mine", "runs/of mine-2/x", "runs/other/x"), b"")
+            s3_objects.put(aws_server, "", near)
+            s3_objects.put(aws_server, cls.prefix, {"": b"", "index/": b""})
+
+    def make(self, folder: Path, files: Mapping[str, bytes]) -> TrialStore:
+        del folder, files
+        client = s3_objects.client(self.endpoint)
+        return S3Store(Bucket(f"s3://{s3_objects.BUCKET}/{self.prefix}", client))
+
+
+class TestS3StoreOfAWholeBucket(TestS3Store):
+    prefix = ""
+
+
+class TestRetriedS3Store(TestS3Store):
+    def make(self, folder: Path, files: Mapping[str, bytes]) -> TrialStore:
+        return RetryingStore(super().make(folder, files), PatientClock())
+
+
+class TestCachedS3Store(TestS3Store):
+    def make(self, folder: Path, files: Mapping[str, bytes]) -> TrialStore:
+        store = super().make(folder, files)
+        assert isinstance(store, S3Store)
+        return CachingStore(store, DiskCache(folder, 1 << 20))
+
+    @pytest.mark.parametrize("key", FILES)
+    def test_whole_file(self, store: TrialStore, key: str) -> None:
+        for _ in range(2):
+            super().test_whole_file(store, key)
+
+    @pytest.mark.parametrize(("start", "stop"), [(3, 7), (250, 300), (400, 500)])
+    def test_range_again(self, store: TrialStore, start: int, stop: int) -> None:
+        for _ in range(2):
+            self.test_range(store, start, stop)
 
 
 # -- local folders only ----------------------------------------------------------------------
@@ -238,7 +295,7 @@ def test_home_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("", r"^The path of a trial must not be empty\.$"),
         ("  ", r"must not be empty"),
-        ("s3://b/t", r"^Trials at s3:// addresses cannot be read yet, got 's3://b/t'\. Copy"),
+        ("gs://b/t", r"^Trials at gs:// addresses cannot be read yet, got 'gs://b/t'\. Copy"),
     ],
 )
 def test_addresses_that_cannot_be_read(uri: str, match: str) -> None:

@@ -4,22 +4,22 @@ import atexit
 import re
 import shutil
 import tempfile
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from rule_runner.errors import RuleSourceError
 from smdebug.core.clock import Clock, SystemClock
 from smdebug.exceptions import SMDebugValueError
-from smdebug.storage import aws
+from smdebug.storage import ObjectNotFoundError, StorageUnavailableError, aws
 from smdebug.storage.retry import retry
-from smdebug.storage.s3 import parse_s3
+from smdebug.storage.s3_bucket import Bucket
+from smdebug.storage.s3_opening import S3Settings
 
 LIMIT: Final = 1 << 20  # bytes: a rule file is text that somebody wrote
-DEADLINE_S: Final = 30.0
+_GET: Final = "get_object"
 _PIECE: Final = 1 << 16
-_ABSENT: Final = frozenset({"NoSuchKey", "404"})
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _FOLDERS: Final[set[Path]] = set()
 
@@ -46,21 +46,19 @@ class Fetched:
     etag: str | None
 
 
-class _CutShortError(Exception):
-    """The connection ended, or became too slow, before all of the file had come."""
-
-
 def fetch_rule_file(
-    uri: str, *, limit: int = LIMIT, deadline_s: float = DEADLINE_S, clock: Clock | None = None
+    uri: str, *, limit: int = LIMIT, deadline_s: float | None = None, clock: Clock | None = None
 ) -> Fetched:
     """Fetch the rule file at ``s3://bucket/key``.
 
-    What passes, such as throttling, is tried again until `deadline_s` seconds are over.
+    What passes, such as throttling, is tried again within the deadline.
 
     Parameters
     ----------
     limit
         Bytes that the file may have; of a larger one nothing is kept.
+    deadline_s
+        Seconds; by default those for all of S3.
 
     Raises
     ------
@@ -68,17 +66,19 @@ def fetch_rule_file(
         If there is no such object, it may not be read, or it is too large.
     """
     uri = uri.strip()
-    bucket, key = _bucket_and_key(uri)
     clock = clock or SystemClock()
-    get = partial(_Getting(uri, limit, clock, clock.monotonic() + deadline_s).get, bucket, key)
+    bucket, name, patience = _place(uri)
+    deadline_s = patience if deadline_s is None else deadline_s
+    getting = _Getting(bucket, name, limit, clock, clock.monotonic() + deadline_s)
     try:
-        answer, data = retry(get, passes=_passes, deadline_s=deadline_s, clock=clock)
-    except _CutShortError as err:
-        msg = f"Rule file {_shown(uri)} cannot be fetched: {err}."
+        answer, data = retry(getting.get, passes=_passes, deadline_s=deadline_s, clock=clock)
+    except ObjectNotFoundError as err:
+        msg = f"Rule file {_shown(uri)} does not exist."
         raise RuleSourceError(msg) from err
-    except aws.errors() as err:
-        raise _refused(uri, bucket, aws.fault(err)) from err
-    path = private_folder() / _file_name(key)
+    except StorageUnavailableError as err:
+        msg = f"Rule file {_shown(uri)} cannot be fetched: {err.reason}."
+        raise RuleSourceError(msg) from err
+    path = private_folder() / (name if _PLAIN_NAME.fullmatch(name) else "rule.py")
     path.write_bytes(data)
     etag = str(answer.get("ETag") or "").strip('"')
     return Fetched(uri, path, answer.get("VersionId"), etag or None)
@@ -99,29 +99,55 @@ def remove_private_folders() -> None:
         shutil.rmtree(_FOLDERS.pop(), ignore_errors=True)
 
 
+def _place(uri: str) -> tuple[Bucket, str, float]:
+    """Return the folder of an address, the name in it, and for how long it is asked for."""
+    folder, _, name = uri.rpartition("/")
+    if not name or folder.endswith("/"):
+        msg = (
+            f"Rule file address {_shown(uri)} names no file. "
+            "Give the address of one Python file, such as s3://bucket/rules/my_rule.py."
+        )
+        raise RuleSourceError(msg)
+    try:
+        settings = S3Settings.from_environment()
+        bucket = Bucket(folder, requester_pays=settings.requester_pays)
+    except SMDebugValueError as err:
+        raise RuleSourceError(str(err)) from err
+    return bucket, name, settings.deadline_s
+
+
 @dataclass(frozen=True, slots=True)
 class _Getting:
     """One object being asked for, within bounds."""
 
-    uri: str
+    bucket: Bucket
+    key: str
     limit: int
     clock: Clock
     until: float
 
-    def get(self, bucket: str, key: str) -> tuple[dict[str, Any], bytes]:
-        """Return what S3 says of the object, and its bytes."""
-        answer = aws.client("s3").get_object(Bucket=bucket, Key=key)
-        body = answer["Body"]
+    def get(self) -> tuple[dict[str, Any], bytes]:
+        """Return what S3 says of the object, and its bytes.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageUnavailableError
+            If it is not there, or S3 does not give it.
+        RuleSourceError
+            If it is too large.
+        """
         try:
-            size = answer.get("ContentLength") or 0
-            if size > self.limit:
-                raise self._too_large(size)
-            data = self._read(body)
-        finally:
-            body.close()
+            answer = self.bucket.call(_GET, self.key)
+            with closing(answer["Body"]) as body:
+                size = answer.get("ContentLength") or 0
+                if size > self.limit:
+                    raise self._too_large(size)
+                data = self._read(body)
+        except aws.errors() as err:
+            raise self.bucket.error(_GET, self.key, aws.fault(err)) from err
         if len(data) < size:
-            msg = f"only {len(data):,} of its {size:,} bytes came"
-            raise _CutShortError(msg)
+            reason = f"only {len(data):,} of its {size:,} bytes came"
+            raise StorageUnavailableError(self.key, reason, transient=True)
         return answer, data
 
     def _read(self, body: Any) -> bytes:
@@ -132,62 +158,21 @@ class _Getting:
             if len(data) > self.limit:
                 raise self._too_large(None)
             if self.clock.monotonic() > self.until:
-                msg = f"it came too slowly, {len(data):,} bytes of it in time"
-                raise _CutShortError(msg)
+                reason = f"only {len(data):,} bytes of it came in time"
+                raise StorageUnavailableError(self.key, reason, transient=True)
         return bytes(data)
 
     def _too_large(self, size: int | None) -> RuleSourceError:
         """Return the sentence about a file of `size` bytes, or of more than may be."""
-        told = "more" if size is None else f"{size:,} bytes"
+        told = "more" if size is None else f"{size:,}"
         return RuleSourceError(
-            f"Rule file {_shown(self.uri)} is too large: a rule file may have {self.limit:,} "
-            f"bytes, got {told}. Give the address of one Python file."
+            f"Rule file {_shown(self.bucket.address(self.key))} is too large: a rule file may have "
+            f"{self.limit:,} bytes, got {told}. Give the address of one Python file."
         )
 
 
 def _passes(err: Exception) -> bool:
-    if isinstance(err, _CutShortError):
-        return True
-    return isinstance(err, aws.errors()) and aws.fault(err).transient
-
-
-def _bucket_and_key(uri: str) -> tuple[str, str]:
-    try:
-        bucket, _ = parse_s3(uri)
-    except SMDebugValueError as err:
-        raise RuleSourceError(str(err)) from err
-    key = uri.partition("://")[2].partition("/")[2]
-    if not key or key.endswith("/"):
-        msg = (
-            f"Rule file address {_shown(uri)} names no file. "
-            "Give the address of one Python file, such as s3://bucket/rules/my_rule.py."
-        )
-        raise RuleSourceError(msg)
-    return bucket, key
-
-
-def _refused(uri: str, bucket: str, found: aws.AwsFault) -> RuleSourceError:
-    """Return the sentence about an object that S3 does not give."""
-    match found.code:
-        case code if code in _ABSENT:
-            return RuleSourceError(f"Rule file {_shown(uri)} does not exist.")
-        case "NoSuchBucket":
-            reason = f"there is no bucket {bucket!r}"
-        case "AccessDenied" | "403":
-            place = uri.partition("://")[2]
-            reason = (
-                f"{found.reason}. These credentials need s3:GetObject on arn:aws:s3:::{place}; "
-                "without s3:ListBucket a file that is not there is told so too"
-            )
-        case _:
-            reason = found.reason
-    return RuleSourceError(f"Rule file {_shown(uri)} cannot be fetched: {reason}.")
-
-
-def _file_name(key: str) -> str:
-    """Return the last part of a key, if it can name a file anywhere."""
-    name = key.rpartition("/")[2]
-    return name if _PLAIN_NAME.fullmatch(name) else "rule.py"
+    return isinstance(err, StorageUnavailableError) and err.transient
 
 
 def _shown(uri: str) -> str:

@@ -4,19 +4,28 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+import msgspec
 import structlog
 
 from rule_runner.config import EvaluationConfig
-from rule_runner.durable import SCRATCH, FolderLock, make_folder, open_regular, output_errors
+from rule_runner.durable import (
+    SCRATCH,
+    FolderLock,
+    make_folder,
+    open_regular,
+    output_errors,
+    write_atomically,
+)
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.outbox import EVENTS
 from rule_runner.outputs import FINDINGS, MEASUREMENTS, RESULT
+from rule_runner.results import dump_json
 from rule_runner.show import printable
 from smdebug.core.clock import SystemClock
 from smdebug.exceptions import SMDebugValueError
@@ -31,6 +40,7 @@ PAUSE_S: Final = 2.0
 SHARE: Final = 5  # it rests so many times as long as it has uploaded
 LONGEST_PAUSE_S: Final = 60.0
 _PIECE: Final = 1 << 20
+_UPLOADED: Final = "uploaded.json"
 _STATE: Final = "XDG_STATE_HOME"
 # The result comes last: where it is, all is.
 _FETCHED: Final = (FINDINGS, MEASUREMENTS, EVENTS, RESULT)
@@ -41,9 +51,9 @@ class Mirror:
     """An evaluation's output at an address in S3.
 
     Inside a ``with`` block what changes in `folder` is uploaded by a thread of its own; at the end
-    of the block all of it, and then the folder is removed. What an earlier process left in it is
-    gone on with; if there is nothing, an evaluation at the address is fetched first, so that it is
-    resumed or refused as one on this machine. Scratch files and links are not uploaded.
+    of the block all of it, and then the folder is removed. What an earlier process could not upload
+    any more is gone on with; otherwise an evaluation at the address is fetched first, so that it
+    is resumed or refused as one on this machine. Scratch files and links are not uploaded.
 
     Parameters
     ----------
@@ -56,6 +66,8 @@ class Mirror:
         The address, without a slash at its end.
     folder
         Where the work is done: the same for the same address.
+    keep
+        Whether `folder` stays when all of it was uploaded, until it is used again.
     problem
         After the block: why not all of it was uploaded, and where it lies; "" if it was.
 
@@ -76,6 +88,7 @@ class Mirror:
         self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
         self._home = _state_folder() / "rule-runner" / "outputs" / _digest(self.uri)
         self.folder = self._home / "output"
+        self.keep = False
         self.problem = ""
         self._parts: Sequence[str] = ("",)
         self._overwrite = False
@@ -99,8 +112,12 @@ class Mirror:
         """Lock the folder, fetch what is at the address, and begin to upload."""
         with ExitStack() as stack:
             self._lock(stack)
-            if not (self.folder.exists() or self._overwrite):
-                self._fetch()
+            self._marks = self._recall()
+            if not any(self._changed()):  # what is at the address is no older
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self._marks = {}
+                if not self._overwrite:
+                    self._fetch()
             self._stack = stack.pop_all()
         self._thread.start()
         return self
@@ -118,7 +135,8 @@ class Mirror:
             try:
                 self._upload()
                 self._remove_what_was_replaced()
-                shutil.rmtree(self.folder, ignore_errors=True)
+                if not self.keep:
+                    shutil.rmtree(self.folder, ignore_errors=True)
             except OSError as err:
                 self.problem = printable(
                     f"{err} The results are in {str(self.folder)!r}: start the same command again "
@@ -159,7 +177,7 @@ class Mirror:
         if draft.exists():
             with output_errors(self.folder):
                 draft.rename(self.folder)
-            self._marks = {key: _mark(path) for key, path in self._files()}
+            self._remember({key: _mark(path) for key, path in self._files()})
 
     def _read(self, key: str) -> memoryview | None:
         try:
@@ -190,16 +208,34 @@ class Mirror:
         OSError
             If one cannot be; those behind it are left too.
         """
-        for key, path in sorted(self._files(), key=lambda one: self._turn(one[0])):
+        for key, path, mark in sorted(self._changed(), key=lambda one: self._turn(one[0])):
             try:
-                mark = _mark(path)
-                if self._marks.get(key) == mark:
-                    continue
                 fd = open_regular(path, os.O_RDONLY)
-            except FileNotFoundError:  # replaced, or removed, meanwhile
+            except FileNotFoundError:  # removed meanwhile
                 continue
             self._send(key, fd)
-            self._marks[key] = mark
+            self._remember({key: mark})
+
+    def _changed(self) -> Iterator[tuple[str, Path, _Mark]]:
+        """Yield the files that are not at the address as they are here."""
+        for key, path in self._files():
+            with suppress(FileNotFoundError):  # removed meanwhile
+                mark = _mark(path)
+                if self._marks.get(key) != mark:
+                    yield key, path, mark
+
+    def _remember(self, marks: dict[str, _Mark]) -> None:
+        """Take note of what is at the address, for later processes too."""
+        self._marks |= marks
+        with suppress(OutputError):  # then it is uploaded once more
+            write_atomically(self._home / _UPLOADED, dump_json(self._marks) + "\n")
+
+    def _recall(self) -> dict[str, _Mark]:
+        """Return what an earlier process took note of."""
+        try:
+            return msgspec.json.decode((self._home / _UPLOADED).read_bytes(), type=dict[str, _Mark])
+        except (OSError, msgspec.DecodeError):
+            return {}
 
     def _turn(self, key: str) -> int:
         """Return when a file's turn is: a first result says what has begun, a later one ends it."""
@@ -219,9 +255,9 @@ class Mirror:
     def _remove_what_was_replaced(self) -> None:
         """Remove those of our files at the address that the new evaluation has none of."""
         for part in self._parts if self._overwrite else ():
-            if f"{part}{RESULT}" in self._marks:  # it did begin
+            if (self.folder / part / RESULT).exists():  # it did begin
                 for name in _FETCHED:
-                    if f"{part}{name}" not in self._marks:
+                    if not (self.folder / part / name).exists():
                         self._remote.remove(f"{part}{name}")
 
     def _files(self) -> Iterator[tuple[str, Path]]:

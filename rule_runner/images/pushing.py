@@ -9,8 +9,8 @@ from typing import Final
 import structlog
 
 from rule_runner.errors import UsageError
-from rule_runner.images import engine as engines
 from rule_runner.images.ecr import Ecr, Login
+from rule_runner.images.engine import PushingEngine
 from rule_runner.images.registrations import place, register
 from rule_runner.images.uris import ImageUri, parse_place
 
@@ -76,19 +76,22 @@ def push_to_regions(asked: Push, regions: Sequence[str]) -> Iterator[str]:
         yielded before are done.
     """
     place(project=asked.project)
-    goals: list[tuple[str, Login, ImageUri]] = []
-    for region in dict.fromkeys(regions):
-        ecr = Ecr(region)
-        login = ecr.log_in()
-        to = asked.to(login.host, asked.repository)
-        ecr.require_repository(asked.repository, create=asked.create)
-        goals.append((region, login, to))
-    with engines.engine() as client:
+    with PushingEngine() as engine:
+        engine.find(asked.image)
+        goals = [(region, *_prepare(asked, Ecr(region))) for region in dict.fromkeys(regions)]
         for region, login, to in goals:
             with _shown(to) as progress:
-                pushed = engines.push(client, asked.image, to, login, progress)
+                pushed = engine.push(asked.image, to, login, progress)
             register(region, str(pushed), project=asked.project)
             yield str(pushed)
+
+
+def _prepare(asked: Push, ecr: Ecr) -> tuple[Login, ImageUri]:
+    """Return the login to a region's registry and where the image goes, which is there then."""
+    login = ecr.log_in()
+    to = asked.to(login.host, asked.repository)
+    ecr.require_repository(asked.repository, create=asked.create)
+    return login, to
 
 
 def push_to_registry(asked: Push, name: str) -> str:
@@ -111,8 +114,8 @@ def push_to_registry(asked: Push, name: str) -> str:
         msg = f"--to must be HOST/REPOSITORY or HOST/REPOSITORY:TAG, got {name!r}."
         raise UsageError(msg)
     to = asked.to(goal.host, goal.repository, goal.tag)
-    with engines.engine() as client, _shown(to) as progress:
-        return str(engines.push(client, asked.image, to, None, progress))
+    with PushingEngine() as engine, _shown(to) as progress:
+        return str(engine.push(asked.image, to, None, progress))
 
 
 @contextmanager

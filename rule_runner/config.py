@@ -12,10 +12,13 @@ from rule_runner.errors import UsageError
 
 if TYPE_CHECKING:
     from rule_runner.loader import LoadedRule
+    from smdebug.rules.action.base import Action
 
 DEFAULT_IDLE_TIMEOUT_S: Final = 3600.0
 DEFAULT_END_GRACE_S: Final = 1.0
 DEFAULT_EVENT_FILE_WAIT_S: Final = 10.0
+DEFAULT_POLL_MAX_S: Final = 10.0
+DEFAULT_ACTION_TIMEOUT_S: Final = 30.0
 ACTIONS: Final = "action_json"
 STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
 WINDOW: Final = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
@@ -49,6 +52,8 @@ class RuleJobConfig:
 
     Attributes
     ----------
+    operator_actions
+        What is done at the first condition met, besides those of `actions`, the JSON text.
     mode
         What comes of a condition met.
     lacking
@@ -63,6 +68,7 @@ class RuleJobConfig:
     end_step: int | None = None
     mode: RuleMode = RuleMode.ENFORCE
     lacking: str = ""
+    operator_actions: "tuple[Action, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,12 @@ class EvaluationConfig:
         How long to look for files of slow workers after the end mark, counted from the last one.
     event_file_wait
         How long to wait for the event file of an index file that is there.
+    poll_max
+        Longest pause between two looks at a trial in S3 that brings nothing new.
+    action_timeout
+        How long each action may take.
+    dry_run
+        Whether it is only said what actions would do.
     stop_file, stop_grace
         Evaluation stops when this file is there and the time in it is `stop_grace` ago.
     """
@@ -108,9 +120,12 @@ class EvaluationConfig:
     rule_timeout: float | None = None
     end_grace: float = DEFAULT_END_GRACE_S
     event_file_wait: float = DEFAULT_EVENT_FILE_WAIT_S
+    poll_max: float = DEFAULT_POLL_MAX_S
     window: int = DEFAULT_WINDOW
     stop_files: tuple[Path, ...] = ()
     stop_grace: float = 60.0
+    action_timeout: float = DEFAULT_ACTION_TIMEOUT_S
+    dry_run: bool = False
     overwrite: bool = False
     event_source: str = "rule-runner"
 

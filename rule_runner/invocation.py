@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _log: Final = structlog.get_logger()
 
 NOTHING_READ: Final = "nothing read"
+UNREADABLE: Final = "unreadable"
 _SKIPPED: Final = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable)
 
 
@@ -140,6 +141,7 @@ class InProcess:
     def _invocation(self, step: int, call: Callable[[int], None]) -> Invocation:
         """Return what came of a call of the rule."""
         before = sum(trial.reads for trial in self._trials)
+        damaged = sum(trial.damaged for trial in self._trials)
         started = time.perf_counter()
         did, reason, ends = self._invoke(step, call)
         seconds = time.perf_counter() - started
@@ -149,6 +151,8 @@ class InProcess:
         if did is Did.CLEAR and not findings:
             read = sum(trial.reads for trial in self._trials) > before
             reason = not_judged or ("" if read else NOTHING_READ)
+            if reason and sum(trial.damaged for trial in self._trials) > damaged:
+                reason = UNREADABLE
             did = Did.SKIPPED if reason else Did.CLEAR
         missed = tuple(sorted({one for trial in self._trials for one in trial.missed}))
         measurements = tuple(self._rule.take_measurements())

@@ -7,12 +7,13 @@ from typing import Final, assert_never
 import structlog
 from msgspec.structs import replace
 
+from rule_runner.actions.job_actions import JobActions
 from rule_runner.config import RuleJobConfig
 from rule_runner.evaluation import Evaluation
 from rule_runner.invocation import Did, Invocation, Invoker
 from rule_runner.measurements import Measurements
 from rule_runner.outputs import OutputFolder
-from rule_runner.results import RuleJobFacts, RuleResult, evidence, rule_result
+from rule_runner.results import Evidence, RuleJobFacts, RuleResult, evidence, rule_result
 from rule_runner.status import CLIENT_ERROR, RuleStatus, StatusChange
 from smdebug.core.clock import Clock
 
@@ -29,6 +30,10 @@ class RuleJob:
         The last global step that was judged or skipped, or one before the first to judge.
     waits
         Whether the rule wants its next step only when there is more.
+    first
+        The first finding, once the condition was met.
+    actions
+        What is done then; None if nothing is.
     """
 
     def __init__(
@@ -47,6 +52,8 @@ class RuleJob:
         self.invoker: Invoker | None = None
         self.position = (config.start_step or 0) - 1
         self.waits = False
+        self.first: Evidence | None = None
+        self.actions: JobActions | None = None
         self._over = bool(config.lacking)
         self.rule_time_s = 0.0
         self.missed: tuple[str, ...] = ()
@@ -84,6 +91,11 @@ class RuleJob:
         if change or self._clock.monotonic() - self._written >= WRITE_EVERY_S:
             self.write(trial_ended)
         return [change] if change else []
+
+    def pass_over(self, step: int, reason: str) -> None:
+        """Skip a step that nobody can judge."""
+        self.position = step
+        self.evaluation.step_skipped(step, reason)
 
     def wait(self, step: int) -> list[StatusChange]:
         """Let the rule judge that nothing has come after a step; return how the status moved."""
@@ -134,6 +146,8 @@ class RuleJob:
                     step, invocation.findings, self._now(), end_of_rule=invocation.ends
                 )
                 self._record(invocation)
+                if change:
+                    self.first = evidence(invocation.findings[0])
                 return change
             case Did.CLEAR if invocation.findings:
                 if evaluation.finding_only(step, invocation.findings):
@@ -163,6 +177,7 @@ class RuleJob:
             trial_ended=trial_ended,
             duration_s=round(self._clock.monotonic() - self._began, 3),
             rule_time_s=round(self.rule_time_s, 6),
+            actions=self.actions.results() if self.actions else (),
         )
 
     def write(self, trial_ended: bool, *, final: bool = False) -> None:

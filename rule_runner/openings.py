@@ -10,12 +10,14 @@ from rule_runner.child import ChildProcess
 from rule_runner.config import RuleJobConfig, RuleMode
 from rule_runner.errors import ParameterError, TrialError
 from rule_runner.fetch import Fetched
-from rule_runner.invocation import InProcess, Invocation, Invoker
+from rule_runner.invocation import UNREADABLE, Did, InProcess, Invocation, Invoker
 from rule_runner.loader import load_builtin, load_source
 from smdebug.exceptions import SMDebugError
 from smdebug.rules.action.action import NoActions
-from smdebug.storage import open_store
+from smdebug.storage import StorageUnavailableError, open_store
 from smdebug.storage.local import LocalStore
+from smdebug.storage.s3_bucket import parse_s3
+from smdebug.storage.uri import is_s3
 from smdebug.trials import Trial
 from smdebug.trials.trial_index import TrialIndex
 
@@ -45,7 +47,14 @@ def trial_name(path: str) -> str:
 
 
 def real_path(path: str) -> str:
-    """Return what identifies a trial, however its path is written."""
+    """Return what identifies a trial, however its path is written.
+
+    >>> real_path(" S3://bucket/runs/mnist/")
+    's3://bucket/runs/mnist'
+    """
+    if is_s3(path):
+        bucket, prefix = parse_s3(path)
+        return f"s3://{bucket}/{prefix}".removesuffix("/")
     return os.path.realpath(Path(path.strip()).expanduser())
 
 
@@ -56,19 +65,23 @@ def roots(trials: Sequence[Trial]) -> list[Path]:
 
 
 def is_there(trial: Trial) -> bool:
-    """Say whether the folder of a trial is there.
+    """Say whether the folder of a trial is there, or any object under its address.
 
     Raises
     ------
     TrialError
-        If what is there is no folder.
+        If what is there is no folder, or the store cannot be asked.
     """
     for root in roots([trial]):
         if root.exists() and not root.is_dir():
             msg = f"Trial {trial.path!r} is no folder. Give the root folder of a trial."
             raise TrialError(msg)
         return root.is_dir()
-    return True
+    try:
+        return not trial.index.is_remote or trial.index.is_there()
+    except StorageUnavailableError as err:
+        msg = f"Trial {trial.path!r} cannot be read: {err.reason}."
+        raise TrialError(msg) from err
 
 
 def absent(trial: Trial) -> str:
@@ -153,17 +166,28 @@ class _Following:
         self._told: set[str] = set()
 
     def judge(self, step: int) -> Invocation:
-        """Look for the files that are there, and judge a step."""
-        self._follow(step)
-        invocation = self._invoker.judge(step)
-        problems = self._trials[0].index.problems.items()
-        notes = [note for key, text in problems if (note := f"{key}: {text}") not in self._told]
+        """Look for the files that are there, and judge a step.
+
+        A store that may answer later is asked again when there is more; another is the end.
+        """
+        try:
+            self._follow(step)
+        except StorageUnavailableError as err:
+            if not err.transient:
+                return Invocation(Did.FAILED, str(err), ends=True)
+            invocation = Invocation(Did.WAITS, UNREADABLE, notes=(str(err),))
+        else:
+            invocation = self._invoker.judge(step)
+        notes = [one for one in self._trials[0].index.troubles.notes() if one not in self._told]
         self._told.update(notes)
-        return replace(invocation, notes=tuple(notes))
+        return replace(invocation, notes=(*invocation.notes, *notes))
 
     def wait(self, step: int) -> Invocation | None:
         """Judge that nothing has come after a step; see `Invoker`."""
-        self._follow(step)
+        try:
+            self._follow(step)
+        except StorageUnavailableError:  # which is said when the next step is judged
+            return None
         return self._invoker.wait(step)
 
     def finish(self, step: int) -> Invocation:
@@ -176,6 +200,7 @@ class _Following:
             if trial.index.settled_step < step:
                 trial.index.refresh()
                 trial.index.refresh()
+            trial.index.read_again(step)
 
     def close(self) -> None:
         """Nothing to let go of."""

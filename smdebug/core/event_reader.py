@@ -1,8 +1,9 @@
 """EventReader: tensors out of event files, each byte read once and kept within a bound."""
 
 from collections import OrderedDict
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -19,21 +20,45 @@ TIME_BYTES: Final = tfrecord.HEADER.size + 1 + 8
 Array = NDArray[Any]
 
 
-@dataclass(slots=True)
-class _Kept:
-    """Bytes that were read, and the tensors found in them."""
+class Part(NamedTuple):
+    """Bytes ``start <= i < stop`` of one event file."""
 
+    key: str
+    start: int
+    stop: int
+
+
+@dataclass(slots=True)
+class Kept:
+    """Bytes that were read, and the tensors found in them.
+
+    Attributes
+    ----------
+    start
+        Where in their file the bytes begin.
+    size
+        How many bytes they are counted for.
+    flying
+        The read that will bring them, if they were asked for ahead of time and not yet used.
+    early
+        Whether they were asked for ahead of time.
+    """
+
+    start: int
+    size: int
     data: memoryview
     tensors: dict[Span, Array] = field(default_factory=dict)
+    flying: Future[memoryview] | None = None
+    early: bool = False
 
 
 class EventReader:
-    """Reads records of event files; what was read lately is kept, up to `KEPT_BYTES`."""
+    """Reads records of event files; what was read lately is kept, up to `kept_bytes`."""
 
     def __init__(self, store: TrialStore, kept_bytes: int = KEPT_BYTES) -> None:
         self._store = store
-        self._bound = kept_bytes
-        self._kept: OrderedDict[tuple[str, int, int], _Kept] = OrderedDict()
+        self.bound = kept_bytes
+        self._kept: OrderedDict[Part, Kept] = OrderedDict()
         self._bytes = 0
 
     def tensor(self, key: str, span: Span) -> Array:
@@ -46,13 +71,11 @@ class EventReader:
         TruncatedFileError, CorruptFileError
             If the record is cut off or makes no sense.
         """
-        start, stop = span.start, span.start + span.length
-        whole = stop <= WHOLE_FILE
-        kept = self._read(key, 0, WHOLE_FILE) if whole else self._read(key, start, stop)
+        kept = self._holding(key, span.start, span.start + span.length)
         found = kept.tensors.get(span)
         if found is None:
-            record = kept.data[start:stop] if whole else kept.data
-            found = self._decode(key, span, record)
+            at = span.start - kept.start
+            found = self._decode(key, span, kept.data[at : at + span.length])
             if found.dtype.kind not in "UO":  # strings do not lie in the bytes that are counted
                 kept.tensors[span] = found
         return found
@@ -67,14 +90,16 @@ class EventReader:
         ObjectNotFoundError, StorageUnavailableError, TruncatedFileError, CorruptFileError
             As `tensor` does.
         """
-        start, stop = span.start, span.start + min(span.length, TIME_BYTES)
-        kept = self._kept.get((key, 0, WHOLE_FILE))
-        if kept is not None and len(kept.data) >= stop:
-            head = kept.data[start:stop]
-        else:
-            head = self._store.read(key, ByteRange(start, stop))
+        head = self._head(key, span.start, span.start + min(span.length, TIME_BYTES))
         end = tfrecord.HEADER.size + tfrecord.payload_length(head, key)
         return tensor_proto.decode_wall_time(head[tfrecord.HEADER.size : end], key)
+
+    def _head(self, key: str, start: int, stop: int) -> memoryview:
+        """Return a few bytes, which are not kept."""
+        kept = self._kept.get(Part(key, 0, WHOLE_FILE))
+        if kept is not None and len(kept.data) >= stop:
+            return kept.data[start:stop]
+        return self._store.read(key, ByteRange(start, stop))
 
     def _decode(self, key: str, span: Span, record: memoryview) -> Array:
         try:
@@ -89,20 +114,32 @@ class EventReader:
 
     def _forget(self, key: str) -> None:
         """Drop what is kept of an event file."""
-        for place in [place for place in self._kept if place[0] == key]:
-            self._bytes -= len(self._kept.pop(place).data)
+        for part in [part for part in self._kept if part.key == key]:
+            self._drop(part)
 
-    def _read(self, key: str, start: int, stop: int) -> _Kept:
-        place = (key, start, stop)
-        kept = self._kept.get(place)
+    def _holding(self, key: str, start: int, stop: int) -> Kept:
+        """Return what holds these bytes; read it if need be."""
+        if stop <= WHOLE_FILE:
+            return self._read(Part(key, 0, WHOLE_FILE))
+        return self._read(Part(key, start, stop))
+
+    def _read(self, part: Part) -> Kept:
+        kept = self._kept.get(part)
         if kept is not None:
-            self._kept.move_to_end(place)
+            self._kept.move_to_end(part)
             return kept
-        kept = _Kept(self._store.read(key, ByteRange(start, stop)))
-        if len(kept.data) <= self._bound:
-            self._kept[place] = kept
-            self._bytes += len(kept.data)
-        while self._bytes > self._bound:
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= len(dropped.data)
+        data = self._store.read(part.key, ByteRange(part.start, part.stop))
+        kept = Kept(part.start, len(data), data)
+        self._keep(part, kept)
         return kept
+
+    def _keep(self, part: Part, kept: Kept) -> None:
+        """Keep bytes, and drop those that were not used for longest to make room."""
+        if kept.size <= self.bound:
+            self._kept[part] = kept
+            self._bytes += kept.size
+        while self._bytes > self.bound:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, part: Part) -> None:
+        self._bytes -= self._kept.pop(part).size

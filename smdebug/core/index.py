@@ -1,5 +1,6 @@
 """Index files: bytes to typed records of what one worker saved at one global step."""
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -45,13 +46,18 @@ class IndexFile(msgspec.Struct, frozen=True):
     @property
     def first_record(self) -> Span | None:
         """The first record of the event file that is named here, or None: shapes only."""
-        spans = (
-            span
-            for entry in self.entries.values()
-            for span in (entry.raw, *entry.reductions.values())
-            if span is not None
-        )
-        return min(spans, default=None)
+        return min(self._records(), default=None)
+
+    @property
+    def end(self) -> int:
+        """Where the last record of the event file ends."""
+        return max((span.start + span.length for span in self._records()), default=0)
+
+    def _records(self) -> Iterator[Span]:
+        for entry in self.entries.values():
+            if entry.raw is not None:
+                yield entry.raw
+            yield from entry.reductions.values()
 
 
 class _Meta(msgspec.Struct):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.core.clock import Clock, SystemClock
-from smdebug.core.index import Entry, Span
+from smdebug.core.index import Entry
+from smdebug.core.locations import StepFile
 from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor import Place, StepState
 from smdebug.exceptions import (
@@ -43,6 +44,8 @@ class TrialView:
         While a rule judges a global step, that step: nothing later is shown. Otherwise None.
     reads
         How many values and reductions were read so far.
+    damaged
+        How many could not be read.
     """
 
     def __init__(self, index: TrialIndex, clock: Clock | None = None) -> None:
@@ -51,6 +54,7 @@ class TrialView:
         self.dynamic_refresh = True
         self.horizon: int | None = None
         self.reads = 0
+        self.damaged = 0
 
     @property
     def loaded_all_steps(self) -> bool:
@@ -147,12 +151,12 @@ class TrialView:
     def _wall_time(self, step: int, worker: str) -> float:
         """Return when a worker saved a step, or NaN."""
         file = self.index.files[step][worker]
-        span, key = file.first_record, file.event_key
-        if span is None or key is None:
+        span = file.first_record
+        if span is None or file.event_key is None:
             return math.nan
         place = Place(step, worker, Entry(raw=span))
         try:
-            seconds = self._patiently("", place, lambda: self.index.reader.wall_time(key, span))
+            seconds = self._patiently("", place, lambda: self.index.wall_time(step, worker, span))
         except TensorDamaged:  # which is reported
             return math.nan
         return seconds if math.isfinite(seconds) else math.nan
@@ -224,9 +228,10 @@ class TrialView:
 
     def read(self, name: str, place: Place, reduction: tuple[str, bool] | None = None) -> Array:
         """Return a saved value or reduction; see `TensorSource`."""
-        span = place.entry.raw if reduction is None else place.entry.reductions[reduction]
-        file = self.index.files[place.step][place.worker]
-        return self._patiently(name, place, lambda: self.index.tensor(file, span or Span(0, 0)))
+        step, worker = place.step, place.worker
+        return self._patiently(
+            name, place, lambda: self.index.tensor(name, step, worker, reduction)
+        )
 
     def reduce(self, name: str, place: Place, operation: str, absolute: bool) -> np.generic:
         """Return a computed reduction; see `TensorSource`."""
@@ -237,7 +242,6 @@ class TrialView:
 
     def _patiently(self, name: str, place: Place, read: Callable[[], T]) -> T:
         """Return what `read` does; wait for an event file that is late."""
-        file = self.index.files[place.step][place.worker]
         deadline: float | None = None
         while True:
             try:
@@ -246,11 +250,9 @@ class TrialView:
                 now = self.clock.monotonic()
                 deadline = now + self._event_file_wait(place) if deadline is None else deadline
                 if now >= deadline:
-                    self.index.report(file.event_key or file.key, err)
                     raise self._damaged(name, place, err) from err
                 self.clock.sleep(POLL_S)
             except (TrialFileError, StorageUnavailableError) as err:
-                self.index.report(file.event_key or file.key, err)
                 raise self._damaged(name, place, err) from err
             else:
                 self.reads += 1
@@ -258,6 +260,9 @@ class TrialView:
 
     def _damaged(self, name: str, place: Place, err: Exception) -> TensorDamaged:
         found = self.index.files[place.step][place.worker]
+        at = StepFile(place.step, place.worker)
+        self.index.report(found.event_key or found.key, err, at)
+        self.damaged += 1
         return TensorDamaged(name, found.mode_step, found.mode, str(err))
 
     def _event_file_wait(self, place: Place) -> float:

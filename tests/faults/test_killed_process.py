@@ -155,7 +155,9 @@ def test_unreadable_event_file_costs_its_step_and_is_noted_once(tmp_path: Path) 
     result = over(store, tmp_path)
     assert (result.outcome, result.coverage.judged) == ("NoIssuesFound", 3)
     assert result.coverage.skipped == {"TensorDamaged": 1}
-    assert result.notes == [f"{key}: Cannot read '{key}': Permission denied."]
+    assert result.notes == [
+        f"Step 2 of worker 'worker_0' is unreadable. Cannot read '{key}': Permission denied."
+    ]
 
 
 def test_index_file_that_stays_bad_costs_its_step_and_is_noted(tmp_path: Path) -> None:
@@ -166,10 +168,11 @@ def test_index_file_that_stays_bad_costs_its_step_and_is_noted(tmp_path: Path) -
     assert (result.outcome, result.coverage.judged, result.coverage.known) == (
         "NoIssuesFound",
         3,
-        3,
+        4,
     )
+    assert result.coverage.skipped == {"unreadable": 1}
     (note,) = result.notes
-    assert note.startswith(f"{key}: File '{key}' is cut off: expected an index of tensors, got ")
+    assert note.startswith(f"Step 2 of worker 'worker_0' is unreadable. File '{key}' is cut off: ")
 
 
 def test_index_file_that_is_mended_is_judged(tmp_path: Path) -> None:

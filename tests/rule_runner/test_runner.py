@@ -339,7 +339,9 @@ def test_missing_event_file_is_waited_for_and_then_noted(tmp_path: Path) -> None
         {"TensorUnavailableForStep": 1} | {},
     ) or result.coverage.skipped == {"TensorDamaged": 1}
     key = rawtrial.event_key(1)
-    assert result.notes == [f"{key}: File {key!r} is not there."]
+    assert result.notes == [
+        f"Step 1 of worker 'worker_0' is unreadable. File {key!r} is not there."
+    ]
 
 
 @pytest.mark.parametrize("waits", [1, 99])
@@ -591,8 +593,8 @@ def test_trial_that_is_a_file(tmp_path: Path) -> None:
 
 
 def test_trial_of_an_unknown_kind(tmp_path: Path) -> None:
-    with pytest.raises(TrialError, match=r"^Trials at s3:// addresses cannot be read yet"):
-        Runner(configured(tmp_path / "out", [Never], "s3://bucket/trial"))
+    with pytest.raises(TrialError, match=r"^Trials at ftp:// addresses cannot be read"):
+        Runner(configured(tmp_path / "out", [Never], "ftp://host/trial"))
 
 
 def test_trial_is_waited_for_if_asked(tmp_path: Path) -> None:

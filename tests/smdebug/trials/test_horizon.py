@@ -171,7 +171,8 @@ TRIAL_ASKED = {
 }
 # What the trial is, and what its tensors (asked above) call.
 TRIAL_NOT_ASKED = {
-    *("name", "path", "index", "clock", "dynamic_refresh", "horizon", "reads", "share"),
+    *("name", "path", "index", "clock", "dynamic_refresh", "horizon", "share"),
+    *("reads", "damaged"),
     *("maybe_refresh", "refresh_data", "refresh_tensor"),
     *("original_name", "tensor_steps", "tensor_workers", "find", "read", "reduce"),
 }

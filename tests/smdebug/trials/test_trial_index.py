@@ -11,7 +11,7 @@ from evaluating import END
 from smdebug.core.modes import ModeKeys
 from smdebug.storage import ObjectNotFoundError
 from smdebug.storage.memory import MemoryStore
-from smdebug.trials import trial_index
+from smdebug.trials import trial_index, troubles
 from smdebug.trials.trial_index import TrialIndex
 
 
@@ -137,7 +137,7 @@ def test_damaged_record_is_said_and_the_others_are_used() -> None:
 
 
 def test_problems_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_index, "PROBLEMS_KEPT", 2)
+    monkeypatch.setattr(troubles, "PROBLEMS_KEPT", 2)
     one, _ = index(collections(), {f"index/{n}": b"" for n in range(5)})
     one.refresh()
     assert len(one.problems) == 2
@@ -228,4 +228,4 @@ def test_what_was_not_saved_cannot_be_read() -> None:
     with pytest.raises(ObjectNotFoundError):
         one.reduction("loss", 0, "worker_0", "max", False)
     with pytest.raises(ObjectNotFoundError):
-        one.tensor(one.files[0]["worker_0"], trial_index.Span(0, 1))
+        one.tensor("loss", 0, "worker_0")

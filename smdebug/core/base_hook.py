@@ -14,8 +14,9 @@ from smdebug.core.json_config import ON_SAGEMAKER
 from smdebug.core.modes import ModeKeys
 from smdebug.core.recording import Recording
 from smdebug.core.tensor_access import NumpyAccess, TensorAccess, check_names
+from smdebug.core.writer import refuse_what_is_there
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.storage import TrialOutput
+from smdebug.storage import StorageUnavailableError, TrialOutput
 
 CLOSE_TIMEOUT_S: Final = 300.0
 SAID_S: Final = 1.0  # a training that waited longer than that for the disk is told so
@@ -121,6 +122,15 @@ class BaseHook(Guarded):
     @property
     def _writes(self) -> bool:
         return not self.dry_run and (self.save_all_workers or self.rank == 0)
+
+    def _refuse_what_is_there(self) -> None:
+        """Raise `SMDebugRuntimeError` if no trial can be begun; who cannot be asked is no error."""
+        try:
+            refuse_what_is_there(self._output, self.worker)
+        except StorageUnavailableError as err:
+            self._fail(err)
+            if self._raises:
+                raise
 
     def _need_step(self) -> None:
         """Begin a step unless one is in hand."""

@@ -16,7 +16,6 @@ from smdebug.core.modes import ModeKeys
 from smdebug.core.reduction_config import ReductionConfig
 from smdebug.core.save_config import SaveConfig, SaveConfigMode
 from smdebug.core.tensor_access import check_names
-from smdebug.core.writer import refuse_what_is_there
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.storage import open_output
 
@@ -153,7 +152,7 @@ class Hook(BaseHook):
         if export_tensorboard:
             self._warn_once("tensorboard", "Files for TensorBoard are not written.")
         if not resume and self._writes:
-            refuse_what_is_there(self._output, self.worker)
+            self._refuse_what_is_there()
         atexit.register(self.close)
 
     @classmethod

@@ -3,6 +3,7 @@
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Self
 
@@ -29,7 +30,8 @@ class TrialWriter:
     Parameters
     ----------
     path
-        Root of the trial: a local folder, made if it is not there; or a store of one's own.
+        Root of the trial: a local folder, made if it is not there; ``s3://bucket/prefix`` of a
+        bucket that is there; or a store of one's own.
     collections
         Collections, or patterns (one, or a list) by the name of their collection.
     worker
@@ -49,6 +51,8 @@ class TrialWriter:
         to, and `resume` is not given.
     SMDebugValueError
         If `num_workers` is less than 1, or `worker` would be read as another name.
+    StorageUnavailableError
+        If it cannot be found out what `path` holds.
 
     Examples
     --------
@@ -169,7 +173,7 @@ class TrialWriter:
         SMDebugTypeError
             If the format has no data type for a value.
         OSError
-            If the file system does not take it; the step is not there then.
+            If the file system, or S3, does not take it; the step is not there then.
         """
         draft = self.begin(step, mode=mode, mode_step=mode_step)
         try:
@@ -238,14 +242,19 @@ class TrialWriter:
                 before = parse_collections(self.output.read(key), key).collections
                 for name, collection in before.items():
                     self.collections.setdefault(name, Collection(name)).absorb(collection)
-        for step, key in _steps(self.output, self.worker):
-            meta = msgspec.json.decode(self.output.read(key), type=_IndexJson).meta
+        written = dict(_steps(self.output, self.worker))
+        with ThreadPoolExecutor(self.output.costs.parallel) as readers:
+            metas = [*readers.map(self._meta, written.values())]
+        for step, meta in zip(written, metas, strict=True):
             mode = ModeKeys[meta.mode]
             self.last_step = max(self.last_step, step)
             self.last_mode_steps[mode] = max(
                 self.last_mode_steps.get(mode, -1), int(meta.mode_step)
             )
         self.output.remove(locations.END_OF_JOB)
+
+    def _meta(self, key: str) -> "_MetaJson":
+        return msgspec.json.decode(self.output.read(key), type=_IndexJson).meta
 
 
 class _MetaJson(msgspec.Struct):

@@ -15,11 +15,12 @@ from rule_runner.container_errors import (
     HOST,
     EngineError,
     EngineLostError,
+    cause,
     refused,
     said,
     unreachable,
 )
-from rule_runner.container_plan import Account, ContainerPlan, sdk_arguments
+from rule_runner.container_plan import Account, ContainerPlan, is_loopback, sdk_arguments
 
 if TYPE_CHECKING:
     from docker import DockerClient  # noqa: TID251 - this is the file
@@ -60,7 +61,9 @@ class Engine:
     @property
     def remote(self) -> bool:
         """Say whether the engine is reached over a network, and sees other files than we do."""
-        return urlsplit(os.environ.get(HOST, "")).scheme in {"tcp", "http", "https", "ssh"}
+        host = urlsplit(os.environ.get(HOST, ""))
+        network = host.scheme in {"tcp", "http", "https", "ssh"}
+        return network and not is_loopback(host.hostname or "")
 
     def account(self, uid: int, gid: int) -> Account:
         """Return how a container runs as the user `uid` and group `gid` of this machine."""
@@ -233,4 +236,4 @@ def _losses() -> Iterator[None]:
     try:
         yield
     except (DockerException, OSError, HTTPError) as err:
-        raise EngineLostError(said(err)) from err
+        raise EngineLostError(cause(err)) from err

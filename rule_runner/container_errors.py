@@ -55,9 +55,15 @@ def unreachable(err: BaseException) -> str:
     if "API version" in str(err) and "supported" in str(err):
         return f"The engine at {where} is too old: {said(err)} Install a newer one."
     return (
-        f"No Docker engine can be reached at {where}: {said(err)} "
+        f"No Docker engine can be reached at {where}: {cause(err)} "
         f"{HOST} must be like unix:///var/run/docker.sock or tcp://host:2376."
     )
+
+
+def cause(err: BaseException) -> str:
+    """Return what the system said at the root of an error, or else what the error says."""
+    texts = [one.strerror for one in _causes(err) if isinstance(one, OSError) and one.strerror]
+    return f"{texts[-1]}." if texts else said(err)
 
 
 def _causes(err: BaseException) -> Iterator[BaseException]:

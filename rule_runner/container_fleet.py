@@ -35,7 +35,7 @@ class Ending:
     code
         Exit code; None if it never started or the engine was lost.
     signalled
-        The signal that it was sent because this process was.
+        The signal that this process got while it ran.
     timed_out
         Whether it did not end by itself at its time limit.
     killed
@@ -76,8 +76,8 @@ class _Ended:
 class Fleet:
     """Runs containers, at most `abreast` at a time.
 
-    A first SIGINT or SIGTERM is handed to all of them, and no more are started; they are killed
-    after `GRACE_S`, or at a second signal.
+    At a first SIGINT or SIGTERM all of them are told to stop, with SIGTERM, and no more are
+    started; they are killed after `GRACE_S`, or at a second signal.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ class Fleet:
             finally:
                 for one in self._live.values():
                     one.container.remove()
-        never = {name: Ending(signalled=self._signalled) for name, _ in todo}
-        return {name: (self._endings | never)[name] for name in plans}
+        never = Ending(signalled=self._signalled)
+        return {name: self._endings.get(name, never) for name in plans}
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -188,7 +188,7 @@ class Fleet:
         self._signalled = self._signalled or int(event)
         for one in self._live.values():
             one.signalled = self._signalled
-            self._kill(one) if again else self._stop(one, event)
+            self._kill(one) if again else self._stop(one)
 
     def _overdue(self, name: str, one: _Live) -> None:
         """Take the next step with a container that does not end."""
@@ -198,12 +198,12 @@ class Fleet:
             self._kill(one)
         else:
             one.timed_out = True
-            self._stop(one, signal.SIGTERM)
+            self._stop(one)
 
-    def _stop(self, one: _Live, number: signal.Signals) -> None:
+    def _stop(self, one: _Live) -> None:
         one.stopping = True
         one.at = self._clock.monotonic() + GRACE_S
-        one.container.signal(number)
+        one.container.signal(signal.SIGTERM)
 
     def _kill(self, one: _Live) -> None:
         one.stopping = one.killed = True

@@ -224,7 +224,7 @@ def split(
             *([("--source", f"{one}={request.source}")] if request.source else []),
             *(("--param", f"{one}.{name}={text}") for name, text in parameters[one].items()),
             ("--mode", f"{one}={modes[one]}"),
-            (OUTPUT, f"{output.rstrip('/')}/{one}"),
+            (OUTPUT, output if len(ids) == 1 else f"{output.rstrip('/')}/{one}"),
         ]
         for request, one in rule_names.items()
     }

@@ -146,7 +146,7 @@ def check_endpoints(urls: Iterable[str], network: str) -> None:
         If the container could not reach it.
     """
     hosts = {urlsplit(url).hostname for url in urls}
-    if network != "host" and any(_is_loopback(host or "") for host in hosts):
+    if network != "host" and any(is_loopback(host or "") for host in hosts):
         msg = (
             "The endpoint of AWS is an address of this machine alone, which a container on network "
             f"{network!r} does not reach. Use --network host."
@@ -154,7 +154,8 @@ def check_endpoints(urls: Iterable[str], network: str) -> None:
         raise UsageError(msg)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Say whether the name of a host is that of this machine for itself."""
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 

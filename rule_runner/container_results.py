@@ -29,6 +29,7 @@ from rule_runner.status import CLIENT_ERROR, RuleStatus, wire_details
 
 _log: Final = structlog.get_logger()
 KILLED: Final = EXIT_SIGNAL + 9
+_NO_COMMAND: Final = {126, 127}  # what an init process ends with that cannot run the command
 _FINAL: Final = {RuleStatus.NO_ISSUES_FOUND, RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}
 _SIGNALS: Final = (EXIT_SIGNAL + 2, EXIT_SIGNAL + 15)
 # Several containers: the first of these that one of them ended with.
@@ -47,8 +48,10 @@ def trouble(ending: Ending, memory: str) -> str:
         How much it was given, as the user says it.
     """
     if ending.killed:
-        why = "after its time limit" if ending.timed_out else "when it was asked to"
-        return f"The container did not stop {why} within {GRACE_S:g} s, and was killed."
+        when = "at its time limit" if ending.timed_out else "after a signal"
+        return (
+            f"The container did not stop {when} and was killed, {GRACE_S:g} s later at the latest."
+        )
     if ending.out_of_memory and ending.code:
         return f"The container needed more memory than --memory {memory}. Give it more."
     if ending.code == KILLED:
@@ -56,6 +59,8 @@ def trouble(ending: Ending, memory: str) -> str:
             f"The container was killed, most often because it needed more memory than --memory "
             f"{memory}. Give it more."
         )
+    if ending.code in _NO_COMMAND:
+        return "The image runs no rule-runner. Give one that does: --image."
     return ""
 
 
@@ -71,9 +76,9 @@ def exit_code(ending: Ending, *, begun: bool) -> int:
     if ending.killed or ending.timed_out:
         late = ending.killed or ending.code in _SIGNALS
         return (stopped or EXIT_TIMEOUT) if late else ending.code or 0
-    if ending.code is None or (stopped and not begun):
+    if ending.code is None or (stopped and (ending.code in _SIGNALS or not begun)):
         return stopped or EXIT_CLIENT
-    return EXIT_CLIENT if ending.code == KILLED else ending.code
+    return EXIT_CLIENT if ending.code in {KILLED, *_NO_COMMAND} else ending.code
 
 
 def combined(codes: Iterable[int]) -> int:

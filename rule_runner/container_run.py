@@ -32,6 +32,7 @@ from rule_runner.container_plan import (
     parse_size,
 )
 from rule_runner.container_results import (
+    KILLED,
     bring_to_an_end,
     combined,
     compose,
@@ -44,7 +45,6 @@ from rule_runner.durable import output_errors
 from rule_runner.errors import ClientError, UsageError
 from rule_runner.outputs import safe_name
 from rule_runner.results import RuleResult
-from rule_runner.status import CLIENT_ERROR
 from smdebug.storage.uri import is_s3
 
 ORDINARY: Final = 1000  # user and group of the image
@@ -154,11 +154,12 @@ def _plan(
     given = [one.partition("=")[2] for one in translated.arguments if "--endpoint-url=" in one]
     urls = [value for name, value in variables.items() if name.startswith(ENDPOINT)]
     check_endpoints([*given, *urls], network)
+    mounts = tuple(_present(translated, output))
     owner = _owner(output)
     return ContainerPlan(
         image=settings.image,
         arguments=translated.arguments,
-        mounts=tuple(_present(translated)),
+        mounts=mounts,
         environment=variables,
         network=network,
         limits=Limits(memory, settings.cpus or min(2, engine.processors), settings.pids_limit),
@@ -187,25 +188,27 @@ def _owner(output: str) -> tuple[int, int]:
     return there.st_uid, there.st_gid
 
 
-def _present(translated: Translated) -> Iterable[Mount]:
+def _present(translated: Translated, output: str) -> Iterable[Mount]:
     """Yield the mounts; for a trial that is waited for, the folder that it will be in.
 
     Raises
     ------
     ClientError
-        If a folder is not there.
+        If a folder other than that of the output is not there.
     """
     waits = any(one.startswith("--wait-for-trial=") for one in translated.arguments)
-    stop_file = Path(os.environ.get(STOP_FILE, ""))
-    mounts = [*translated.mounts]
-    if stop_file.is_absolute() and stop_file.parent.is_dir():
-        mounts += [Mount(stop_file.parent)] if Mount(stop_file.parent, True) not in mounts else []
-    for mount in dict.fromkeys(mounts):
-        folder = mount.folder
-        if not folder.exists() and not (waits and folder.parent.is_dir()):
+    mounts = {mount.folder: mount for mount in translated.mounts}
+    stop_folder = Path(os.environ.get(STOP_FILE, "")).parent
+    if stop_folder.is_absolute() and stop_folder.is_dir():
+        mounts.setdefault(stop_folder, Mount(stop_folder))
+    for folder, mount in mounts.items():
+        if folder.exists() or str(folder) == output:
+            yield mount
+        elif waits and folder.parent.is_dir():
+            yield replace(mount, folder=folder.parent)
+        else:
             msg = f"Folder {str(folder)!r} is not there. Check the path of the trial or rule."
             raise ClientError(msg)
-        yield mount if folder.exists() else replace(mount, folder=folder.parent)
 
 
 def _aws_folder() -> str:
@@ -232,6 +235,7 @@ class _Evaluation:
         self._options = options
         self._plans = plans
         self._printed: dict[str, bytes] = dict.fromkeys(plans, b"")
+        self._heard = False
         (timeout,) = values(options, "--timeout")[-1:] or ["inf"]
         self._fleet = Fleet(engine, self._hear, abreast=settings.parallel, limit=float(timeout))
         self._began = datetime.now(UTC)
@@ -244,6 +248,7 @@ class _Evaluation:
         if out and self._settings.isolate:
             self._printed[name] += out
         elif out:
+            self._heard = True
             sys.stdout.buffer.write(out)
             sys.stdout.flush()
 
@@ -257,7 +262,7 @@ class _Evaluation:
         codes = [exit_code(one, begun=bool(found[name])) for name, one in endings.items()]
         if self._settings.isolate:
             self._show([rule for rules in found.values() for rule in rules])
-        elif any(found.values()) and trouble(endings[""], self._settings.memory):
+        elif endings[""].code == KILLED or not self._heard:
             self._show(found[""])
         return combined(codes)
 
@@ -265,8 +270,7 @@ class _Evaluation:
         """Return the results of a container, and say what ended it if it did not end by itself."""
         why = trouble(ending, self._settings.memory)
         if why:
-            label = f"{name}: " if name else ""
-            print(f"{label}{CLIENT_ERROR}{why}", file=sys.stderr)  # noqa: T201 - a sentence, as of any error
+            print(f"{name}: {why}" if name else why, file=sys.stderr)  # noqa: T201 - one sentence
         output = self._plans[name].output
         if is_s3(output):
             printed = parsed({name: self._printed[name]})

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from rule_runner.actions.options import parse_actions
 from rule_runner.binding import bind, construct
 from rule_runner.config import (
     ACTIONS,
@@ -142,6 +143,7 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         options["end_step"],
         modes=options["mode"],
         other_trials=options["other_trial"],
+        actions=options["action"],
     )
     idle = options["idle_timeout"]
     return EvaluationConfig(
@@ -158,6 +160,8 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         rule_timeout=options["rule_timeout"],
         end_grace=options["end_grace"],
         event_file_wait=options["event_file_wait"],
+        action_timeout=options["action_timeout"],
+        dry_run=options["dry_run"],
         overwrite=options["overwrite"],
         event_source=options["event_source"],
         window=_window(),
@@ -194,6 +198,7 @@ def rule_jobs(
     *,
     modes: Sequence[str] = (),
     other_trials: Sequence[str] = (),
+    actions: Sequence[str] = (),
 ) -> tuple[RuleJobConfig, ...]:
     """Load the rules that are asked for, and give each its name, its parameters and its mode.
 
@@ -205,7 +210,8 @@ def rule_jobs(
     ClientError
         If a rule cannot be loaded.
     UsageError
-        If two rule jobs have one name, or parameters or modes do not say whose they are.
+        If two rule jobs have one name, parameters, modes or actions do not say whose they are, or
+        an action is none.
     """
     loaded = [(*one, request) for request in requests for one in _load(request)]
     ids = [safe_name(one) for one, *_ in loaded]
@@ -214,7 +220,8 @@ def rule_jobs(
             msg = f"Two rule jobs are called {one!r}. Give IDs: --rule first={one}."
             raise UsageError(msg)
     given = parse_parameters(parameters, ids)
-    actions = {one: given[one].pop(ACTIONS, "") for one in ids}
+    texts = {one: given[one].pop(ACTIONS, "") for one in ids}
+    operator = parse_actions(actions, ids)
     mode = parse_modes(modes, ids)
     lacking = {
         one: _lacking(rule, other_trials)
@@ -226,11 +233,12 @@ def rule_jobs(
             configuration_name=one,
             loaded=rule,
             parameters=given[one],
-            actions=actions[one],
+            actions=texts[one],
             start_step=start_step,
             end_step=end_step,
             mode=mode[one],
             lacking=lacking.get(one, ""),
+            operator_actions=operator[one],
         )
         for one, rule, _ in loaded
     )

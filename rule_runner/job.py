@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import structlog
 from msgspec.structs import replace
 
-from rule_runner.actions.job_actions import JobActions
 from rule_runner.config import RuleJobConfig
 from rule_runner.evaluation import Evaluation
 from rule_runner.invocation import Did, Invocation, Invoker
@@ -16,6 +15,9 @@ from rule_runner.outputs import OutputFolder
 from rule_runner.results import Evidence, RuleJobFacts, RuleResult, evidence, rule_result
 from rule_runner.status import CLIENT_ERROR, RuleStatus, StatusChange
 from smdebug.core.clock import Clock
+
+if TYPE_CHECKING:
+    from rule_runner.actions.job_actions import JobActions
 
 _log: Final = structlog.get_logger()
 WRITE_EVERY_S: Final = 2.0

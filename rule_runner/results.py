@@ -44,6 +44,16 @@ class Evidence(msgspec.Struct, frozen=True):
     note: str | None
 
 
+class ActionResult(msgspec.Struct, frozen=True):
+    """One action: what and whom it concerns, masked, how far it came, what came of it, and when."""
+
+    name: str
+    target: str
+    state: str
+    detail: str
+    at: str
+
+
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one rule job came to: the content of ``rule_result.json``.
 
@@ -59,6 +69,8 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         None while the evaluation goes on.
     source
         The rule's file; None for a built-in rule, and for one that could not be loaded.
+    actions
+        What was done for the first condition met, in order.
     duration_s, rule_time_s
         Seconds from start to end, and those of them that the rule's own code took.
     """
@@ -84,6 +96,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     rule_time_s: float
     versions: dict[str, str]
     fingerprint: str
+    actions: list[ActionResult] = []
     notes: list[str]
 
 
@@ -136,6 +149,7 @@ def rule_result(
     trial_ended: bool,
     duration_s: float,
     rule_time_s: float,
+    actions: Sequence[ActionResult] = (),
 ) -> RuleResult:
     """Return the result of `evaluation` as it stands now, finished or not."""
     seen = evaluation.coverage
@@ -166,6 +180,7 @@ def rule_result(
         rule_time_s=rule_time_s,
         versions=dict(facts.versions),
         fingerprint=facts.fingerprint,
+        actions=[*actions],
         notes=evaluation.notes,
     )
 

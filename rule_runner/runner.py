@@ -142,6 +142,7 @@ class Runner:
         """Judge steps as they become ready, until there is nothing more to do."""
         while True:
             self._look()
+            self.session.take_outcomes()
             self._check_that_trials_came()
             stop = self._judge_ready()
             live = [job for job in self.jobs if job.live]
@@ -260,6 +261,8 @@ class Runner:
                 ):
                     with self._as_far_as_it_goes():
                         self.session.tell(job)
+        if finish:
+            self.session.take_outcomes(wait=True)
         for job in reversed(self.jobs):  # the first one last: it says whether all have ended
             with self._as_far_as_it_goes():
                 job.write(self.walk.ended, final=not self._unwritten)

@@ -7,18 +7,23 @@ from typing import Final
 
 import structlog
 
+from rule_runner.actions.job_actions import Hit, How, JobActions, hit_of
+from rule_runner.actions.journal import Journal, forget
+from rule_runner.actions.planning import planned
 from rule_runner.announcer import Announcer
 from rule_runner.binding import BoundRule, bind
-from rule_runner.config import EvaluationConfig, RuleJobConfig
+from rule_runner.config import EvaluationConfig, RuleJobConfig, RuleMode
 from rule_runner.errors import ClientError, TrialError
 from rule_runner.evaluation import Evaluation
 from rule_runner.events import TrainingJob
+from rule_runner.finding_ids import FindingIds
 from rule_runner.job import RuleJob
 from rule_runner.nearest_names import nearest_names
 from rule_runner.openings import absent, is_there, make_invoker, open_trial, real_path
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import (
     EvaluationResult,
+    Evidence,
     RuleJobFacts,
     TrialSummary,
     fingerprint,
@@ -29,6 +34,7 @@ from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR
 from rule_runner.walk import StepWalk
 from smdebug.core.clock import Clock
+from smdebug.rules.action.base import Action, ActionState
 from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
 from smdebug.trials import Trial
 
@@ -76,10 +82,16 @@ class Session:
             BoundRule(rule.loaded, {}, {}) if rule.lacking else bind(rule.loaded, rule.parameters)
             for rule in config.rules
         ]
+        plans = [
+            () if rule.lacking else planned(rule, bound.arguments, config.training_job_name)
+            for rule, bound in zip(config.rules, self._bound, strict=True)
+        ]
         self.jobs: list[RuleJob] = []
         with ExitStack() as stack:
             for one in zip(config.rules, self._bound, strict=True):
                 self.jobs.append(self._job(*one, stack))
+            for job, actions in zip(self.jobs, plans, strict=True):
+                self._equip(job, actions, stack)
             self.announcer = self._announcer(sinks)
             stack.callback(self.announcer.close)
             self.closing = stack.pop_all()
@@ -129,6 +141,17 @@ class Session:
         facts = RuleJobFacts(bound.parameters, trial, rule.mode, identity, versions(), source)
         return RuleJob(rule, evaluation, facts, folder, self.clock, self.now)
 
+    def _equip(self, job: RuleJob, actions: Sequence[Action], stack: ExitStack) -> None:
+        """Give a rule job its actions; one that is only observed has none."""
+        config = self.config
+        if config.overwrite:
+            forget(job.folder.path)
+        if actions and job.config.mode is RuleMode.ENFORCE:
+            how = How(config.action_timeout, config.dry_run, self.clock, self.now)
+            journal = Journal(job.folder.path)
+            job.actions = JobActions(job.config.configuration_name, actions, journal, how)
+            stack.callback(job.actions.close)
+
     def _announcer(self, sinks: Sequence[EventSink]) -> Announcer:
         config = self.config
         name = config.training_job_name or self.trials[0].name
@@ -170,6 +193,35 @@ class Session:
             "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
         )
         self.announcer.announce(self.walk.ended)
+        if job.actions is not None and job.first is not None:
+            job.actions.begin(self._hit(job, job.first))
+
+    def _hit(self, job: RuleJob, finding: Evidence) -> Hit:
+        """Return what the actions of a rule job are told."""
+        return hit_of(
+            finding,
+            FindingIds(job.facts.fingerprint).next(finding),
+            rule=job.evaluation.rule,
+            rule_job=job.config.configuration_name,
+            status=str(job.evaluation.status),
+            details=job.evaluation.status_details,
+            training_job=self.config.training_job_name or self.trials[0].name,
+        )
+
+    def take_outcomes(self, *, wait: bool = False) -> None:
+        """Put what came of actions into the results; `wait` for those that have not ended."""
+        for job in self.jobs:
+            if job.actions is None:
+                continue
+            if wait:
+                job.actions.join()
+            news = job.actions.news()
+            for one in news:
+                if one.state is not ActionState.DONE:
+                    text = f"Action {one.action} ({one.target}): {one.state}. {one.detail}"
+                    job.evaluation.note(text)
+            if news and not wait:
+                job.write(self.walk.ended)
 
     def lost_files(self) -> int:
         """Return how many files came after the trial was taken for ended."""

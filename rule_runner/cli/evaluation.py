@@ -78,6 +78,22 @@ _OPTIONS: Final = (
     click.option(
         "--sink", multiple=True, type=click.Choice(["stdout"]), help="Where events go too."
     ),
+    click.option(
+        "--action",
+        multiple=True,
+        metavar="[ID=]KIND:TARGET",
+        help="What is done when a rule in mode enforce finds something: stop-training:NAME, "
+        "email:ADDRESS, sms:+NUMBER, webhook:URL or command:PROGRAM ARGUMENT...",
+    ),
+    click.option(
+        "--action-timeout",
+        type=click.FloatRange(0, min_open=True),
+        default=configuration.DEFAULT_ACTION_TIMEOUT_S,
+        show_default=True,
+        metavar="S",
+        help="Longest time for one action.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Only say what actions would do."),
     click.option("--event-source", default="rule-runner", help="Source that events name."),
     click.option("--training-job-name", metavar="NAME", help="Name that events give the job."),
     click.option(

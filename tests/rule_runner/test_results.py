@@ -147,6 +147,7 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
         "rule_time_s": 0.25,
         "versions": versions(),
         "fingerprint": "f" * 64,
+        "actions": [],
         "notes": ["A \x1b[31mnote."],
     }
     actual = json.loads(dump_json(result_of(ended_met(), threshold=0.5, patience="3")))

@@ -1,0 +1,1 @@
+"""Actions of rule jobs: which there are, and how the runner carries them out."""

@@ -32,6 +32,7 @@ _log: Final = structlog.get_logger()
 
 NOTHING_READ: Final = "nothing read"
 UNREADABLE: Final = "unreadable"
+LATE: Final = "came too late"
 _SKIPPED: Final = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable)
 
 

@@ -77,6 +77,7 @@ class StepWalk:
         self._event_file_wait = event_file_wait
         self._poll_max = poll_max
         self._missed: dict[int, float] = {}
+        self._visited: set[int] = set()
 
     @property
     def ended(self) -> bool:
@@ -129,7 +130,7 @@ class StepWalk:
         # The end mark is looked for first: all that its writer wrote is there by then.
         ended = index.has_ended()
         changed = index.refresh(whole=ended)
-        if changed:
+        if changed and not index.is_remote:  # of those the next look will do, a pause later
             index.refresh(whole=ended)
         if not ended:
             followed.live = True
@@ -158,7 +159,13 @@ class StepWalk:
         for step in steps[bisect_right(steps, after) :]:
             if self._why_not(step):
                 return
+            self._visited.add(step)
             yield step
+
+    def late(self) -> list[int]:
+        """Return the steps that came when a later one was ready already, ascending."""
+        last = max(self._visited, default=-1)
+        return [one for one in self.base.all_steps if one < last and one not in self._visited]
 
     def _why_not(self, step: int) -> str:
         """Return what a step still waits for, or an empty string if it is ready."""

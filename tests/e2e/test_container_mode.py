@@ -256,7 +256,7 @@ def test_start_and_end_step_limit_the_walk_of_other_rules(
             "Trials at gs:// addresses cannot be read yet, got 'gs://b/t'. ",
         ),
         ({"rule_to_invoke": "Nope"}, "Unknown rule 'Nope'. Built-in rules: "),
-        ({"action_json": "{"}, "Actions must be JSON, got '{': "),
+        ({"action_json": "{"}, "Actions must be JSON: "),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_in_the_message(

@@ -17,7 +17,6 @@ from rule_runner.container_errors import (
     EngineLostError,
     cause,
     refused,
-    said,
     unreachable,
 )
 from rule_runner.container_plan import Account, ContainerPlan, is_loopback, sdk_arguments

@@ -13,12 +13,13 @@ _REMEDIES: Final = {
     "bind source path": (
         "The engine runs on another machine, or in one of its own: share the folder with it."
     ),
+    "container-init binary": "Install Podman's init: on Debian 'apt-get install catatonit'.",
     "mounts denied": "Share the folder in the settings of the engine.",
     "network": "Give a network that the engine has: --network.",
     "executable file": "Give an image of rule-runner: --image.",
     "range of cpus": "Give fewer: --cpus.",
     "memory": "Give another: --memory.",
-    "denied": "Check the image's name, and log in to its registry with 'docker login'.",
+    "access denied": "Check the image's name, and log in to its registry with 'docker login'.",
     "manifest": "Check the image's name and tag.",
 }
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from rule_runner.container_fleet import GRACE_S, Ending
+from rule_runner.container_fleet import Ending
 from rule_runner.durable import write_atomically
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -48,10 +48,8 @@ def trouble(ending: Ending, memory: str) -> str:
         How much it was given, as the user says it.
     """
     if ending.killed:
-        when = "at its time limit" if ending.timed_out else "after a signal"
-        return (
-            f"The container did not stop {when} and was killed, {GRACE_S:g} s later at the latest."
-        )
+        after = "its time limit" if ending.timed_out else "a signal"
+        return f"The container was killed after {after}: it had not stopped by itself."
     if ending.out_of_memory and ending.code:
         return f"The container needed more memory than --memory {memory}. Give it more."
     if ending.code == KILLED:

@@ -1,6 +1,7 @@
 """docker run: an evaluation in a container of its own, or each of its rules in one."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +43,7 @@ from rule_runner.container_results import (
     trouble,
 )
 from rule_runner.durable import output_errors
-from rule_runner.errors import ClientError, UsageError
+from rule_runner.errors import EXIT_SIGNAL, ClientError, UsageError
 from rule_runner.outputs import safe_name
 from rule_runner.results import RuleResult
 from smdebug.storage.uri import is_s3
@@ -84,7 +85,14 @@ def docker_run(options: Sequence[Option], settings: Settings) -> int:
     UsageError
         If the options cannot be had in a container.
     """
-    options = _with_output(options)
+    try:
+        return _prepared(_with_output(options), settings).run()
+    except KeyboardInterrupt:  # before any container was there
+        return EXIT_SIGNAL + signal.SIGINT
+
+
+def _prepared(options: Sequence[Option], settings: Settings) -> "_Evaluation":
+    """Return the evaluation, with its engine, its plans and its output folders."""
     parts = _isolated(options) if settings.isolate else {"": list(options)}
     memory = parse_size(settings.memory)
     translated = {name: translate(part, Path.home()) for name, part in parts.items()}
@@ -94,7 +102,7 @@ def docker_run(options: Sequence[Option], settings: Settings) -> int:
         name: _plan(engine, settings, memory, one, values(parts[name], OUTPUT)[-1])
         for name, one in translated.items()
     }
-    return _Evaluation(engine, settings, options, plans).run()
+    return _Evaluation(engine, settings, options, plans)
 
 
 def _with_output(options: Sequence[Option]) -> list[Option]:

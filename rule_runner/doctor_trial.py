@@ -7,22 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rule_runner.diagnosis import Check, good, listed, shortened, warning, wrong
+from rule_runner.diagnosis import Check, Grade, good, listed, shortened, warning, wrong
+from rule_runner.doctor_s3 import examine_address
 from rule_runner.errors import TrialError
 from rule_runner.openings import is_there, open_trial, roots
 from rule_runner.show import printable
 from rule_runner.trial_report import incomplete_steps, is_trial
 from smdebug.core import locations
 from smdebug.core.collection import CollectionKeys
-from smdebug.core.index import IndexFile
 from smdebug.exceptions import SMDebugError, TruncatedFileError
 from smdebug.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
+from smdebug.storage.uri import is_s3
 from smdebug.trials.trial_index import TrialIndex
 
 CLAIM: Final = "claim.smd"
 NEEDED: Final = {"gradients": "VanishingGradient", "losses": "LossNotDecreasing"}
 PROBLEMS_SHOWN: Final = 20
 DECODED_BYTES: Final = 1 << 30  # of a larger trial only the sizes of the other files are checked
+FETCHED_BYTES: Final = 1 << 26  # and of one that is read over a network
 
 # Hooks write these whether or not a tensor belongs to them.
 _USUAL: Final = {name for key, name in vars(CollectionKeys).items() if key.isupper()}
@@ -35,6 +37,11 @@ _OF_A_TRIAL: Final = ("collections", "index", "events", locations.END_OF_JOB, CL
 
 def examine_trial(path: str) -> Iterator[Check]:
     """Yield all that is to be said of the trial at `path`."""
+    if is_s3(path):
+        checks = [*examine_address(path)]
+        yield from checks
+        if any(check.grade is Grade.WRONG for check in checks):
+            return
     try:
         trial = open_trial(path)
         there = is_there(trial)
@@ -143,11 +150,12 @@ def _leftovers(index: TrialIndex, ended: bool) -> Iterator[Check]:
 def _event_files(index: TrialIndex) -> Iterator[Check]:
     """Read the event files; yield what is missing. Damage is left among the index's problems."""
     missing = []
-    budget = DECODED_BYTES
+    whole = DECODED_BYTES if index.store.costs.parallel == 1 else FETCHED_BYTES
+    budget = whole
     for step in index.steps:
-        for file in index.files[step].values():
+        for worker, file in index.files[step].items():
             try:
-                budget -= _read(index, file, decode=budget > 0)
+                budget -= _read(index, step, worker, decode=budget > 0)
             except ObjectNotFoundError:
                 missing.append(file.event_key)
             except SMDebugError as err:
@@ -158,10 +166,10 @@ def _event_files(index: TrialIndex) -> Iterator[Check]:
             "folder 'events' whole."
         )
     if budget <= 0:
-        yield good(f"Only the first {DECODED_BYTES >> 20} MB of tensors were read.")
+        yield good(f"Only the first {whole >> 20} MB of tensors were read.")
 
 
-def _read(index: TrialIndex, file: IndexFile, *, decode: bool) -> int:
+def _read(index: TrialIndex, step: int, worker: str, *, decode: bool) -> int:
     """Read the records of an event file, or else its last byte; return how many bytes.
 
     Raises
@@ -169,20 +177,21 @@ def _read(index: TrialIndex, file: IndexFile, *, decode: bool) -> int:
     SMDebugError
         If the file is missing or damaged.
     """
-    spans = [
-        span
-        for entry in file.entries.values()
-        for span in (*entry.reductions.values(), entry.raw)
+    file = index.files[step][worker]
+    spans = {
+        (name, what): span
+        for name, entry in file.entries.items()
+        for what, span in (*entry.reductions.items(), (None, entry.raw))
         if span is not None
-    ]
+    }
     if not spans or file.event_key is None:
         return 0
-    for span in spans if decode else ():
-        index.reader.tensor(file.event_key, span)
-    last = max(span.start + span.length for span in spans)
+    for name, reduction in spans if decode else ():
+        index.tensor(name, step, worker, reduction)
+    last = max(span.start + span.length for span in spans.values())
     if not len(index.store.read(file.event_key, ByteRange(last - 1, last))):
         raise TruncatedFileError(file.event_key, f"{last} bytes", "fewer")
-    return sum(span.length for span in spans)
+    return sum(span.length for span in spans.values())
 
 
 def _problems(index: TrialIndex) -> Iterator[Check]:

@@ -7,6 +7,7 @@ import click
 
 from rule_runner import config as configuration
 from rule_runner.cli.docker import docker_group
+from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.images import images
 from rule_runner.cli.reporting import reporting
@@ -79,20 +80,16 @@ def demo(output: Path | None) -> int:
 
 
 @main.command()
-@click.argument(
-    "folders",
-    nargs=-1,
-    required=True,
-    metavar="DIR...",
-    type=click.Path(path_type=Path),
-)
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE", help="The page, or its folder."
-)
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option("--output", metavar="FILE", help="The page, or its folder; s3:// too.")
 @click.option("--title", help="What stands at the top; by default the trials' names.")
+@endpoint_option
 @reporting
-def report(folders: tuple[Path, ...], output: Path | None, title: str | None) -> int:
-    """Make a page with charts from the results in output folders: one page for all of them."""
+def report(folders: tuple[str, ...], output: str | None, title: str | None) -> int:
+    """Make a page with charts from the results in output folders: one page for all of them.
+
+    Folders may be addresses, s3://bucket/prefix.
+    """
     from rule_runner.report import command  # noqa: PLC0415 - only when it is needed
 
     configure(0)
@@ -108,9 +105,10 @@ def trial() -> None:
 @click.argument("path")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @click.option("--all", "everything", is_flag=True, help="Cut no table.")
+@endpoint_option
 @reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
-    """Show steps, workers, collections, tensors and sizes of the trial at PATH."""
+    """Show steps, workers, collections, tensors and sizes of the trial at PATH, or s3://."""
     from rule_runner.trial_show import show_trial  # noqa: PLC0415 - only when it is needed
 
     configure(-1)
@@ -119,9 +117,13 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 
 @main.command()
 @click.argument("path", required=False)
+@endpoint_option
 @reporting
 def doctor(path: str | None) -> int:
-    """Say what is wrong with the installation, and with the trial at PATH, and the remedy."""
+    """Say what is wrong with the installation, and with the trial at PATH, and the remedy.
+
+    PATH may be an address, s3://bucket/prefix: then credentials and permissions are looked at too.
+    """
     from rule_runner.doctor import run_doctor  # noqa: PLC0415 - only when it is needed
 
     configure(-1)

@@ -198,7 +198,7 @@ def _run(at: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
         "id": f"run-{at + 1}",
         "name": name,
         "trial": run.trial,
-        "folder": str(run.folder),
+        "folder": run.address or str(run.folder),
         "ended": all(job.result.trial_ended for job in run.jobs),
         "jobs": views,
         "by_name": {view["result"].configuration_name: view for view in views},

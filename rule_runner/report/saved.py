@@ -52,11 +52,18 @@ class RuleJob:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rule jobs of one evaluation; those that need a reader first come first."""
+    """The rule jobs of one evaluation; those that need a reader first come first.
+
+    Attributes
+    ----------
+    address
+        Where the folder's content came from; "" if it is at home there.
+    """
 
     folder: Path
     trial: str
     jobs: tuple[RuleJob, ...]
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

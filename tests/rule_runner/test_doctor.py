@@ -285,7 +285,7 @@ def test_a_file(tmp_path: Path) -> None:
 
 
 def test_an_address_that_cannot_be_read() -> None:
-    assert [check.grade for check in bad(examine_trial("s3://bucket/t"))] == [Grade.WRONG]
+    assert [check.grade for check in bad(examine_trial("gs://bucket/t"))] == [Grade.WRONG]
 
 
 def test_a_folder_that_is_no_trial(tmp_path: Path) -> None:

@@ -271,6 +271,20 @@ def test_signal_after_the_script_ends_the_evaluation(home: Path) -> None:
         pytest.param(["--mode", "x=observe"], ["true"], 2, "Mode 'x=observe'", id="mode"),
         pytest.param(["--trial", "full"], ["true"], 73, "'full' holds something", id="trial"),
         pytest.param(["--output", "full"], ["true"], 73, "holds something", id="output"),
+        pytest.param(
+            ["--trial", "s3://b/t"],
+            ["true"],
+            2,
+            "--trial of train must be a folder of this machine, got 's3:",
+            id="trial-in-s3",
+        ),
+        pytest.param(
+            ["--output", "s3://b/t"],
+            ["true"],
+            2,
+            "--output of train must be a folder of this machine, got 's3:",
+            id="output-in-s3",
+        ),
         pytest.param(["--collections", "q"], ["true"], 2, "knows the collection 'q'", id="names"),
     ],
 )

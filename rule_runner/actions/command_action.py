@@ -44,10 +44,7 @@ class CommandAction(Action):
 
     def plan(self, fired: Fired) -> str:
         """Return what would be run."""
-        arguments = len(self.argv) - 1
-        return (
-            f"Command {self.target!r} would be run with {arguments} arguments for {fired.rule!r}."
-        )
+        return f"Command {self.target!r} would be run for rule {fired.rule!r}."
 
     def carry_out(self, fired: Fired, limits: Limits) -> Outcome:
         """Run it to its end, or to the end of its time."""

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from rule_runner.delivery import Delivery, Undelivered, drain
 from rule_runner.evaluation import Evaluation
-from rule_runner.events import RuleState, TrainingJob, build_event
-from rule_runner.outputs import Outbox
+from rule_runner.events import Progress, RuleState, TrainingJob, build_event
+from rule_runner.outbox import Outbox
 from rule_runner.sinks import EventSink
 
 
@@ -28,6 +29,13 @@ class Announcer:
         Where events go besides.
     modes
         ``enforce`` or ``observe`` by name of the rule job.
+    lag
+        Returns `Progress.lag_s` of a rule job by its name.
+
+    Raises
+    ------
+    OutputError
+        If an output folder cannot be used or is in use.
     """
 
     def __init__(
@@ -40,30 +48,40 @@ class Announcer:
         *,
         modes: Mapping[str, str],
         overwrite: bool,
+        lag: Callable[[str], float] = lambda _: 0.0,
     ) -> None:
         self._training_job = training_job
         self._evaluations = evaluations
         self._now = now
         self._modes = modes
+        self._lag = lag
         with ExitStack() as stack:
             self._outboxes = [
-                stack.enter_context(Outbox(folder, () if at else sinks, overwrite=overwrite))
-                for at, folder in enumerate(folders)
+                stack.enter_context(Outbox(folder, overwrite=overwrite)) for folder in folders
             ]
+            self._deliveries = [Delivery(self._outboxes[0], sink) for sink in sinks]
             self._stack = stack.pop_all()
 
     def announce(self, trial_ended: bool) -> None:
         """Tell where all rules stand now; what was told before is not told again."""
         rules = [self._state(one) for one in self._evaluations]
+        first = self._outboxes[0]
         event = build_event(
             self._training_job,
             rules,
-            training_ended=trial_ended or self._outboxes[0].told_ended,
+            training_ended=trial_ended or first.told_ended,
             at=self._now(),
             sequence=max(outbox.next_sequence for outbox in self._outboxes),
+            changed=[one.configuration_name for one in rules if self._is_news(one)],
         )
         for outbox in self._outboxes:
             outbox.publish(event)
+        for delivery in self._deliveries:
+            delivery.wake(first.size)
+
+    def _is_news(self, state: RuleState) -> bool:
+        told = self._outboxes[0].told.get(state.configuration_name)
+        return told is None or told.status is not state.status
 
     def _state(self, evaluation: Evaluation) -> RuleState:
         """Return where a rule job stands; what a crashed evaluation told as final, stays told."""
@@ -71,9 +89,18 @@ class Announcer:
         told = self._outboxes[0].told.get(name)
         if told and told.status.final and not evaluation.status.final:
             return replace(told, mode=self._modes[name])
+        coverage = evaluation.coverage
+        progress = Progress(coverage.judged, coverage.last, self._lag(name))
         details = evaluation.status_details
-        return RuleState(name, evaluation.status, details, self._modes[name])
+        return RuleState(name, evaluation.status, details, self._modes[name], progress)
+
+    def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:
+        """Wait for the sinks, and return what they did not take; nothing more is announced."""
+        deliveries, self._deliveries = self._deliveries, []
+        return drain(deliveries, seconds, stopped=stopped)
 
     def close(self) -> None:
         """Close the outboxes."""
+        for delivery in self._deliveries:
+            delivery.close()
         self._stack.close()

@@ -24,14 +24,17 @@ from rule_runner.config import (
     parse_parameters,
     parse_requests,
 )
+from rule_runner.delivery import DEADLINE_S
 from rule_runner.errors import ParameterError, RuleFailedError, UsageError
+from rule_runner.events import check_source
 from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.mirror import Mirror
 from rule_runner.outputs import safe_name
 from rule_runner.results import EvaluationResult, dump_json
 from rule_runner.runner import Evaluated, Runner, exit_code
 from rule_runner.show import lines, print_table, printable, results_at
-from rule_runner.sinks import EventSink, StdoutSink
+from rule_runner.sinks import EventSink
+from rule_runner.sinks.parsing import parse_sinks
 from rule_runner.terminal import LogObserver, observer
 from smdebug.storage.uri import is_s3
 
@@ -45,10 +48,11 @@ def evaluate_trial(**options: Any) -> int:
     mirror = Mirror(options["output"]) if is_s3(options["output"]) else None
     output = mirror.folder if mirror else Path(options["output"])
     config = _configuration({**options, "output": output})
-    sinks: list[EventSink] = [StdoutSink(sys.stdout)] if options["sink"] else []
+    check_source(config.event_source)
+    sinks = parse_sinks(options["sink"], sys.stdout)
     watching = observer(quiet=options["quiet"])
     try:
-        evaluated = _run_mirrored(mirror, config, sinks, watching)
+        evaluated = _run_mirrored(mirror, config, sinks, watching, options["sink_deadline"])
     finally:
         watching.close()
     code = exit_code(evaluated, fail_on_issues=options["fail_on_issues"], lenient=lenient)
@@ -56,6 +60,8 @@ def evaluate_trial(**options: Any) -> int:
     _print(evaluated, options["form"], config, code, shown)
     if evaluated.unwritten:
         print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
+    for one in evaluated.undelivered:
+        print(printable(one.sentence(shown(str(config.output)))), file=sys.stderr)  # noqa: T201 - likewise
     return code
 
 
@@ -64,19 +70,27 @@ def _run_mirrored(
     config: EvaluationConfig,
     sinks: Sequence[EventSink],
     watching: LogObserver,
+    sink_deadline: float,
 ) -> Evaluated:
     """Evaluate; what is written for an address in S3 is uploaded meanwhile."""
     if mirror is None:
-        return run(config, sinks, watching)
+        return run(config, sinks, watching, sink_deadline)
     with mirror.of(config):
-        evaluated = run(config, sinks, watching)
+        evaluated = run(config, sinks, watching, sink_deadline)
     return replace(evaluated, unwritten=evaluated.unwritten or mirror.problem)
 
 
-def run(config: EvaluationConfig, sinks: Sequence[EventSink], watching: LogObserver) -> Evaluated:
+def run(
+    config: EvaluationConfig,
+    sinks: Sequence[EventSink],
+    watching: LogObserver,
+    sink_deadline: float = DEADLINE_S,
+) -> Evaluated:
     """Evaluate, and write the report; what rules print goes to stderr, not among the results."""
     with redirect_stdout(sys.stderr):
-        evaluated = Runner(config, sinks=sinks, observer=watching).run()
+        evaluated = Runner(
+            config, sinks=sinks, sink_deadline=sink_deadline, observer=watching
+        ).run()
     if evaluated.unwritten:
         return evaluated
     folders = [config.folder_of(rule) for rule in config.rules]
@@ -160,6 +174,7 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         rule_timeout=options["rule_timeout"],
         end_grace=options["end_grace"],
         event_file_wait=options["event_file_wait"],
+        poll_max=options["poll_max"],
         action_timeout=options["action_timeout"],
         dry_run=options["dry_run"],
         overwrite=options["overwrite"],

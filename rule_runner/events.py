@@ -18,6 +18,7 @@ DETAIL_TYPE: Final = "SageMaker Training Job State Change"
 DEFAULT_SOURCE: Final = "rule-runner"
 COMPLETED: Final = "Completed"
 RESERVED_SOURCE: Final = "aws."  # EventBridge refuses it from anyone but AWS
+SOURCE_LIMIT: Final = 256  # characters
 NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
 JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's processing job
 
@@ -25,6 +26,25 @@ _DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPE
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]")
+
+
+def check_source(source: str) -> None:
+    """Check that `source` can stand in an event.
+
+    Raises
+    ------
+    UsageError
+        If it is empty, longer than EventBridge takes, or reserved for AWS.
+    """
+    if not source or source.casefold().startswith(RESERVED_SOURCE):
+        msg = (
+            f"Event source must not be empty or begin with 'aws.', got {source!r}. "
+            "That prefix is reserved for AWS services."
+        )
+        raise UsageError(msg)
+    if len(source) > SOURCE_LIMIT:
+        msg = f"Event source must have at most {SOURCE_LIMIT} characters, got {len(source)}."
+        raise UsageError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +72,7 @@ class TrainingJob:
 
     def __post_init__(self) -> None:
         """Check what users may set."""
-        if not self.source or self.source.casefold().startswith(RESERVED_SOURCE):
-            msg = (
-                f"Event source must not be empty or begin with 'aws.', got {self.source!r}. "
-                "That prefix is reserved for AWS services."
-            )
-            raise UsageError(msg)
+        check_source(self.source)
         if not _ACCOUNT.fullmatch(self.account):
             msg = f"Account of events must be 12 digits, got {self.account!r}."
             raise UsageError(msg)
@@ -82,6 +97,25 @@ class TrainingJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a rule job has come.
+
+    Attributes
+    ----------
+    steps_evaluated
+        Number of steps judged.
+    last_step
+        The last of them, a global step; None before the first.
+    lag_s
+        Seconds for which the newest files have been there while steps of them are not judged.
+    """
+
+    steps_evaluated: int = 0
+    last_step: int | None = None
+    lag_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RuleState:
     """Where one rule job of this process stands; `mode` is ``enforce`` or ``observe``."""
 
@@ -89,6 +123,7 @@ class RuleState:
     status: RuleStatus
     details: str | None = None
     mode: str = "enforce"
+    progress: Progress = Progress()
 
 
 def build_event(
@@ -98,6 +133,7 @@ def build_event(
     training_ended: bool,
     at: datetime,
     sequence: int,
+    changed: Sequence[str] | None = None,
 ) -> Event:
     """Return the event that tells of all `rules` at once.
 
@@ -114,6 +150,8 @@ def build_event(
         Now; aware.
     sequence
         ``EventSequence``: `Outbox.next_sequence`.
+    changed
+        Names of the rule jobs whose status is not the one that was told last; None is all.
 
     Returns
     -------
@@ -146,6 +184,9 @@ def build_event(
             "LastModifiedTime": now,
             "DebugRuleEvaluationStatuses": [_rule_entry(job, rule, now) for rule in rules],
             "ProfilerRuleEvaluationStatuses": [],
+            "ChangedRules": [rule.configuration_name for rule in rules]
+            if changed is None
+            else list(changed),
             "EventSequence": sequence,
             "EventKey": key,
         },
@@ -158,7 +199,11 @@ def _rule_entry(job: TrainingJob, rule: RuleState, now: int) -> dict[str, object
         "RuleEvaluationJobArn": job.rule_job_arn(rule.configuration_name),
         "RuleEvaluationStatus": str(rule.status),
         "RuleEvaluationMode": str(rule.mode),
+        "StepsEvaluated": rule.progress.steps_evaluated,
+        "EvaluationLagSeconds": round(rule.progress.lag_s, 3),
     }
+    if rule.progress.last_step is not None:
+        entry["LastStep"] = rule.progress.last_step
     if rule.status in _DETAILED and rule.details is not None:
         entry["StatusDetails"] = rule.details
     return entry | {"LastModifiedTime": now}

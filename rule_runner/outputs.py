@@ -1,8 +1,8 @@
-"""Outputs: the folder of a rule job and the outbox of its events, both safe across crashes."""
+"""Outputs: the folder of a rule job, safe across crashes."""
 
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from rule_runner.durable import (
-    SCRATCH,
     Closing,
     FolderLock,
     JsonLines,
@@ -20,18 +19,13 @@ from rule_runner.durable import (
     write_atomically,
 )
 from rule_runner.errors import OutputError, UsageError
-from rule_runner.events import COMPLETED, Event, RuleState
 from rule_runner.finding_ids import FindingIds
 from rule_runner.measurements import MeasurementsRecord
 from rule_runner.results import Evidence, RuleResult, dump_json
-from rule_runner.sinks import EventSink, send_safely
-from rule_runner.status import RuleStatus
 
 RESULT: Final = "rule_result.json"
 FINDINGS: Final = "findings.jsonl"
 MEASUREMENTS: Final = "measurements.json"
-EVENTS: Final = "events.jsonl"
-CURSOR: Final = "cursor-"
 NAME_LIMIT: Final = 255  # bytes of a file name
 
 _OVERWRITE: Final = "Choose another folder, or use --overwrite."
@@ -170,123 +164,4 @@ class OutputFolder(Closing):
 
     def close(self) -> None:
         """Close the files and give the folder free."""
-        self._open.close()
-
-
-class _State(msgspec.Struct, rename="pascal"):
-    rule_configuration_name: str
-    rule_evaluation_status: RuleStatus
-    status_details: str | None = None
-
-
-class _Detail(msgspec.Struct, rename="pascal"):
-    event_key: str
-    event_sequence: int
-    training_job_status: str = ""
-    debug_rule_evaluation_statuses: list[_State] = []
-
-
-class _Head(msgspec.Struct):
-    detail: _Detail
-
-
-class Outbox(Closing):
-    """``events.jsonl``: an event is on disk before it is sent, and is sent at least once.
-
-    One outbox serves all rule jobs of one evaluation. News that it holds already are not
-    written again; what a sink had not taken when the process ended is sent with the next
-    `publish`. Locked until `close`.
-
-    Parameters
-    ----------
-    folder
-        Made with its parents.
-    sinks
-        Where events go.
-    overwrite
-        Whether the events of an earlier evaluation are removed.
-
-    Attributes
-    ----------
-    next_sequence
-        ``EventSequence`` of the next event; goes on after a restart.
-    told
-        Where each rule job stood, by its name, when the folder was opened.
-    told_ended
-        Whether it was told by then that the training job had ended.
-
-    Raises
-    ------
-    OutputError
-        If the folder cannot be used or is in use.
-    """
-
-    def __init__(
-        self, folder: Path, sinks: Sequence[EventSink] = (), *, overwrite: bool = False
-    ) -> None:
-        make_folder(folder)
-        self._scratch = folder / SCRATCH
-        self._sinks = sinks
-        with ExitStack() as stack:
-            stack.callback(FolderLock(folder, "events.lock").release)
-            if overwrite:
-                _remove([folder / EVENTS, *self._scratch.glob(f"{CURSOR}*")])
-            self._events = JsonLines(folder / EVENTS)
-            stack.callback(self._events.close)
-            heads = [head.detail for _, head in self._events.read(_Head)]
-            self._open = stack.pop_all()
-        self._keys = {head.event_key for head in heads}
-        self.told_ended = any(head.training_job_status == COMPLETED for head in heads)
-        self.told = {
-            one.rule_configuration_name: RuleState(
-                one.rule_configuration_name, one.rule_evaluation_status, one.status_details
-            )
-            for head in heads
-            for one in head.debug_rule_evaluation_statuses
-        }
-        self.next_sequence = max((head.event_sequence for head in heads), default=0) + 1
-        self._cursors = {sink.name: self._read_cursor(sink) for sink in sinks}
-
-    def publish(self, event: Event) -> bool:
-        """Record `event`, then send what each sink has not taken yet.
-
-        Returns
-        -------
-        bool
-            False if the same news had been recorded before.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be recorded.
-        """
-        text = dump_json(event)
-        head = msgspec.json.decode(text, type=_Head).detail
-        new = head.event_key not in self._keys
-        if new:
-            self._events.append(text, durable=True)
-            self._keys.add(head.event_key)
-            self.next_sequence = head.event_sequence + 1
-        for sink in self._sinks:
-            self._deliver(sink)
-        return new
-
-    def _deliver(self, sink: EventSink) -> None:
-        for end, event in self._events.read(Event, self._cursors[sink.name]):
-            if not send_safely(sink, event):
-                return
-            self._cursors[sink.name] = end
-            write_atomically(self._cursor(sink), f"{end}\n")
-
-    def _cursor(self, sink: EventSink) -> Path:
-        return self._scratch / f"{CURSOR}{safe_name(sink.name)}"
-
-    def _read_cursor(self, sink: EventSink) -> int:
-        try:
-            return int(self._cursor(sink).read_text("ascii"))
-        except (OSError, ValueError):  # not there, or not ours: send all again
-            return 0
-
-    def close(self) -> None:
-        """Close the file and give the folder free."""
         self._open.close()

@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 
 from rule_runner.config import EvaluationConfig
+from rule_runner.delivery import DEADLINE_S, Undelivered
 from rule_runner.errors import (
     EXIT_CLIENT,
     EXIT_INTERNAL,
@@ -21,6 +22,7 @@ from rule_runner.errors import (
     OutputError,
     TrialError,
 )
+from rule_runner.invocation import LATE, UNREADABLE
 from rule_runner.job import RuleJob
 from rule_runner.openings import absent, is_there, roots
 from rule_runner.results import EvaluationResult
@@ -35,6 +37,7 @@ from smdebug.storage import StorageUnavailableError
 _log: Final = structlog.get_logger()
 SAY_AFTER_S: Final = 10.0
 SAY_EVERY_S: Final = 60.0
+STOPPED_DRAIN_S: Final = 2.0  # for the sinks after a signal, within the time that it leaves
 
 
 class Observer:
@@ -59,12 +62,15 @@ class Evaluated:
         Why the output folder does not hold all of the result, if it does not.
     report
         The page for people, once it is written.
+    undelivered
+        What sinks did not take.
     """
 
     result: EvaluationResult
     stop: StopReason | None = None
     unwritten: str = ""
     report: Path | None = None
+    undelivered: tuple[Undelivered, ...] = ()
 
 
 class Runner:
@@ -76,6 +82,8 @@ class Runner:
         What is evaluated, and how.
     sinks
         Where events go besides the output folder.
+    sink_deadline
+        Seconds that they may take after the end.
     observer
         Who is told how far it is.
     clock, waiter
@@ -94,6 +102,7 @@ class Runner:
         config: EvaluationConfig,
         *,
         sinks: Sequence[EventSink] = (),
+        sink_deadline: float = DEADLINE_S,
         observer: Observer | None = None,
         clock: Clock | None = None,
         waiter: Waiter | None = None,
@@ -101,6 +110,7 @@ class Runner:
         self.config = config
         self.clock = clock or SystemClock()
         self.observer = observer or Observer()
+        self._sink_deadline = sink_deadline
         self.session = Session(config, sinks, self.clock)
         self.jobs = self.session.jobs
         self.walk = self.session.walk
@@ -134,9 +144,20 @@ class Runner:
                 _log.exception("evaluation_broke")
                 self._fail(INTERNAL_ERROR)
             self._finish(stop)
+            undelivered = self._drain()
         # A signal that came after the last step costs no verdict; the caller may want to know.
         stop = stop or self.stops.signalled
-        return Evaluated(self.session.result(), stop, self._unwritten)
+        return Evaluated(self.session.result(), stop, self._unwritten, undelivered=undelivered)
+
+    def _drain(self) -> tuple[Undelivered, ...]:
+        """Let the sinks take what is left; verdicts and results are there. A signal ends it."""
+        signalled = self.stops.signalled is not None
+        seconds = min(self._sink_deadline, STOPPED_DRAIN_S) if signalled else self._sink_deadline
+
+        def stopped() -> bool:
+            return not signalled and self.stops.signalled is not None
+
+        return tuple(self.session.announcer.drain(seconds, stopped))
 
     def _walk(self) -> StopReason | None:
         """Judge steps as they become ready, until there is nothing more to do."""
@@ -156,7 +177,7 @@ class Runner:
 
     def _all_judged(self, live: list[RuleJob]) -> bool:
         """Say whether the trial has ended and no step of it is left."""
-        steps = self.walk.base.steps
+        steps = self.walk.base.all_steps
         last = steps[-1] if steps else -1
         return self.walk.ended and all(job.position >= last for job in live)
 
@@ -174,6 +195,7 @@ class Runner:
         if not self.walk.look():
             return
         self.stops.news()
+        self.session.news_at = self.clock.monotonic()
         self._waited_since = None
         for job in self.jobs:
             job.waits = False
@@ -187,17 +209,23 @@ class Runner:
             return stop
         position = min((job.position for job in self.jobs if job.live), default=-1)
         for step in self.walk.ready(position):
-            wanting = [job for job in self.jobs if job.wants(step)]
-            missing = self.walk.base.missing_workers(step) if wanting else []
-            for job in wanting:
-                if job.judge(step, missing, self.walk.ended):
-                    self.session.announce(job)
-            steps = self.walk.base.steps
+            self._judge(step, [job for job in self.jobs if job.wants(step)])
+            steps = self.walk.base.all_steps
             self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()
             if stop or not any(job.live for job in self.jobs):
                 return stop
         return None
+
+    def _judge(self, step: int, wanting: list[RuleJob]) -> None:
+        """Judge a step with the rules that want it; one that cannot be read is passed over."""
+        readable = step in self.walk.base.files
+        missing = self.walk.base.missing_workers(step) if wanting and readable else []
+        for job in wanting:
+            if not readable:
+                job.pass_over(step, UNREADABLE)
+            elif job.judge(step, missing, self.walk.ended):
+                self.session.announce(job)
 
     def _wait(self, position: int) -> StopReason | None:
         """Wait for files; say for which after a while."""
@@ -237,10 +265,7 @@ class Runner:
             evaluation = job.evaluation
             if lost:
                 evaluation.note(f"{lost} index files came after the end and were not judged.")
-            for key, problem in self.walk.base.problems.items():
-                evaluation.note(f"{key}: {problem}")
-            known = [step for step in self.walk.base.steps if self._in_range(job, step)]
-            evaluation.steps_known(len(known))
+            known = self._cover(job)
             if (
                 stop
                 and not evaluation.done
@@ -254,7 +279,7 @@ class Runner:
                 with self._as_far_as_it_goes():
                     self.session.tell(job)
             if not evaluation.done or evaluation.ended_at is None:
-                no_data = not self.walk.base.steps
+                no_data = not self.walk.base.all_steps
                 ended = self.walk.ended
                 if evaluation.ended(
                     self.session.now(), ended, self.session.held(job), no_data=no_data
@@ -267,6 +292,17 @@ class Runner:
             with self._as_far_as_it_goes():
                 job.write(self.walk.ended, final=not self._unwritten)
             self._log_end(job)
+
+    def _cover(self, job: RuleJob) -> list[int]:
+        """Say in the result what could not be read or came too late; return the known steps."""
+        for note in self.walk.notes():
+            job.evaluation.note(note)
+        known = [step for step in self.walk.base.all_steps if self._in_range(job, step)]
+        job.evaluation.steps_known(len(known))
+        for step in self.walk.late():
+            if step <= job.position and self._in_range(job, step):
+                job.evaluation.step_skipped(step, LATE)
+        return known
 
     @contextmanager
     def _as_far_as_it_goes(self) -> Iterator[None]:

@@ -77,7 +77,9 @@ class Session:
         self.clock = clock
         self.trials = self._open_trials()
         base, *others = (trial.index for trial in self.trials)
-        self.walk = StepWalk(base, others, clock, config.end_grace, config.event_file_wait)
+        self.walk = StepWalk(
+            base, others, clock, config.end_grace, config.event_file_wait, config.poll_max
+        )
         self._bound = [
             BoundRule(rule.loaded, {}, {}) if rule.lacking else bind(rule.loaded, rule.parameters)
             for rule in config.rules
@@ -87,6 +89,7 @@ class Session:
             for rule, bound in zip(config.rules, self._bound, strict=True)
         ]
         self.jobs: list[RuleJob] = []
+        self.news_at = clock.monotonic()
         with ExitStack() as stack:
             for one in zip(config.rules, self._bound, strict=True):
                 self.jobs.append(self._job(*one, stack))
@@ -163,7 +166,15 @@ class Session:
             self.now,
             modes={rule.configuration_name: rule.mode for rule in config.rules},
             overwrite=config.overwrite,
+            lag=self._lag,
         )
+
+    def _lag(self, name: str) -> float:
+        """Return for how many seconds the newest files have waited for a rule job."""
+        steps = self.walk.base.steps
+        (job,) = (one for one in self.jobs if one.config.configuration_name == name)
+        behind = job.live and bool(steps) and job.position < steps[-1]
+        return max(0.0, self.clock.monotonic() - self.news_at) if behind else 0.0
 
     def begin(self) -> None:
         """Record that the rule jobs have begun, and make their rules."""
@@ -238,7 +249,8 @@ class Session:
         trial, index = self.trials[0], self.walk.base
         sought = self._sought(job)
         if not index.steps:
-            return f"{sought}Trial {trial.path!r} holds no steps."
+            kind = "readable steps" if index.all_steps else "steps"
+            return f"{sought}Trial {trial.path!r} holds no {kind}."
         names = ", ".join(map(repr, sorted(index.collections)[:_NAMES_SHOWN])) or "none"
         return (
             f"{sought}Trial {trial.path!r} holds {len(index.steps)} steps ({index.steps[0]} to "

@@ -190,7 +190,7 @@ class _Exchange:
         self._body = body
         self._timeout_s = timeout_s
         self._resolve = resolve
-        self._connection: "HTTPConnection | None" = None
+        self._connection: HTTPConnection | None = None
         self._over = False
         self._outcome: int | _Failed | None = None
 

@@ -1,6 +1,6 @@
 """evaluate, and the options of whatever else evaluates rules over a trial."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -72,11 +72,27 @@ _OPTIONS: Final = (
         metavar="S",
         help="Wait for an event file that an index file names.",
     ),
+    click.option(
+        "--poll-max",
+        type=click.FloatRange(0.1),
+        default=configuration.DEFAULT_POLL_MAX_S,
+        show_default=True,
+        metavar="S",
+        help="Longest pause between looks at a trial in S3 that brings nothing new.",
+    ),
     click.option("--output", metavar="DIR", help="Output folder, or s3://bucket/prefix."),
     click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder."),
     click.option("--format", "form", type=click.Choice(FORMATS), default="table"),
     click.option(
-        "--sink", multiple=True, type=click.Choice(["stdout"]), help="Where events go too."
+        "--sink", multiple=True, metavar="KIND[:TARGET][,region=R]", help="Where events go too."
+    ),
+    click.option(
+        "--sink-deadline",
+        type=click.FloatRange(0),
+        default=30.0,
+        show_default=True,
+        metavar="S",
+        help="Wait at the end so long for sinks to take what is left.",
     ),
     click.option(
         "--action",
@@ -114,6 +130,16 @@ def evaluation_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def check_stdout(form: str, sinks: Sequence[str]) -> None:
+    """Check that only results or only events are read by programs from standard output."""
+    from rule_runner.sinks.parsing import writes_to_stdout  # noqa: PLC0415 - only when needed
+
+    kind = writes_to_stdout(sinks)
+    if form != "table" and kind:
+        msg = f"--sink {kind} and --format {form} both write to stdout. Choose one."
+        raise UsageError(msg)
+
+
 @click.command()
 @evaluation_options
 @reporting
@@ -122,9 +148,7 @@ def evaluate(**options: Any) -> int:
     from rule_runner.commands import evaluate_trial  # noqa: PLC0415 - only when it is needed
 
     configure(-1 if options["quiet"] else options["verbose"])
-    if options["form"] != "table" and options["sink"]:
-        msg = f"--sink stdout and --format {options['form']} both write to stdout. Choose one."
-        raise UsageError(msg)
+    check_stdout(options["form"], options["sink"])
     options["output"] = options["output"] or configuration.default_output(
         options["trial"], datetime.now().astimezone()
     )

@@ -1,0 +1,70 @@
+"""Numbers: what an event says of each rule, as measurements that a dashboard can draw."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rule_runner.events import Event
+from rule_runner.status import RuleStatus
+
+NAMESPACE: Final = "RuleRunner/Rules"
+VALUE_LIMIT: Final = 1024  # characters of a dimension's value
+UNITS: Final = {
+    "IssuesFound": "Count",
+    "StepsEvaluated": "Count",
+    "LastStep": "None",
+    "EvaluationLagSeconds": "Seconds",
+    "EvaluatorErrors": "Count",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNumbers:
+    """The numbers of one rule at one time.
+
+    Attributes
+    ----------
+    run, rule
+        Values of the dimensions ``Run`` and ``Rule``.
+    at_ms
+        Milliseconds since the epoch.
+    values
+        By name; each finite. ``LastStep`` is not there before a step was judged.
+    """
+
+    run: str
+    rule: str
+    at_ms: int
+    values: dict[str, float]
+
+
+def numbers(event: Event) -> Iterator[RuleNumbers]:
+    """Yield the numbers of each rule of an event."""
+    detail: Any = event["detail"]
+    for rule in detail["DebugRuleEvaluationStatuses"]:
+        status = rule["RuleEvaluationStatus"]
+        values = {
+            "IssuesFound": int(status == RuleStatus.ISSUES_FOUND),
+            "StepsEvaluated": rule.get("StepsEvaluated", 0),
+            "LastStep": rule.get("LastStep"),
+            "EvaluationLagSeconds": rule.get("EvaluationLagSeconds", 0.0),
+            "EvaluatorErrors": int(status == RuleStatus.ERROR),
+        }
+        yield RuleNumbers(
+            dimension(detail["TrainingJobName"]),
+            dimension(rule["RuleConfigurationName"]),
+            rule["LastModifiedTime"],
+            {name: value for name, value in values.items() if value is not None},
+        )
+
+
+def dimension(text: str) -> str:
+    """Return `text` as CloudWatch takes it for the value of a dimension.
+
+    >>> dimension("Läuft: 1"), dimension(":x"), dimension(" ")
+    ('L_uft: 1', '_x', '_')
+    """
+    plain = "".join(char if char.isascii() and char.isprintable() else "_" for char in text)
+    if plain.startswith(":"):
+        plain = f"_{plain[1:]}"
+    return plain[:VALUE_LIMIT].strip() or "_"

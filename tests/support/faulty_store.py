@@ -75,7 +75,7 @@ class FaultyStore:
         self.store = store
         self.costs = costs or store.costs
         self.lost = lost
-        self._draw = random.Random(seed)
+        self._draw = random.Random(seed)  # noqa: S311 - the same faults for the same seed
         self._most = {"failing": failing, "torn": torn, "lag": lag}
         self._left: dict[tuple[str, str], int] = {}
         self._lock = Lock()

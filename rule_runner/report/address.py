@@ -29,10 +29,11 @@ def fetch_results(uri: str, scratch: Path) -> Path:
     ClientError
         If the address cannot be read.
     """
-    # Runs whose trials have one name are told apart by the names of their folders.
-    folder = scratch / (uri.rstrip("/").rpartition("/")[2] or "results")
-    folder.mkdir(parents=True)
+    # Runs are told apart by the names of their folders; several rules have folders in one.
+    names = [one for one in uri.partition("://")[2].split("/") if _is_plain(one)]
+    folder = scratch.joinpath("results", *names[-2:])
     try:
+        folder.mkdir(parents=True)
         store = open_store(uri)
         for key in store.list_keys(""):
             *parents, name = key.split("/")
@@ -63,9 +64,12 @@ def addressed(saved: Saved, addresses: Mapping[Path, str]) -> Saved:
 
 def _address(run: Run, addresses: Mapping[Path, str]) -> str:
     for folder, uri in addresses.items():
+        at = uri.strip().rstrip("/")
+        if run.folder == folder.parent:  # the address is that of one rule job of several
+            return at.rpartition("/")[0]
         if run.folder.is_relative_to(folder):
             below = run.folder.relative_to(folder).as_posix()
-            return uri.rstrip("/") if below == "." else f"{uri.rstrip('/')}/{below}"
+            return at if below == "." else f"{at}/{below}"
     return ""
 
 

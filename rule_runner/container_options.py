@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,9 +19,12 @@ OUTPUT: Final = "--output"
 _TRIALS: Final = ("--trial", "--other-trial")
 _OTHER_TRIALS: Final = re.compile(r"(?:.*\.)?other_trial(s|_\d+)?")
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*=")
-_LOCAL_SINKS: Final = {"stdout", "file"}
+STDOUT_SINKS: Final = frozenset({"stdout", "emf"})
+_LOCAL_SINKS: Final = STDOUT_SINKS | {"file"}
+# Passed on by name, in the environment.
+_BY_NAME: Final = {"--endpoint-url"}
 # Options of a rule job: with --isolate each container gets its own.
-_OF_RULES: Final = {"--rule", "--source", "--param", "--mode", OUTPUT}
+_OF_RULES: Final = {"--rule", "--source", "--param", "--mode", "--action", OUTPUT}
 # Where a mount would hide what the image itself runs from.
 _OF_THE_IMAGE: Final = (
     *map(Path, ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys")),
@@ -32,7 +35,7 @@ _OF_THE_IMAGE: Final = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mount:
-    """A folder of this machine that the container has at the same path."""
+    """A folder, or a file, of this machine that the container has at the same path."""
 
     folder: Path
     writable: bool = False
@@ -63,7 +66,8 @@ class Translated:
 def translate(options: Iterable[Option], home: Path) -> Translated:
     """Return `options` of evaluate for a container.
 
-    Only options that hold paths are changed; others, of whatever name, are passed on.
+    Only options that hold paths are changed; others, of whatever name, are passed on. An endpoint
+    is not: it goes by the environment.
 
     Parameters
     ----------
@@ -77,7 +81,7 @@ def translate(options: Iterable[Option], home: Path) -> Translated:
     UsageError
         If an action would run a command, or a folder cannot be mounted.
     """
-    pairs = [_translated(name, value) for name, value in options]
+    pairs = [_translated(*option) for option in options if option[0] not in _BY_NAME]
     folders: dict[Path, bool] = {}
     for mount in (mount for _, mounts in pairs for mount in mounts):
         _check_mountable(mount.folder, home)
@@ -93,26 +97,33 @@ def translate(options: Iterable[Option], home: Path) -> Translated:
 
 
 def _translated(name: str, value: str | None) -> tuple[Option, list[Mount]]:
-    """Return an option as the container needs it, and the folders that it names."""
-    if value is None:
-        return (name, None), []
-    if name in _TRIALS:
-        path, mounts = _folder(value)
-        return (name, path), mounts
-    if name == OUTPUT:
-        path, mounts = _folder(value)
-        return (name, path), [Mount(one.folder, True) for one in mounts]
-    if name == "--source":
-        return _source(value)
-    if name == "--param":
-        return _parameter(value)
-    if name == "--action" and value.partition(":")[0].strip().lower() == "command":
+    """Return an option as the container needs it, and what it names of this machine."""
+    if value is None or name not in _TRANSLATIONS:
+        return (name, value), []
+    text, mounts = _TRANSLATIONS[name](value)
+    return (name, text), mounts
+
+
+def _writable(text: str) -> tuple[str, list[Mount]]:
+    path, mounts = _folder(text)
+    return path, [Mount(one.folder, True) for one in mounts]
+
+
+def _sink(text: str) -> tuple[str, list[Mount]]:
+    if not text.startswith("file:"):
+        return text, []
+    path, mounts = _writable(text.removeprefix("file:"))
+    return f"file:{path}", mounts
+
+
+def _allowed_action(text: str) -> tuple[str, list[Mount]]:
+    if kind_of("--action", text) == "command":
         msg = (
-            f"Action {value!r} would run its command inside the container, where nothing of this "
-            "machine is. Use 'rule-runner evaluate' for actions that run commands."
+            "An action 'command:' would run inside the container, where nothing of this machine "
+            "is. Use 'rule-runner evaluate' for actions that run commands."
         )
         raise UsageError(msg)
-    return (name, value), []
+    return text, []
 
 
 def _folder(text: str) -> tuple[str, list[Mount]]:
@@ -127,15 +138,15 @@ def _folder(text: str) -> tuple[str, list[Mount]]:
     return str(path), [Mount(path)]
 
 
-def _source(value: str) -> tuple[Option, list[Mount]]:
+def _source(value: str) -> tuple[str, list[Mount]]:
     """Return a rule file, and its folder: rules import what is beside them."""
     found = _ID.match(value)
     prefix, text = (found[0], value[found.end() :]) if found else ("", value)
     path = _local(text)
     if path is None:
-        return ("--source", value), []
+        return value, []
     path = Path(os.path.realpath(path))
-    return ("--source", f"{prefix}{path}"), [Mount(path.parent)]
+    return f"{prefix}{path}", [Mount(path.parent)]
 
 
 def _local(text: str) -> Path | None:
@@ -148,26 +159,55 @@ def _local(text: str) -> Path | None:
     return Path(text.strip()).expanduser() if text.strip() else None
 
 
-def _parameter(value: str) -> tuple[Option, list[Mount]]:
+def _parameter(value: str) -> tuple[str, list[Mount]]:
     """Return a parameter; one that names other trials holds paths."""
     key, equals, text = value.partition("=")
     if not equals or not _OTHER_TRIALS.fullmatch(key):
-        return ("--param", value), []
+        return value, []
     named = (one.strip() for one in re.split("[,;]", text))
     pairs = [_folder(one) if one not in {"", "None"} else (one, []) for one in named]
     mounts = [mount for _, found in pairs for mount in found]
-    return ("--param", f"{key}={','.join(path for path, _ in pairs)}"), mounts
+    return f"{key}={','.join(path for path, _ in pairs)}", mounts
+
+
+_TRANSLATIONS: Final[Mapping[str, Callable[[str], tuple[str, list[Mount]]]]] = {
+    **dict.fromkeys(_TRIALS, _folder),
+    OUTPUT: _writable,
+    "--source": _source,
+    "--param": _parameter,
+    "--sink": _sink,
+    "--action": _allowed_action,
+}
+
+
+def kind_of(name: str, value: str) -> str:
+    """Return what kind of sink or action a text asks for.
+
+    >>> kind_of("--sink", "sns:arn:aws:sns"), kind_of("--sink", "eventbridge,region=eu-west-1")
+    ('sns', 'eventbridge')
+    >>> kind_of("--action", "first=email:x@example.com")
+    'email'
+    """
+    if name == "--action":
+        _, value = _action(value)
+    return re.split("[:,]", value, maxsplit=1)[0].strip().lower()
+
+
+def _action(text: str) -> tuple[str | None, str]:
+    """Return the ID of the rule job that an action is for, or None, and the action."""
+    before, equals, rest = text.partition("=")
+    return (before, rest) if equals and ":" not in before else (None, text)
 
 
 def _needs_cloud(name: str, value: str | None) -> bool:
     """Say whether an option is about something at AWS."""
     text = value or ""
-    kind = text.partition(":")[0]
     if name in {*_TRIALS, OUTPUT}:
         return is_s3(text)
     if name in {"--source", "--param"}:
         key, _, rest = text.partition("=")
         return is_s3(text) or "s3://" in rest or bool(rest and key.rpartition(".")[2] == ACTIONS)
+    kind = kind_of(name, text)
     if name == "--sink":
         return kind not in _LOCAL_SINKS | {"webhook"}
     return name == "--action" and kind != "webhook"
@@ -176,8 +216,8 @@ def _needs_cloud(name: str, value: str | None) -> bool:
 def _needs_network(name: str, value: str | None) -> bool:
     """Say whether an option is about something elsewhere."""
     if name == "--sink":
-        return (value or "").partition(":")[0] not in _LOCAL_SINKS
-    return name in {"--action", "--endpoint-url"} or _needs_cloud(name, value)
+        return kind_of(name, value or "") not in _LOCAL_SINKS
+    return name == "--action" or _needs_cloud(name, value)
 
 
 def _check_mountable(folder: Path, home: Path) -> None:
@@ -215,6 +255,7 @@ def split(
             raise UsageError(msg)
     parameters = parse_parameters(values(options, "--param"), ids)
     modes = parse_modes(values(options, "--mode"), ids)
+    actions = values(options, "--action")
     (output,) = values(options, OUTPUT)
     shared = [option for option in options if option[0] not in _OF_RULES]
     return {
@@ -224,6 +265,7 @@ def split(
             *([("--source", f"{one}={request.source}")] if request.source else []),
             *(("--param", f"{one}.{name}={text}") for name, text in parameters[one].items()),
             ("--mode", f"{one}={modes[one]}"),
+            *(("--action", text) for text in actions if _action(text)[0] in {None, one}),
             (OUTPUT, output if len(ids) == 1 else f"{output.rstrip('/')}/{one}"),
         ]
         for request, one in rule_names.items()

@@ -11,6 +11,7 @@ from rule_runner.config import STOP_FILE, WINDOW
 from rule_runner.container_options import Mount, Translated
 from rule_runner.errors import UsageError
 from rule_runner.webhook import SECRET
+from smdebug.storage.uri import is_s3
 
 LABEL: Final = "rule-runner.output"
 HOME: Final = "/tmp"  # noqa: S108 - a file system of the container's own
@@ -27,6 +28,8 @@ CLOUD_VARIABLES: Final = (
     "AWS_EC2_METADATA_DISABLED",
     "AWS_MAX_ATTEMPTS",
     "AWS_RETRY_MODE",
+    "AWS_REQUEST_PAYER",
+    "RULE_RUNNER_S3_DEADLINE",
 )
 ENDPOINT: Final = "AWS_ENDPOINT_URL"  # and what begins so: the endpoints of single services
 PROFILE: Final = "AWS_PROFILE"
@@ -171,14 +174,13 @@ def sdk_arguments(plan: ContainerPlan) -> dict[str, Any]:
         mounts.append(_bind(plan.aws_folder, False, AWS_FOLDER))
         own["AWS_CONFIG_FILE"] = f"{AWS_FOLDER}/config"
         own["AWS_SHARED_CREDENTIALS_FILE"] = f"{AWS_FOLDER}/credentials"
-    writable = [str(one.folder) for one in plan.mounts if one.writable]
     return {
         "image": plan.image,
         "command": ["evaluate", *plan.arguments],
         "environment": own | dict(plan.environment),
         "labels": {LABEL: plan.output},
         "mounts": mounts,
-        "working_dir": writable[0] if writable else HOME,
+        "working_dir": HOME if is_s3(plan.output) else plan.output,
         "user": plan.account.user,
         "userns_mode": plan.account.userns,
         "network_mode": plan.network,

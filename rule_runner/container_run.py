@@ -3,22 +3,24 @@
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from rule_runner.commands import EVERY_RULE, try_report
-from rule_runner.config import STOP_FILE, RuleRequest, default_output
+from rule_runner.config import DEFAULT_ACTION_TIMEOUT_S, RuleRequest, default_output
 from rule_runner.container import Engine
 from rule_runner.container_errors import HOST, EngineError
 from rule_runner.container_fleet import Ending, Fleet, failure
+from rule_runner.container_mounts import aws_folder, make_writable, present
 from rule_runner.container_options import (
     OUTPUT,
-    Mount,
+    STDOUT_SINKS,
     Option,
     Translated,
+    kind_of,
     requests_of,
     split,
     translate,
@@ -42,14 +44,19 @@ from rule_runner.container_results import (
     show,
     trouble,
 )
-from rule_runner.durable import output_errors
-from rule_runner.errors import EXIT_SIGNAL, ClientError, UsageError
+from rule_runner.delivery import DEADLINE_S
+from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.outputs import safe_name
 from rule_runner.results import RuleResult
 from smdebug.storage.uri import is_s3
 
-ORDINARY: Final = 1000  # user and group of the image
 NONE: Final = "none"
+# What takes its time after --timeout, and the time itself.
+_DEFAULTS: Final = {
+    "--timeout": float("inf"),
+    "--sink-deadline": DEADLINE_S,
+    "--action-timeout": DEFAULT_ACTION_TIMEOUT_S,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +125,9 @@ def _with_output(options: Sequence[Option]) -> list[Option]:
 def _isolated(options: Sequence[Option]) -> dict[str, list[Option]]:
     """Return the options of each rule's container; each prints its results as JSON."""
     (form,) = values(options, "--format")[-1:] or ["table"]
-    if form == "sarif" or values(options, "--sink").count("stdout"):
-        what = "--format sarif" if form == "sarif" else "--sink stdout"
+    kinds = {kind_of("--sink", one) for one in values(options, "--sink")} & STDOUT_SINKS
+    if form == "sarif" or kinds:
+        what = "--format sarif" if form == "sarif" else f"--sink {min(kinds)}"
         msg = f"{what} cannot be combined with --isolate. Leave one of them out."
         raise UsageError(msg)
     requests = requests_of(options)
@@ -159,11 +167,11 @@ def _plan(
         raise EngineError(msg)
     network = settings.network or (engine.network() if translated.network else NONE)
     variables = environment(translated, os.environ, profile=settings.aws_config)
-    given = [one.partition("=")[2] for one in translated.arguments if "--endpoint-url=" in one]
-    urls = [value for name, value in variables.items() if name.startswith(ENDPOINT)]
-    check_endpoints([*given, *urls], network)
-    mounts = tuple(_present(translated, output))
-    owner = _owner(output)
+    check_endpoints(
+        (value for name, value in variables.items() if name.startswith(ENDPOINT)), network
+    )
+    mounts = tuple(present(translated, output))
+    owner = make_writable([one.folder for one in mounts if one.writable], Path(output))
     return ContainerPlan(
         image=settings.image,
         arguments=translated.arguments,
@@ -173,60 +181,16 @@ def _plan(
         limits=Limits(memory, settings.cpus or min(2, engine.processors), settings.pids_limit),
         account=engine.account(*owner),
         output=output,
-        aws_folder=_aws_folder() if settings.aws_config and translated.cloud else None,
+        aws_folder=aws_folder() if settings.aws_config and translated.cloud else None,
     )
 
 
-def _owner(output: str) -> tuple[int, int]:
-    """Return the user and group of a container, to whom the output folder is made writable.
-
-    They are the caller's; root's container has the output folder's, but never root's.
-    """
-    caller = os.getuid(), os.getgid()
-    if is_s3(output):
-        return caller if caller[0] else (ORDINARY, ORDINARY)
-    folder = Path(output)
-    with output_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if caller[0]:
-            return caller
-        if folder.stat().st_uid == 0:
-            os.chown(folder, ORDINARY, ORDINARY)
-        there = folder.stat()
-    return there.st_uid, there.st_gid
-
-
-def _present(translated: Translated, output: str) -> Iterable[Mount]:
-    """Yield the mounts; for a trial that is waited for, the folder that it will be in.
-
-    Raises
-    ------
-    ClientError
-        If a folder other than that of the output is not there.
-    """
-    waits = any(one.startswith("--wait-for-trial=") for one in translated.arguments)
-    mounts = {mount.folder: mount for mount in translated.mounts}
-    stop_folder = Path(os.environ.get(STOP_FILE, "")).parent
-    if stop_folder.is_absolute() and stop_folder.is_dir():
-        mounts.setdefault(stop_folder, Mount(stop_folder))
-    for folder, mount in mounts.items():
-        if folder.exists() or str(folder) == output:
-            yield mount
-        elif waits and folder.parent.is_dir():
-            yield replace(mount, folder=folder.parent)
-        else:
-            msg = f"Folder {str(folder)!r} is not there. Check the path of the trial or rule."
-            raise ClientError(msg)
-
-
-def _aws_folder() -> str:
-    folder = Path.home() / ".aws"
-    if not folder.is_dir():
-        msg = (
-            f"--aws-config needs the folder {str(folder)!r}. Run 'aws configure', or leave it out."
-        )
-        raise ClientError(msg)
-    return str(folder)
+def _limit(options: Sequence[Option]) -> float:
+    """Return after how many seconds an evaluation should have ended; infinite without a limit."""
+    names = ["--timeout"]
+    names += ["--sink-deadline"] if values(options, "--sink") else []
+    names += ["--action-timeout"] if values(options, "--action") else []
+    return sum(float([_DEFAULTS[name], *values(options, name)][-1]) for name in names)
 
 
 class _Evaluation:
@@ -244,8 +208,7 @@ class _Evaluation:
         self._plans = plans
         self._printed: dict[str, bytes] = dict.fromkeys(plans, b"")
         self._heard = False
-        (timeout,) = values(options, "--timeout")[-1:] or ["inf"]
-        self._fleet = Fleet(engine, self._hear, abreast=settings.parallel, limit=float(timeout))
+        self._fleet = Fleet(engine, self._hear, abreast=settings.parallel, limit=_limit(options))
         self._began = datetime.now(UTC)
 
     def _hear(self, name: str, out: bytes | None, err: bytes | None) -> None:

@@ -1,5 +1,6 @@
 """Container mode: the contract's environment in, results, message file and exit code out."""
 
+import hashlib
 import json
 import logging
 import os
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import s3_objects
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
@@ -220,6 +222,126 @@ def test_a_rule_file_gets_its_strings_its_own_start_step_and_other_trials(
     found = rule_result(root)
     assert found["parameters"] == {"threshold": "0.9", "start_step": "7"}
     assert (found["coverage"]["known"], found["coverage"]["judged"]) == (10, 8)
+
+
+@pytest.fixture
+def s3(aws_endpoint: str, tmp_path: Path) -> Any:
+    """Return a client of an S3 that has the rule file, and a trial at ``s3://bucket/other``."""
+    client = s3_objects.make_bucket(aws_endpoint)
+    client.put_object(Bucket="bucket", Key="rules/mine.py", Body=RULE.encode())
+    other = write_trial(tmp_path / "for-s3")
+    files = {one for one in other.rglob("*") if one.is_file()}
+    content = {one.relative_to(other).as_posix(): one.read_bytes() for one in files}
+    s3_objects.put(aws_endpoint, "other/", content)
+    return client
+
+
+@pytest.mark.parametrize("others", ["other_trial_0", "other_trials"])
+def test_a_rule_file_and_other_trials_in_s3(
+    root: Path, monkeypatch: pytest.MonkeyPatch, s3: Any, others: str
+) -> None:
+    environment = {
+        "rule_to_invoke": "Mine",
+        "source_s3_uri": "s3://bucket/rules/mine.py",
+        "threshold": "0.9",
+        others: "s3://bucket/other",
+    }
+    write_job(root, environment)
+    result = run({}, monkeypatch)
+    # Both trials have the same losses: their sum is below 0.9 from 2 x 0.4 on.
+    assert (result.exit_code, message(root)) == (0, MET.format("Mine", 6))
+    put = s3.head_object(Bucket="bucket", Key="rules/mine.py")
+    assert rule_result(root)["source"] == {
+        "location": "s3://bucket/rules/mine.py",
+        "sha256": hashlib.sha256(RULE.encode()).hexdigest(),
+        "version_id": None,
+        "etag": put["ETag"].strip('"'),
+    }
+
+
+def test_a_built_in_rule_is_given_another_trial_in_s3(
+    root: Path, monkeypatch: pytest.MonkeyPatch, s3: Any
+) -> None:
+    del s3
+    environment = {"rule_to_invoke": "SimilarAcrossRuns", "other_trial_0": "s3://bucket/other"}
+    result = run({**environment, "include_regex": "gradient"}, monkeypatch)
+    assert (result.exit_code, message(root)) == (0, None)
+    found = rule_result(root)
+    assert (found["status"], found["coverage"]["judged"]) == ("NoIssuesFound", 10)
+    assert found["source"] is None
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        (
+            {"source_s3_uri": "s3://bucket/rules/no.py"},
+            "Rule file s3://bucket/rules/no.py does not exist.",
+        ),
+        (
+            {"source_s3_uri": "s3://bucket/rules/"},
+            "Rule file address s3://bucket/rules/ names no file. ",
+        ),
+        (
+            {"source_s3_uri": "s3://nowhere/mine.py"},
+            "Rule file s3://nowhere/mine.py cannot be fetched: there is no bucket 'nowhere'. ",
+        ),
+        (
+            {"rule_to_invoke": "Yours", "source_s3_uri": "s3://bucket/rules/mine.py"},
+            "No class 'Yours' in s3://bucket/rules/mine.py. Rule classes there: 'Mine'.",
+        ),
+        (
+            {"rule_to_invoke": "SimilarAcrossRuns", "other_trial_0": "s3://nowhere/t"},
+            "Trial 's3://nowhere/t' cannot be read: there is no bucket 'nowhere'. ",
+        ),
+    ],
+)
+def test_what_s3_does_not_give_is_one_sentence_in_the_message(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    s3: Any,
+    environment: dict[str, str],
+    sentence: str,
+) -> None:
+    del s3
+    result = run({"rule_to_invoke": "Mine", **environment}, monkeypatch)
+    assert result.exit_code == 1
+    assert (message(root) or "").startswith(f"ClientError: {sentence}")
+    found = rule_result(root)
+    assert (found["status"], found["source"]) == ("Error", None)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        (
+            {"rule_to_invoke": "VanishingGradient", "threshold": "1e-5"},
+            MET.format("VanishingGradient", 6).strip(),
+        ),
+        ({"rule_to_invoke": "Nope"}, "ClientError: Unknown rule 'Nope'. "),
+        (
+            {"rule_to_invoke": "VanishingGradient", "start_step": "99"},
+            "InsufficientInformationForRuleInvocation: ",
+        ),
+    ],
+)
+def test_a_verdict_that_cannot_be_told_is_exit_73(
+    root: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], said: str
+) -> None:
+    (root / "output" / "message").mkdir(parents=True)
+    result = run(environment, monkeypatch)
+    assert result.exit_code == 73
+    assert f"Cannot write '{root}/output/message': Is a directory. It would have said: {said}" in (
+        result.stderr
+    )
+    assert rule_result(root)["status"] in {"IssuesFound", "Error"}
+
+
+def test_a_verdict_that_needs_no_telling_is_exit_0(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "output" / "message").mkdir(parents=True)
+    assert run({"rule_to_invoke": "ExplodingTensor"}, monkeypatch).exit_code == 0
 
 
 def test_start_and_end_step_limit_the_walk_of_other_rules(

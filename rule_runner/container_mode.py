@@ -35,13 +35,23 @@ from rule_runner.contract import (
     read_contract,
 )
 from rule_runner.durable import make_folder, output_errors, write_atomically
-from rule_runner.errors import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_SIGNAL, ClientError, OutputError
+from rule_runner.errors import (
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_SIGNAL,
+    ClientError,
+    OutputError,
+    ParameterError,
+    UsageError,
+)
 from rule_runner.evaluation import Evaluation
 from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.outputs import RESULT, safe_name
 from rule_runner.results import RuleJobFacts, dump_json, rule_result, versions
 from rule_runner.runner import exit_code
 from rule_runner.show import lines, printable
+from rule_runner.sinks import EventSink
+from rule_runner.sinks.parsing import SINKS, parse_sinks, sinks_of_environment
 from rule_runner.status import CLIENT_ERROR, RuleStatus, message_bytes
 from rule_runner.terminal import LogObserver
 from smdebug.analysis.utils import parse_bool
@@ -57,7 +67,7 @@ def run() -> int:
     try:
         contract = read_contract()
         config = _configuration(contract)
-        evaluated = run_evaluation(config, (), LogObserver())
+        evaluated = run_evaluation(config, _sinks(), LogObserver())
     except OutputError:
         raise
     except ClientError as err:
@@ -69,6 +79,8 @@ def run() -> int:
     print("\n".join(lines(evaluated.result)))  # noqa: T201 - stdout carries results
     if evaluated.unwritten:
         _log.error("output_not_written", reason=evaluated.unwritten)
+    for one in evaluated.undelivered:
+        _log.error("events_not_delivered", reason=one.sentence(str(config.output)))
     code = exit_code(evaluated, fail_on_issues=False)
     if rule.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
         unsaid = _write_message(contract, rule.status_details or "")
@@ -76,6 +88,15 @@ def run() -> int:
             print(unsaid, file=sys.stderr)  # noqa: T201 - after the results
             return code if code == EXIT_INTERNAL else EXIT_OUTPUT
     return code
+
+
+def _sinks() -> list[EventSink]:
+    """Return the sinks that the environment names."""
+    try:
+        return parse_sinks(sinks_of_environment(), sys.stdout)
+    except UsageError as err:
+        msg = f"Environment variable {SINKS} cannot be used: {err}"
+        raise ParameterError(msg) from err
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:

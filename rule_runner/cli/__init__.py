@@ -9,6 +9,7 @@ from rule_runner import config as configuration
 from rule_runner.cli.docker import docker_group
 from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
+from rule_runner.cli.events import events
 from rule_runner.cli.images import images
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.training import train
@@ -130,5 +131,5 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for one in (evaluate, train, docker_group, images):
+for one in (evaluate, train, docker_group, images, events):
     main.add_command(one)

@@ -60,8 +60,8 @@ def evaluate_trial(**options: Any) -> int:
     _print(evaluated, options["form"], config, code, shown)
     if evaluated.unwritten:
         print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
-    for one in evaluated.undelivered:
-        print(printable(one.sentence(shown(str(config.output)))), file=sys.stderr)  # noqa: T201 - likewise
+    for one in evaluated.undelivered:  # they are sent again from the folder that is here
+        print(printable(one.sentence(str(config.output))), file=sys.stderr)  # noqa: T201
     return code
 
 
@@ -77,6 +77,7 @@ def _run_mirrored(
         return run(config, sinks, watching, sink_deadline)
     with mirror.of(config):
         evaluated = run(config, sinks, watching, sink_deadline)
+        mirror.keep = bool(evaluated.undelivered)
     return replace(evaluated, unwritten=evaluated.unwritten or mirror.problem)
 
 

@@ -23,6 +23,7 @@ from rule_runner.errors import (
     TrialError,
 )
 from rule_runner.invocation import LATE, UNREADABLE
+from rule_runner.fetch import remove_private_folders
 from rule_runner.job import RuleJob
 from rule_runner.openings import absent, is_there, roots
 from rule_runner.results import EvaluationResult
@@ -339,6 +340,7 @@ class Runner:
         with suppress(Exception):
             self.stops.by_signal(number)
             self._finish(self.stops.reason(), finish=False)
+        remove_private_folders()
         os._exit(EXIT_SIGNAL + number)
 
 

@@ -54,15 +54,14 @@ _LOST: Final = {
 _CREDENTIALS_MISSING: Final = (
     "no AWS credentials were found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and its secret"
 )
+_NO_ADDRESS: Final = "AWS_ENDPOINT_URL is no address such as https://host:port"
 _CUT: Final = "the answer was cut short"
 # What the client says of itself, and whether it passes.
 _OWN_WORDS: Final = {
     "NoCredentialsError": (_CREDENTIALS_MISSING, False),
     "PartialCredentialsError": (_CREDENTIALS_MISSING, False),
-    "InvalidEndpointConfigurationError": (
-        "AWS_ENDPOINT_URL is no address such as https://host:port",
-        False,
-    ),
+    "InvalidEndpointConfigurationError": (_NO_ADDRESS, False),
+    "EndpointResolutionError": (_NO_ADDRESS, False),
     "ResponseStreamingError": (_CUT, True),
     "IncompleteReadError": (_CUT, True),
     "ResponseParserError": (_CUT, True),

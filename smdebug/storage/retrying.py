@@ -76,7 +76,7 @@ class RetryingStore:
         try:
             return retry(call, passes=_passes, deadline_s=self.deadline_s, clock=self.clock)
         except StorageUnavailableError as err:
-            if not err.transient:
+            if not err.transient or not self.deadline_s:
                 raise
             reason = f"{err.reason} (tried for {self.clock.monotonic() - began:.0f} s)"
             raise StorageUnavailableError(err.key, reason, transient=True) from err

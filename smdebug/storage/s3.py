@@ -18,6 +18,7 @@ _GET: Final = "get_object"
 _BEYOND: Final = frozenset({"InvalidRange", "416"})
 _UNCHANGED: Final = frozenset({"NotModified", "304"})
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_NO_LISTING: Final = "the answer is no listing of S3. Check AWS_ENDPOINT_URL"
 _CUT: Final = "the answer was cut short"
 
 
@@ -70,11 +71,14 @@ class S3Store:
             wanted["ContinuationToken"] = page["NextContinuationToken"]
 
     def _page(self, prefix: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        place = self.bucket.address(prefix)
         try:
-            return self.bucket.call(_LIST, **wanted)
+            page = self.bucket.call(_LIST, **wanted)
         except aws.errors() as err:
-            place = self.bucket.address(prefix)
             raise self.bucket.error(_LIST, place, aws.fault(err)) from err
+        if "Name" not in page:  # boto3 takes a body that was lost for a listing of nothing
+            raise StorageUnavailableError(place, _NO_LISTING, transient=True)
+        return page
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of an object; see `TrialStore`."""

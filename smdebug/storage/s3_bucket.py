@@ -17,7 +17,13 @@ _LIST: Final = "ListBucket"
 _GET: Final = "GetObject"
 _PUT: Final = "PutObject"
 # What a role must be allowed for a call; all that is not here is part of putting an object.
-_ACTIONS: Final = {"list_objects_v2": _LIST, "get_object": _GET, "delete_object": "DeleteObject"}
+_ACTIONS: Final = {
+    "list_objects_v2": _LIST,
+    "get_object": _GET,
+    "head_object": _GET,
+    "delete_object": "DeleteObject",
+    "abort_multipart_upload": "AbortMultipartUpload",
+}
 
 
 def parse_s3(uri: str) -> tuple[str, str]:

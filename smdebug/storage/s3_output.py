@@ -13,6 +13,8 @@ from smdebug.storage.s3 import S3Store
 from smdebug.storage.s3_bucket import Bucket
 
 PART: Final = 8 << 20  # bytes; S3 takes 10,000 parts of an object, of at least 5 MiB
+# What answers say; boto3 takes a body that was lost for one that says nothing.
+_SAYS: Final = {"create_multipart_upload": "UploadId", "complete_multipart_upload": "ETag"}
 _NAME: Final = "draft"  # of the metadata that tells an object of several parts from all others
 
 
@@ -55,9 +57,12 @@ class S3Output(RetryingStore):
 
         def call() -> dict[str, Any]:
             try:
-                return self._bucket.call(verb, key, **wanted)
+                answer = self._bucket.call(verb, key, **wanted)
             except aws.errors() as err:
                 raise self._bucket.error(verb, key, aws.fault(err)) from err
+            if _SAYS.get(verb, verb) not in {verb, *answer}:
+                raise StorageUnavailableError(key, "the answer was cut short", transient=True)
+            return answer
 
         try:
             return self.ask(call)

@@ -21,6 +21,8 @@ class FaultyS3(ThreadingHTTPServer):
         What happens to the next requests, one each; those after them are passed on.
     asked
         The requests: method, path with its question, and headers.
+    answered
+        The status of each answer that was begun.
     """
 
     daemon_threads = True
@@ -30,12 +32,23 @@ class FaultyS3(ThreadingHTTPServer):
         self.behind = urlsplit(behind).netloc
         self.due: list[Fault] = []
         self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.answered: list[int] = []
         self.ended = threading.Event()
 
     @property
     def endpoint(self) -> str:
         """Return the server's address."""
         return f"http://127.0.0.1:{self.server_port}"
+
+    def forget(self) -> None:
+        """Pass everything on from now, and forget what was asked."""
+        self.due.clear()
+        self.asked.clear()
+        self.answered.clear()
+
+    def verbs(self) -> list[str]:
+        """Return method and path of each request, without its question."""
+        return [f"{method} {path.partition('?')[0]}" for method, path, _ in self.asked]
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of connections that broke: breaking them is what it is for."""
@@ -73,12 +86,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         """Send an answer."""
+        self.server.answered.append(status)
         self.send_response_only(status)
         for name, text in headers:
             self.send_header(name, text)
         self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
+        self.wfile.write(b"" if self.command == "HEAD" else body)
 
     def break_off(self) -> None:
         """End the connection, as a machine does that has forgotten it."""
@@ -110,6 +123,16 @@ def hangs(handler: Handler) -> None:
     """Answer nothing for as long as the server runs."""
     handler.server.ended.wait()
     handler.break_off()
+
+
+def pages_of(number: int) -> Fault:
+    """Return what answers a listing with so many keys at most."""
+
+    def fault(handler: Handler) -> None:
+        handler.path += f"&max-keys={number}"
+        passes(handler)
+
+    return fault
 
 
 def torn(after: int) -> Fault:

@@ -65,7 +65,10 @@ def test_without_a_proper_variable_the_users_file_is_under_their_home(
         ("[images", r"is no TOML: "),
         ("[images]\neu-west-1 = 3", r"Image of region 'eu-west-1' must be a string, got 3\."),
         ('[images]\neu-west-1 = "x"', r"must name a registry and a repository .* got 'x'\."),
-        ('[images]\nmars-1 = "ghcr.io/a:1"', r"Region must be one of AWS's, got 'mars-1'\."),
+        (
+            '[images]\nmars-1 = "registry.example/a:1"',
+            r"Region must be one of AWS's, got 'mars-1'\.",
+        ),
         (toml(eu_west_2=f"{IRELAND}:1"), r"Image for region 'eu-west-2' must be in its registry"),
     ],
 )
@@ -136,7 +139,7 @@ def test_what_is_not_registered_cannot_be_removed(places: Places) -> None:
 
 def test_a_wrong_registration_writes_nothing(places: Places) -> None:
     with pytest.raises(UnknownRegionError, match=r"got 'mars-1'\. Known: "):
-        register("mars-1", "ghcr.io/a:1")
+        register("mars-1", "registry.example/a:1")
     with pytest.raises(ImageError, match=r"must be in its registry"):
         register("eu-west-2", f"{IRELAND}:1")
     assert not places.user_file.exists()
@@ -144,11 +147,11 @@ def test_a_wrong_registration_writes_nothing(places: Places) -> None:
 
 def test_an_image_in_another_registry_is_registered_with_a_warning() -> None:
     with capture_logs() as logs:
-        register("eu-west-1", "ghcr.io/a/b:1")
+        register("eu-west-1", "registry.example/a/b:1")
     assert [one["reason"] for one in logs] == [
-        "SageMaker takes rule images from ECR, and 'ghcr.io/a/b:1' is in another registry."
+        "SageMaker takes rule images from ECR, and 'registry.example/a/b:1' is in another registry."
     ]
-    assert image_uri("eu-west-1") == "ghcr.io/a/b:1"
+    assert image_uri("eu-west-1") == "registry.example/a/b:1"
 
 
 def test_a_link_stays_a_link(places: Places, tmp_path: Path) -> None:

@@ -174,8 +174,8 @@ def test_the_login_is_in_no_log_and_no_output(
 @pytest.mark.parametrize(
     ("asked", "to", "name", "tag"),
     [
-        (Push("rule-runner:1"), "ghcr.io/a/b", "ghcr.io/a/b", "1"),
-        (Push("rule-runner:1"), "ghcr.io/a/b:9", "ghcr.io/a/b", "9"),
+        (Push("rule-runner:1"), "registry.example/a/b", "registry.example/a/b", "1"),
+        (Push("rule-runner:1"), "registry.example/a/b:9", "registry.example/a/b", "9"),
         (Push("rule-runner:1", tag="2"), "localhost:5000/b", "localhost:5000/b", "2"),
     ],
 )
@@ -198,7 +198,7 @@ def test_another_registry_is_pushed_to_with_the_engines_own_login(
     [("a", "latest"), ("localhost:5000/a", "latest"), ("localhost:5000/a:3", "3"), ("a:3", "3")],
 )
 def test_the_tag_is_that_of_the_image(image: str, tag: str) -> None:
-    assert Push(image).to("ghcr.io", "x").tag == tag
+    assert Push(image).to("registry.example", "x").tag == tag
 
 
 @pytest.mark.parametrize(("regions", "to"), [((), None), ((",",), None), (("eu-west-1",), "a.b/c")])

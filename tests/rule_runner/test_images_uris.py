@@ -15,8 +15,8 @@ from rule_runner.images.uris import ImageUri, is_ecr, parse_place, parse_uri, re
         (f"{IRELAND}:1.0", ImageUri(IRELAND.partition("/")[0], "rule-runner", "1.0")),
         ("localhost/a:latest", ImageUri("localhost", "a", "latest")),
         ("127.0.0.1:5000/a/b-c__d:v_1", ImageUri("127.0.0.1:5000", "a/b-c__d", "v_1")),
-        (f"ghcr.io/a/b@{DIGEST}", ImageUri("ghcr.io", "a/b", None, DIGEST)),
-        (f"ghcr.io/a/b:1@{DIGEST}", ImageUri("ghcr.io", "a/b", "1", DIGEST)),
+        (f"registry.example/a/b@{DIGEST}", ImageUri("registry.example", "a/b", None, DIGEST)),
+        (f"registry.example/a/b:1@{DIGEST}", ImageUri("registry.example", "a/b", "1", DIGEST)),
     ],
 )
 def test_uris_have_parts_and_read_as_they_were_written(text: str, expected: ImageUri) -> None:
@@ -29,19 +29,19 @@ def test_uris_have_parts_and_read_as_they_were_written(text: str, expected: Imag
         "",
         "rule-runner:1",
         "team/rule-runner:1",
-        "https://ghcr.io/a/b:1",
-        "ghcr.io/A/b:1",
-        "ghcr.io/a/../b:1",
-        "ghcr.io/a//b:1",
-        "ghcr.io/a:",
-        "ghcr.io/a:1\n",
-        "ghcr.io/a:1 --x",
-        'ghcr.io/a:1"',
-        "user:secret@ghcr.io/a:1",
-        "ghcr.io/a@sha256:abc",
-        "ghcr.io/ä:1",
-        "ghcr.io/a:" + "1" * 128 + "1",
-        "ghcr.io/" + "a" * 246 + ":1",
+        "https://registry.example/a/b:1",
+        "registry.example/A/b:1",
+        "registry.example/a/../b:1",
+        "registry.example/a//b:1",
+        "registry.example/a:",
+        "registry.example/a:1\n",
+        "registry.example/a:1 --x",
+        'registry.example/a:1"',
+        "user:secret@registry.example/a:1",
+        "registry.example/a@sha256:abc",
+        "registry.example/ä:1",
+        "registry.example/a:" + "1" * 128 + "1",
+        "registry.example/" + "a" * 237 + ":1",
     ],
 )
 def test_no_uri_is_told_with_what_one_looks_like(text: str) -> None:
@@ -51,17 +51,18 @@ def test_no_uri_is_told_with_what_one_looks_like(text: str) -> None:
 
 
 def test_the_longest_uri_is_that_of_the_service() -> None:
-    longest = "ghcr.io/" + "a" * 245 + ":1"
+    longest = "registry.example/" + "a" * 236 + ":1"
     assert len(longest) == 255
     assert str(parse_uri(longest)) == longest
 
 
 def test_an_image_has_a_tag_or_a_digest_and_a_place_needs_neither() -> None:
-    assert parse_place("ghcr.io/a/b") == ImageUri("ghcr.io", "a/b")
+    assert parse_place("registry.example/a/b") == ImageUri("registry.example", "a/b")
     with pytest.raises(
-        ImageError, match=r"must end in a tag or a digest, got 'ghcr\.io/a/b'\. Add ':TAG'\.$"
+        ImageError,
+        match=r"must end in a tag or a digest, got 'registry\.example/a/b'\. Add ':TAG'\.$",
     ):
-        parse_uri("ghcr.io/a/b")
+        parse_uri("registry.example/a/b")
 
 
 @pytest.mark.parametrize(
@@ -71,13 +72,13 @@ def test_an_image_has_a_tag_or_a_digest_and_a_place_needs_neither() -> None:
         (f"{ACCOUNT}.dkr.ecr-fips.us-gov-west-1.amazonaws.com", "us-gov-west-1"),
         (f"{ACCOUNT}.dkr.ecr.cn-north-1.amazonaws.com.cn", "cn-north-1"),
         (f"{ACCOUNT}.dkr.ecr.il-central-1.amazonaws.com", "il-central-1"),
-        ("ghcr.io", "eu-west-1"),
+        ("registry.example", "eu-west-1"),
     ],
 )
 def test_images_fit_the_region_of_their_registry(host: str, region: str) -> None:
     uri = ImageUri(host, "rule-runner", "1")
     require_fit(uri, region)
-    assert is_ecr(uri) == (host != "ghcr.io")
+    assert is_ecr(uri) == (host != "registry.example")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_an_image_in_another_regions_registry_is_refused(host: str, region: str)
 
 
 def test_a_region_that_is_none_is_told_with_the_nearest() -> None:
-    uri = ImageUri("ghcr.io", "a", "1")
+    uri = ImageUri("registry.example", "a", "1")
     with pytest.raises(
         UnknownRegionError,
         match=r"^Region must be one of AWS's, got 'eu-west1'\. Did you mean 'eu-west-1'\? Known: "

@@ -50,7 +50,7 @@ class Undelivered:
         reason = self.reason.rstrip(".")
         if not self.left:
             return f"Sink {self.sink!r} refused {_events(self.refused)} for good: {reason}."
-        refused = f" and refused {_events(self.refused)}" if self.refused else ""
+        refused = f" and refused {_events(self.refused)} for good" if self.refused else ""
         return (
             f"Sink {self.sink!r} was not sent {_events(self.left)}{refused}: {reason}. Send them "
             f"with: rule-runner events replay {folder!r} --sink {self.sink!r}."
@@ -158,7 +158,7 @@ class Delivery:
             sent = self._sink.send([event for _, event in found])
         except Exception as err:  # noqa: BLE001 - a sink never changes the verdict
             text = str(err) if isinstance(err, SinkError | OutputError) else repr(err)
-            self._fail(text, transient=not isinstance(err, SinkError) or err.transient)
+            self._fail(text, transient=isinstance(err, SinkError) and err.transient)
             return False
         if sent.done:
             self._move(sent, found[sent.done - 1][0])

@@ -1,4 +1,4 @@
-"""Outputs: locks, resuming, atomic files, the outbox; nothing lost, nothing twice."""
+"""Outputs: locks, resuming, atomic files; nothing lost, nothing twice."""
 
 import errno
 import json
@@ -6,23 +6,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
+from told import START, WAY, news
 
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.evaluation import Evaluation
-from rule_runner.events import Event, RuleState, TrainingJob, build_event
-from rule_runner.outputs import Outbox, OutputFolder, safe_name
+from rule_runner.outbox import Outbox
+from rule_runner.outputs import OutputFolder, safe_name
 from rule_runner.results import Evidence, RuleJobFacts, RuleResult, rule_result
-from rule_runner.status import RuleStatus
-
-START = datetime(2026, 3, 1, 12, tzinfo=UTC)
-JOB = TrainingJob("mnist-42", START)
-WAY = [RuleStatus.IN_PROGRESS, RuleStatus.STOPPING, RuleStatus.STOPPED]
 
 
 def result(*, mark: str = "f", ended: bool = False) -> RuleResult:
@@ -39,26 +33,6 @@ def found(step: int, tensor: str = "w", measured: float = 0.0) -> Evidence:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def news(status: RuleStatus, outbox: Outbox) -> Event:
-    sequence = outbox.next_sequence
-    state = RuleState("zeros", status, None)
-    return build_event(JOB, [state], training_ended=False, at=START, sequence=sequence)
-
-
-class ListSink:
-    """Takes events until told to fail."""
-
-    def __init__(self, name: str = "list") -> None:
-        self.name = name
-        self.taken: list[object] = []
-        self.failing = False
-
-    def send(self, event: Event) -> None:
-        if self.failing:
-            raise ConnectionError
-        self.taken.append(event["id"])
 
 
 @pytest.fixture
@@ -409,108 +383,3 @@ def test_a_disk_that_is_really_full_keeps_what_was_written(tiny_disk: Path) -> N
     steps = [finding["step"] for finding in lines(tiny_disk / "out" / "findings.jsonl")]
     assert steps == list(range(len(steps)))
     assert len(steps) > 10
-
-
-# --- the outbox
-
-
-def test_an_event_is_on_disk_before_it_is_sent(folder: Path) -> None:
-    seen: list[int] = []
-
-    class LookingSink(ListSink):
-        def send(self, event: Event) -> None:
-            seen.append(len(lines(folder / "events.jsonl")))
-            super().send(event)
-
-    with Outbox(folder, [LookingSink()]) as outbox:
-        for status in WAY:
-            assert outbox.publish(news(status, outbox))
-    assert seen == [1, 2, 3]
-
-
-def test_the_same_news_is_not_told_twice(folder: Path) -> None:
-    sink = ListSink()
-    with Outbox(folder, [sink]) as outbox:
-        assert outbox.publish(news(WAY[0], outbox))
-        assert not outbox.publish(news(WAY[0], outbox))
-    with Outbox(folder, [sink]) as outbox:
-        assert outbox.next_sequence == 2
-        assert not outbox.publish(news(WAY[0], outbox))
-        assert outbox.publish(news(WAY[1], outbox))
-    events = lines(folder / "events.jsonl")
-    assert [event["detail"]["EventSequence"] for event in events] == [1, 2]
-    assert sink.taken == [event["id"] for event in events]
-
-
-def test_what_a_sink_did_not_take_is_sent_again_in_order(folder: Path) -> None:
-    good, bad = ListSink("good"), ListSink("bad")
-    bad.failing = True
-    with structlog.testing.capture_logs() as logs, Outbox(folder, [bad, good]) as outbox:
-        for status in WAY[:2]:
-            outbox.publish(news(status, outbox))
-    ids = [event["id"] for event in lines(folder / "events.jsonl")]
-    assert (good.taken, bad.taken) == (ids, [])
-    assert [log["event"] for log in logs] == ["sink_failed"] * 2
-    bad.failing = False
-    with Outbox(folder, [bad, good]) as outbox:
-        outbox.publish(news(WAY[0], outbox))
-    assert (good.taken, bad.taken) == (ids, ids)
-
-
-def test_a_sink_that_recovers_is_caught_up(folder: Path) -> None:
-    sink = ListSink()
-    with Outbox(folder, [sink]) as outbox:
-        sink.failing = True
-        outbox.publish(news(WAY[0], outbox))
-        sink.failing = False
-        outbox.publish(news(WAY[1], outbox))
-    assert sink.taken == [event["id"] for event in lines(folder / "events.jsonl")]
-
-
-@pytest.mark.usefixtures("no_fsync")
-def test_torn_events_are_told_again_and_none_is_lost(folder: Path) -> None:
-    with Outbox(folder) as outbox:
-        for status in WAY:
-            outbox.publish(news(status, outbox))
-    path = folder / "events.jsonl"
-    whole = path.read_bytes()
-    first = whole.index(b"\n") + 1
-    last = whole.rindex(b"\n", 0, -1) + 1
-    sink = ListSink()
-    for cut in [*range(last, len(whole), 9), len(whole) - 1, len(whole)]:
-        path.write_bytes(whole[:cut])
-        # One event was delivered before the crash.
-        (folder / ".sagemaker-ignore" / "cursor-list").write_text(f"{first}\n")
-        sink.taken.clear()
-        with Outbox(folder, [sink]) as outbox:
-            for status in WAY:
-                outbox.publish(news(status, outbox))
-        assert whole == path.read_bytes()
-        assert sink.taken == [event["id"] for event in lines(path)[1:]]
-
-
-@pytest.mark.parametrize("cursor", ["", "x", "-5", "3", "99999", "\xb2"])
-def test_a_cursor_that_makes_no_sense_sends_all_again(folder: Path, cursor: str) -> None:
-    with Outbox(folder) as outbox:
-        outbox.publish(news(WAY[0], outbox))
-    (folder / ".sagemaker-ignore" / "cursor-list").write_text(cursor)
-    sink = ListSink()
-    with Outbox(folder, [sink]) as outbox:
-        outbox.publish(news(WAY[1], outbox))
-    assert sink.taken == [event["id"] for event in lines(folder / "events.jsonl")]
-
-
-def test_overwriting_forgets_events_and_cursors(folder: Path) -> None:
-    sink = ListSink()
-    for _ in range(2):
-        with Outbox(folder, [sink], overwrite=True) as outbox:
-            assert outbox.publish(news(WAY[0], outbox))
-    assert len(lines(folder / "events.jsonl")) == 1
-    assert len(sink.taken) == 2
-
-
-def test_an_outbox_that_is_not_ours_is_named(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    (folder / "events.jsonl").write_text('{"detail": {}}\n')
-    with pytest.raises(OutputError, match=r"events.jsonl' has a line that is not ours"):
-        Outbox(folder)

@@ -227,14 +227,27 @@ def test_a_missing_trial_is_an_error_at_once(tmp_path: Path, path: str, sentence
     assert not (tmp_path / "out").exists()
 
 
-def test_an_s3_trial_is_one_sentence(tmp_path: Path) -> None:
-    arguments = ["evaluate", "--trial", "s3://b/t", "--rule", "AllZero", "--output", str(tmp_path)]
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        (
+            "s3://b/t",
+            "A bucket's name must be 3 to 255 letters, digits, dots, hyphens and underscores, "
+            "got 'b' in 's3://b/t'.",
+        ),
+        (
+            "gs://bucket/t",
+            "Trials at gs:// addresses cannot be read yet, got 'gs://bucket/t'. "
+            "Copy the trial to a local folder and give its path.",
+        ),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, address: str, sentence: str
+) -> None:
+    arguments = ["evaluate", "--trial", address, "--rule", "AllZero", "--output", str(tmp_path)]
     result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 1
-    assert result.stderr == (
-        "ClientError: Trials at s3:// addresses cannot be read yet, got 's3://b/t'. "
-        "Copy the trial to a local folder and give its path.\n"
-    )
+    assert (result.exit_code, result.stderr) == (1, f"ClientError: {sentence}\n")
 
 
 def test_a_file_that_does_not_parse_names_the_line(trial: Path) -> None:

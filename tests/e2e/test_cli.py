@@ -232,13 +232,17 @@ def test_a_missing_trial_is_an_error_at_once(tmp_path: Path, path: str, sentence
     [
         (
             "s3://b/t",
-            "A bucket's name must be 3 to 255 letters, digits, dots, hyphens and underscores, "
-            "got 'b' in 's3://b/t'.",
+            (
+                "A bucket's name must be 3 to 255 letters, digits, dots, hyphens and underscores, "
+                "got 'b' in 's3://b/t'."
+            ),
         ),
         (
             "gs://bucket/t",
-            "Trials at gs:// addresses cannot be read yet, got 'gs://bucket/t'. "
-            "Copy the trial to a local folder and give its path.",
+            (
+                "Trials at gs:// addresses cannot be read yet, got 'gs://bucket/t'. "
+                "Copy the trial to a local folder and give its path."
+            ),
         ),
     ],
 )

@@ -157,18 +157,18 @@ def _tensor(index: TrialIndex, name: str) -> TensorReport:
     """Return what the index files say of a tensor, and shape and type of its first value."""
     steps = index.names[name]
     found = [
-        (file, file.entries[name])
+        (step, worker, file)
         for step in steps
-        for _, file in sorted(index.files[step].items())
+        for worker, file in sorted(index.files[step].items())
         if name in file.entries
     ]
-    entries = [entry for _, entry in found]
+    entries = [file.entries[name] for _, _, file in found]
     kept = {
         "value": any(entry.raw for entry in entries),
         "shape": any(entry.shape is not None for entry in entries),
         "reductions": any(entry.reductions for entry in entries),
     }
-    shape, dtype = _shape_and_type(index, found)
+    shape, dtype = _shape_and_type(index, name, found)
     reductions = {
         f"{'abs_' if absolute else ''}{one}" for e in entries for one, absolute in e.reductions
     }
@@ -177,7 +177,7 @@ def _tensor(index: TrialIndex, name: str) -> TensorReport:
         steps=len(steps),
         first=steps[0],
         last=steps[-1],
-        modes=sorted({file.mode.name for file, _ in found}),
+        modes=sorted({file.mode.name for _, _, file in found}),
         shape=shape,
         dtype=dtype,
         saved=[what for what, is_so in kept.items() if is_so],
@@ -192,13 +192,14 @@ def _nbytes(entry: Entry) -> int:
 
 
 def _shape_and_type(
-    index: TrialIndex, found: Sequence[tuple[IndexFile, Entry]]
+    index: TrialIndex, name: str, found: Sequence[tuple[int, str, IndexFile]]
 ) -> tuple[list[int] | None, str | None]:
     """Return them from the first entry that has them whole; damage is reported."""
-    for file, entry in found:
+    for step, worker, file in found:
+        entry = file.entries[name]
         if entry.raw is not None:
             try:
-                array = index.tensor(file, entry.raw)
+                array = index.tensor(name, step, worker)
             except SMDebugError as err:
                 index.report(file.event_key or file.key, err)
                 continue

@@ -167,9 +167,10 @@ def test_what_is_refused_for_good_holds_up_nothing(folder: Path) -> None:
                 return Sent(1, (Refused(first, "MalformedDetail: no"),))
             return super().send(events[:1])
 
+    deliver(folder, [], WAY)
     sink = Refusing()
     with structlog.testing.capture_logs() as logs:
-        undelivered = deliver(folder, [sink], WAY)
+        undelivered = deliver(folder, [sink])
     assert undelivered == [Undelivered("list", 0, 1, "MalformedDetail: no")]
     first, second, third = ids(folder)
     assert sink.taken == [first, third]
@@ -236,13 +237,17 @@ def test_pauses_are_drawn_below_what_they_grow_to(folder: Path) -> None:
     [
         (
             Undelivered("sns:x", 1, 0, "Denied."),
-            "Sink 'sns:x' was not sent 1 event: Denied. Send them with: rule-runner events replay "
-            "'out' --sink 'sns:x'.",
+            (
+                "Sink 'sns:x' was not sent 1 event: Denied. Send them with: rule-runner events replay "
+                "'out' --sink 'sns:x'."
+            ),
         ),
         (
             Undelivered("sns:x", 3, 2, "Slow"),
-            "Sink 'sns:x' was not sent 3 events and refused 2 events for good: Slow. Send them "
-            "with: rule-runner events replay 'out' --sink 'sns:x'.",
+            (
+                "Sink 'sns:x' was not sent 3 events and refused 2 events for good: Slow. Send them "
+                "with: rule-runner events replay 'out' --sink 'sns:x'."
+            ),
         ),
         (
             Undelivered("sns:x", 0, 2, "Malformed"),

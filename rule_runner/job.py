@@ -15,6 +15,7 @@ from rule_runner.outputs import OutputFolder
 from rule_runner.results import Evidence, RuleJobFacts, RuleResult, evidence, rule_result
 from rule_runner.status import CLIENT_ERROR, RuleStatus, StatusChange
 from smdebug.core.clock import Clock
+from smdebug.rules.action.base import ActionState
 
 if TYPE_CHECKING:
     from rule_runner.actions.job_actions import JobActions
@@ -147,9 +148,9 @@ class RuleJob:
                 change = evaluation.condition_met(
                     step, invocation.findings, self._now(), end_of_rule=invocation.ends
                 )
-                self._record(invocation)
                 if change:
                     self.first = evidence(invocation.findings[0])
+                self._record(invocation)
                 return change
             case Did.CLEAR if invocation.findings:
                 if evaluation.finding_only(step, invocation.findings):
@@ -170,6 +171,15 @@ class RuleJob:
     def _record(self, invocation: Invocation) -> None:
         for finding in invocation.findings:
             self.folder.append_finding(evidence(finding))
+
+    def take_outcomes(self) -> bool:
+        """Note what came of actions since the last call; say whether anything did."""
+        news = self.actions.news() if self.actions else []
+        for one in news:
+            if one.state is not ActionState.DONE:
+                text = f"Action {one.action} ({one.target}): {one.state}. {one.detail}"
+                self.evaluation.note(text)
+        return bool(news)
 
     def result(self, trial_ended: bool) -> RuleResult:
         """Return what the rule job came to so far."""

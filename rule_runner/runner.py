@@ -287,8 +287,7 @@ class Runner:
                 ):
                     with self._as_far_as_it_goes():
                         self.session.tell(job)
-        if finish:
-            self.session.take_outcomes(wait=True)
+        self.session.end_actions(wait=finish)
         for job in reversed(self.jobs):  # the first one last: it says whether all have ended
             with self._as_far_as_it_goes():
                 job.write(self.walk.ended, final=not self._unwritten)

@@ -34,7 +34,7 @@ from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR
 from rule_runner.walk import StepWalk
 from smdebug.core.clock import Clock
-from smdebug.rules.action.base import Action, ActionState
+from smdebug.rules.action.base import Action
 from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
 from smdebug.trials import Trial
 
@@ -219,20 +219,18 @@ class Session:
             training_job=self.config.training_job_name or self.trials[0].name,
         )
 
-    def take_outcomes(self, *, wait: bool = False) -> None:
-        """Put what came of actions into the results; `wait` for those that have not ended."""
+    def take_outcomes(self) -> None:
+        """Write down what came of actions meanwhile."""
         for job in self.jobs:
-            if job.actions is None:
-                continue
-            if wait:
-                job.actions.join()
-            news = job.actions.news()
-            for one in news:
-                if one.state is not ActionState.DONE:
-                    text = f"Action {one.action} ({one.target}): {one.state}. {one.detail}"
-                    job.evaluation.note(text)
-            if news and not wait:
+            if job.take_outcomes():
                 job.write(self.walk.ended)
+
+    def end_actions(self, *, wait: bool) -> None:
+        """Give all actions of what was found an outcome; `wait` for those that have none yet."""
+        for job in self.jobs:
+            if job.actions is not None and job.first is not None:
+                job.actions.end(wait=wait)
+                job.take_outcomes()
 
     def lost_files(self) -> int:
         """Return how many files came after the trial was taken for ended."""

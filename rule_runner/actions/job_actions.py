@@ -8,10 +8,11 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
+import msgspec
 import structlog
 
 from rule_runner.actions.journal import ActionRecord, Journal
@@ -24,6 +25,8 @@ from smdebug.rules.action.stop_training_action import StopTrainingAction
 _log: Final = structlog.get_logger()
 T = TypeVar("T")
 SLACK_S: Final = 5.0  # for an action that knows its own end
+LEFT: Final = "The evaluation was ended while it was carried out: it may have been done."
+TOO_LATE: Final = "The evaluation was ended before it was begun."
 LOST: Final = (
     "The process ended while it was carried out: it may have been done, and is not done again."
 )
@@ -76,7 +79,9 @@ class JobActions:
         self._journal = journal
         self._how = how
         self._thread: threading.Thread | None = None
-        self._records: dict[str, ActionRecord] = {}
+        self._records: dict[int, ActionRecord] = {}
+        self._ended = False
+        self._lock = threading.Lock()
         self._told = 0
         self._over: list[ActionRecord] = []
 
@@ -91,6 +96,23 @@ class JobActions:
         if self._thread is not None:
             self._thread.join()
 
+    def end(self, *, wait: bool) -> None:
+        """Begin no action any more, and give each that has none an outcome; `wait` for it first."""
+        if wait:
+            self.join()
+        with self._lock:
+            self._ended = True
+            for number, action in enumerate(self._actions):
+                record = self._records.get(number)
+                if record is None:
+                    found = self._record(_One(number, action, ""), ActionState.REFUSED, TOO_LATE)
+                elif record.state is ActionState.INTENDED:
+                    found = msgspec.structs.replace(record, state=ActionState.UNKNOWN, detail=LEFT)
+                else:
+                    continue
+                self._records[number] = found
+                self._over.append(found)
+
     def news(self) -> list[ActionRecord]:
         """Return the outcomes since the last call."""
         new = self._over[self._told :]
@@ -101,7 +123,7 @@ class JobActions:
         """Return how far each action came, in order."""
         return [
             ActionResult(one.action, one.target, one.state, one.detail, one.at)
-            for one in [*self._records.values()]
+            for _, one in sorted(self._records.items())
         ]
 
     def close(self) -> None:
@@ -111,13 +133,15 @@ class JobActions:
 
     def _run(self, hit: Hit) -> None:
         for number, action in enumerate(self._actions):
-            one = _One(action, _id(hit, number, action), hit.fired)
+            one = _One(number, action, _id(hit, number, action), hit.fired)
             try:
                 record = self._carried_out(one)
+            except _EndedError:
+                return
             except OutputError as err:
                 text = f"It was not carried out, since that could not be written down. {err}"
                 record = self._record(one, ActionState.REFUSED, text)
-            self._records[one.id] = record
+            self._records[number] = record
             self._over.append(record)
             quiet = record.state in {ActionState.DONE, ActionState.DRY_RUN}
             (_log.info if quiet else _log.warning)(
@@ -173,8 +197,11 @@ class JobActions:
     def _written(self, one: "_One", state: ActionState, detail: str) -> ActionRecord:
         """Write down how far an action came."""
         record = self._record(one, state, detail)
-        self._journal.write(record)
-        self._records[one.id] = record
+        with self._lock:
+            if self._ended:
+                raise _EndedError
+            self._journal.write(record)
+            self._records[one.number] = record
         return record
 
     def _record(self, one: "_One", state: ActionState, detail: str) -> ActionRecord:
@@ -193,20 +220,26 @@ class JobActions:
 class _One:
     """One action for one finding; `job` is the training job that it was settled on."""
 
+    number: int
     action: Action
     id: str
-    fired: Fired
+    fired: Fired = Fired("")  # noqa: RUF009 - it is frozen
     job: str = ""
 
     def settled(self, action: Action) -> "_One":
         job = action.training_job_prefix if isinstance(action, StopTrainingAction) else ""
-        return _One(action, self.id, self.fired, job)
+        return replace(self, action=action, job=job)
 
     def again(self, job: str) -> "_One":
         """Return the action for the training job that it was settled on before, if it was."""
         if not job:
             return self
-        return _One(StopTrainingAction(self.fired.rule, job, exact=True), self.id, self.fired, job)
+        action = StopTrainingAction(self.fired.rule, job, exact=True)
+        return replace(self, action=action, job=job)
+
+
+class _EndedError(Exception):
+    """Nothing is to be written down any more."""
 
 
 def _id(hit: Hit, number: int, action: Action) -> str:

@@ -354,6 +354,58 @@ def test_an_outcome_is_told_while_other_rules_go_on(tmp_path: Path) -> None:
     assert seen == [["done"]]
 
 
+def test_a_second_signal_waits_for_no_action(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, begun = threading.Event(), threading.Event()
+
+    def hangs() -> Outcome:
+        begun.set()
+        over.wait()
+        return DONE
+
+    jobs = [rule_job(Above, operator_actions=(Told(hangs), Told(name="sms"))), rule_job(Never)]
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+    runner = None
+
+    def signal() -> None:
+        assert runner is not None
+        assert begun.wait(60)
+        runner._end_at_once(15)
+        seen.extend(json.loads((tmp_path / "Above/rule_result.json").read_text())["actions"])
+        over.set()
+
+    seen: list[dict[str, Any]] = []
+    script = Script(WoundClock(), [signal])
+    files = losses(ended=False)
+    runner = evaluating.runner(configured(tmp_path, jobs), MemoryStore(files), script)
+    runner.run()
+    assert ended == [143]
+    assert [(one["name"], one["state"], one["detail"]) for one in seen] == [
+        ("email", "unknown", job_actions.LEFT),
+        ("sms", "refused", job_actions.TOO_LATE),
+    ]
+
+
+def test_a_folder_that_cannot_be_written_any_more_costs_the_actions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        msg = "Cannot write 'findings.jsonl': No space left on device."
+        raise OutputError(msg)
+
+    monkeypatch.setattr("rule_runner.outputs.OutputFolder.append_finding", full)
+    action = Told()
+    job = rule_job(Above, operator_actions=(action,))
+    found = evaluating.runner(configured(tmp_path, [job]), MemoryStore(losses())).run()
+    (result,) = found.result.rules
+    assert (found.unwritten != "", result.status, action.told) == (True, "IssuesFound", [])
+    assert [(one.state, one.detail) for one in result.actions] == [
+        ("refused", job_actions.TOO_LATE)
+    ]
+
+
 @pytest.mark.parametrize("mode", list(RuleMode))
 def test_what_is_no_action_is_said_before_anything_runs(tmp_path: Path, mode: RuleMode) -> None:
     job = rule_job(Above, actions='{"name": "emial"}', mode=mode)

@@ -10,6 +10,8 @@ from rule_runner.show import printable
 
 # By how often -v was given; -1 is --quiet.
 LEVELS: Final = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
+# What says much about its own work, none of it about ours.
+_TALKATIVE: Final = ("boto3", "botocore", "docker", "s3transfer", "urllib3", "watchfiles")
 
 
 def _harmless(logger: Any, method: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -61,4 +63,5 @@ def configure(verbosity: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    logging.getLogger("watchfiles").setLevel(max(level, logging.WARNING))  # it logs every change
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))

@@ -1,7 +1,7 @@
 """AwsSink: a sink behind a client of AWS, which is made when the first event is sent."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
@@ -9,6 +9,8 @@ from typing import Any, Final
 from rule_runner.sinks.protocol import EventSink, SinkError
 from rule_runner.webhook import masked
 from smdebug.storage import aws
+
+NO_OTHERS: Final[Mapping[str, type[Exception]]] = {}
 
 _URL: Final = re.compile(r"https?://[^\s\"']+")
 
@@ -40,19 +42,23 @@ class AwsSink(EventSink):
 
     @contextmanager
     def calls(
-        self, codes: Collection[str] = (), error: type[Exception] = RefusedError
+        self, codes: Collection[str] = (), others: Mapping[str, type[Exception]] = NO_OTHERS
     ) -> Iterator[None]:
         """Turn what the client raises inside the block into words.
 
         Parameters
         ----------
         codes
-            For which `error` is raised; by default they say that it will never be taken.
+            Those that say that it will never be taken.
+        others
+            What is raised for other codes.
 
         Raises
         ------
+        RefusedError
+            For one of `codes`.
         SinkError
-            For any other code.
+            For a code that is not named.
         """
         try:
             yield
@@ -60,5 +66,7 @@ class AwsSink(EventSink):
             fault = aws.fault(err)
             reason = _URL.sub(lambda url: masked(url[0]), fault.reason)
             if fault.code in codes:
-                raise error(reason) from err
+                raise RefusedError(reason) from err
+            if fault.code in others:
+                raise others[fault.code](reason) from err
             raise SinkError(reason, transient=fault.transient) from err

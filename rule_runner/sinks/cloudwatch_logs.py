@@ -91,7 +91,7 @@ class CloudWatchLogsSink(AwsSink):
     def _put_once(self, stream: str, batch: Sequence[Line]) -> dict[str, Any]:
         events = [{"timestamp": line.at_ms, "message": line.message} for line in batch]
         names = {"logGroupName": self._group, "logStreamName": stream}
-        with self.calls({MISSING}, MissingError), self.calls({INVALID}):
+        with self.calls({INVALID}, {MISSING: MissingError}):
             answer: dict[str, Any] = self.client.put_log_events(**names, logEvents=events)
         return answer
 

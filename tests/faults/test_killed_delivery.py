@@ -1,4 +1,4 @@
-"""Evaluations that are killed while they tell: no news is lost, and what comes twice is the same."""
+"""Evaluations that are killed while they tell: no news is lost; what comes twice is the same."""
 
 import json
 import os

@@ -238,8 +238,8 @@ def test_pauses_are_drawn_below_what_they_grow_to(folder: Path) -> None:
         (
             Undelivered("sns:x", 1, 0, "Denied."),
             (
-                "Sink 'sns:x' was not sent 1 event: Denied. Send them with: rule-runner events replay "
-                "'out' --sink 'sns:x'."
+                "Sink 'sns:x' was not sent 1 event: Denied. Send them with: rule-runner events "
+                "replay 'out' --sink 'sns:x'."
             ),
         ),
         (

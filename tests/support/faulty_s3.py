@@ -146,6 +146,12 @@ def torn(after: int) -> Fault:
     return fault
 
 
+def flips_a_bit(handler: Handler) -> None:
+    """Answer with a body that was damaged on its way."""
+    status, headers, body = handler.ask_behind()
+    handler.send(status, headers, bytes([body[0] ^ 1]) + body[1:])
+
+
 def shortened(to: int) -> Fault:
     """Return what answers with fewer bytes than are said to be of the range, and calls them all."""
 

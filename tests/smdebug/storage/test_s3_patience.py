@@ -8,6 +8,7 @@ from faulty_s3 import (
     Fault,
     FaultyS3,
     answers,
+    flips_a_bit,
     hangs,
     loses,
     pages_of,
@@ -61,6 +62,14 @@ def test_fewer_bytes_than_the_range_has_are_not_taken_for_it(
 ) -> None:
     faulty.due = [shortened(70)]
     assert bytes(store.read("x", ByteRange(10, 500))) == CONTENT[10:500]
+    assert len(faulty.asked) == 2
+
+
+def test_a_body_that_does_not_fit_its_checksum_is_read_again(
+    faulty: FaultyS3, store: RetryingStore
+) -> None:
+    faulty.due = [flips_a_bit]
+    assert bytes(store.read("x")) == CONTENT
     assert len(faulty.asked) == 2
 
 

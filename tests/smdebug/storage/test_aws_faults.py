@@ -1,0 +1,98 @@
+"""What boto3 raises, in words that name a host and never a secret."""
+
+from typing import Any
+
+import pytest
+from boto3.exceptions import Boto3Error  # noqa: TID251 - what is put into words
+from botocore import exceptions  # noqa: TID251 - likewise
+from urllib3.exceptions import SSLError
+
+from smdebug.storage import aws
+
+URL = "https://user:secret@host:9000/bucket?token=secret"
+
+
+def lost(kind: type[Exception], **more: Any) -> Exception:
+    """Return an error of a connection to `URL`."""
+    return kind(endpoint_url=URL, **more)
+
+
+@pytest.mark.parametrize(
+    ("err", "reason", "transient"),
+    [
+        (
+            lost(exceptions.ConnectTimeoutError),
+            "endpoint 'host:9000' cannot be reached. Check AWS_ENDPOINT_URL and the network",
+            True,
+        ),
+        (lost(exceptions.ReadTimeoutError), "endpoint 'host:9000' does not answer in time", True),
+        (
+            lost(exceptions.ConnectionClosedError),
+            "endpoint 'host:9000' closed the connection before it had answered",
+            True,
+        ),
+        (
+            exceptions.ProxyConnectionError(proxy_url=URL),
+            "the endpoint cannot be reached through the proxy. Check HTTPS_PROXY",
+            True,
+        ),
+        (
+            lost(exceptions.SSLError, error="[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"),
+            "endpoint 'host:9000' has a certificate that is not trusted. Set AWS_CA_BUNDLE",
+            False,
+        ),
+        (
+            lost(exceptions.SSLError, error="EOF occurred"),
+            "endpoint 'host:9000' failed: SSLError",
+            True,
+        ),
+        (
+            exceptions.HTTPClientError(error=f"something about {URL}"),
+            "the endpoint failed: HTTPClientError",
+            True,
+        ),
+        (SSLError("bad record"), "the answer was cut short", True),
+        (exceptions.IncompleteReadError(actual_bytes=1, expected_bytes=2), "the answer was", True),
+        (
+            exceptions.FlexibleChecksumError(error_msg="differs"),
+            "the answer was damaged on its way",
+            True,
+        ),
+        (
+            exceptions.InvalidRegionError(region_name="here!"),
+            "InvalidRegionError: Provided region_name 'here!' doesn't match a supported format",
+            False,
+        ),
+        (Boto3Error("Odd."), "Boto3Error: Odd", False),
+    ],
+)
+def test_words(err: Exception, reason: str, transient: bool) -> None:
+    assert isinstance(err, aws.errors())
+    found = aws.fault(err)
+    assert found == aws.AwsFault(type(err).__name__, found.reason, transient)
+    assert found.reason.startswith(reason)
+    assert "secret" not in found.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "transient"),
+    [
+        *(("SlowDown", 503, True), ("Whatever", 500, True), ("Whatever", 429, True)),
+        *(("ThrottlingException", 400, True), ("TemporaryRedirect", 307, True)),
+        *(("Whatever", 400, False), ("AccessDenied", 403, False), ("ExpiredToken", 400, False)),
+    ],
+)
+def test_what_passes(code: str, status: int, transient: bool) -> None:
+    response = {
+        "Error": {"Code": code, "Message": "Why."},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    found = aws.fault(exceptions.ClientError(response, "GetObject"))
+    assert (found.code, found.transient) == (code, transient)
+    assert found.reason.startswith(f"{code}: ")
+
+
+def test_an_answer_that_says_nothing() -> None:
+    assert aws.fault(exceptions.ClientError({}, "GetObject")) == aws.AwsFault(
+        "Unknown", "Unknown", transient=False
+    )

@@ -24,6 +24,7 @@ STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
 WINDOW: Final = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
 DEFAULT_WINDOW: Final = 1000
 
+_S3: Final = re.compile(r"s3[an]?:/", re.IGNORECASE)
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -269,6 +270,19 @@ def _mode(word: str) -> RuleMode:
     except ValueError:
         msg = f"A mode must be 'enforce' or 'observe', got {word!r}."
         raise UsageError(msg) from None
+
+
+def check_is_local(place: str | Path, option: str) -> None:
+    """Refuse an address in S3, also one that was taken for a path and has lost a slash.
+
+    Raises
+    ------
+    UsageError
+        If it is one.
+    """
+    if _S3.match(str(place)):
+        msg = f"{option} must be a folder of this machine, got {str(place)!r}."
+        raise UsageError(msg)
 
 
 def default_output(trial: str, now: datetime) -> Path:

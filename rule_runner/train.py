@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import shlex
 import signal
 import sys
@@ -17,9 +16,9 @@ from typing import Any, Final
 import structlog
 
 from rule_runner.commands import rule_jobs
-from rule_runner.config import RuleJobConfig, default_output, parse_requests
+from rule_runner.config import RuleJobConfig, check_is_local, default_output, parse_requests
 from rule_runner.durable import output_errors
-from rule_runner.errors import EXIT_ISSUES, OutputError, UsageError
+from rule_runner.errors import EXIT_ISSUES, OutputError
 from rule_runner.show import printable
 from rule_runner.train_evaluator import Evaluator, Judged, short
 from rule_runner.train_hook import SAVE_INTERVAL, hook_document
@@ -34,7 +33,6 @@ FORWARDED: Final = (
     *(signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
 )
 _log: Final = structlog.get_logger()
-_S3: Final = re.compile(r"s3[an]?:/", re.IGNORECASE)
 _ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 
@@ -98,8 +96,8 @@ def _configuration(options: Mapping[str, Any]) -> TrainConfig:
     document = hook_document(file, jobs, options["collections"], interval)
     output = options["output"] or default_output(_name(command), datetime.now().astimezone())
     given = options["trial"] or document.get("LocalPath") or output / "trial"
-    _check_is_local(output, "--output")
-    _check_is_local(given, "--trial")
+    check_is_local(output, "--output of train")
+    check_is_local(given, "--trial of train")
     trial, results = Path(given).absolute(), output / "results"
     for folder, option in ((trial, "--trial"), (results, "--output")):
         _check_is_free(folder, option)
@@ -125,13 +123,6 @@ def _configuration(options: Mapping[str, Any]) -> TrainConfig:
 def _name(command: Sequence[str]) -> str:
     """Return what the script is called: the first Python file among its words, or its program."""
     return Path(next((one for one in command if one.endswith(".py")), command[0])).stem
-
-
-def _check_is_local(place: str | Path, option: str) -> None:
-    """Refuse an address, also one that was taken for a path and has lost a slash."""
-    if _S3.match(str(place)):
-        msg = f"{option} of train must be a folder of this machine, got {str(place)!r}."
-        raise UsageError(msg)
 
 
 def _check_is_free(folder: Path, option: str) -> None:

@@ -77,7 +77,9 @@ def demo(output: Path | None) -> int:
 
     configure(0)
     now = datetime.now().astimezone()
-    return run_demo(output or configuration.default_output("demo", now))
+    place = output or configuration.default_output("demo", now)
+    configuration.check_is_local(place, "--output of demo")
+    return run_demo(place)
 
 
 @main.command()

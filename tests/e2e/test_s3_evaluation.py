@@ -327,3 +327,29 @@ def test_a_stop_file_is_on_this_machine(
     monkeypatch.setenv("SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE", str(tmp_path / "stop"))
     done = evaluate("--rule", "ExplodingTensor", output="local")
     assert (done.exit_code, "Stopped by stop file" in done.stdout) == (124, True)
+
+
+def test_sigterm_uploads_what_it_came_to(s3: str) -> None:
+    s3_objects.client(s3).delete_object(Bucket="bucket", Key=f"runs/mnist/{evaluating.END}")
+    command = [sys.executable, "-m", "rule_runner", "evaluate", "--trial", TRIAL, "--output", OUT]
+    running = subprocess.Popen(
+        [*command, "--rule", "ExplodingTensor"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    while not s3_objects.content(s3, "out/rule_result.json"):
+        assert running.poll() is None
+    running.send_signal(signal.SIGTERM)
+    stdout, _ = running.communicate(timeout=30)
+    assert (running.returncode, stdout.splitlines()[0]) == (143, "ExplodingTensor: Stopped")
+    assert result_of(s3)["status_details"].startswith("Stopped by signal SIGTERM.")
+    assert set(s3_objects.content(s3, "out/")) == set(OURS)
+
+
+def test_what_stays_on_this_machine_refuses_addresses(s3: str) -> None:
+    assert sorted(s3_objects.content(s3, "rules/")) == ["mine.py"]
+    done = call("demo", "--output", OUT)
+    sentence = "Error: --output of demo must be a folder of this machine, got 's3:/bucket/out'.\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", sentence)

@@ -8,6 +8,7 @@ import pytest
 
 from rule_runner.config import (
     RuleRequest,
+    check_is_local,
     default_output,
     parse_modes,
     parse_parameters,
@@ -169,3 +170,11 @@ def test_modes_by_rule(texts: list[str], expected: list[str]) -> None:
 def test_modes_that_cannot_be(texts: list[str], match: str) -> None:
     with pytest.raises(UsageError, match=match):
         parse_modes(texts, ["Loss", "x"])
+
+
+@pytest.mark.parametrize("place", ["s3://b/t", "S3:/b/t", Path("s3a://b/t")])
+def test_an_address_is_no_folder_of_this_machine(place: str | Path) -> None:
+    sentence = rf"^--output of demo must be a folder of this machine, got '{place}'\.$"
+    with pytest.raises(UsageError, match=sentence):
+        check_is_local(place, "--output of demo")
+    check_is_local(f"./{place}", "--output of demo")

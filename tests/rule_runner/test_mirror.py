@@ -96,7 +96,7 @@ def test_scratch_files_and_links_stay_here(s3: str, tmp_path: Path) -> None:
             (folder / ".sagemaker-ignore" / "lock").touch()
         (mirror.folder / "link").symlink_to(tmp_path / "secret")
         (mirror.folder / "folder").symlink_to(tmp_path)
-    assert s3_objects.content(s3) == {"out/a": b"a"}
+    assert (mirror.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
 
 
 def test_it_is_uploaded_meanwhile_by_a_thread_of_its_own(

@@ -82,6 +82,7 @@ def push_to_regions(asked: Push, regions: Sequence[str]) -> Iterator[str]:
         for region, login, to in goals:
             with _shown(to) as progress:
                 pushed = engine.push(asked.image, to, login, progress)
+            _log.info("image_pushed", image=str(pushed))
             register(region, str(pushed), project=asked.project)
             yield str(pushed)
 

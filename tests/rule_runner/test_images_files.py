@@ -164,6 +164,14 @@ def test_a_link_stays_a_link(places: Places, tmp_path: Path) -> None:
     assert image_uri("eu-west-1") == f"{IRELAND}:1"
 
 
+def test_who_reads_meanwhile_reads_the_old_content_to_its_end(places: Places) -> None:
+    register("eu-west-1", f"{IRELAND}:1")
+    before = places.user_file.read_text()
+    with places.user_file.open() as reader:
+        register("eu-west-1", f"{IRELAND}:2")
+        assert reader.read() == before
+
+
 def test_a_write_that_fails_leaves_the_old_content(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

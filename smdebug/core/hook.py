@@ -32,7 +32,8 @@ class Hook(BaseHook):
     Parameters
     ----------
     out_dir
-        Root of the trial; ``/opt/ml/output/tensors`` by default.
+        Root of the trial, a folder or ``s3://bucket/prefix``; ``/opt/ml/output/tensors`` by
+        default.
     export_tensorboard, tensorboard_dir
         Accepted and not served: a warning says so.
     dry_run

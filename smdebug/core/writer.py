@@ -243,15 +243,20 @@ class TrialWriter:
                 for name, collection in before.items():
                     self.collections.setdefault(name, Collection(name)).absorb(collection)
         written = dict(_steps(self.output, self.worker))
-        with ThreadPoolExecutor(self.output.costs.parallel) as readers:
-            metas = [*readers.map(self._meta, written.values())]
-        for step, meta in zip(written, metas, strict=True):
+        for step, meta in zip(written, self._metas(written.values()), strict=True):
             mode = ModeKeys[meta.mode]
             self.last_step = max(self.last_step, step)
             self.last_mode_steps[mode] = max(
                 self.last_mode_steps.get(mode, -1), int(meta.mode_step)
             )
         self.output.remove(locations.END_OF_JOB)
+
+    def _metas(self, keys: Iterable[str]) -> "list[_MetaJson]":
+        parallel = self.output.costs.parallel
+        if parallel == 1:
+            return [*map(self._meta, keys)]
+        with ThreadPoolExecutor(parallel) as readers:
+            return [*readers.map(self._meta, keys)]
 
     def _meta(self, key: str) -> "_MetaJson":
         return msgspec.json.decode(self.output.read(key), type=_IndexJson).meta

@@ -42,7 +42,7 @@ main()
 
 def prepared(folder: Path) -> list[str]:
     """Write a trial and a rule that is met at its step 3; return the arguments to evaluate it."""
-    steps = {step: {"loss": np.float32([step])} for step in range(6)}
+    steps = {step: {"loss": np.array([step], np.float32)} for step in range(6)}
     trial = rawtrial.write(folder / "trial", evaluating.trial(steps, {"losses": ["loss"]}))
     (folder / "above.py").write_text(ABOVE)
     given = ["evaluate", "--trial", str(trial), "--source", str(folder / "above.py")]

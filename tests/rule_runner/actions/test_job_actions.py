@@ -14,6 +14,7 @@ import structlog
 from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
 
 from rule_runner.actions import job_actions
+from rule_runner.actions.journal import Journal
 from rule_runner.config import RuleMode
 from rule_runner.errors import OutputError, ParameterError
 from rule_runner.results import RuleResult
@@ -73,7 +74,7 @@ class Told(Action):
 
 
 def losses(count: int = 6, *, ended: bool = True) -> dict[str, bytes]:
-    steps = {step: {"loss": np.float32([step])} for step in range(count)}
+    steps = {step: {"loss": np.array([step], np.float32)} for step in range(count)}
     return evaluating.trial(steps, {"losses": ["loss"]}, ended=ended)
 
 
@@ -196,6 +197,19 @@ def test_how_often(tmp_path: Path, more: dict[str, Any], rule: type[Rule], told:
     action = Told()
     result = evaluate(tmp_path, [action], rule, **more)
     assert (len(action.told), states(result)) == (told, ["done"] * told)
+
+
+def test_further_findings_begin_nothing(tmp_path: Path) -> None:
+    action = Told()
+    job = rule_job(Above, operator_actions=(action,))
+    runner = evaluating.runner(configured(tmp_path, [job]), MemoryStore(losses()))
+    (one,) = runner.jobs
+    assert one.actions is not None
+    for number in range(3):
+        one.actions.begin(job_actions.Hit(str(number), Fired("Above")))
+        one.actions.join()
+    runner.session.closing.close()
+    assert action.told == [Fired("Above")]
 
 
 def test_dry_run_only_says_what_would_be_done(tmp_path: Path) -> None:
@@ -325,7 +339,7 @@ def test_what_cannot_be_written_down_is_not_done(
         msg = "Cannot write 'actions.jsonl': No space left on device."
         raise OutputError(msg)
 
-    monkeypatch.setattr(job_actions.Journal, "write", full)
+    monkeypatch.setattr(Journal, "write", full)
     action = Told()
     result = evaluate(tmp_path, [action])
     assert (action.told, states(result)) == ([], ["refused"])
@@ -339,11 +353,11 @@ def test_an_outcome_is_told_while_other_rules_go_on(tmp_path: Path) -> None:
     files = losses(ended=False)
     jobs = [rule_job(Above, "mine", operator_actions=(Told(),)), rule_job(Never)]
     seen: list[list[str]] = []
-    runner = None
 
     def look() -> None:
-        assert runner is not None
-        runner.jobs[0].actions.join()  # type: ignore[union-attr]  # it has some
+        actions = runner.jobs[0].actions
+        assert actions is not None
+        actions.join()
         runner.session.take_outcomes()
         result = json.loads((tmp_path / "mine" / "rule_result.json").read_text())
         seen.append([one["state"] for one in result["actions"]])
@@ -367,10 +381,8 @@ def test_a_second_signal_waits_for_no_action(
     jobs = [rule_job(Above, operator_actions=(Told(hangs), Told(name="sms"))), rule_job(Never)]
     ended: list[int] = []
     monkeypatch.setattr("os._exit", ended.append)
-    runner = None
 
     def signal() -> None:
-        assert runner is not None
         assert begun.wait(60)
         runner._end_at_once(15)
         seen.extend(json.loads((tmp_path / "Above/rule_result.json").read_text())["actions"])

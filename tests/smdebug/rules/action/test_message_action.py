@@ -89,13 +89,26 @@ def test_an_endpoint_is_subscribed_once() -> None:
     ]
 
 
-def test_a_subscription_is_found_on_any_page() -> None:
+def test_a_subscription_is_found_on_any_page(monkeypatch: pytest.MonkeyPatch) -> None:
     sns = aws.client("sns")
     topic = sns.create_topic(Name="SMDebugRules")["TopicArn"]
     for number in range(101):
         sns.subscribe(TopicArn=topic, Protocol="sms", Endpoint=f"+1555{number:04}")
+    called: list[str] = []
+    call = AwsCalls.call
+
+    def noted(self: AwsCalls, operation: str, *args: Any, **more: Any) -> Any:
+        called.append(operation)
+        return call(self, operation, *args, **more)
+
+    monkeypatch.setattr(AwsCalls, "call", noted)
     assert send("sms", "+15550100").state is ActionState.DONE
-    assert len(subscriptions()) == 101
+    assert called == [
+        "CreateTopic",
+        "ListSubscriptionsByTopic",
+        "ListSubscriptionsByTopic",
+        "Publish",
+    ]
 
 
 def test_without_a_text_the_message_has_none() -> None:

@@ -145,9 +145,6 @@ class _Getting:
                 data = self._read(body)
         except aws.errors() as err:
             raise self.bucket.error(_GET, self.key, aws.fault(err)) from err
-        if len(data) < size:
-            reason = f"only {len(data):,} of its {size:,} bytes came"
-            raise StorageUnavailableError(self.key, reason, transient=True)
         return answer, data
 
     def _read(self, body: Any) -> bytes:

@@ -14,6 +14,7 @@ import rawtrial
 import structlog
 
 from builtin_rules import RULES
+from rule_runner.cli.evaluation import evaluate
 from rule_runner.commands import evaluate_trial, rule_jobs
 from rule_runner.config import RuleRequest
 from rule_runner.errors import OutputError, ParameterError, UnknownRuleError, UsageError
@@ -42,35 +43,9 @@ def trial(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def options(tmp_path: Path, trial: Path) -> dict[str, Any]:
-    return {
-        "trial": str(trial),
-        "other_trial": (),
-        "rule": ("ExplodingTensor",),
-        "source": (),
-        "param": (),
-        "mode": (),
-        "start_step": None,
-        "end_step": None,
-        "keep_going": False,
-        "no_wait": False,
-        "wait_for_trial": 0.0,
-        "timeout": None,
-        "idle_timeout": 3600.0,
-        "rule_timeout": None,
-        "end_grace": 1.0,
-        "event_file_wait": 10.0,
-        "output": tmp_path / "out",
-        "overwrite": False,
-        "form": "table",
-        "sink": (),
-        "action": (),
-        "action_timeout": 30.0,
-        "dry_run": False,
-        "event_source": "rule-runner",
-        "training_job_name": None,
-        "fail_on_issues": False,
-        "quiet": True,
-    }
+    """Return what the command line gives for three options."""
+    given = ["--trial", str(trial), "--rule", "ExplodingTensor", "--output", str(tmp_path / "out")]
+    return evaluate.make_context("evaluate", [*given, "--quiet"]).params
 
 
 def source(tmp_path: Path) -> Path:
@@ -207,7 +182,7 @@ def test_a_finding_that_is_only_observed_fails_nothing(
 def test_a_mode_is_no_parameter(options: dict[str, Any]) -> None:
     options |= {"rule": ("LossNotDecreasing",), "mode": ("observe",), "param": ("mode=TRAIN",)}
     evaluate_trial(**options)
-    result = json.loads((options["output"] / "rule_result.json").read_text())
+    result = json.loads(Path(options["output"], "rule_result.json").read_text())
     assert (result["mode"], result["parameters"]["mode"]) == ("observe", "TRAIN")
 
 

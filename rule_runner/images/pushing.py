@@ -43,7 +43,7 @@ class Push:
 
     def to(self, host: str, repository: str, tag: str | None = None) -> ImageUri:
         """Return the place in a registry that the image goes to."""
-        _, colon, own = self.image.rpartition(":")
+        _, colon, own = self.image.partition("@")[0].rpartition(":")
         own = own if colon and "/" not in own else "latest"
         chosen = f"{host}/{repository}:{tag or self.tag or own}"
         return parse_place(chosen)

@@ -195,7 +195,13 @@ def test_another_registry_is_pushed_to_with_the_engines_own_login(
 
 @pytest.mark.parametrize(
     ("image", "tag"),
-    [("a", "latest"), ("localhost:5000/a", "latest"), ("localhost:5000/a:3", "3"), ("a:3", "3")],
+    [
+        ("a", "latest"),
+        ("localhost:5000/a", "latest"),
+        ("localhost:5000/a:3", "3"),
+        ("a:3", "3"),
+        (f"a@{DIGEST}", "latest"),
+    ],
 )
 def test_the_tag_is_that_of_the_image(image: str, tag: str) -> None:
     assert Push(image).to("registry.example", "x").tag == tag

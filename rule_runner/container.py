@@ -48,9 +48,14 @@ class Engine:
             self._info: dict[str, Any] = self._client.info()
             api = self._client.version()["ApiVersion"]
         if tuple(map(int, api.split("."))) < OLDEST_API:
+            self.close()
             oldest = ".".join(map(str, OLDEST_API))
             msg = f"The engine is too old: it speaks API {api}. Install one that speaks {oldest}."
             raise EngineError(msg)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._client.close()
 
     @property
     def processors(self) -> int:

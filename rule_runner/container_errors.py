@@ -36,7 +36,7 @@ def unreachable(err: BaseException) -> str:
     """Return why there is no engine, and the remedy."""
     given = os.environ.get(HOST, "")
     where = _shown(given)
-    if urlsplit(given).scheme == "ssh" and "paramiko" in str(err):
+    if urlsplit(given).scheme == "ssh":
         return (
             f"Engines at ssh:// addresses are not reached directly, got {where}. Forward the "
             "socket with 'ssh -nNTL /tmp/docker.sock:/var/run/docker.sock HOST', and set "
@@ -53,10 +53,10 @@ def unreachable(err: BaseException) -> str:
             f"No Docker engine listens at {where}. Start it, with 'sudo systemctl start docker' "
             f"or 'systemctl --user start podman.socket', or set {HOST} to its socket."
         )
-    if "API version" in str(err) and "supported" in str(err):
+    if "API version" in str(err) and "no longer supported" in str(err):
         return f"The engine at {where} is too old: {said(err)} Install a newer one."
     return (
-        f"No Docker engine can be reached at {where}: {cause(err)} "
+        f"No Docker engine can be reached at {where}: {cause(err).replace(given or ' ', where)} "
         f"{HOST} must be like unix:///var/run/docker.sock or tcp://host:2376."
     )
 

@@ -105,7 +105,7 @@ def _translated(name: str, value: str | None) -> tuple[Option, list[Mount]]:
 
 
 def _writable(text: str) -> tuple[str, list[Mount]]:
-    path, mounts = _folder(text)
+    path, mounts = located(text)
     return path, [Mount(one.folder, True) for one in mounts]
 
 
@@ -126,7 +126,7 @@ def _allowed_action(text: str) -> tuple[str, list[Mount]]:
     return text, []
 
 
-def _folder(text: str) -> tuple[str, list[Mount]]:
+def located(text: str) -> tuple[str, list[Mount]]:
     """Return the path of a folder from anywhere, and the folder; other addresses have none.
 
     Links stay, because a trial is called what its path says, unless ``..`` follows one.
@@ -165,13 +165,13 @@ def _parameter(value: str) -> tuple[str, list[Mount]]:
     if not equals or not _OTHER_TRIALS.fullmatch(key):
         return value, []
     named = (one.strip() for one in re.split("[,;]", text))
-    pairs = [_folder(one) if one not in {"", "None"} else (one, []) for one in named]
+    pairs = [located(one) if one not in {"", "None"} else (one, []) for one in named]
     mounts = [mount for _, found in pairs for mount in found]
     return f"{key}={','.join(path for path, _ in pairs)}", mounts
 
 
 _TRANSLATIONS: Final[Mapping[str, Callable[[str], tuple[str, list[Mount]]]]] = {
-    **dict.fromkeys(_TRIALS, _folder),
+    **dict.fromkeys(_TRIALS, located),
     OUTPUT: _writable,
     "--source": _source,
     "--param": _parameter,
@@ -237,7 +237,7 @@ def _check_mountable(folder: Path, home: Path) -> None:
 
 
 def split(
-    options: Sequence[Option], rule_names: Mapping[RuleRequest, str]
+    options: Sequence[Option], rules: Sequence[tuple[RuleRequest, str]]
 ) -> dict[str, list[Option]]:
     """Return the options of each rule's own container, by the ID of its rule job.
 
@@ -245,10 +245,10 @@ def split(
     ----------
     options
         Of one evaluation of all rules, with ``--output``.
-    rule_names
-        What each rule job that the options ask for is called.
+    rules
+        Each rule that the options ask for, and what its rule job is called.
     """
-    ids = [*rule_names.values()]
+    ids = [one for _, one in rules]
     for one in ids:
         if ids.count(one) > 1:
             msg = f"Two rule jobs are called {one!r}. Give IDs: --rule first={one}."
@@ -268,7 +268,7 @@ def split(
             *(("--action", text) for text in actions if _action(text)[0] in {None, one}),
             (OUTPUT, output if len(ids) == 1 else f"{output.rstrip('/')}/{one}"),
         ]
-        for request, one in rule_names.items()
+        for request, one in rules
     }
 
 

@@ -85,8 +85,8 @@ def combined(codes: Iterable[int]) -> int:
     >>> combined([0, 10, 1]), combined([0, 10])
     (1, 10)
     """
-    found = set(codes)
-    return next((code for code in _FIRST if code in found), max(found, default=0))
+    found = set(codes) or {0}
+    return max(found - {*_FIRST}, default=0) or next(code for code in _FIRST if code in found)
 
 
 def bring_to_an_end(folder: Path, ending: Ending, why: str, since: datetime) -> list[RuleResult]:

@@ -21,6 +21,7 @@ from rule_runner.container_options import (
     Option,
     Translated,
     kind_of,
+    located,
     requests_of,
     split,
     translate,
@@ -117,9 +118,7 @@ def _with_output(options: Sequence[Option]) -> list[Option]:
     given = values(options, OUTPUT)
     trial = values(options, "--trial")[-1]
     output = given[-1] if given else str(default_output(trial, datetime.now().astimezone()))
-    if not is_s3(output):
-        output = str(Path(output).expanduser().absolute())
-    return [*(one for one in options if one[0] != OUTPUT), (OUTPUT, output)]
+    return [*(one for one in options if one[0] != OUTPUT), (OUTPUT, located(output)[0])]
 
 
 def _isolated(options: Sequence[Option]) -> dict[str, list[Option]]:
@@ -134,7 +133,7 @@ def _isolated(options: Sequence[Option]) -> dict[str, list[Option]]:
     if any(request.name == EVERY_RULE and request.source is None for request in requests):
         msg = "--rule all cannot be combined with --isolate. Name the rules, or leave one out."
         raise UsageError(msg)
-    names = {request: safe_name(_name(request)) for request in requests}
+    names = [(request, safe_name(_name(request))) for request in requests]
     plain = [option for option in options if option[0] != "--format"]
     return {name: [*part, ("--format", "json")] for name, part in split(plain, names).items()}
 
@@ -190,7 +189,9 @@ def _limit(options: Sequence[Option]) -> float:
     names = ["--timeout"]
     names += ["--sink-deadline"] if values(options, "--sink") else []
     names += ["--action-timeout"] if values(options, "--action") else []
-    return sum(float([_DEFAULTS[name], *values(options, name)][-1]) for name in names)
+    return sum(
+        float(given[-1]) if (given := values(options, name)) else _DEFAULTS[name] for name in names
+    )
 
 
 class _Evaluation:

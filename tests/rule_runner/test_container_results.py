@@ -1,0 +1,196 @@
+"""What containers came to: exit codes, and unfinished results that are brought to an end."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rule_runner.config import RuleMode
+from rule_runner.container_fleet import Ending
+from rule_runner.container_results import (
+    bring_to_an_end,
+    combined,
+    compose,
+    exit_code,
+    parsed,
+    show,
+    trouble,
+)
+from rule_runner.evaluation import Evaluation
+from rule_runner.results import EvaluationResult, RuleJobFacts, RuleResult, dump_json, rule_result
+
+BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OUT_OF_MEMORY = Ending(137, out_of_memory=True)
+
+
+def result(name: str = "Rule", **changes: Any) -> RuleResult:
+    """Return the result of a rule job that has begun."""
+    evaluation = Evaluation(name, name, False, BEGAN)
+    facts = RuleJobFacts({}, "/trial", RuleMode.ENFORCE, "print", {})
+    begun = rule_result(evaluation, facts, trial_ended=True, duration_s=0.0, rule_time_s=0.0)
+    return msgspec.structs.replace(begun, **changes)
+
+
+def write(folder: Path, content: RuleResult) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".sagemaker-ignore").mkdir(exist_ok=True)
+    path = folder / "rule_result.json"
+    path.write_text(dump_json(content), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ending", "begun", "code"),
+    [
+        pytest.param(Ending(0), True, 0, id="verdict"),
+        pytest.param(Ending(10), True, 10, id="issues"),
+        pytest.param(Ending(70), False, 70, id="our-bug"),
+        pytest.param(Ending(0, signalled=2), True, 0, id="verdict-before-signal"),
+        pytest.param(Ending(10, signalled=15), True, 10, id="issues-before-signal"),
+        pytest.param(Ending(143, signalled=2), True, 130, id="ctrl-c"),
+        pytest.param(Ending(143, signalled=15), True, 143, id="term"),
+        pytest.param(Ending(1, signalled=2), False, 130, id="ctrl-c-at-the-start"),
+        pytest.param(Ending(signalled=2), False, 130, id="never-started"),
+        pytest.param(Ending(137, signalled=2, killed=True), True, 130, id="killed-at-last"),
+        pytest.param(Ending(137, killed=True, timed_out=True), True, 124, id="killed-late"),
+        pytest.param(Ending(143, timed_out=True), True, 124, id="stopped-late"),
+        pytest.param(Ending(0, timed_out=True), True, 0, id="verdict-late"),
+        pytest.param(OUT_OF_MEMORY, True, 1, id="out-of-memory"),
+        pytest.param(Ending(137), True, 1, id="killed-by-others"),
+        pytest.param(Ending(127), False, 1, id="no-rule-runner"),
+        pytest.param(Ending(lost="gone"), True, 1, id="lost"),
+    ],
+)
+def test_exit_codes(ending: Ending, begun: bool, code: int) -> None:
+    assert exit_code(ending, begun=begun) == code
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ([], 0),
+        ([0, 0], 0),
+        ([0, 10], 10),
+        ([10, 1], 1),
+        ([1, 124], 124),
+        ([124, 130], 130),
+        ([143, 73], 73),
+        ([73, 70], 70),
+        ([70, 2], 2),
+        ([0, 99], 99),
+    ],
+)
+def test_the_worst_code_of_several_containers_counts(codes: list[int], code: int) -> None:
+    assert combined(codes) == code
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        pytest.param(Ending(0), "", id="ended"),
+        pytest.param(Ending(0, out_of_memory=True), "", id="a-child-without-consequence"),
+        pytest.param(
+            OUT_OF_MEMORY,
+            "The container needed more memory than --memory 4g. Give it more.",
+            id="out-of-memory",
+        ),
+        pytest.param(
+            Ending(137),
+            "The container was killed, most often because it needed more memory than "
+            "--memory 4g. Give it more.",
+            id="killed-by-others",
+        ),
+        pytest.param(
+            Ending(137, signalled=2, killed=True),
+            "The container was killed after a signal: it had not stopped by itself.",
+            id="killed",
+        ),
+        pytest.param(
+            Ending(137, timed_out=True, killed=True),
+            "The container was killed after its time limit: it had not stopped by itself.",
+            id="late",
+        ),
+        pytest.param(
+            Ending(127), "The image runs no rule-runner. Give one that does: --image.", id="image"
+        ),
+    ],
+)
+def test_what_is_said(ending: Ending, said: str) -> None:
+    assert trouble(ending, "4g") == said
+
+
+def test_an_unfinished_result_ends_with_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, result())
+    (found,) = bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
+    assert (found.status, found.outcome) == ("Error", "Error")
+    assert found.status_details == "ClientError: It needed more."
+    assert found.ended_at is not None
+    assert msgspec.json.decode(path.read_bytes(), type=RuleResult) == found
+
+
+def test_an_unfinished_result_of_a_killed_container_is_stopped(tmp_path: Path) -> None:
+    write(tmp_path / "a", result("a"))
+    write(tmp_path / "b", result("b"))
+    ending = Ending(137, signalled=2, killed=True)
+    found = bring_to_an_end(tmp_path, ending, "It was killed.", BEGAN)
+    assert [(one.rule, one.status, one.status_details) for one in found] == [
+        ("a", "Stopped", "It was killed."),
+        ("b", "Stopped", "It was killed."),
+    ]
+
+
+def test_a_verdict_that_was_reached_stays(tmp_path: Path) -> None:
+    write(tmp_path, result(status="IssuesFound", outcome="IssuesFound", step=3))
+    (found,) = bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
+    assert (found.status, found.step, found.notes) == ("IssuesFound", 3, ["It needed more."])
+
+
+@pytest.mark.parametrize("why", ["", "It needed more."])
+def test_ended_results_stay_as_they_are(tmp_path: Path, why: str) -> None:
+    content = result(status="NoIssuesFound", ended_at="2026-01-01T13:00:00.000Z")
+    path = write(tmp_path, content)
+    before = path.read_bytes()
+    assert bring_to_an_end(tmp_path, OUT_OF_MEMORY, why, BEGAN) == [content]
+    assert path.read_bytes() == before
+
+
+def test_results_of_others_are_left_alone(tmp_path: Path) -> None:
+    write(tmp_path / "old", result(started_at="2025-12-31T00:00:00.000Z"))
+    write(tmp_path / "broken", result()).write_text("{", encoding="utf-8")
+    assert bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN) == []
+
+
+def test_results_that_containers_printed_are_put_together() -> None:
+    part = compose("/runs/t", [], [result("a")])
+    printed = {"a": dump_json(part).encode(), "b": b"", "c": b"no JSON"}
+    assert parsed(printed) == {"a": part}
+    whole = compose("elsewhere", [part], [result("a"), result("b")])
+    assert whole == EvaluationResult(trial=part.trial, rules=[result("a"), result("b")])
+
+
+def test_of_a_trial_that_no_container_told_of_the_coverage_is_known() -> None:
+    summary = compose("/runs/t", [], [result("a")]).trial
+    assert (summary.name, summary.ended, summary.steps, summary.first_step) == ("t", True, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [
+        ("table", "Rule: InProgress"),
+        ("json", '{\n  "schema_version": 1'),
+        ("junit", "<?xml"),
+    ],
+)
+def test_results_are_printed_in_the_form_asked_for(
+    form: str, begins: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(compose("/t", [], [result()]), form, [Path("/out")], Path("/out/report.html"))
+    printed = capsys.readouterr().out
+    assert printed.startswith(begins)
+    if form == "json":
+        assert [rule["rule"] for rule in json.loads(printed)["rules"]] == ["Rule"]
+    if form == "table":
+        assert printed.endswith("Results: /out\nReport: /out/report.html\n")

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from urllib3.exceptions import HTTPError
-
 from rule_runner.container import Engine
 from rule_runner.container_errors import EngineError, said
 from rule_runner.durable import Closing
@@ -127,6 +125,8 @@ class _Sent:
 @contextmanager
 def _failures(what: str) -> Iterator[None]:
     """Turn what the engine's client raises into a sentence."""
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 - probes sockets when imported
+
     try:
         yield
     except (OSError, HTTPError) as err:

@@ -59,7 +59,10 @@ class Announcer:
             self._outboxes = [
                 stack.enter_context(Outbox(folder, overwrite=overwrite)) for folder in folders
             ]
-            self._deliveries = [Delivery(self._outboxes[0], sink) for sink in sinks]
+            self._deliveries: list[Delivery] = []
+            for sink in sinks:
+                self._deliveries.append(Delivery(self._outboxes[0], sink))
+                stack.callback(self._deliveries[-1].close)
             self._stack = stack.pop_all()
 
     def announce(self, trial_ended: bool) -> None:
@@ -96,11 +99,8 @@ class Announcer:
 
     def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:
         """Wait for the sinks, and return what they did not take; nothing more is announced."""
-        deliveries, self._deliveries = self._deliveries, []
-        return drain(deliveries, seconds, stopped=stopped)
+        return drain(self._deliveries, seconds, stopped=stopped)
 
     def close(self) -> None:
-        """Close the outboxes."""
-        for delivery in self._deliveries:
-            delivery.close()
+        """Stop what is sent, and close the outboxes."""
         self._stack.close()

@@ -2,13 +2,17 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import evaluating
 import pytest
+from told import ListSink
 
 from rule_runner.announcer import Announcer
+from rule_runner.errors import OutputError
 from rule_runner.evaluation import Evaluation
 from rule_runner.events import TrainingJob
+from rule_runner.outbox import feeds_sinks
 from smdebug.rules import Finding
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -47,3 +51,68 @@ def test_what_was_told_as_final_stays_and_the_mode_is_todays(tmp_path: Path) -> 
     again = Evaluation("AllZero", "zeros", False, NOW)
     found = announce(tmp_path, again, "observe", ended=True)
     assert found == {"Status": "IssuesFound", "Mode": "observe"}
+
+
+def entries(folder: Path) -> list[Any]:
+    return [one["detail"] for one in evaluating.json_lines(folder / "events.jsonl")]
+
+
+def announcer(folders: list[Path], evaluations: list[Evaluation], *sinks: ListSink) -> Announcer:
+    return Announcer(
+        TrainingJob("job", NOW),
+        folders,
+        sinks,
+        evaluations,
+        lambda: NOW,
+        modes={"a": "enforce", "b": "observe"},
+        overwrite=False,
+        lag={"a": 1.5, "b": 0.0}.__getitem__,
+    )
+
+
+def two() -> list[Evaluation]:
+    return [Evaluation("AllZero", name, False, NOW) for name in ("a", "b")]
+
+
+def test_an_event_names_the_rules_that_changed_also_after_a_crash(tmp_path: Path) -> None:
+    rules = two()
+    first = announcer([tmp_path / "a", tmp_path / "b"], rules)
+    first.announce(trial_ended=False)
+    rules[1].condition_met(3, [Finding(3)], NOW)
+    first.announce(trial_ended=False)
+    first.close()
+    again = two()
+    second = announcer([tmp_path / "a", tmp_path / "b"], again)
+    second.announce(trial_ended=False)
+    again[0].rule_failed("ClientError: x.", NOW)
+    second.announce(trial_ended=False)
+    second.announce(trial_ended=True)
+    second.close()
+    found = entries(tmp_path / "a")
+    assert [one["ChangedRules"] for one in found] == [["a", "b"], ["b"], ["a"], []]
+    assert entries(tmp_path / "b") == found
+    told = [one["DebugRuleEvaluationStatuses"][1] for one in found]
+    assert [one["StepsEvaluated"] for one in told] == [0, 1, 1, 1]
+    assert [one.get("LastStep") for one in told] == [None, 3, 3, 3]
+    assert [one["RuleEvaluationStatus"] for one in told] == ["InProgress"] + ["IssuesFound"] * 3
+    assert found[0]["DebugRuleEvaluationStatuses"][0]["EvaluationLagSeconds"] == 1.5
+
+
+def test_sinks_get_the_events_of_one_folder_once(tmp_path: Path) -> None:
+    rules, sink = two(), ListSink()
+    told = announcer([tmp_path / "a", tmp_path / "b"], rules, sink)
+    told.announce(trial_ended=False)
+    rules[0].condition_met(3, [Finding(3)], NOW)
+    told.announce(trial_ended=False)
+    assert told.drain(60, lambda: False) == []
+    told.close()
+    ids = [one["id"] for one in evaluating.json_lines(tmp_path / "a" / "events.jsonl")]
+    assert sink.taken == ids
+    assert (feeds_sinks(tmp_path / "a"), feeds_sinks(tmp_path / "b")) == (True, False)
+
+
+def test_folders_are_free_if_a_sink_cannot_be_begun(tmp_path: Path) -> None:
+    (tmp_path / ".sagemaker-ignore" / "cursor-b.tmp").mkdir(parents=True)
+    with pytest.raises(OutputError, match="cursor-b"):
+        announcer([tmp_path], two()[:1], ListSink("a"), ListSink("b"))
+    announcer([tmp_path], two()[:1]).close()

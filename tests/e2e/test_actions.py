@@ -127,13 +127,14 @@ def everything(folder: Path) -> str:
     return "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.parametrize("verbose", ["-v", "-vv"])
 def test_no_endpoint_and_no_secret_is_written_anywhere(
-    tmp_path: Path, aws_endpoint: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, aws_endpoint: str, monkeypatch: pytest.MonkeyPatch, verbose: str
 ) -> None:
     del aws_endpoint
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "h1dden-key")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "h1dden-token")
-    arguments = [*acting.prepared(tmp_path), "-v", "-p", f"action_json={MESSAGES}"]
+    arguments = [*acting.prepared(tmp_path), verbose, "-p", f"action_json={MESSAGES}"]
     arguments += ["--action", "command:true h1dden-argument"]
     found = acting.run(arguments)
     assert [state for *_, state in acting.actions(tmp_path)] == ["done"] * 3

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import evaluating
+import jsonschema  # type: ignore[import-untyped] # it comes without types
 import numpy as np
 import pytest
 import structlog
@@ -17,7 +18,7 @@ from rule_runner.actions import job_actions
 from rule_runner.actions.journal import Journal
 from rule_runner.config import RuleMode
 from rule_runner.errors import OutputError, ParameterError
-from rule_runner.results import RuleResult
+from rule_runner.results import RULE_SCHEMA, RuleResult
 from rule_runner.runner import exit_code
 from smdebug.rules import Rule
 from smdebug.rules.action.action import StopTrainingAction
@@ -87,6 +88,7 @@ def evaluate(
     assert exit_code(found, fail_on_issues=False) == 0
     (result,) = found.result.rules
     on_disk = json.loads((output / "rule_result.json").read_text())
+    jsonschema.validate(on_disk, json.loads(RULE_SCHEMA.read_text()))
     assert on_disk["actions"] == [
         {key: getattr(one, key) for key in one.__struct_fields__} for one in result.actions
     ]

@@ -111,6 +111,30 @@ def test_a_subscription_is_found_on_any_page(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("listed", "made", "waits"),
+    [
+        ("PendingConfirmation", "", True),
+        (f"{ARN}:1", "", False),
+        ("", "pending confirmation", True),
+        ("", f"{ARN}:1", False),
+    ],
+)
+def test_who_has_not_confirmed_yet_gets_nothing_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, listed: str, made: str, waits: bool
+) -> None:
+    one = {"Protocol": "email", "Endpoint": EMAIL, "SubscriptionArn": listed}
+    answers: dict[str, dict[str, Any]] = {
+        "CreateTopic": {"TopicArn": ARN},
+        "ListSubscriptionsByTopic": {"Subscriptions": [one] if listed else []},
+        "Subscribe": {"SubscriptionArn": made},
+        "Publish": {},
+    }
+    monkeypatch.setattr(AwsCalls, "call", lambda _, operation, *__, **___: answers[operation])
+    detail = send("email", EMAIL).detail
+    assert ("has not confirmed the subscription" in detail) is waits
+
+
 def test_without_a_text_the_message_has_none() -> None:
     sqs, url = queue()
     send("sms", SMS, Fired("R"))

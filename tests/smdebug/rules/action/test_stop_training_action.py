@@ -2,14 +2,21 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import evaluating
+import numpy as np
 import pytest
+import rawtrial
 import training_jobs_server
 from training_jobs_server import TrainingJobs
 
+from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.rules import Rule, invoke_rule
 from smdebug.rules.action.base import ActionState, Fired, Limits, Outcome
 from smdebug.rules.action.stop_training_action import StopTrainingAction
 from smdebug.storage import aws
+from smdebug.trials import create_trial
 
 FIRED = Fired("Plain")
 
@@ -200,3 +207,17 @@ def test_plan_names_the_job(held: TrainingJobs) -> None:
     assert not isinstance(found, Outcome)
     assert found.plan(FIRED) == "Training job 'a-7' would be stopped."
     assert held.stopped == []
+
+
+class Met(Rule):
+    def invoke_at_step(self, step: int) -> bool:
+        return step >= 0
+
+
+def test_from_plain_python(tmp_path: Path, held: TrainingJobs) -> None:
+    held.jobs = {"Mnist-1": "InProgress"}
+    rawtrial.write(tmp_path, evaluating.trial({0: {"loss": np.zeros(1)}}))
+    text = '{"name": "stoptraining", "training_job_prefix": "Mnist"}'
+    with pytest.raises(RuleEvaluationConditionMet):
+        invoke_rule(Met(create_trial(str(tmp_path)), text), raise_eval_cond=True)
+    assert held.stopped == ["Mnist-1"]

@@ -34,6 +34,7 @@ from rule_runner.contract import (
     is_reserved,
     read_contract,
 )
+from rule_runner.delivery import DEADLINE_S
 from rule_runner.durable import make_folder, output_errors, write_atomically
 from rule_runner.errors import (
     EXIT_INTERNAL,
@@ -51,7 +52,7 @@ from rule_runner.results import RuleJobFacts, dump_json, rule_result, versions
 from rule_runner.runner import exit_code
 from rule_runner.show import lines, printable
 from rule_runner.sinks import EventSink
-from rule_runner.sinks.parsing import SINKS, parse_sinks, sinks_of_environment
+from rule_runner.sinks.parsing import SINK_DEADLINE, SINKS, parse_sinks, sinks_of
 from rule_runner.status import CLIENT_ERROR, RuleStatus, message_bytes
 from rule_runner.terminal import LogObserver
 from smdebug.analysis.utils import parse_bool
@@ -67,7 +68,8 @@ def run() -> int:
     try:
         contract = read_contract()
         config = _configuration(contract)
-        evaluated = run_evaluation(config, _sinks(), LogObserver())
+        deadline = contract.number(SINK_DEADLINE, DEADLINE_S)
+        evaluated = run_evaluation(config, _sinks(contract), LogObserver(), deadline)
     except OutputError:
         raise
     except ClientError as err:
@@ -90,10 +92,10 @@ def run() -> int:
     return code
 
 
-def _sinks() -> list[EventSink]:
+def _sinks(contract: Contract) -> list[EventSink]:
     """Return the sinks that the environment names."""
     try:
-        return parse_sinks(sinks_of_environment(), sys.stdout)
+        return parse_sinks(sinks_of(contract.environment), sys.stdout)
     except UsageError as err:
         msg = f"Environment variable {SINKS} cannot be used: {err}"
         raise ParameterError(msg) from err

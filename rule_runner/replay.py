@@ -1,5 +1,6 @@
 """Replay: the events of an evaluation that is over, shown, or sent to sinks that lack them."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -12,7 +13,7 @@ from rule_runner.events import Event
 from rule_runner.outbox import EVENTS, Outbox, feeds_sinks, read_events
 from rule_runner.results import dump_json
 from rule_runner.show import printable
-from rule_runner.sinks.parsing import SINKS, parse_sinks, sinks_of_environment
+from rule_runner.sinks.parsing import SINKS, parse_sinks, sinks_of
 
 _NAMES_SHOWN: Final = 5
 
@@ -38,7 +39,7 @@ def replay(folder: Path, texts: Sequence[str], *, again: bool, seconds: float) -
     OutputError
         If there are no events, or an evaluation is running there.
     """
-    given = texts or sinks_of_environment()
+    given = texts or sinks_of(os.environ)
     if not given:
         msg = (
             f"No sink was given: give --sink as for the evaluation, or set {SINKS} in the "

@@ -1,7 +1,6 @@
 """Parsing: from what the command line or the environment says to sinks, before anything runs."""
 
 import hashlib
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from rule_runner.webhook import WebhookError, check, masked, secret_of_environme
 from smdebug.rules.params import did_you_mean
 
 SINKS: Final = "RULE_RUNNER_SINKS"
+SINK_DEADLINE: Final = "RULE_RUNNER_SINK_DEADLINE"  # seconds
 REGION: Final = "region"
 ARN_PARTS: Final = 6
 ON_STDOUT: Final = frozenset({"stdout", "emf"})
@@ -136,9 +136,9 @@ def parse_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     return [_KINDS[spec.kind].make(spec) for spec in specs]
 
 
-def sinks_of_environment() -> list[str]:
+def sinks_of(environment: Mapping[str, str]) -> list[str]:
     """Return the sinks that `SINKS` holds, with white space between them."""
-    return os.environ.get(SINKS, "").split()
+    return environment.get(SINKS, "").split()
 
 
 def writes_to_stdout(texts: Sequence[str]) -> str | None:

@@ -124,6 +124,34 @@ def test_a_rule_may_be_observed_only(root: Path, monkeypatch: pytest.MonkeyPatch
     assert message(root) == MET.format("VanishingGradient", 6)
 
 
+@pytest.mark.parametrize("by", ["file", "environment"])
+def test_sinks_are_named_by_the_environment(
+    root: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    sinks = f"file:{root / 'told'} webhook:http://127.0.0.1:1/secret"
+    job = {"rule_to_invoke": "VanishingGradient", "threshold": "1e-5"}
+    job |= {"RULE_RUNNER_SINKS": sinks, "RULE_RUNNER_SINK_DEADLINE": "0.5"}
+    if by == "file":
+        write_job(root, job)
+    result = run({} if by == "file" else job, monkeypatch)
+    assert result.exit_code == 0
+    told = [json.loads(line)["detail"] for line in (root / "told").read_text().splitlines()]
+    assert told[-1]["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "IssuesFound"
+    assert "events_not_delivered" in result.stderr
+    assert "secret" not in result.stderr
+
+
+def test_a_sink_that_is_none_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"rule_to_invoke": "VanishingGradient", "RULE_RUNNER_SINKS": "evntbridge"}
+    result = run(environment, monkeypatch)
+    text = message(root) or ""
+    assert result.exit_code == 1
+    assert text.startswith(
+        "ClientError: Environment variable RULE_RUNNER_SINKS cannot be used: Unknown sink "
+        "'evntbridge'. Did you mean 'eventbridge'?"
+    )
+
+
 def test_a_mode_that_is_none_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {"rule_to_invoke": "VanishingGradient", "RULE_RUNNER_MODE": "watch"}
     result = run(environment, monkeypatch)

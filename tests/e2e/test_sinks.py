@@ -1,6 +1,8 @@
 """Sinks from the command line: verdicts do not wait for them, and what they lack is said."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +133,20 @@ def test_a_file_may_take_events_beside_json(trial: Path, tmp_path: Path) -> None
     assert json.loads(result.stdout)["rules"][0]["status"] == "IssuesFound"
     details = [event["detail"] for event in evaluating.json_lines(tmp_path / "told")]
     assert statuses(details) == TOLD
+
+
+def test_a_webhook_that_hangs_delays_nothing(trial: Path) -> None:
+    let_go = threading.Event()
+
+    def hang(_: BaseHTTPRequestHandler) -> None:
+        let_go.wait()
+
+    with http_places.serving(lambda _: Answer(act=hang)) as place:
+        result = evaluate(trial, "--sink", f"webhook:{place.url}", "--sink-deadline", "0.2")
+        (sentence,) = sentences(result)
+        let_go.set()
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (
+        0,
+        "VanishingGradient: IssuesFound at step 3",
+    )
+    assert "was not sent 3 events: it did not answer in time. Send them with" in sentence

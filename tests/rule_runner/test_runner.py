@@ -878,3 +878,22 @@ def test_another_configuration_does_not_resume(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="holds another evaluation"):
         run(tmp_path, losses(1), rule_job(Never, end_step=5))
     assert seen(only(run(tmp_path, losses(1, 2), Never))) == ("NoIssuesFound", None, 2)
+
+
+def test_an_event_says_how_long_files_have_waited_to_be_judged(tmp_path: Path) -> None:
+    clock = WoundClock()
+
+    class Slow(Below):
+        def invoke_at_step(self, step: int) -> bool:
+            clock.now += 2
+            return super().invoke_at_step(step)
+
+    config = configured(tmp_path, [Slow, Never])
+    runner(config, MemoryStore(losses(1, 1, 0, 1)), Script(clock)).run()
+    found = [one["detail"] for one in json_lines(tmp_path / "Slow" / "events.jsonl")]
+    lags = [
+        [one["EvaluationLagSeconds"] for one in detail["DebugRuleEvaluationStatuses"]]
+        for detail in found
+    ]
+    # Never stands at step 1 when Slow has found something at step 2; in the end all are judged.
+    assert lags == [[0.0, 0.0], [0.0, 0.0], [0.0, 6.0], [0.0, 0.0]]

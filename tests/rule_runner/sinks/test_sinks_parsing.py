@@ -8,7 +8,7 @@ import pytest
 
 from rule_runner.errors import UsageError
 from rule_runner.sinks import cloudwatch_logs, cloudwatch_metrics, eventbridge, local, sns, webhook
-from rule_runner.sinks.parsing import parse_sinks, sinks_of_environment, writes_to_stdout
+from rule_runner.sinks.parsing import parse_sinks, sinks_of, writes_to_stdout
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:rules"
 
@@ -145,20 +145,18 @@ def test_a_sink_is_given_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("environment", "expected"),
     [
-        (None, []),
-        ("", []),
-        (" stdout\n  eventbridge:b,region=x ", ["stdout", "eventbridge:b,region=x"]),
+        ({}, []),
+        ({"RULE_RUNNER_SINKS": ""}, []),
+        (
+            {"RULE_RUNNER_SINKS": " stdout\n  eventbridge:b,region=x "},
+            ["stdout", "eventbridge:b,region=x"],
+        ),
     ],
 )
-def test_the_environment_may_name_sinks(
-    text: str | None, expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("RULE_RUNNER_SINKS", raising=False)
-    if text is not None:
-        monkeypatch.setenv("RULE_RUNNER_SINKS", text)
-    assert sinks_of_environment() == expected
+def test_the_environment_may_name_sinks(environment: dict[str, str], expected: list[str]) -> None:
+    assert sinks_of(environment) == expected
 
 
 @pytest.mark.parametrize(

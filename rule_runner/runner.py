@@ -22,8 +22,8 @@ from rule_runner.errors import (
     OutputError,
     TrialError,
 )
-from rule_runner.invocation import LATE, UNREADABLE
 from rule_runner.fetch import remove_private_folders
+from rule_runner.invocation import LATE, UNREADABLE
 from rule_runner.job import RuleJob
 from rule_runner.openings import absent, is_there, roots
 from rule_runner.results import EvaluationResult

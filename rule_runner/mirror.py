@@ -42,8 +42,8 @@ LONGEST_PAUSE_S: Final = 60.0
 _PIECE: Final = 1 << 20
 _UPLOADED: Final = "uploaded.json"
 _STATE: Final = "XDG_STATE_HOME"
-# The result comes last: where it is, all is.
-_FETCHED: Final = (FINDINGS, MEASUREMENTS, EVENTS, RESULT)
+# The result comes first: without it there is no evaluation.
+_FETCHED: Final = (RESULT, FINDINGS, MEASUREMENTS, EVENTS)
 _Mark = tuple[int, int, int]
 
 
@@ -170,6 +170,8 @@ class Mirror:
             for name in _FETCHED:
                 data = self._read(f"{part}{name}")
                 if data is None:
+                    if name == RESULT:
+                        break
                     continue
                 with output_errors(draft):
                     (draft / part).mkdir(parents=True, exist_ok=True)

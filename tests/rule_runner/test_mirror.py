@@ -10,6 +10,7 @@ import evaluating
 import faulty_s3
 import pytest
 import s3_objects
+import structlog
 
 from rule_runner import mirror as module
 from rule_runner.config import EvaluationConfig
@@ -144,6 +145,14 @@ def test_an_evaluation_at_the_address_is_fetched(s3: str) -> None:
     assert set(foreign) <= set(s3_objects.content(s3, "out/"))
 
 
+def test_without_a_result_nothing_else_is_asked_for(faulty: faulty_s3.FaultyS3) -> None:
+    with mirrored(names=("a", "b")):
+        assert [path for _, path, _ in faulty.asked] == [
+            "/bucket/out/a/rule_result.json",
+            "/bucket/out/b/rule_result.json",
+        ]
+
+
 def test_what_was_fetched_is_not_uploaded_again(s3: str, faulty: faulty_s3.FaultyS3) -> None:
     s3_objects.put(s3, "out/", {"rule_result.json": b"{}", "events.jsonl": b""})
     with mirrored() as mirror:
@@ -257,8 +266,13 @@ def test_one_process_at_a_time_works_for_an_address(s3: str) -> None:
         pass
 
 
-def test_what_is_said_of_the_folder_names_the_address(s3: str) -> None:
-    del s3
+def fail(mirror: Mirror, sentence: str) -> None:
+    """Write a file, and find that no more can be written."""
+    write(mirror, a="a")
+    raise OutputError(sentence)
+
+
+def test_what_is_said_of_the_folder_names_the_address(faulty: faulty_s3.FaultyS3) -> None:
     mirror = mirrored()
     sentence = r"^Output folder 's3://bucket/out/a' holds an ended evaluation\.$"
     msg = f"Output folder '{mirror.folder}/a' holds an ended evaluation."
@@ -267,6 +281,11 @@ def test_what_is_said_of_the_folder_names_the_address(s3: str) -> None:
     msg = f"Cannot write '{mirror.folder}/a': No space left on device."
     with pytest.raises(OutputError, match=str(mirror.folder)), mirrored():
         raise OutputError(msg)
+    with structlog.testing.capture_logs() as logs:
+        faulty.due = [faulty_s3.passes, *[faulty_s3.says(403, "AccessDenied")] * 9]
+        with pytest.raises(OutputError, match=str(mirror.folder)), mirrored() as again:
+            fail(again, msg)
+    assert (logs[-1]["event"], logs[-1]["log_level"]) == ("output_not_uploaded", "error")
     assert mirror.shown(f"Results: {mirror.folder}/a") == "Results: s3://bucket/out/a"
 
 

@@ -1,5 +1,6 @@
 """The only place that makes clients of AWS, and that puts what they raise into words."""
 
+import os
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -105,7 +106,8 @@ def client(
     service
         As boto3 calls it.
     region
-        Instead of that of environment and profile; if they have none it is `DEFAULT_REGION`.
+        Instead of that of ``AWS_REGION``, then of ``AWS_DEFAULT_REGION`` or the profile, then
+        `DEFAULT_REGION`.
     connect_timeout, read_timeout
         Seconds.
 
@@ -126,7 +128,8 @@ def client(
         user_agent_extra="rule-runner",
     )
     session = boto3.session.Session()
-    name = region or session.region_name or DEFAULT_REGION
+    given = os.environ.get("AWS_REGION", "").strip()  # boto3 itself does not look at it
+    name = region or given or session.region_name or DEFAULT_REGION
     try:
         return session.client(service, region_name=name, config=config)
     except ValueError as err:

@@ -1,4 +1,4 @@
-"""What boto3 raises, in words that name a host and never a secret."""
+"""What clients of AWS are made of; what they raise, in words that never name a secret."""
 
 from typing import Any
 
@@ -96,3 +96,26 @@ def test_an_answer_that_says_nothing() -> None:
     assert aws.fault(exceptions.ClientError({}, "GetObject")) == aws.AwsFault(
         "Unknown", "Unknown", transient=False
     )
+
+
+@pytest.mark.parametrize(
+    ("region", "default", "given", "expected"),
+    [
+        ("", "", None, "us-east-1"),
+        (" ", "eu-west-1", None, "eu-west-1"),
+        ("eu-west-2", "eu-west-1", None, "eu-west-2"),
+        ("eu-west-2", "eu-west-1", "eu-west-3", "eu-west-3"),
+    ],
+)
+def test_the_region_of_a_client(
+    aws_endpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    region: str,
+    default: str,
+    given: str | None,
+    expected: str,
+) -> None:
+    monkeypatch.setenv("AWS_REGION", region)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", default)
+    made = aws.client("sns", region=given)
+    assert (made.meta.region_name, made.meta.endpoint_url) == (expected, aws_endpoint)

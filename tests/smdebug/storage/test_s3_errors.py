@@ -202,6 +202,14 @@ def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_impatient")
+def test_a_region_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "here!")
+    monkeypatch.setenv("AWS_REGION", "here!")
+    said = "InvalidRegionError: Provided region_name 'here!' doesn't match a supported format"
+    assert said_of_opening() == said
+
+
+@pytest.mark.usefixtures("_impatient")
 def test_an_endpoint_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     host = f"127.0.0.1:{free_port()}"
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://user:secret@{host}")

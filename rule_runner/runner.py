@@ -211,7 +211,7 @@ class Runner:
         position = min((job.position for job in self.jobs if job.live), default=-1)
         for step in self.walk.ready(position):
             self._judge(step, [job for job in self.jobs if job.wants(step)])
-            steps = self.walk.base.all_steps
+            steps = self.walk.base.steps
             self.observer.progress(bisect_right(steps, step), len(steps))
             stop = self.stops.reason()
             if stop or not any(job.live for job in self.jobs):

@@ -48,7 +48,7 @@ class AheadReader(EventReader):
         if size <= self.bound and not self.covers(key, wanted):
             flying = self._pool.submit(partial(self._store.read, key, wanted))
             kept = Kept(wanted.start, size, memoryview(b""), flying=flying, early=True)
-            self._keep(Part(key, *wanted), kept)
+            self._keep((key, *wanted), kept)
 
     def load(self, key: str, wanted: ByteRange) -> None:
         """Read bytes that are asked for now; raises what the store raises."""
@@ -61,13 +61,13 @@ class AheadReader(EventReader):
     def _holding(self, key: str, start: int, stop: int) -> Kept:
         part = self._covering(key, start, stop)
         if part is None:
-            return self._read(Part(key, start, stop))
+            return self._read(key, start, stop)
         kept = self._kept[part]
-        if kept.early and not self._landed(part, kept, stop):
+        if kept.early and not self._landed(kept, stop):
             self._drop(part)
-        return self._read(part)
+        return self._read(*part)
 
-    def _landed(self, part: Part, kept: Kept, stop: int) -> bool:
+    def _landed(self, kept: Kept, stop: int) -> bool:
         """Say whether bytes that were asked for ahead of time are there, up to `stop`."""
         flying, kept.flying = kept.flying, None
         if flying is not None:
@@ -78,17 +78,18 @@ class AheadReader(EventReader):
                 kept.data = flying.result()
             self._bytes += len(kept.data) - kept.size
             kept.size = len(kept.data)
-        return part.start + len(kept.data) >= stop
+        return kept.start + len(kept.data) >= stop
 
     def _covering(self, key: str, start: int, stop: int) -> Part | None:
         for part in self._parts.get(key, ()):
-            if part.start <= start and stop <= part.stop:
+            _, begin, end = part
+            if begin <= start and stop <= end:
                 return part
         return None
 
     def _keep(self, part: Part, kept: Kept) -> None:
         if kept.size <= self.bound:
-            self._parts.setdefault(part.key, []).append(part)
+            self._parts.setdefault(part[0], []).append(part)
         super()._keep(part, kept)
 
     def _drop(self, part: Part) -> None:
@@ -96,7 +97,7 @@ class AheadReader(EventReader):
         if flying is not None:
             flying.cancel()
         super()._drop(part)
-        left = self._parts[part.key]
+        left = self._parts[part[0]]
         left.remove(part)
         if not left:
-            del self._parts[part.key]
+            del self._parts[part[0]]

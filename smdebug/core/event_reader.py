@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -20,12 +20,8 @@ TIME_BYTES: Final = tfrecord.HEADER.size + 1 + 8
 Array = NDArray[Any]
 
 
-class Part(NamedTuple):
-    """Bytes ``start <= i < stop`` of one event file."""
-
-    key: str
-    start: int
-    stop: int
+# Bytes ``start <= i < stop`` of one event file: its key, start and stop.
+Part = tuple[str, int, int]
 
 
 @dataclass(slots=True)
@@ -96,7 +92,7 @@ class EventReader:
 
     def _head(self, key: str, start: int, stop: int) -> memoryview:
         """Return a few bytes, which are not kept."""
-        kept = self._kept.get(Part(key, 0, WHOLE_FILE))
+        kept = self._kept.get((key, 0, WHOLE_FILE))
         if kept is not None and len(kept.data) >= stop:
             return kept.data[start:stop]
         return self._store.read(key, ByteRange(start, stop))
@@ -114,22 +110,23 @@ class EventReader:
 
     def _forget(self, key: str) -> None:
         """Drop what is kept of an event file."""
-        for part in [part for part in self._kept if part.key == key]:
+        for part in [part for part in self._kept if part[0] == key]:
             self._drop(part)
 
     def _holding(self, key: str, start: int, stop: int) -> Kept:
         """Return what holds these bytes; read it if need be."""
         if stop <= WHOLE_FILE:
-            return self._read(Part(key, 0, WHOLE_FILE))
-        return self._read(Part(key, start, stop))
+            return self._read(key, 0, WHOLE_FILE)
+        return self._read(key, start, stop)
 
-    def _read(self, part: Part) -> Kept:
+    def _read(self, key: str, start: int, stop: int) -> Kept:
+        part = (key, start, stop)
         kept = self._kept.get(part)
         if kept is not None:
             self._kept.move_to_end(part)
             return kept
-        data = self._store.read(part.key, ByteRange(part.start, part.stop))
-        kept = Kept(part.start, len(data), data)
+        data = self._store.read(key, ByteRange(start, stop))
+        kept = Kept(start, len(data), data)
         self._keep(part, kept)
         return kept
 

@@ -1,5 +1,6 @@
 """TrialFiles: which files of a trial have come, and what its index files say."""
 
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -35,6 +36,11 @@ class TrialFiles:
         ``(begin, end)``, half open; None is unbounded. Other steps are not loaded at all.
     window
         Number of incomplete steps beyond which the oldest half of them is taken as settled.
+
+    Attributes
+    ----------
+    looked_at
+        When a view of a remote trial last looked for new files because it was asked something.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class TrialFiles:
         self.last_complete_step = -1
         self.settled_step = -1
         self.loaded_all_steps = False
+        self.looked_at = -math.inf
         self.troubles = Troubles(store.uri)
         self.problems = self.troubles.problems
         self.report = self.troubles.report

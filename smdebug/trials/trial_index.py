@@ -18,7 +18,7 @@ from smdebug.storage.protocol import (
     StorageUnavailableError,
     TrialStore,
 )
-from smdebug.trials.read_plan import WALL_TIME, ReadPlan, Want, beginning
+from smdebug.trials.read_plan import WALL_TIME, ReadPlan, beginning
 from smdebug.trials.trial_files import TrialFiles
 
 KEPT_REDUCTIONS: Final = 1 << 16
@@ -108,24 +108,23 @@ class TrialIndex(TrialFiles):
         self, name: str, step: int, worker: str, reduction: tuple[str, bool] | None = None
     ) -> Array:
         """Return a saved value or reduction, read-only, in place; see `EventReader.tensor`."""
-        entry = self.files[step][worker].entries[name]
-        span = entry.raw if reduction is None else entry.reductions[reduction]
-        key = self._before(step, worker, (name, reduction), span or Span(0, 0))
-        return self._reader.tensor(key, span or Span(0, 0))
-
-    def wall_time(self, step: int, worker: str, span: Span) -> float:
-        """Return when a record was made, in seconds since the epoch; NaN if it does not tell."""
-        key = self._before(step, worker, WALL_TIME, beginning(span))
-        return self._reader.wall_time(key, span)
-
-    def _before(self, step: int, worker: str, want: Want, span: Span) -> str:
-        """Prepare for a question, and return the event file that it goes to."""
         file = self.files[step][worker]
+        entry = file.entries[name]
+        span = (entry.raw if reduction is None else entry.reductions[reduction]) or Span(0, 0)
         if file.event_key is None:  # the index reader refuses records without an event file
             raise ObjectNotFoundError(file.key)
         if self._plan is not None:
-            self._plan.before(step, worker, want, span)
-        return file.event_key
+            self._plan.before(step, worker, (name, reduction), span)
+        return self._reader.tensor(file.event_key, span)
+
+    def wall_time(self, step: int, worker: str, span: Span) -> float:
+        """Return when a record was made, in seconds since the epoch; NaN if it does not tell."""
+        file = self.files[step][worker]
+        if file.event_key is None:
+            raise ObjectNotFoundError(file.key)
+        if self._plan is not None:
+            self._plan.before(step, worker, WALL_TIME, beginning(span))
+        return self._reader.wall_time(file.event_key, span)
 
     def reduction(
         self, name: str, step: int, worker: str, operation: str, absolute: bool

@@ -34,7 +34,7 @@ def create_trial(
     Parameters
     ----------
     path
-        A local folder.
+        A local folder, or an ``s3://bucket/prefix`` address.
     name
         Any name; by default the last part of `path`.
     range_steps

@@ -28,6 +28,7 @@ from smdebug.trials.trial_index import TrialIndex
 Array = NDArray[Any]
 T = TypeVar("T")
 POLL_S: Final = 0.25
+LOOK_EVERY_S: Final = 1.0  # at remote trials, however many questions are asked meanwhile
 EVENT_FILE_WAIT_S: Final = 10.0
 
 
@@ -64,8 +65,18 @@ class TrialView:
     def maybe_refresh(self, name: str | None = None) -> None:
         """Look for new files, unless that is held back; `name` has no effect."""
         del name
-        if self.dynamic_refresh and not self.index.loaded_all_steps:
+        if self.dynamic_refresh and not self.index.loaded_all_steps and self._is_due():
             self.refresh_data()
+
+    def _is_due(self) -> bool:
+        """Say whether it is time to look at a remote trial again; at a local one it always is."""
+        if not self.index.is_remote:
+            return True
+        now = self.clock.monotonic()
+        if now - self.index.looked_at < LOOK_EVERY_S:
+            return False
+        self.index.looked_at = now
+        return True
 
     def refresh_data(self) -> None:
         """Look for new files; of an ended training job once more after a pause, for late ones.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rawtrial
-from evaluating import END
+from evaluating import END, WoundClock
 from faulty_store import REMOTE, CountingStore, FaultyStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -215,6 +215,20 @@ def test_a_large_trial_costs_one_read_for_each_step_and_worker(workers: int) -> 
     assert one.store.counts["get events"] == 200 * workers
     assert one.store.counts["get index"] == 200 * workers
     assert (one.store.counts["list"], one.store.counts["head"]) == (4, 0)
+
+
+def test_questions_outside_of_rules_cost_no_listing_each() -> None:
+    found = files(range(3))
+    del found[END]
+    store, clock = CountingStore(MemoryStore(found), REMOTE), WoundClock()
+    trial = Trial("t", "t", TrialIndex(store), clock)
+    for name in NAMES:
+        assert trial.tensor(name).steps(show_incomplete_steps=True) == [0, 1, 2]
+    assert store.counts["list"] == 4
+    found |= files(range(5))
+    assert trial.steps(show_incomplete_steps=True) == [0, 1, 2]
+    clock.now += 1
+    assert trial.steps() == [0, 1, 2, 3, 4]
 
 
 # -- files that change ---------------------------------------------------------------------------

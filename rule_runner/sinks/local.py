@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rule_runner.durable import write_all
+from rule_runner.durable import output_errors, write_all
 from rule_runner.events import Event
 from rule_runner.results import dump_json
 from rule_runner.sinks.protocol import EventSink, Sent
@@ -53,10 +53,11 @@ class FileSink(EventSink):
     def send(self, events: Sequence[Event]) -> Sent:
         """Add `events`; they are on disk when this returns."""
         data = "".join(f"{dump_json(event)}\n" for event in events).encode()
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            write_all(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        with output_errors(self._path):
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            try:
+                write_all(fd, data)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
         return Sent(len(events))

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from http_places import Answer, EventBus
 
 from rule_runner.cli import main
+from rule_runner.delivery import DEADLINE_S
 
 STEPS = {step: {"g": np.float32([1.0 if step < 3 else 1e-9])} for step in range(6)}
 TOLD = [("InProgress", "InProgress"), ("Completed", "InProgress"), ("Completed", "IssuesFound")]
@@ -150,3 +151,12 @@ def test_a_webhook_that_hangs_delays_nothing(trial: Path) -> None:
         "VanishingGradient: IssuesFound at step 3",
     )
     assert "was not sent 3 events: it did not answer in time. Send them with" in sentence
+
+
+def test_there_is_one_deadline() -> None:
+    (evaluating_,) = (
+        one for one in main.commands["evaluate"].params if one.name == "sink_deadline"
+    )
+    replays: Any = main.commands["events"]
+    (replaying,) = (one for one in replays.commands["replay"].params if one.name == "sink_deadline")
+    assert (evaluating_.default, replaying.default) == (DEADLINE_S, DEADLINE_S)

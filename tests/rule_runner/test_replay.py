@@ -71,7 +71,7 @@ def test_what_cannot_be_sent_is_said_and_is_exit_1(folder: Path, tmp_path: Path)
     result = run("replay", folder, "--sink", f"file:{missing}")
     took, left = [line for line in result.stderr.splitlines() if not line.startswith("{")]
     assert (result.exit_code, took) == (1, f"Sink 'file:{missing}' took 0 events.")
-    assert left.startswith(f"Sink 'file:{missing}' was not sent 3 events: FileNotFoundError(2, ")
+    assert left.startswith(f"Sink 'file:{missing}' was not sent 3 events: Cannot write ")
     assert left.endswith(f"rule-runner events replay '{folder}' --sink 'file:{missing}'.")
 
 

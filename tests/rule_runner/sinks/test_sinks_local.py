@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from told import GOING, MET, many, told
 
+from rule_runner.errors import OutputError
 from rule_runner.events import RuleState
 from rule_runner.sinks import Sent
 from rule_runner.sinks.cloudwatch_metrics import EmfSink
@@ -41,7 +42,7 @@ def test_a_file_grows_and_is_shared(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputError, match=r"^Cannot write '.*events\.jsonl': No such file or dir"):
         FileSink(tmp_path / "missing" / "events.jsonl").send(many(1))
 
 

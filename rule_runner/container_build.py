@@ -20,9 +20,9 @@ def build_image(
     base_image: str | None = None,
     network: str | None = None,
     build_arg: Sequence[str] = (),
-    root: Path = ROOT,
+    root: Path | None = None,
 ) -> int:
-    """Build the image of the checkout `root`, and print its name; return the exit code.
+    """Build the image of a checkout, by default this one; print its name, return the exit code.
 
     Raises
     ------
@@ -31,6 +31,7 @@ def build_image(
     ClientError
         If the build fails.
     """
+    root = root or ROOT
     if not (root / "Dockerfile").is_file():
         msg = (
             "The image is built from a checkout of rule-runner, and this is an installed package. "

@@ -20,6 +20,7 @@ from smdebug.core.clock import Clock, SystemClock
 _log: Final = structlog.get_logger()
 GRACE_S: Final = 10.0  # between being asked to stop and being killed
 LATE_S: Final = 10.0  # an evaluation ends by itself so long after its own time limit
+BEAT_S: Final = 0.2  # a signal that another thread was given does not wake the one that waits
 DEAF_S: Final = 30.0  # an engine that has not killed within this is lost
 
 # Takes stdout and stderr of a container as they come, by its name.
@@ -172,10 +173,9 @@ class Fleet:
 
     def _await_event(self) -> None:
         """Wait for what happens next, and do what follows from it."""
-        next_at = min(one.at for one in self._live.values())
-        left = max(0.0, next_at - self._clock.monotonic())
+        left = min(one.at for one in self._live.values()) - self._clock.monotonic()
         try:
-            event = self._events.get(timeout=None if left == float("inf") else left)
+            event = self._events.get(timeout=max(0.0, min(left, BEAT_S)))
         except Empty:
             for name, one in [*self._live.items()]:
                 if one.at <= self._clock.monotonic():

@@ -58,12 +58,17 @@ def make_writable(written: Collection[Path], output: Path) -> tuple[int, int]:
     if os.getuid():
         return os.getuid(), os.getgid()
     user = ORDINARY, ORDINARY
-    if output in written and output.stat().st_uid:
-        user = output.stat().st_uid, output.stat().st_gid
+    if output in written and _owner(output)[0]:
+        user = _owner(output)
     for path in written:
-        if not path.stat().st_uid:
+        if not _owner(path)[0]:
             os.chown(path, *user)
     return user
+
+
+def _owner(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_uid, found.st_gid
 
 
 def aws_folder() -> str:

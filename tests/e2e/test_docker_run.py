@@ -237,7 +237,8 @@ def test_a_trial_in_s3_is_read_over_the_network_that_is_asked_for(place: Place) 
     rule = ("--trial=s3://trials/runs/a", "--rule=VanishingGradient", "-vv")
     refused = place.run(*rule, "--network=bridge")
     assert (refused.returncode, "Use --network host." in refused.stderr) == (2, True)
-    done = place.run(*rule, "--network=host", **{"AWS_SECRET_ACCESS_KEY": "my-secret"})
+    secret = {"AWS_SECRET_ACCESS_KEY": "my-secret"}
+    done = place.run(*rule, "--network=host", **secret)
     assert done.returncode == 0, done.stderr
     assert (place.result()["status"], place.result()["step"]) == ("IssuesFound", 2)
     assert "my-secret" not in done.stdout + done.stderr

@@ -1,0 +1,247 @@
+"""docker run on the command line: what is passed on, what is refused, and what comes of endings."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rule_runner import container_build, container_run
+from rule_runner.cli import main
+from rule_runner.container_errors import EngineError
+from rule_runner.container_fleet import Ending
+from rule_runner.container_plan import Account, ContainerPlan
+from rule_runner.container_results import compose
+from rule_runner.results import dump_json
+
+
+class FakeEngine:
+    """Stands for an engine of this machine that has every image and no network."""
+
+    remote = False
+    processors = 4
+
+    def find_image(self, name: str, *, pull: bool) -> None:
+        del pull
+        if name == "gone":
+            msg = "The engine has no image 'gone'."
+            raise EngineError(msg)
+
+    def network(self) -> str:
+        return "bridge"
+
+    def account(self, uid: int, gid: int) -> Account:
+        del uid, gid
+        return Account("7:8")
+
+
+class FakeFleet:
+    """Stands for containers that print and end as they are told."""
+
+    plans: Mapping[str, ContainerPlan]
+    limit: float
+    ending = Ending(0)
+    printed: Mapping[str, bytes] = {}
+
+    def __init__(self, engine: object, hear: Callable[..., None], **options: Any) -> None:
+        del engine
+        self._hear = hear
+        FakeFleet.limit = options["limit"]
+
+    def run(self, plans: Mapping[str, ContainerPlan]) -> dict[str, Ending]:
+        FakeFleet.plans = plans
+        for name in plans:
+            self._hear(name, self.printed.get(name), b"said\n")
+        return dict.fromkeys(plans, self.ending)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "trial").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(container_run, "Engine", FakeEngine)
+    monkeypatch.setattr(container_run, "Fleet", FakeFleet)
+    monkeypatch.setattr(FakeFleet, "ending", Ending(0))
+    monkeypatch.setattr(FakeFleet, "printed", {})
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["docker", "run", "--trial=trial", *arguments])
+
+
+def test_options_are_passed_on_as_they_were_written(place: Path) -> None:
+    given = ("--rule=AllZero", "-p", "a=1", "-p", "b=2", "-vv", "--no-wait", "--timeout=3")
+    done = run(*given, "--output=out", "--image=mine:1")
+    assert done.exit_code == 0, done.output
+    (plan,) = FakeFleet.plans.values()
+    assert plan.image == "mine:1"
+    assert sorted(plan.arguments) == [
+        "--no-wait",
+        f"--output={place}/out",
+        "--param=a=1",
+        "--param=b=2",
+        "--rule=AllZero",
+        "--timeout=3",
+        f"--trial={place}/trial",
+        "--verbose",
+        "--verbose",
+    ]
+    assert FakeFleet.limit == 3.0
+
+
+def test_defaults_are_the_hardened_ones(place: Path) -> None:
+    run("--rule=AllZero")
+    (plan,) = FakeFleet.plans.values()
+    assert (plan.network, plan.limits.memory, plan.limits.cpus) == ("none", 4 * 2**30, 2)
+    assert (plan.limits.pids, plan.account, plan.environment) == (256, Account("7:8"), {})
+    assert re.fullmatch(rf"{place}/rule-output/trial-\d{{8}}-\d{{6}}", plan.output)
+    assert Path(plan.output).is_dir()
+
+
+def test_time_for_sinks_and_actions_is_added_to_the_time_limit() -> None:
+    run("--rule=AllZero", "--timeout=3", "--sink=file:x", "--sink-deadline=5")
+    assert FakeFleet.limit == 8.0
+
+
+def test_the_endpoint_goes_by_name_to_what_talks_to_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "")
+    run("--rule=AllZero", "--endpoint-url=http://store:9000", "--other-trial=s3://bucket/run")
+    (plan,) = FakeFleet.plans.values()
+    assert plan.environment["AWS_ENDPOINT_URL_S3"] == "http://store:9000"
+    assert "store" not in " ".join(plan.arguments)
+    assert plan.network == "bridge"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--rule=AllZero", "--image=gone"], 1, "ClientError: The engine has no image 'gone'."),
+        (["--rule=AllZero", "--memory=1"], 2, "Error: Memory must be a size of at least 64m"),
+        (["--rule=AllZero", "--action=command:ls"], 2, "would run inside the container"),
+        (["--rule=all", "--isolate"], 2, "--rule all cannot be combined with --isolate."),
+        (["--rule=AllZero", "--isolate", "--sink=emf"], 2, "--sink emf cannot be combined with"),
+        (["--rule=AllZero", "--isolate", "--format=sarif"], 2, "--format sarif cannot be"),
+        (["--source=s3://b/r.py", "--isolate"], 2, "Give the rule of 's3://b/r.py' an ID"),
+        (["--source=nowhere/rule.py"], 1, "nowhere' is not there. Check the path"),
+        (["--other-trial=nowhere", "--rule=AllZero"], 1, "nowhere' is not there. Check the path"),
+        (["--rule=AllZero", "--aws-config"], 1, "--aws-config needs the folder"),
+    ],
+)
+def test_what_is_refused(
+    arguments: list[str], code: int, said: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(place / "home"))
+    if "--aws-config" in arguments:
+        arguments = [*arguments, "--other-trial=s3://bucket/run"]
+    done = run(*arguments)
+    assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
+
+
+def test_a_remote_engine_sees_no_folder_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeEngine, "remote", True)
+    done = run("--rule=AllZero")
+    assert done.exit_code == 1
+    assert "is on another machine, which does not see folder" in done.stderr
+
+
+def test_a_trial_that_is_waited_for_may_be_missing(place: Path) -> None:
+    done = run("--rule=AllZero", "--other-trial=later", "--wait-for-trial=9")
+    assert done.exit_code == 0, done.output
+    (plan,) = FakeFleet.plans.values()
+    assert place in [mount.folder for mount in plan.mounts]
+
+
+def test_what_a_container_prints_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeFleet, "printed", {"": b"results\n"})
+    monkeypatch.setattr(FakeFleet, "ending", Ending(10))
+    done = run("--rule=AllZero")
+    assert (done.exit_code, done.stdout, done.stderr) == (10, "results\n", "said\n")
+
+
+def test_a_lost_engine_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeFleet, "ending", Ending(lost="No such file."))
+    done = run("--rule=AllZero")
+    assert (done.exit_code, "The engine went away while" in done.stderr) == (1, True)
+
+
+def test_results_of_isolated_rules_are_printed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeFleet, "ending", Ending(137, out_of_memory=True))
+    part = dump_json(compose("/trial", [], [])).encode()
+    monkeypatch.setattr(FakeFleet, "printed", {"AllZero": part, "b": part})
+    done = run("--isolate", "--rule=AllZero", "--rule=b=Overfit", "--output=out", "--format=json")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.count("The container needed more memory than --memory 4g.") == 2
+    assert sorted(FakeFleet.plans) == ["AllZero", "b"]
+    assert [plan.arguments[-1] for plan in FakeFleet.plans.values()] == ["--format=json"] * 2
+
+
+def test_an_interruption_before_any_container_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeEngine, "find_image", interrupted)
+    assert run("--rule=AllZero").exit_code == 130
+
+
+class Building:
+    """Stands for an engine that builds."""
+
+    told: list[dict[str, str]] = []  # noqa: RUF012 - replaced by each test
+    asked: tuple[Any, ...] = ()
+
+    def build(self, *what: Any) -> list[dict[str, str]]:
+        Building.asked = what
+        return self.told
+
+
+@pytest.fixture
+def building(monkeypatch: pytest.MonkeyPatch) -> type[Building]:
+    monkeypatch.setattr(container_build, "Engine", Building)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example.org/simple")
+    return Building
+
+
+def build(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["docker", "build", *arguments])
+
+
+def test_a_build_prints_the_name_of_the_image(
+    building: type[Building], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "told", [{"stream": "Step\x1b[31m 1\n"}, {"aux": "x"}])
+    done = build("--tag=t:1", "--base-image=b:2", "--network=host", "--build-arg=A=b=c")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "t:1\n", "Step\\x1b[31m 1\n")
+    arguments = {
+        "A": "b=c",
+        "BASE_IMAGE": "b:2",
+        "PIP_INDEX_URL": "https://packages.example.org/simple",
+    }
+    assert building.asked == (container_build.ROOT, "t:1", arguments, "host")
+
+
+def test_a_build_that_fails_is_an_error(
+    building: type[Building], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "told", [{"error": "no such\nbase"}])
+    done = build()
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "ClientError: The image could not be built: no such base\n",
+    )
+
+
+def test_a_build_argument_has_a_name_and_a_value(building: type[Building]) -> None:
+    assert building
+    done = build("--build-arg=A")
+    assert (done.exit_code, "must be KEY=VALUE, got 'A'." in done.stderr) == (2, True)
+
+
+def test_without_a_checkout_there_is_nothing_to_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container_build, "ROOT", tmp_path)
+    done = build()
+    assert (done.exit_code, "built from a checkout of rule-runner" in done.stderr) == (2, True)

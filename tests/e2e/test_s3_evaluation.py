@@ -55,6 +55,8 @@ def s3(aws_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> st
     """Return an S3 that has an ended trial, of losses 0 to 5, and a rule."""
     monkeypatch.setattr(logging.getLogger("werkzeug"), "disabled", True)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "state" / "tmp").mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "state" / "tmp"))  # of processes
     monkeypatch.setenv("RULE_RUNNER_S3_DEADLINE", "5")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", aws_endpoint)  # to be put back, whatever it becomes
     monkeypatch.chdir(tmp_path)
@@ -134,7 +136,8 @@ def test_trial_other_trial_rule_and_output_are_in_s3(
     assert set(before) == set(OURS)
     found = result_of(s3)
     assert (found["trial"], found["source"]["location"]) == (TRIAL, RULE)
-    assert [one for one in tmp_path.iterdir() if one.name != "state"] == []
+    assert [one.name for one in tmp_path.iterdir()] == ["state"]
+    assert list((tmp_path / "state" / "tmp").iterdir()) == []
     again = process(*command)
     assert (again.returncode, again.stdout) == (73, "")
     assert again.stderr == (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import structlog
-from urllib3.exceptions import HTTPError
 
 from rule_runner.container_errors import (
     HOST,
@@ -225,6 +224,7 @@ def _connect() -> "DockerClient":
 def _refusals(what: str = "The engine does not answer as expected") -> Iterator[None]:
     """Turn what the engine refuses into an `EngineError` of one sentence and the remedy."""
     from docker.errors import DockerException  # noqa: PLC0415, TID251 - see `_connect`
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 - it opens a socket when imported
 
     try:
         yield
@@ -236,6 +236,7 @@ def _refusals(what: str = "The engine does not answer as expected") -> Iterator[
 def _losses() -> Iterator[None]:
     """Turn an engine that is gone into an `EngineLostError`."""
     from docker.errors import DockerException  # noqa: PLC0415, TID251 - see `_connect`
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 - it opens a socket when imported
 
     try:
         yield

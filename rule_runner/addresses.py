@@ -1,5 +1,6 @@
 """Addresses that nothing may be posted to: link-local, of clouds' metadata, of nobody."""
 
+import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
@@ -54,3 +55,15 @@ def is_closed(address: Address) -> bool:
         or address.is_unspecified
         or any(address in network for network in _CLOSED)
     )
+
+
+def resolved(host: str, port: int) -> list[str]:
+    """Return the addresses of a host, as the machine resolves it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be resolved.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))

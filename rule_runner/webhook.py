@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import structlog
 
-from rule_runner.addresses import is_closed, meant
+from rule_runner.addresses import is_closed, meant, resolved
 from smdebug.core.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -27,9 +27,8 @@ SIGNATURE: Final = "RuleRunner-Signature"
 TIMEOUT_S: Final = 10.0
 
 _PORTS: Final = {"https": 443, "http": 80}
-_FAILED, _REDIRECTED = 400, 300
-_PASSING: Final = {408, 425, 429}  # client errors that a later try may not meet
-_SERVER_FAULT: Final = 500
+_TAKEN, _REDIRECTED = range(200, 300), range(300, 400)
+_PASSING: Final = {408, 425, 429, *range(500, 600)}  # a later try may not meet them
 Resolver = Callable[[str, int], Sequence[str]]
 
 
@@ -106,18 +105,6 @@ def check(url: str) -> SplitResult:
         msg = f"Webhook address must be printable ASCII without spaces, got {masked(url)!r}."
         raise WebhookError(msg)
     return parts
-
-
-def resolved(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, as the machine resolves it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be resolved.
-    """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 def post(
@@ -210,29 +197,34 @@ class _Exchange:
         match self._outcome:
             case None:
                 self._hang_up()
-                msg = f"Webhook {self._shown} did not answer within {limit:g} s."
-                raise WebhookError(msg, transient=True)
+                raise self._late(limit)
             case _Failed(WebhookError() as error):
                 raise error
             case _Failed(error):
                 cause = error.__cause__ or error
+                if isinstance(cause, TimeoutError):
+                    raise self._late(limit) from error
                 msg = f"Webhook {self._shown} could not be posted to: {type(cause).__name__}."
                 certain = isinstance(cause, ssl.SSLCertVerificationError)
                 raise WebhookError(msg, transient=not certain) from error
             case status:
                 self._check_status(status)
 
+    def _late(self, limit: float) -> WebhookError:
+        msg = f"Webhook {self._shown} did not answer within {limit:g} s."
+        return WebhookError(msg, transient=True)
+
     def _check_status(self, status: int) -> None:
-        if _REDIRECTED <= status < _FAILED:
+        if status in _TAKEN:
+            return
+        if status in _REDIRECTED:
             msg = (
                 f"Webhook {self._shown} answered with redirect {status}; none is followed. "
                 "Give the address that it leads to."
             )
             raise WebhookError(msg)
-        if status >= _FAILED:
-            transient = status >= _SERVER_FAULT or status in _PASSING
-            msg = f"Webhook {self._shown} answered with status {status}."
-            raise WebhookError(msg, transient=transient)
+        msg = f"Webhook {self._shown} answered with status {status}."
+        raise WebhookError(msg, transient=status in _PASSING)
 
     def _answer(self) -> int:
         """Return the status of the answer."""
@@ -247,10 +239,11 @@ class _Exchange:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - probes sockets when imported
 
         *first, last = addresses
+        limit = self._timeout_s / len(addresses)
         for address in first:
             with suppress(HTTPError, OSError):
-                return self._connect(address)
-        return self._connect(last)
+                return self._connect(address, limit)
+        return self._connect(last, limit)
 
     def _checked(self, found: Sequence[str]) -> list[str]:
         """Return the addresses if all may be reached."""
@@ -269,11 +262,10 @@ class _Exchange:
                 raise WebhookError(msg)
         return list(found)
 
-    def _connect(self, address: str) -> "HTTPConnection":
+    def _connect(self, address: str, limit: float) -> "HTTPConnection":
         """Return a connection to an address; the certificate must be the host's."""
         from urllib3 import connection  # noqa: PLC0415 - probes sockets when imported
 
-        limit = self._timeout_s
         if self._secure:
             context = ssl.create_default_context()
             self._connection = connection.HTTPSConnection(
@@ -286,6 +278,7 @@ class _Exchange:
         else:
             self._connection = connection.HTTPConnection(address, self._port, timeout=limit)
         self._connection.connect()
+        self._connection.timeout = self._timeout_s  # of each read from now on
         return self._connection
 
     def _hang_up(self) -> None:

@@ -46,22 +46,25 @@ class SnsSink(AwsSink):
         found = fitted(event, lambda one: len(dump_json(one).encode()) <= room)
         if found is None:
             return Refused(str(event["id"]), "TooLarge: it has more than 256 KiB, also shortened")
-        message: dict[str, Any] = {
-            "TopicArn": self._topic,
-            "Subject": subject(event),
-            "Message": dump_json(found),
-            "MessageAttributes": given,
-        }
-        if self._topic.endswith(FIFO):
-            resources: Any = event["resources"]
-            message["MessageGroupId"] = resources[0].rpartition("/")[2]
-            message["MessageDeduplicationId"] = event["id"]
         try:
             with self.calls(REFUSALS):
-                self.client.publish(**message)
+                self.client.publish(
+                    TopicArn=self._topic,
+                    Subject=subject(event),
+                    Message=dump_json(found),
+                    MessageAttributes=given,
+                    **(_order(event) if self._topic.endswith(FIFO) else {}),
+                )
         except RefusedError as err:
             return Refused(str(event["id"]), str(err))
         return None
+
+
+def _order(event: Event) -> dict[str, object]:
+    """Return what makes a FIFO topic keep the order, and drop repetitions."""
+    resources: Any = event["resources"]
+    group = resources[0].rpartition("/")[2]
+    return {"MessageGroupId": group, "MessageDeduplicationId": event["id"]}
 
 
 def _changed(event: Event) -> tuple[list[str], list[str]]:

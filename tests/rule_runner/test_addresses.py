@@ -2,7 +2,7 @@
 
 import pytest
 
-from rule_runner.addresses import is_closed, meant
+from rule_runner.addresses import is_closed, meant, resolved
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,7 @@ def test_address_that_is_open(address: str) -> None:
 def test_what_is_no_address_is_an_error() -> None:
     with pytest.raises(ValueError, match="does not appear to be"):
         meant("hooks.example.org")
+
+
+def test_the_machine_resolves() -> None:
+    assert resolved("127.0.0.1", 80) == ["127.0.0.1"]

@@ -16,7 +16,6 @@ import pytest
 import structlog
 from http_places import Answer, Place
 
-from rule_runner import webhook
 from rule_runner.webhook import WebhookError, check, masked, post, secret_of_environment
 
 NAME = "hooks.example.org"
@@ -141,7 +140,10 @@ def test_no_redirect_is_followed(status: int) -> None:
 
 @pytest.mark.parametrize(
     ("status", "transient"),
-    [(400, False), (401, False), (404, False), (410, False), (408, True), (429, True), (503, True)],
+    [
+        *((status, False) for status in (101, 400, 401, 404, 410, 600)),
+        *((status, True) for status in (408, 429, 500, 503)),
+    ],
 )
 def test_an_answer_that_does_not_take_it(status: int, transient: bool) -> None:
     with http_places.serving(lambda _: Answer(status)) as place:
@@ -371,7 +373,3 @@ def test_an_address_that_cannot_be_posted_to(url: str, message: str) -> None:
 )
 def test_what_is_secret_is_masked(url: str, shown: str) -> None:
     assert masked(url) == shown
-
-
-def test_the_machine_resolves_by_default() -> None:
-    assert webhook.resolved("127.0.0.1", 80) == ["127.0.0.1"]

@@ -103,7 +103,7 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
     """Run until there were so many kills."""
     evaluating.log_nothing()
     sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what a replay says
-    steps = {step: {"loss": np.float32([step])} for step in range(STEPS)}
+    steps = {step: {"loss": np.array([step], np.float32)} for step in range(STEPS)}
     trial = rawtrial.write(folder / "trial", evaluating.trial(steps, {"losses": ["loss"]}))
     aws.client = cache(aws.client)
     aws.client("events", region=None)

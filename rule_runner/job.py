@@ -15,7 +15,6 @@ from rule_runner.outputs import OutputFolder
 from rule_runner.results import Evidence, RuleJobFacts, RuleResult, evidence, rule_result
 from rule_runner.status import CLIENT_ERROR, RuleStatus, StatusChange
 from smdebug.core.clock import Clock
-from smdebug.rules.action.base import ActionState
 
 if TYPE_CHECKING:
     from rule_runner.actions.job_actions import JobActions
@@ -173,13 +172,8 @@ class RuleJob:
             self.folder.append_finding(evidence(finding))
 
     def take_outcomes(self) -> bool:
-        """Note what came of actions since the last call; say whether anything did."""
-        news = self.actions.news() if self.actions else []
-        for one in news:
-            if one.state is not ActionState.DONE:
-                text = f"Action {one.action} ({one.target}): {one.state}. {one.detail}"
-                self.evaluation.note(text)
-        return bool(news)
+        """Say whether anything came of actions since the last call."""
+        return self.actions is not None and bool(self.actions.news())
 
     def result(self, trial_ended: bool) -> RuleResult:
         """Return what the rule job came to so far."""

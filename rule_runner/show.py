@@ -134,6 +134,10 @@ def _below(rule: "RuleResult", held: str = "") -> Iterable[str]:
     if rule.status_details and rule.outcome != "IssuesFound":
         text = reason(rule)
         yield _NONE_JUDGED.sub("", text.removesuffix(held).rstrip(), count=1) or text
+    yield from (
+        printable(f"action {one.name} ({one.target}): {one.state}. {one.detail}")
+        for one in rule.actions
+    )
     shown = [note for note in rule.notes if note not in (rule.status_details or "")]
     yield from (f"note: {printable(note)}" for note in shown[:EVIDENCE_SHOWN])
     if len(shown) > EVIDENCE_SHOWN:

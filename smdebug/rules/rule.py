@@ -291,8 +291,12 @@ class Rule(ABC):
             self.req_tensors.fetch()
             met = self._truth(self.invoke_at_step(step))
         if met:
-            self.actions.invoke(f"The condition of rule {self.rule_name} was met at step {step}.")
+            self.carry_out_actions(step)
             raise RuleEvaluationConditionMet(self.rule_name, step)
+
+    def carry_out_actions(self, step: int) -> None:
+        """Do what is to be done now that the condition is met at a global step."""
+        self.actions.invoke(f"The condition of rule {self.rule_name} was met at step {step}.")
 
     def _truth(self, answer: Any) -> bool:
         if answer is None and not self._warned_of_none:

@@ -50,6 +50,7 @@ def invoke_rule(
     except NoMoreData:
         last = _last_step(rule_obj)
         if rule_obj.invoke_at_end(last):
+            rule_obj.carry_out_actions(last)
             if raise_eval_cond:
                 raise RuleEvaluationConditionMet(rule_obj.rule_name, last) from None
             _log_met(rule_obj, last)

@@ -11,7 +11,7 @@ from builtin_rules import RULES
 from rule_runner.errors import OutputError
 from rule_runner.evaluation import Coverage
 from rule_runner.report import write_report
-from rule_runner.results import Evidence, RuleResult
+from rule_runner.results import ActionResult, Evidence, RuleResult
 from smdebug.rules import Page
 
 HOSTILE = '</script><img src=x onerror="hit()">\u202e\x1b[31m{{ 7 * 7 }}&amp;'
@@ -123,6 +123,10 @@ def test_silence_never_reads_as_health(tmp_path: Path) -> None:
         (reports.result(outcome="Unheard"), "! Error"),
         (reports.result(mode="observe"), "observe only"),
         (reports.result(notes=["A note."]), "Notes A note."),
+        (
+            reports.result(actions=[ActionResult("sms", "+1***", "failed", "No.", "now")]),
+            "Actions sms (+1***): failed. No.",
+        ),
         (reports.result(rule="Other"), "rule Other"),
         (reports.result(trial_ended=False), "it had not ended"),
         (reports.result(parameters={"threshold": None}), "threshold not given"),

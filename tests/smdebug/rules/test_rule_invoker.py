@@ -200,7 +200,7 @@ def test_a_rule_is_asked_last_however_the_loop_ends() -> None:
 
 
 def test_what_a_rule_finds_at_the_end_is_a_condition_met(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule = Ends(trial())
     rule.at_end = True
@@ -209,8 +209,11 @@ def test_what_a_rule_finds_at_the_end_is_a_condition_met(
         invoke_rule(rule)
     text = f"The condition of rule Ends was met at step {STEPS[-1]}."
     assert [one.getMessage() for one in caplog.records] == [text]
+    told: list[str] = []
+    monkeypatch.setattr(rule.actions, "invoke", told.append)
     with pytest.raises(RuleEvaluationConditionMet, match=f"at step {STEPS[-1]}"):
         invoke_rule(rule, raise_eval_cond=True)
+    assert told == [text]
 
 
 def test_met_condition_comes_out_if_asked() -> None:

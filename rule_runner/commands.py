@@ -45,11 +45,11 @@ EVERY_RULE: Final = "all"
 def evaluate_trial(**options: Any) -> int:
     """Evaluate what the command line asks for; print the results, and return the exit code."""
     lenient = EVERY_RULE in options["rule"]
+    check_source(options["event_source"])
+    sinks = parse_sinks(options["sink"], sys.stdout)
     mirror = Mirror(options["output"]) if is_s3(options["output"]) else None
     output = mirror.folder if mirror else Path(options["output"])
     config = _configuration({**options, "output": output})
-    check_source(config.event_source)
-    sinks = parse_sinks(options["sink"], sys.stdout)
     watching = observer(quiet=options["quiet"])
     try:
         evaluated = _run_mirrored(mirror, config, sinks, watching, options["sink_deadline"])

@@ -20,11 +20,13 @@ from rule_runner.config import RuleJobConfig, check_is_local, default_output, pa
 from rule_runner.durable import output_errors
 from rule_runner.errors import EXIT_ISSUES, OutputError
 from rule_runner.show import printable
-from rule_runner.train_evaluator import Evaluator, Judged, short
+from rule_runner.train_evaluator import Evaluator, Judged, shown
 from rule_runner.train_hook import SAVE_INTERVAL, hook_document
 from rule_runner.train_script import TrainingScript
 from smdebug.auto import HOOK
 from smdebug.core.locations import END_OF_JOB
+from smdebug.exceptions import SMDebugError
+from smdebug.storage import open_output
 
 # Of those, LossNotDecreasing needs nothing but losses, which every framework has.
 DEFAULT_RULES: Final = ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient")
@@ -152,7 +154,7 @@ class Supervisor:
         self._control = control
         self._script: TrainingScript | None = None
         self._evaluator: Evaluator | None = None
-        self._trial: Path | None = None
+        self._trial = ""
         self._judging: asyncio.Task[Judged] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._frameworks: list[str] = []
@@ -186,7 +188,7 @@ class Supervisor:
             case {"framework": str(name)} if name not in self._frameworks:
                 self._frameworks.append(name)
             case {"trial": str(path)} if self._judging is None:
-                self._trial = Path(path)
+                self._trial = path
                 names = [one.configuration_name for one in self._config.rules]
                 output, options = self._config.results, self._config.evaluate
                 self._evaluator = Evaluator(self._trial, output, names, options, self._found)
@@ -220,14 +222,14 @@ class Supervisor:
     async def _conclude(self, script: TrainingScript) -> None:
         """Have the evaluation end, and print what it came to."""
         say(f"The training {self._how(script)}.")
-        if self._judging is None or self._trial is None:
+        if self._judging is None:
             say(nothing_saved(self._frameworks))
             return
         mark_as_ended(self._trial)
         judged = await self._judging
         judged.show()
         if judged.problem:
-            again = ["rule-runner", "evaluate", "--trial", str(short(self._trial))]
+            again = ["rule-runner", "evaluate", "--trial", shown(self._trial)]
             command = shlex.join([*again, *self._config.evaluate, "--output", "DIR"])
             say(f"{judged.problem} The training was not touched. Judge it with: {command}")
 
@@ -236,11 +238,10 @@ class Supervisor:
         return how if self._stopping is None else f"was stopped, and {how}"
 
 
-def mark_as_ended(trial: Path) -> None:
+def mark_as_ended(trial: str) -> None:
     """Tell readers of a trial that nothing more comes, where its script did not live to do so."""
-    with suppress(OSError):
-        trial.mkdir(parents=True, exist_ok=True)
-        (trial / END_OF_JOB).touch()
+    with suppress(OSError, SMDebugError):
+        open_output(trial).open(END_OF_JOB).publish()
 
 
 def nothing_saved(frameworks: Sequence[str]) -> str:

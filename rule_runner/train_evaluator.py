@@ -11,8 +11,10 @@ from typing import Final, Protocol
 
 import msgspec
 
+from rule_runner.openings import trial_name
 from rule_runner.results import EvaluationResult, RuleResult, TrialSummary
 from rule_runner.show import lines, print_table, printable, results_at
+from smdebug.storage.uri import is_s3
 
 RESULT: Final = "rule_result.json"
 REPORT: Final = "report.html"
@@ -56,7 +58,7 @@ class Judged:
         What became of the evaluator if some are missing; "" if none is.
     """
 
-    trial: Path
+    trial: str
     output: Path
     rules: Sequence[RuleResult]
     folders: Sequence[Path]
@@ -66,8 +68,8 @@ class Judged:
         """Print the verdicts, and where to read more, to stderr: stdout is the script's."""
         found = [rule.coverage for rule in self.rules]
         summary = TrialSummary(
-            name=self.trial.name,
-            path=str(self.trial),
+            name=trial_name(self.trial),
+            path=self.trial,
             ended=True,
             steps=max((one.known for one in found), default=0),
             first_step=None,
@@ -81,7 +83,7 @@ class Judged:
             print_table(Console(stderr=True), result)
         else:
             _print(*lines(result))
-        _print(f"Trial: {printable(short(self.trial))}")
+        _print(f"Trial: {printable(shown(self.trial))}")
         if self.rules:
             _print(results_at(short(one) for one in self.folders))
         report = self.output / REPORT
@@ -107,7 +109,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, trial: Path, output: Path, names: Sequence[str], options: Sequence[str], found: Found
+        self, trial: str, output: Path, names: Sequence[str], options: Sequence[str], found: Found
     ) -> None:
         self._trial = trial
         self._output = output
@@ -122,7 +124,7 @@ class Evaluator:
         paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "rule_runner", "evaluate"),
-            *("--trial", str(self._trial), "--output", str(self._output), *self._options),
+            *("--trial", self._trial, "--output", str(self._output), *self._options),
             *("--sink=stdout", "--quiet", f"--wait-for-trial={_IDLE_S}"),
             f"--idle-timeout={_IDLE_S}",
             stdin=asyncio.subprocess.DEVNULL,
@@ -171,6 +173,11 @@ def short(path: Path) -> Path:
     """Return a path as seen from the working folder, if it lies below."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def shown(trial: str) -> str:
+    """Return the path of a trial as seen from the working folder, or its address."""
+    return trial if is_s3(trial) else str(short(Path(trial)))
 
 
 def _print(*texts: str) -> None:

@@ -158,7 +158,8 @@ def _notice_trials() -> None:
 
 
 def _place(output: Any) -> str:
-    return os.path.abspath(str(getattr(output, "root", output.uri)))  # noqa: PTH100 - a text
+    root = getattr(output, "root", None)  # what lies in no folder has an address
+    return str(output.uri) if root is None else os.path.abspath(str(root))  # noqa: PTH100 - a text
 
 
 def tell(kind: str, value: str) -> None:

@@ -14,6 +14,7 @@ from training_scripts import LOSSES, RULE, said
 from rule_runner import train
 from rule_runner.cli import main
 from rule_runner.results import RuleResult
+from smdebug.storage import aws
 
 
 @pytest.fixture
@@ -302,3 +303,16 @@ def test_nothing_is_run_where_options_are_wrong(
     done = CliRunner().invoke(main, ["train", *options, "--", *words])
     assert (done.exit_code, done.stdout) == (code, "")
     assert text.replace("'full'", f"'{home / 'full'}'") in done.stderr
+
+
+def test_hook_of_the_script_may_save_to_s3(home: Path, aws_endpoint: str) -> None:
+    del aws_endpoint  # in the environment, for the script and for the evaluator
+    aws.client("s3").create_bucket(Bucket="training-runs")
+    text = LOSSES.replace('"own trial"', '"s3://training-runs/own"')
+    assert text != LOSSES
+    done = training_scripts.train(home, rule(home), script(home, f"{text}\nsave(0, 6)"))
+    assert (done.returncode, done.stdout) == (0, "saved 6\n")
+    result = verdict(home)
+    assert (result.outcome, result.step) == ("IssuesFound", 3)
+    assert (result.trial, result.trial_ended) == ("s3://training-runs/own", True)
+    assert "Trial: s3://training-runs/own\n" in done.stderr

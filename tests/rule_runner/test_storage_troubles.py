@@ -19,7 +19,7 @@ from rule_runner.openings import _make, _Order, is_there, open_trial, real_path
 from rule_runner.results import RuleResult
 from rule_runner.runner import Observer, Runner, exit_code
 from smdebug.rules import Rule
-from smdebug.storage import StorageUnavailableError
+from smdebug.storage import ByteRange, StorageUnavailableError
 from smdebug.storage.memory import MemoryStore
 
 SLOW = StorageUnavailableError("index/", "SlowDown (tried for 30 s)", transient=True)
@@ -33,9 +33,17 @@ class Reads(Rule):
 
 
 class Store(CountingStore):
-    """Raises what a test sets, of listings."""
+    """Raises what a test sets, of listings, and of the first reads of some keys."""
 
     error: StorageUnavailableError | None = None
+    failing: dict[str, int] = {}  # noqa: RUF012 - replaced, never changed in place
+
+    def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
+        left = self.failing.get(key, 0)
+        if left:
+            self.failing = {**self.failing, key: left - 1}
+            raise StorageUnavailableError(key, "SlowDown", transient=True)
+        return super().read(key, byte_range)
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         if self.error is not None:
@@ -177,6 +185,14 @@ def test_rule_of_another_process_ends_with_a_store_that_refuses(
     store.error = DENIED
     found = made.judge(0)
     assert (found.did, found.reason, found.ends) == (Did.FAILED, str(DENIED), True)
+
+
+def test_rule_of_another_process_tries_once_more_what_it_could_not_read(
+    following: tuple[Any, Store, dict[str, bytes]],
+) -> None:
+    made, store, _ = following
+    store.failing = {rawtrial.index_key(1): 4}
+    assert [made.judge(step).did for step in (0, 1)] == [Did.CLEAR, Did.CLEAR]
 
 
 def test_rule_of_another_process_says_once_which_step_is_unreadable(

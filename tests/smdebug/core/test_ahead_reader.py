@@ -96,6 +96,15 @@ def test_what_was_read_too_early_is_read_again(early: bytes) -> None:
     assert [one.value("a", span) for span in (FIRST, SECOND)] == [ARRAY.tolist()] * 2
 
 
+def test_time_that_was_read_too_early_is_read_again() -> None:
+    one = Read()
+    one.files["a"] = RECORD[:5]
+    one.reader.ahead("a", BOTH)
+    one.pool.work()
+    one.files["a"] = RECORD * 2
+    assert [one.reader.wall_time("a", span) for span in (FIRST, SECOND)] == [1.6e9] * 2
+
+
 def test_failure_is_that_of_the_last_read() -> None:
     one = Read()
     del one.files["a"]

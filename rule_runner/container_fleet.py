@@ -77,7 +77,7 @@ class _Ended:
 class Fleet:
     """Runs containers, at most `abreast` at a time.
 
-    At a first SIGINT or SIGTERM all of them are told to stop, with SIGTERM, and no more are
+    At a first SIGINT, SIGTERM or SIGHUP all of them are told to stop, with SIGTERM, and no more are
     started; they are killed after `GRACE_S`, or at a second signal.
 
     Parameters
@@ -139,7 +139,10 @@ class Fleet:
             del frame
             self._events.put(signal.Signals(number))
 
-        before = {one: signal.signal(one, handle) for one in (signal.SIGTERM, signal.SIGINT)}
+        handled = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+            handled.append(signal.SIGHUP)
+        before = {one: signal.signal(one, handle) for one in handled}
         try:
             yield
         finally:

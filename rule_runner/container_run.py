@@ -4,10 +4,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from rule_runner.commands import EVERY_RULE, try_report
 from rule_runner.config import DEFAULT_ACTION_TIMEOUT_S, RuleRequest, default_output
@@ -194,6 +195,13 @@ def _limit(options: Sequence[Option]) -> float:
     )
 
 
+def _pass_on(piece: bytes, stream: TextIO) -> None:
+    """Write to a stream at once; that nobody reads it any more stops no container."""
+    with suppress(BrokenPipeError):
+        stream.buffer.write(piece)
+        stream.flush()
+
+
 class _Evaluation:
     """One evaluation in containers, from their start to what is printed of them."""
 
@@ -215,14 +223,12 @@ class _Evaluation:
     def _hear(self, name: str, out: bytes | None, err: bytes | None) -> None:
         """Pass on what a container prints; results of several are kept until all are there."""
         if err:
-            sys.stderr.buffer.write(err)
-            sys.stderr.flush()
+            _pass_on(err, sys.stderr)
         if out and self._settings.isolate:
             self._printed[name] += out
         elif out:
             self._heard = True
-            sys.stdout.buffer.write(out)
-            sys.stdout.flush()
+            _pass_on(out, sys.stdout)
 
     def run(self) -> int:
         """Run the containers, print what they came to, and return the exit code."""

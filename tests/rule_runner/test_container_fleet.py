@@ -147,10 +147,31 @@ def test_a_signal_stops_what_runs_and_starts_no_more() -> None:
     assert (one.signals, one.removed, created) == ([TERM], 1, 1)
 
 
+def handlers() -> list[object]:
+    return [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+
+
 def test_handlers_of_signals_are_put_back() -> None:
-    before = signal.getsignal(signal.SIGINT)
+    before = handlers()
     run(Contained(obedient))
-    assert signal.getsignal(signal.SIGINT) is before
+    assert handlers() == before
+
+
+@pytest.mark.parametrize(
+    ("handler", "stays"), [(signal.SIG_IGN, True), (signal.SIG_DFL, False)], ids=["nohup", "not"]
+)
+def test_a_terminal_that_goes_away_stops_containers_unless_that_is_ignored(
+    handler: signal.Handlers, stays: bool
+) -> None:
+    def look(container: Contained) -> int:
+        del container
+        return int(signal.getsignal(signal.SIGHUP) is handler)
+
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        assert run(Contained(look))[0] == {"0": Ending(int(stays))}
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_container_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

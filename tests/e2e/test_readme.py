@@ -12,16 +12,21 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from builtin_rules import RULES
+from smdebug.storage import aws
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = BLOCK.findall((ROOT / "README.md").read_text())
 # The two commands that set up everything; the project's CI runs them, and this is inside one.
 SET_UP = [text for kind, text in BLOCKS if kind == "sh" and text.startswith("./scripts/demo")]
-DOCKER = [text for kind, text in BLOCKS if kind == "sh" and "docker run" in text]
+CONTAINED = [text for kind, text in BLOCKS if kind == "sh" and "rule-runner docker run" in text]
+DOCKER = [
+    text for kind, text in BLOCKS if kind == "sh" and "docker run" in text and text not in CONTAINED
+]
+CLOUD = [text for kind, text in BLOCKS if kind == "sh" and re.search("s3://|eventbridge:", text)]
 TORCH = [text for kind, text in BLOCKS if kind == "sh" and "train_torch" in text]
 PLAIN = [text for kind, text in BLOCKS if kind == "sh" and "plain_torch" in text]
-OTHERS = {*SET_UP, *DOCKER, *TORCH, *PLAIN}
+OTHERS = {*SET_UP, *DOCKER, *CONTAINED, *CLOUD, *TORCH, *PLAIN}
 COMMANDS = [text for kind, text in BLOCKS if kind == "sh" and text not in OTHERS]
 
 
@@ -53,10 +58,11 @@ def test_every_block_is_known() -> None:
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds == [
         *("sh", "sh", "python", "sh", "text", "sh", "sh"),
-        *("python", "sh", "python", "sh", "python", "sh", "python", "sh", "sh", "sh", "sh"),
+        *("python", "sh", "python", "sh", "sh", "sh"),
+        *("python", "sh", "python", "sh", "sh", "sh", "sh", "sh", "sh"),
     ]
-    assert (len(SET_UP), len(DOCKER), len(TORCH), len(COMMANDS)) == (1, 2, 1, 7)
-    assert len(PLAIN) == 1
+    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (1, 1, 1, 8)
+    assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
         "./scripts/test",
@@ -107,6 +113,27 @@ def test_training_is_stopped_as_the_readme_says(home: Path) -> None:
     assert "VanishingGradient: IssuesFound at step 0\n" in done.stderr
 
 
+def test_the_cloud_is_told_as_the_readme_says(home: Path, aws_endpoint: str) -> None:
+    del aws_endpoint  # in the environment
+    assert run("python train.py", home).returncode == 0
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="my-bucket")
+    for file in (home / "runs/mine").rglob("*.*"):
+        s3.upload_file(str(file), "my-bucket", file.relative_to(home).as_posix())
+    aws.client("events").create_event_bus(Name="my-bus")
+    in_s3, told = (run(text, home) for text in CLOUD)
+    assert (in_s3.returncode, in_s3.stderr) == (0, "")
+    assert "Results: s3://my-bucket/rules/mine\n" in in_s3.stdout
+    held = s3.list_objects_v2(Bucket="my-bucket", Prefix="rules/mine/")["Contents"]
+    assert "rules/mine/report.html" in {one["Key"] for one in held}
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "action email (m***@example.com): done." in told.stdout
+    assert "VanishingGradient IssuesFound\n" in told.stdout
+    finding = json.loads((home / "out/finding.json").read_text())
+    assert (finding["rule"], finding["step"]) == ("VanishingGradient", 130)
+    assert len((home / "out/events.jsonl").read_text().splitlines()) == 3
+
+
 def test_doctor_finds_nothing_wrong_with_the_trial(home: Path) -> None:
     done = run("python train.py && rule-runner doctor runs/mine", home)
     assert done.returncode == 0, done.stdout
@@ -128,3 +155,15 @@ def test_the_image_does_what_the_readme_says(home: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert "VanishingGradient: IssuesFound" in done.stdout
+
+
+@pytest.mark.docker
+def test_evaluations_are_contained_as_the_readme_says(home: Path) -> None:
+    image = os.environ.get("RULE_RUNNER_IMAGE")
+    if not image:
+        pytest.skip("RULE_RUNNER_IMAGE names no image: build one with scripts/build_image.")
+    assert run("python train.py", home).returncode == 0
+    done = run(CONTAINED[0].replace("--image rule-runner", f"--image {image}"), home)
+    assert done.returncode == 0, done.stderr
+    assert "VanishingGradient: IssuesFound at step 130" in done.stdout
+    assert "mine (LossAbove): IssuesFound at step 0" in done.stdout

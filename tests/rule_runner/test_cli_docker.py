@@ -101,6 +101,20 @@ def test_defaults_are_the_hardened_ones(place: Path) -> None:
     assert Path(plan.output).is_dir()
 
 
+def test_nothing_but_what_is_written_is_made_writable(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def make(written: list[Path], output: Path) -> tuple[int, int]:
+        made.extend([*written, output])
+        return 7, 8
+
+    monkeypatch.setattr(container_run, "make_writable", make)
+    run("--rule=AllZero", "--sink=file:events", "--output=out")
+    assert sorted(made) == [place / "events", place / "out", place / "out"]
+
+
 def test_time_for_sinks_and_actions_is_added_to_the_time_limit() -> None:
     run("--rule=AllZero", "--timeout=3", "--sink=file:x", "--sink-deadline=5")
     assert FakeFleet.limit == 8.0

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 import rawtrial
 from evaluating import END, Script, WoundClock, configured, json_lines, rule_job, runner
+from told import DOWN, ListSink
 
 from rule_runner import durable
 from rule_runner.errors import ClientError, OutputError, TrialError
+from rule_runner.events import Event
 from rule_runner.results import RuleResult
 from rule_runner.runner import Evaluated, Observer, Runner, exit_code
+from rule_runner.sinks import Sent
 from rule_runner.stopping import StopReason
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, StepNotYetAvailable
@@ -897,3 +900,38 @@ def test_an_event_says_how_long_files_have_waited_to_be_judged(tmp_path: Path) -
     ]
     # Never stands at step 1 when Slow has found something at step 2; in the end all are judged.
     assert lags == [[0.0, 0.0], [0.0, 0.0], [0.0, 6.0], [0.0, 0.0]]
+
+
+class DownSink(ListSink):
+    """Is down, and lets something be done at its second try."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__()
+        self.failure = DOWN
+        self.act = act
+
+    def send(self, events: Sequence[Event]) -> Sent:
+        if self.tried.is_set():
+            self.act()
+        return super().send(events)
+
+
+def test_a_signal_ends_the_wait_for_sinks_and_costs_no_verdict(tmp_path: Path) -> None:
+    sink = DownSink(lambda: found.stops.by_signal(signal.SIGTERM) if found.walk.ended else None)
+    config = configured(tmp_path, [Below])
+    found = runner(config, MemoryStore(losses(1, 0)), sinks=[sink], sink_deadline=1e6)
+    evaluated = found.run()
+    assert evaluated.result.rules[0].status == "IssuesFound"
+    assert [(one.sink, one.left, one.reason) for one in evaluated.undelivered] == [
+        ("list", 3, "it is down")
+    ]
+    assert exit_code(evaluated, fail_on_issues=False) == 0
+
+
+def test_sinks_are_given_the_time_that_is_asked_for(tmp_path: Path) -> None:
+    sink = DownSink(int)
+    found = runner(
+        configured(tmp_path, [Below]), MemoryStore(losses(1, 0)), sinks=[sink], sink_deadline=0
+    )
+    (left,) = found.run().undelivered
+    assert (left.left, sink.taken) == (3, [])

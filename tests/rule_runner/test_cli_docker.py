@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from rule_runner import container_build, container_run
 from rule_runner.cli import main
+from rule_runner.config import RuleMode
 from rule_runner.container_errors import EngineError
 from rule_runner.container_fleet import Ending
 from rule_runner.container_plan import Account, ContainerPlan
 from rule_runner.container_results import compose
-from rule_runner.results import dump_json
+from rule_runner.evaluation import Evaluation
+from rule_runner.results import RuleJobFacts, dump_json, rule_result
 
 
 class FakeEngine:
@@ -190,6 +194,43 @@ def test_results_of_isolated_rules_are_printed_as_one(monkeypatch: pytest.Monkey
     assert done.stderr.count("The container needed more memory than --memory 4g.") == 2
     assert sorted(FakeFleet.plans) == ["AllZero", "b"]
     assert [plan.arguments[-1] for plan in FakeFleet.plans.values()] == ["--format=json"] * 2
+
+
+def test_a_rule_file_names_its_rule_without_being_run(place: Path) -> None:
+    text = "from smdebug.rules import Rule\nclass Mine(Rule):\n    pass\nraise SystemExit(3)\n"
+    (place / "rules").mkdir()
+    (place / "rules" / "mine.py").write_text(text, encoding="utf-8")
+    done = run("--isolate", "--source=a=rules/mine.py", "--source=rules/mine.py")
+    assert done.exit_code == 0, done.output
+    assert sorted(FakeFleet.plans) == ["Mine", "a"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "first"),
+    [
+        pytest.param(Ending(137, out_of_memory=True), 1, "AllZero: Error", id="killed"),
+        pytest.param(Ending(143, timed_out=True), 124, "AllZero: InProgress", id="cut-short"),
+    ],
+)
+def test_results_that_a_container_did_not_print_are_read_back(
+    ending: Ending, code: int, first: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = Evaluation("AllZero", "AllZero", False, datetime.now(UTC))
+    facts = RuleJobFacts({}, "/trial", RuleMode.ENFORCE, "print", {})
+    begun = rule_result(evaluation, facts, trial_ended=False, duration_s=0.0, rule_time_s=0.0)
+
+    def leave(self: FakeFleet, plans: Mapping[str, ContainerPlan]) -> dict[str, Ending]:
+        del self
+        for plan in plans.values():
+            (Path(plan.output) / ".sagemaker-ignore").mkdir()
+            text = dump_json(msgspec.structs.replace(begun, started_at="2999-01-01T00:00:00.000Z"))
+            (Path(plan.output) / "rule_result.json").write_text(text, encoding="utf-8")
+        return dict.fromkeys(plans, ending)
+
+    monkeypatch.setattr(FakeFleet, "run", leave)
+    done = run("--rule=AllZero", "--output=out")
+    assert (done.exit_code, done.stdout.split("\n")[0]) == (code, first)
+    assert done.stdout.endswith(f"Results: {place}/out\nReport: {place}/out/report.html\n")
 
 
 def test_an_interruption_before_any_container_is_130(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,9 @@ from rule_runner.events import check_source
 from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.mirror import Mirror
 from rule_runner.outputs import safe_name
-from rule_runner.results import EvaluationResult, dump_json
+from rule_runner.results import dump_json
 from rule_runner.runner import Evaluated, Runner, exit_code
-from rule_runner.show import lines, print_table, printable, results_at
+from rule_runner.show import print_results, printable, results_at
 from rule_runner.sinks import EventSink
 from rule_runner.sinks.parsing import parse_sinks
 from rule_runner.terminal import LogObserver, observer
@@ -135,19 +135,7 @@ def _print(
             places = [results_at(config.folder_of(rule) for rule in config.rules)]
             if evaluated.report is not None:
                 places.append(f"Report: {printable(evaluated.report)}")
-            _print_for_people(result, [shown(place) for place in places])
-
-
-def _print_for_people(result: EvaluationResult, places: Sequence[str]) -> None:
-    if sys.stdout.isatty():
-        from rich.console import Console  # noqa: PLC0415 - a terminal only
-
-        console = Console()
-        print_table(console, result)
-        for place in places:
-            console.print(place, markup=False, highlight=False, soft_wrap=True)
-    else:
-        print("\n".join([*lines(result), *places]))  # noqa: T201
+            print_results(result, [shown(place) for place in places])
 
 
 def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:

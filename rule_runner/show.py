@@ -1,6 +1,7 @@
 """Prints results for people: a table on a terminal, plain lines elsewhere; names are harmless."""
 
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -160,6 +161,19 @@ def print_table(console: "Console", result: "EvaluationResult") -> None:
     console.print(table)
     for text in _closing(result.rules, held):
         console.print(Text(text))
+
+
+def print_results(result: "EvaluationResult", places: "Sequence[str]") -> None:
+    """Print results to stdout, and below them `places`: where to read more."""
+    if sys.stdout.isatty():
+        from rich.console import Console  # noqa: PLC0415 - a terminal only
+
+        console = Console()
+        print_table(console, result)
+        for place in places:
+            console.print(place, markup=False, highlight=False, soft_wrap=True)
+    else:
+        print("\n".join([*lines(result), *places]))  # noqa: T201 - stdout carries results
 
 
 def results_at(folders: "Iterable[Path]") -> str:

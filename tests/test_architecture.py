@@ -29,7 +29,7 @@ STANDARD = sys.stdlib_module_names
 ONLY_IN = {
     "boto3": {"smdebug/storage/aws.py"},
     "botocore": {"smdebug/storage/aws.py"},
-    "docker": {"rule_runner/container.py", "rule_runner/images.py"},
+    "docker": {"rule_runner/containers/engine.py"},
     "click": {
         path.relative_to(ROOT).as_posix() for path in (ROOT / "rule_runner/cli").glob("*.py")
     },

@@ -93,7 +93,7 @@ def run(context: click.Context, **options: Any) -> int:
     Trials and the folders of rule files are mounted read-only at their own paths, because rules
     import what is beside them; the output folder is the only one that can be written to.
     """
-    from rule_runner.container_run import (  # noqa: PLC0415 - only when it is needed
+    from rule_runner.containers.run import (  # noqa: PLC0415 - only when it is needed
         Settings,
         docker_run,
     )
@@ -112,7 +112,7 @@ def run(context: click.Context, **options: Any) -> int:
 @reporting
 def build(**options: Any) -> int:
     """Build the image from the checkout that this command runs from."""
-    from rule_runner.container_build import build_image  # noqa: PLC0415 - only when it is needed
+    from rule_runner.containers.build import build_image  # noqa: PLC0415 - only when it is needed
 
     configure(0)
     return build_image(**options)

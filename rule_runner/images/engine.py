@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from rule_runner.container import Engine
-from rule_runner.container_errors import EngineError, said
+from rule_runner.containers.engine import Engine
+from rule_runner.containers.errors import EngineError, said
 from rule_runner.durable import Closing
 from rule_runner.images.ecr import PUSH_PERMISSIONS, Login
 from rule_runner.images.errors import ImageError

@@ -19,7 +19,7 @@ import local_registry
 import pytest
 from image_places import Places
 
-from rule_runner import container
+from rule_runner.containers import engine as container
 from rule_runner.images import ImageError, image_uri
 from rule_runner.images.pushing import Push, push_all
 

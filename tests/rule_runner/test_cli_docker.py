@@ -10,13 +10,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from rule_runner import container_build, container_run
 from rule_runner.cli import main
 from rule_runner.config import RuleMode
-from rule_runner.container_errors import EngineError
-from rule_runner.container_fleet import Ending
-from rule_runner.container_plan import Account, ContainerPlan
-from rule_runner.container_results import compose
+from rule_runner.containers import build as container_build
+from rule_runner.containers import run as container_run
+from rule_runner.containers.errors import EngineError
+from rule_runner.containers.fleet import Ending
+from rule_runner.containers.plan import Account, ContainerPlan
+from rule_runner.containers.results import compose
 from rule_runner.evaluation import Evaluation
 from rule_runner.results import RuleJobFacts, dump_json, rule_result
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from rule_runner.container import Engine
-from rule_runner.container_errors import EngineError, refused, unreachable
-from rule_runner.container_options import Mount
-from rule_runner.container_plan import Account, ContainerPlan, Limits
+from rule_runner.containers.engine import Engine
+from rule_runner.containers.errors import EngineError, refused, unreachable
+from rule_runner.containers.options import Mount
+from rule_runner.containers.plan import Account, ContainerPlan, Limits
 
 Answers = dict[str, tuple[int, Any]]
 ANSWERS: Answers = {

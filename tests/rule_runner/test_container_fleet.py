@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from rule_runner import container_fleet
-from rule_runner.container_errors import EngineError, EngineLostError
-from rule_runner.container_fleet import Ending, Fleet, failure
-from rule_runner.container_options import Mount
-from rule_runner.container_plan import Account, ContainerPlan, Limits
+from rule_runner.containers import fleet as container_fleet
+from rule_runner.containers.errors import EngineError, EngineLostError
+from rule_runner.containers.fleet import Ending, Fleet, failure
+from rule_runner.containers.options import Mount
+from rule_runner.containers.plan import Account, ContainerPlan, Limits
 
 if TYPE_CHECKING:
-    from rule_runner.container import Engine
+    from rule_runner.containers.engine import Engine
 
 TERM, KILL = int(signal.SIGTERM), int(signal.SIGKILL)
 

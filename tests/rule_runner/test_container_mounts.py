@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rule_runner import container_mounts
 from rule_runner.config import STOP_FILE
-from rule_runner.container_mounts import aws_folder, make_writable, present
-from rule_runner.container_options import Mount, Translated
+from rule_runner.containers import mounts as container_mounts
+from rule_runner.containers.mounts import aws_folder, make_writable, present
+from rule_runner.containers.options import Mount, Translated
 from rule_runner.errors import ClientError, OutputError
 
 

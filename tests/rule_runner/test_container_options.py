@@ -7,7 +7,7 @@ import pytest
 
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.config import RuleRequest
-from rule_runner.container_options import (
+from rule_runner.containers.options import (
     Mount,
     Option,
     Translated,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rule_runner.container_options import Mount, Translated
-from rule_runner.container_plan import (
+from rule_runner.containers.options import Mount, Translated
+from rule_runner.containers.plan import (
     Account,
     ContainerPlan,
     Limits,

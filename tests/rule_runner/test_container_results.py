@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from rule_runner.config import RuleMode
-from rule_runner.container_fleet import Ending
-from rule_runner.container_results import (
+from rule_runner.containers.fleet import Ending
+from rule_runner.containers.results import (
     bring_to_an_end,
     combined,
     compose,

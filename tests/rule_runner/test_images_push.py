@@ -14,9 +14,9 @@ from scripted_engine import DIGEST, LAYERS, PUSHED, ScriptedClient
 from structlog.testing import capture_logs
 from urllib3.exceptions import ReadTimeoutError
 
-from rule_runner import container
 from rule_runner.cli import main
-from rule_runner.container_errors import EngineError
+from rule_runner.containers import engine as container
+from rule_runner.containers.errors import EngineError
 from rule_runner.errors import UsageError
 from rule_runner.images import ImageError, UnknownRegionError, image_uri
 from rule_runner.images.ecr import Login

@@ -125,8 +125,8 @@ def test_events_are_shown_a_line_each(tmp_path: Path) -> None:
     result = run("show", tmp_path)
     assert result.stdout.splitlines() == [
         (
-            "   1  2026-03-01T12:01:30Z  r0 InProgress, r1 InProgress, r2 InProgress, r3 InProgress, "
-            "r4 InProgress and 2 more"
+            "   1  2026-03-01T12:01:30Z  r0 InProgress, r1 InProgress, r2 InProgress, "
+            "r3 InProgress, r4 InProgress and 2 more"
         ),
         "   2  2026-03-01T12:01:30Z  training Completed",
         "   3  2026-03-01T12:01:30Z  LossCheck IssuesFound",

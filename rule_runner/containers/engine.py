@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from rule_runner.container_errors import (
+from rule_runner.containers.errors import (
     HOST,
     EngineError,
     EngineLostError,
@@ -18,7 +18,7 @@ from rule_runner.container_errors import (
     refused,
     unreachable,
 )
-from rule_runner.container_plan import Account, ContainerPlan, is_loopback, sdk_arguments
+from rule_runner.containers.plan import Account, ContainerPlan, is_loopback, sdk_arguments
 
 if TYPE_CHECKING:
     from docker import DockerClient  # noqa: TID251 - this is the file

@@ -1,0 +1,1 @@
+"""Evaluations in hardened containers of a Docker engine, or of Podman, which answers alike."""

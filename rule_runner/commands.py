@@ -26,12 +26,13 @@ from rule_runner.config import (
 )
 from rule_runner.delivery import DEADLINE_S
 from rule_runner.errors import ParameterError, RuleFailedError, UsageError
+from rule_runner.evaluated import Evaluated, exit_code
 from rule_runner.events import check_source
 from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.mirror import Mirror
 from rule_runner.outputs import safe_name
 from rule_runner.results import dump_json
-from rule_runner.runner import Evaluated, Runner, exit_code
+from rule_runner.runner import Runner
 from rule_runner.show import print_results, printable, results_at
 from rule_runner.sinks import EventSink
 from rule_runner.sinks.parsing import parse_sinks

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -45,11 +46,11 @@ from rule_runner.errors import (
     ParameterError,
     UsageError,
 )
+from rule_runner.evaluated import exit_code
 from rule_runner.evaluation import Evaluation
 from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.outputs import RESULT, safe_name
 from rule_runner.results import RuleJobFacts, dump_json, rule_result, versions
-from rule_runner.runner import exit_code
 from rule_runner.show import lines, printable
 from rule_runner.sinks import EventSink
 from rule_runner.sinks.parsing import SINK_DEADLINE, SINKS, parse_sinks, sinks_of
@@ -69,7 +70,8 @@ def run() -> int:
         contract = read_contract()
         config = _configuration(contract)
         deadline = contract.number(SINK_DEADLINE, DEADLINE_S)
-        evaluated = run_evaluation(config, _sinks(contract), LogObserver(), deadline)
+        telling = _Telling(contract)
+        evaluated = run_evaluation(config, _sinks(contract), telling, deadline)
     except OutputError:
         raise
     except ClientError as err:
@@ -77,19 +79,36 @@ def run() -> int:
         if unsaid:
             raise OutputError(unsaid) from err
         raise
-    (rule,) = evaluated.result.rules
     print("\n".join(lines(evaluated.result)))  # noqa: T201 - stdout carries results
     if evaluated.unwritten:
         _log.error("output_not_written", reason=evaluated.unwritten)
     for one in evaluated.undelivered:
         _log.error("events_not_delivered", reason=one.sentence(str(config.output)))
     code = exit_code(evaluated, fail_on_issues=False)
-    if rule.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
-        unsaid = _write_message(contract, rule.status_details or "")
-        if unsaid:
-            print(unsaid, file=sys.stderr)  # noqa: T201 - after the results
-            return code if code == EXIT_INTERNAL else EXIT_OUTPUT
+    if telling.unsaid:
+        print(telling.unsaid, file=sys.stderr)  # noqa: T201 - after the results
+        return code if code == EXIT_INTERNAL else EXIT_OUTPUT
     return code
+
+
+class _Telling(LogObserver):
+    """Leaves the message as soon as there is a verdict, whatever actions and sinks still do.
+
+    Attributes
+    ----------
+    unsaid
+        Why the platform will not hear of the verdict; "" if it will.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self.unsaid = ""
+
+    def decided(self, evaluations: Sequence[Evaluation]) -> None:
+        """Write the message of a verdict that must be told."""
+        for one in evaluations:
+            if one.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
+                self.unsaid = _write_message(self._contract, one.status_details or "")
 
 
 def _sinks(contract: Contract) -> list[EventSink]:

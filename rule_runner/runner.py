@@ -4,8 +4,6 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -13,23 +11,21 @@ import structlog
 from rule_runner.config import EvaluationConfig
 from rule_runner.delivery import DEADLINE_S, Undelivered
 from rule_runner.errors import (
-    EXIT_CLIENT,
-    EXIT_INTERNAL,
-    EXIT_ISSUES,
     EXIT_OUTPUT,
     EXIT_SIGNAL,
     ClientError,
     OutputError,
     TrialError,
 )
+from rule_runner.evaluated import Evaluated
+from rule_runner.evaluation import Evaluation
 from rule_runner.fetch import remove_private_folders
 from rule_runner.invocation import LATE, UNREADABLE
 from rule_runner.job import RuleJob
 from rule_runner.openings import absent, is_there, roots
-from rule_runner.results import EvaluationResult
 from rule_runner.session import Session
 from rule_runner.sinks import EventSink
-from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR, RuleStatus
+from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 from rule_runner.stopping import StopReason, StopRequests, signals
 from rule_runner.watch import POLL_S, TrialWatcher, Waiter
 from smdebug.core.clock import Clock, SystemClock
@@ -50,28 +46,8 @@ class Observer:
     def waiting(self, text: str, seconds: float) -> None:
         """Hear what has been waited for, and for how long."""
 
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """What an evaluation came to.
-
-    Attributes
-    ----------
-    stop
-        Why it stopped early, if it did.
-    unwritten
-        Why the output folder does not hold all of the result, if it does not.
-    report
-        The page for people, once it is written.
-    undelivered
-        What sinks did not take.
-    """
-
-    result: EvaluationResult
-    stop: StopReason | None = None
-    unwritten: str = ""
-    report: Path | None = None
-    undelivered: tuple[Undelivered, ...] = ()
+    def decided(self, evaluations: Sequence[Evaluation]) -> None:
+        """Hear that every rule has its verdict; actions and sinks may still be at work."""
 
 
 class Runner:
@@ -263,35 +239,31 @@ class Runner:
         """Give every rule job its verdict; let its rule `finish` first."""
         lost = self.session.lost_files()
         for job in self.jobs:
-            evaluation = job.evaluation
             if lost:
-                evaluation.note(f"{lost} index files came after the end and were not judged.")
-            known = self._cover(job)
-            if (
-                stop
-                and not evaluation.done
-                and evaluation.stop_requested(stop.text, self.session.now())
-            ):
-                with self._as_far_as_it_goes():
-                    self.session.tell(job)
-            last = known[-1] if known else -1
-            complete = self.walk.ended and job.position >= last
-            if finish and job.finish(complete=complete):
-                with self._as_far_as_it_goes():
-                    self.session.tell(job)
-            if not evaluation.done or evaluation.ended_at is None:
-                no_data = not self.walk.base.all_steps
-                ended = self.walk.ended
-                if evaluation.ended(
-                    self.session.now(), ended, self.session.held(job), no_data=no_data
-                ):
+                job.evaluation.note(f"{lost} index files came after the end and were not judged.")
+            for moved in self._conclude(job, stop, finish=finish):
+                if moved:
                     with self._as_far_as_it_goes():
                         self.session.tell(job)
+        self.observer.decided([job.evaluation for job in self.jobs])
         self.session.end_actions(wait=finish)
         for job in reversed(self.jobs):  # the first one last: it says whether all have ended
             with self._as_far_as_it_goes():
                 job.write(self.walk.ended, final=not self._unwritten)
             self._log_end(job)
+
+    def _conclude(self, job: RuleJob, stop: StopReason | None, *, finish: bool) -> Iterator[bool]:
+        """Bring a rule job to its verdict; yield after each part of it whether its status moved."""
+        evaluation, known = job.evaluation, self._cover(job)
+        if stop and not evaluation.done:
+            yield evaluation.stop_requested(stop.text, self.session.now()) is not None
+        if finish:
+            complete = self.walk.ended and job.position >= max(known, default=-1)
+            yield bool(job.finish(complete=complete))
+        if not evaluation.done or evaluation.ended_at is None:
+            held, no_data = self.session.held(job), not self.walk.base.all_steps
+            moves = evaluation.ended(self.session.now(), self.walk.ended, held, no_data=no_data)
+            yield bool(moves)
 
     def _cover(self, job: RuleJob) -> list[int]:
         """Say in the result what could not be read or came too late; return the known steps."""
@@ -341,30 +313,3 @@ class Runner:
             self._finish(self.stops.reason(), finish=False)
         remove_private_folders()
         os._exit(EXIT_SIGNAL + number)
-
-
-def exit_code(evaluated: Evaluated, *, fail_on_issues: bool, lenient: bool = False) -> int:
-    """Return the exit code of an evaluation.
-
-    Parameters
-    ----------
-    fail_on_issues
-        Whether a condition met is 10; one of a rule in mode ``observe`` never is.
-    lenient
-        Whether a rule that could judge nothing does not count.
-    """
-    rules = evaluated.result.rules
-    statuses = {rule.status for rule in rules}
-    if any(rule.status_details == INTERNAL_ERROR for rule in rules):
-        return EXIT_INTERNAL
-    if evaluated.unwritten:
-        return EXIT_OUTPUT
-    if evaluated.stop and RuleStatus.STOPPED in statuses:
-        return evaluated.stop.exit_code
-    failed = [rule for rule in rules if rule.status == RuleStatus.ERROR]
-    if any(rule.outcome != "NotEvaluated" or not lenient for rule in failed):
-        return EXIT_CLIENT
-    issues = any(
-        rule.status == RuleStatus.ISSUES_FOUND and rule.mode == "enforce" for rule in rules
-    )
-    return EXIT_ISSUES if fail_on_issues and issues else 0

@@ -18,6 +18,7 @@ import s3_objects
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
+from rule_runner.session import Session
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 
@@ -104,6 +105,21 @@ def test_an_issue_is_exit_0_and_the_message_ends_with_a_newline(
         6,
         1e-5,
     )
+
+
+def test_the_message_waits_for_neither_actions_nor_sinks(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str | None] = []
+    end_actions = Session.end_actions
+
+    def look(session: Session, *, wait: bool) -> None:
+        seen.append(message(root))
+        end_actions(session, wait=wait)
+
+    monkeypatch.setattr(Session, "end_actions", look)
+    run({"rule_to_invoke": "VanishingGradient", "threshold": "1e-5"}, monkeypatch)
+    assert seen == [MET.format("VanishingGradient", 6)]
 
 
 def test_a_rule_may_be_observed_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

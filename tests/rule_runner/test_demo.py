@@ -22,8 +22,9 @@ from rule_runner.demo import Scenario
 from rule_runner.demo_digits import draw, glyphs
 from rule_runner.demo_training import Network, cross_entropy, initialised
 from rule_runner.errors import ClientError, OutputError
+from rule_runner.evaluated import Evaluated
 from rule_runner.logs import configure
-from rule_runner.runner import Evaluated, Observer, Runner
+from rule_runner.runner import Observer, Runner
 from rule_runner.stopping import StopReason
 from rule_runner.terminal import LogObserver
 from rule_runner.watch import Waiter

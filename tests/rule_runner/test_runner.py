@@ -15,9 +15,10 @@ from told import DOWN, ListSink
 
 from rule_runner import durable
 from rule_runner.errors import ClientError, OutputError, TrialError
+from rule_runner.evaluated import Evaluated, exit_code
 from rule_runner.events import Event
 from rule_runner.results import RuleResult
-from rule_runner.runner import Evaluated, Observer, Runner, exit_code
+from rule_runner.runner import Observer, Runner
 from rule_runner.sinks import Sent
 from rule_runner.stopping import StopReason
 from smdebug.core.modes import ModeKeys

@@ -18,8 +18,8 @@ from rule_runner.actions import job_actions
 from rule_runner.actions.journal import Journal
 from rule_runner.config import RuleMode
 from rule_runner.errors import OutputError, ParameterError
+from rule_runner.evaluated import exit_code
 from rule_runner.results import RULE_SCHEMA, RuleResult
-from rule_runner.runner import exit_code
 from smdebug.rules import Rule
 from smdebug.rules.action.action import StopTrainingAction
 from smdebug.rules.action.base import Action, ActionState, Fired, Limits, Outcome

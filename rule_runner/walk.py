@@ -26,8 +26,6 @@ class _Followed:
         When its files last brought something new after its end mark.
     seen
         Whether the store has ever answered.
-    live
-        Whether it was seen without its end mark.
     pause, due
         Of a remote trial: how long the next pause is, and when it is over.
     trouble
@@ -37,7 +35,6 @@ class _Followed:
     index: TrialIndex
     ended_since: float | None = None
     seen: bool = False
-    live: bool = False
     pause: float = FIRST_PAUSE_S
     due: float = float("-inf")
     trouble: str = ""
@@ -53,7 +50,8 @@ class StepWalk:
     clock
         Tells the time for the waits.
     end_grace
-        Seconds without a new file after the end mark that end a trial of several workers.
+        Seconds without a new file after the end mark that end a trial of several workers, or a
+        remote one.
     event_file_wait
         Seconds for which the event file of an index file that is there is waited for, and an
         index file that is listed and cannot be read.
@@ -133,14 +131,12 @@ class StepWalk:
         if changed and not index.is_remote:  # of those the next look will do, a pause later
             index.refresh(whole=ended)
         if not ended:
-            followed.live = True
             return changed
         now = self._clock.monotonic()
         if changed or followed.ended_since is None:
             followed.ended_since = now
         # A listing of a remote store may lag behind what was just written.
-        fresh = followed.live and index.is_remote
-        alone = index.num_workers == 1 and not index.lacks_collections() and not fresh
+        alone = index.num_workers == 1 and not index.lacks_collections() and not index.is_remote
         if alone or now - followed.ended_since >= self._end_grace:
             index.finish()
             return True

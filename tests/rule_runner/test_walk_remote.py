@@ -129,8 +129,19 @@ def test_end_of_a_trial_that_was_followed_has_the_grace() -> None:
     assert (one.walk.ended, one.ready()) == (True, [0, 1])
 
 
-def test_trial_that_had_ended_before_is_looked_at_once() -> None:
+def test_trial_that_had_ended_before_is_looked_at_once_more() -> None:
     one = Followed()
+    one.add(*map(step, range(49)), {END: b""})
+    one.looks(1)
+    assert one.walk.ending
+    one.add(step(49))  # which the first listing did not show yet
+    one.looks(2)
+    assert (one.walk.ended, one.ready()) == (True, list(range(50)))
+    assert one.store.counts == {"list": 8, "get collections": 2, "get index": 50}
+
+
+def test_trial_that_had_ended_before_needs_no_second_look_without_grace() -> None:
+    one = Followed(end_grace=0.0)
     one.add(*map(step, range(50)), {END: b""})
     assert one.walk.look() is True
     assert (one.walk.ended, one.ready()) == (True, list(range(50)))

@@ -204,7 +204,7 @@ class _Exchange:
                 cause = error.__cause__ or error
                 if isinstance(cause, TimeoutError):
                     raise self._late(limit) from error
-                msg = f"Webhook {self._shown} could not be posted to: {type(cause).__name__}."
+                msg = f"Webhook {self._shown} could not be posted to: {_words(cause)}."
                 certain = isinstance(cause, ssl.SSLCertVerificationError)
                 raise WebhookError(msg, transient=not certain) from error
             case status:
@@ -287,6 +287,23 @@ class _Exchange:
         if isinstance(sock, socket.socket):
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+
+
+def _words(cause: BaseException) -> str:
+    """Return why there was no answer; the text of an error itself may hold the address."""
+    match cause:
+        case socket.gaierror():
+            return "its host is not known"
+        case ConnectionRefusedError():
+            return "nothing listens there"
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not valid ({cause.verify_message})"
+        case ssl.SSLError():
+            return f"TLS failed ({cause.reason})"
+        case OSError() if cause.strerror:
+            return cause.strerror
+        case _:
+            return type(cause).__name__
 
 
 def _bracketed(host: str) -> str:

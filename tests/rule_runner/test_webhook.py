@@ -298,9 +298,7 @@ def test_a_name_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    with pytest.raises(
-        WebhookError, match="could not be posted to: its host is not known"
-    ) as found:
+    with pytest.raises(WebhookError, match="its host is not known") as found:
         send(f"https://{NAME}/x")
     assert found.value.transient
 
@@ -319,9 +317,7 @@ def test_the_certificate_is_that_of_the_name(certificate: Path, host: str) -> No
 @pytest.mark.usefixtures("_trusted")
 def test_the_certificate_of_another_name_is_refused(certificate: Path) -> None:
     with http_places.serving(certificate=certificate) as place:
-        with pytest.raises(
-            WebhookError, match="certificate is not valid .Hostname mismatch"
-        ) as found:
+        with pytest.raises(WebhookError, match=r"not valid \(Hostname mismatch") as found:
             send(f"https://other.example.org:{place.server_port}/x", resolve=to("127.0.0.1"))
         assert (place.requests, found.value.transient) == ([], False)
 
@@ -334,9 +330,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> 
 
 
 def test_plain_http_where_tls_is_spoken_is_a_sentence(place: Place) -> None:
-    with pytest.raises(
-        WebhookError, match="could not be posted to: TLS failed .WRONG_VERSION_NUMBER."
-    ):
+    with pytest.raises(WebhookError, match=r"TLS failed \(WRONG_VERSION_NUMBER\)"):
         send(f"https://{NAME}:{place.server_port}/x", resolve=to("127.0.0.1"))
 
 

@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from rule_runner.containers.fleet import Ending
+from rule_runner.containers.last_event import record_last_event
 from rule_runner.durable import write_atomically
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -104,7 +105,13 @@ def bring_to_an_end(folder: Path, ending: Ending, why: str, since: datetime) -> 
     found = [(path, result) for path in paths if (result := _read(path, since)) is not None]
     if not why:
         return [result for _, result in found]
-    return [_ended(path, result, ending, why) for path, result in found]
+    results = [_ended(path, result, ending, why) for path, result in found]
+    if results:
+        try:
+            record_last_event([path.parent for path, _ in found], results)
+        except OutputError as err:
+            _log.warning("event_not_written", path=str(folder), reason=str(err))
+    return results
 
 
 def _read(path: Path, since: datetime) -> RuleResult | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
 from rule_runner.config import RuleMode
 from rule_runner.containers.fleet import Ending
@@ -20,7 +21,10 @@ from rule_runner.containers.results import (
     trouble,
 )
 from rule_runner.evaluation import Evaluation
+from rule_runner.events import RuleState, TrainingJob, build_event
+from rule_runner.outbox import Outbox, read_events
 from rule_runner.results import EvaluationResult, RuleJobFacts, RuleResult, dump_json, rule_result
+from rule_runner.status import RuleStatus
 
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OUT_OF_MEMORY = Ending(137, out_of_memory=True)
@@ -140,6 +144,50 @@ def test_an_unfinished_result_of_a_killed_container_is_stopped(tmp_path: Path) -
         ("a", "Stopped", "It was killed."),
         ("b", "Stopped", "It was killed."),
     ]
+
+
+def test_the_outboxes_are_told_how_a_killed_container_ended(tmp_path: Path) -> None:
+    job = TrainingJob("mnist", BEGAN, "mine", "eu-west-1", "111122223333")
+    begun = [RuleState(name, RuleStatus.IN_PROGRESS) for name in ("a", "b", "lost")]
+    event = build_event(job, begun, training_ended=True, at=BEGAN, sequence=4)
+    for name in ("a", "b"):
+        write(tmp_path / name, result(name))
+        with Outbox(tmp_path / name) as outbox:
+            outbox.publish(event)
+    bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
+    for name in ("a", "b"):
+        (_, before), (_, last) = read_events(tmp_path / name / "events.jsonl")
+        assert before == event
+        assert {one: last[one] for one in ("source", "region", "account", "resources")} == {
+            one: event[one] for one in ("source", "region", "account", "resources")
+        }
+        detail: Any = last["detail"]
+        assert (detail["EventSequence"], detail["ChangedRules"]) == (5, ["a", "b"])
+        assert (detail["TrainingJobStatus"], detail["CreationTime"]) == (
+            "Completed",
+            round(BEGAN.timestamp() * 1000),
+        )
+        states = detail["DebugRuleEvaluationStatuses"]
+        assert [(one["RuleConfigurationName"], one["RuleEvaluationStatus"]) for one in states] == [
+            ("a", "Error"),
+            ("b", "Error"),
+            ("lost", "InProgress"),
+        ]
+        assert states[0]["StatusDetails"] == "ClientError: It needed more."
+
+
+def test_nobody_hears_of_the_end_who_did_not_hear_of_the_beginning(tmp_path: Path) -> None:
+    write(tmp_path, result())
+    bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
+    assert (tmp_path / "events.jsonl").read_text() == ""
+
+
+def test_an_outbox_that_cannot_be_written_costs_no_result(tmp_path: Path) -> None:
+    write(tmp_path, result())
+    (tmp_path / "events.jsonl").mkdir()
+    with structlog.testing.capture_logs() as logs:
+        (found,) = bring_to_an_end(tmp_path, OUT_OF_MEMORY, "It needed more.", BEGAN)
+    assert (found.status, [one["event"] for one in logs]) == ("Error", ["event_not_written"])
 
 
 def test_a_verdict_that_was_reached_stays(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Auto: the hook of a training script that makes none itself, once its framework is imported.
 
-`rule-runner train` has `imported` called in every Python that its script starts. The first training
-of such a process is saved, as the hook's configuration in a folder says.
+The first training of a process that `rule-runner train` has started is saved, as the hook's
+configuration in a folder says. `smdebug.auto_imports` attaches it to what the script imports.
 """
 
 import functools
@@ -111,27 +111,6 @@ def _configuration(cls: type["Hook"]) -> Path:
     return file
 
 
-def imported(name: str) -> None:
-    """Attach to what has just been imported."""
-    if name == "smdebug.core.hook":
-        _notice_hooks()
-    elif name == "smdebug.core.writer":
-        _notice_trials()
-    else:
-        _hook(name)
-        tell("framework", name)
-
-
-def _hook(framework: str) -> None:
-    if framework == "torch":
-        from smdebug.pytorch.auto import watch  # noqa: PLC0415 - imports the framework
-    elif framework == "xgboost":
-        from smdebug.xgboost.auto import watch  # noqa: PLC0415
-    else:
-        from smdebug.keras.auto import watch  # noqa: PLC0415
-    watch()
-
-
 def after(cls: Any, method: str, call: Callable[..., None]) -> None:
     """Have `call` called with what a method was called with, once the method has returned."""
     original = getattr(cls, method)
@@ -143,23 +122,6 @@ def after(cls: Any, method: str, call: Callable[..., None]) -> None:
         return result
 
     setattr(cls, method, wrapped)
-
-
-def _notice_hooks() -> None:
-    from smdebug.core.hook import Hook  # noqa: PLC0415 - is being imported
-
-    after(Hook, "__init__", lambda *_, **__: AUTO.hook_made())
-
-
-def _notice_trials() -> None:
-    from smdebug.core.writer import TrialWriter  # noqa: PLC0415 - is being imported
-
-    after(TrialWriter, "__init__", lambda writer, *_, **__: tell("trial", _place(writer.output)))
-
-
-def _place(output: Any) -> str:
-    root = getattr(output, "root", None)  # what lies in no folder has an address
-    return str(output.uri) if root is None else os.path.abspath(str(root))  # noqa: PTH100 - a text
 
 
 def tell(kind: str, value: str) -> None:

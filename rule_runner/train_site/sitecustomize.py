@@ -61,10 +61,10 @@ def imported(name: str) -> None:
         "Install rule-runner there"
     )
     try:
-        from smdebug import auto  # noqa: PLC0415 - only behind a framework
+        from smdebug import auto_imports  # noqa: PLC0415 - only behind a framework
 
         text = f"{package!r} cannot be hooked"
-        auto.imported(name)
+        auto_imports.imported(name)
     except Exception as err:  # noqa: BLE001 - of any kind: never in the training's way
         # Processes that this one starts need not say it again.
         os.environ.pop(FOLDER, None)

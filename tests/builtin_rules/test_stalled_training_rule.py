@@ -11,7 +11,7 @@ from timed import BEGAN, Times, files
 
 from builtin_rules import StalledTrainingRule
 from builtin_rules.stalled_training_rule import ASKED
-from rule_runner.invocation import Did, InProcess
+from rule_runner.invocation import UNREADABLE, Did, InProcess
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
 from smdebug.rules.action import Actions
@@ -61,7 +61,7 @@ def test_a_damaged_event_file_is_skipped(tmp_path: Path) -> None:
     root = write(tmp_path, at(0, 1, 2000))
     (root / rawtrial.event_key(1)).write_bytes(bytes(100))
     found = judge(StalledTrainingRule, root)
-    assert (found.met, found.skipped) == ([2], {0: FIRST, 1: NO_TIME})
+    assert (found.met, found.skipped) == ([2], {0: FIRST, 1: UNREADABLE})
 
 
 def test_evidence_names_worker_gap_and_threshold(tmp_path: Path) -> None:

@@ -78,7 +78,13 @@ class Session:
         self.trials = self._open_trials()
         base, *others = (trial.index for trial in self.trials)
         self.walk = StepWalk(
-            base, others, clock, config.end_grace, config.event_file_wait, config.poll_max
+            base,
+            others,
+            clock,
+            config.end_grace,
+            config.event_file_wait,
+            config.poll_max,
+            once=not config.wait,
         )
         self._bound = [
             BoundRule(rule.loaded, {}, {}) if rule.lacking else bind(rule.loaded, rule.parameters)

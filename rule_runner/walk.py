@@ -57,6 +57,8 @@ class StepWalk:
         index file that is listed and cannot be read.
     poll_max
         Longest pause in seconds between two looks at a remote trial that brings nothing new.
+    once
+        Whether nobody will look again: what one look at a remote trial finds is settled at once.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class StepWalk:
         end_grace: float,
         event_file_wait: float,
         poll_max: float = 10.0,
+        *,
+        once: bool = False,
     ) -> None:
         self.base = base
         self._followed = [_Followed(index) for index in (base, *others)]
@@ -74,6 +78,7 @@ class StepWalk:
         self._end_grace = end_grace
         self._event_file_wait = event_file_wait
         self._poll_max = poll_max
+        self._once = once
         self._missed: dict[int, float] = {}
         self._visited: set[int] = set()
 
@@ -128,7 +133,7 @@ class StepWalk:
         # The end mark is looked for first: all that its writer wrote is there by then.
         ended = index.has_ended()
         changed = index.refresh(whole=ended)
-        if changed and not index.is_remote:  # of those the next look will do, a pause later
+        if changed and (self._once or not index.is_remote):  # else the next look will do
             index.refresh(whole=ended)
         if not ended:
             return changed

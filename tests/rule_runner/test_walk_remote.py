@@ -115,6 +115,13 @@ def test_step_is_settled_by_the_look_after_it() -> None:
     assert one.ready() == [0]
 
 
+def test_step_is_settled_at_once_if_nobody_looks_again() -> None:
+    one = Followed(once=True)
+    one.add(step(0), step(1))
+    one.walk.look()
+    assert one.ready() == [0, 1]
+
+
 def test_end_of_a_trial_that_was_followed_has_the_grace() -> None:
     one = Followed()
     one.add(step(0))

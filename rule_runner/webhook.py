@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import structlog
 
-from rule_runner.addresses import is_closed, meant, resolved
+from rule_runner.addresses import Address, is_closed, meant, resolved
 from smdebug.core.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def check(url: str) -> SplitResult:
     ------
     WebhookError
         If it is not https (or http, which only a loopback address may have), has user
-        information, no host, or characters that have no place in it.
+        information, no host, an address as its host that must not be reached, or characters that
+        have no place in it.
     """
     try:
         parts = urlsplit(url)
@@ -104,7 +105,22 @@ def check(url: str) -> SplitResult:
     if not url.isascii() or not url.isprintable() or " " in url:
         msg = f"Webhook address must be printable ASCII without spaces, got {masked(url)!r}."
         raise WebhookError(msg)
+    with suppress(ValueError):  # a name: it is checked when it is resolved
+        _check_address(meant(parts.hostname), masked(url), secure=parts.scheme == "https")
     return parts
+
+
+def _check_address(address: Address, shown: str, *, secure: bool) -> None:
+    """Raise if an address must not be reached, or not without TLS."""
+    if is_closed(address):
+        msg = (
+            f"Webhook {shown} leads to {address}: link-local, metadata, multicast "
+            "and unspecified addresses are not posted to."
+        )
+        raise WebhookError(msg)
+    if not secure and not address.is_loopback:
+        msg = f"Webhook {shown} must be https: it does not lead to this machine."
+        raise WebhookError(msg)
 
 
 def post(
@@ -251,15 +267,7 @@ class _Exchange:
             msg = f"Webhook {self._shown} has no address."
             raise WebhookError(msg, transient=True)
         for address in map(meant, found):
-            if is_closed(address):
-                msg = (
-                    f"Webhook {self._shown} leads to {address}: link-local, metadata, multicast "
-                    "and unspecified addresses are not posted to."
-                )
-                raise WebhookError(msg)
-            if not self._secure and not address.is_loopback:
-                msg = f"Webhook {self._shown} must be https: it does not lead to this machine."
-                raise WebhookError(msg)
+            _check_address(address, self._shown, secure=self._secure)
         return list(found)
 
     def _connect(self, address: str, limit: float) -> "HTTPConnection":

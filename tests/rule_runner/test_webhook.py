@@ -371,3 +371,20 @@ def test_an_address_that_cannot_be_posted_to(url: str, message: str) -> None:
 )
 def test_what_is_secret_is_masked(url: str, shown: str) -> None:
     assert masked(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("https://169.254.169.254/latest", r"/\.\.\. leads to 169\.254\.169\.254: link-local"),
+        ("https://[::ffff:169.254.169.254]/x", r"leads to 169\.254\.169\.254: link-local"),
+        ("https://[fd00:ec2::254]/x", "leads to fd00:ec2::254: link-local, metadata"),
+        ("http://10.0.0.1/x", r"^Webhook http://10\.0\.0\.1/\.\.\. must be https"),
+    ],
+)
+def test_an_address_that_nothing_is_posted_to_is_refused_before_anything_runs(
+    url: str, message: str
+) -> None:
+    with pytest.raises(WebhookError, match=message) as found:
+        check(url)
+    assert not found.value.transient

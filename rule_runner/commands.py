@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -29,15 +29,16 @@ from rule_runner.errors import ParameterError, RuleFailedError, UsageError
 from rule_runner.evaluated import Evaluated, exit_code
 from rule_runner.events import check_source
 from rule_runner.loader import LoadedRule, load_builtin, load_from
-from rule_runner.mirror import Mirror
 from rule_runner.outputs import safe_name
 from rule_runner.results import dump_json
 from rule_runner.runner import Runner
 from rule_runner.show import print_results, printable, results_at
 from rule_runner.sinks import EventSink
-from rule_runner.sinks.parsing import parse_sinks
 from rule_runner.terminal import LogObserver, observer
 from smdebug.storage.uri import is_s3
+
+if TYPE_CHECKING:
+    from rule_runner.mirror import Mirror
 
 _log: Final = structlog.get_logger()
 EVERY_RULE: Final = "all"
@@ -47,8 +48,8 @@ def evaluate_trial(**options: Any) -> int:
     """Evaluate what the command line asks for; print the results, and return the exit code."""
     lenient = EVERY_RULE in options["rule"]
     check_source(options["event_source"])
-    sinks = parse_sinks(options["sink"], sys.stdout)
-    mirror = Mirror(options["output"]) if is_s3(options["output"]) else None
+    sinks = _sinks(options["sink"])
+    mirror = _mirror(options["output"])
     output = mirror.folder if mirror else Path(options["output"])
     config = _configuration({**options, "output": output})
     watching = observer(quiet=options["quiet"])
@@ -66,8 +67,26 @@ def evaluate_trial(**options: Any) -> int:
     return code
 
 
+def _sinks(texts: Sequence[str]) -> list[EventSink]:
+    """Return the sinks that are asked for."""
+    if not texts:
+        return []
+    from rule_runner.sinks.parsing import parse_sinks  # noqa: PLC0415 - imports every sink
+
+    return parse_sinks(texts, sys.stdout)
+
+
+def _mirror(output: str) -> "Mirror | None":
+    """Return what uploads an output folder; None if it is one of this machine."""
+    if not is_s3(output):
+        return None
+    from rule_runner.mirror import Mirror  # noqa: PLC0415 - only for S3
+
+    return Mirror(output)
+
+
 def _run_mirrored(
-    mirror: Mirror | None,
+    mirror: "Mirror | None",
     config: EvaluationConfig,
     sinks: Sequence[EventSink],
     watching: LogObserver,

@@ -8,20 +8,18 @@ from rule_runner.diagnosis import Check, good, wrong
 from rule_runner.show import printable
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage import StorageUnavailableError, aws
-from smdebug.storage.s3_bucket import Bucket
+from smdebug.storage.s3_bucket import DENIED, Bucket
 from smdebug.storage.s3_opening import S3Settings
 
 LIST: Final = "list_objects_v2"
 GET: Final = "get_object"
 LOOKED_AT: Final = 100  # objects, for one that is not empty
-_DENIED: Final = frozenset({"AccessDenied", "AllAccessDisabled", "403", "Forbidden"})
 
 
 def examine_address(uri: str) -> Iterator[Check]:
     """Yield whether the objects at an address can be listed and read; each thing asked for once."""
     try:
-        settings = S3Settings.from_environment()
-        bucket = Bucket(uri, requester_pays=settings.requester_pays)
+        bucket = S3Settings.from_environment().bucket(uri)
     except SMDebugValueError as err:
         yield wrong(printable(err))
         return
@@ -47,7 +45,7 @@ def examine_address(uri: str) -> Iterator[Check]:
 def _not_listed(bucket: Bucket, found: aws.AwsFault) -> Iterator[Check]:
     """Yield how far it went."""
     reason = _reason(bucket, LIST, found)
-    if found.code in _DENIED:
+    if found.code in DENIED:
         yield good(f"Credentials were found, and bucket {bucket.name!r} answers.")
         yield wrong(f"Its objects cannot be listed: {reason}.")
     else:

@@ -6,7 +6,7 @@ import fcntl
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -198,7 +198,7 @@ def write_atomically(path: Path, text: str) -> None:
     temporary = scratch / f"{path.name}.tmp"
     with output_errors(path):
         try:
-            _write_durably(temporary, text.encode())
+            write_durably(temporary, text.encode())
             temporary.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -207,13 +207,27 @@ def write_atomically(path: Path, text: str) -> None:
         sync_folder(path.parent)
 
 
-def _write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes) -> None:
+    """Write the file `path`; its content is on disk when this returns."""
     fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_all(fd, data)
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files; those that are not there are no error.
+
+    Raises
+    ------
+    OutputError
+        If one cannot be removed.
+    """
+    for path in paths:
+        with output_errors(path):
+            path.unlink(missing_ok=True)
 
 
 def sync_folder(path: Path) -> None:

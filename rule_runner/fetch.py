@@ -110,10 +110,9 @@ def _place(uri: str) -> tuple[Bucket, str, float]:
         raise RuleSourceError(msg)
     try:
         settings = S3Settings.from_environment()
-        bucket = Bucket(folder, requester_pays=settings.requester_pays)
+        return settings.bucket(folder), name, settings.deadline_s
     except SMDebugValueError as err:
         raise RuleSourceError(str(err)) from err
-    return bucket, name, settings.deadline_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from rule_runner.outbox import EVENTS
 from rule_runner.outputs import FINDINGS, MEASUREMENTS, RESULT
 from rule_runner.results import dump_json
 from rule_runner.show import printable
+from rule_runner.user_folders import STATE, user_folder
 from smdebug.core.clock import SystemClock
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage import ObjectNotFoundError, StorageUnavailableError, open_output
@@ -41,7 +42,6 @@ SHARE: Final = 5  # it rests so many times as long as it has uploaded
 LONGEST_PAUSE_S: Final = 60.0
 _PIECE: Final = 1 << 20
 _UPLOADED: Final = "uploaded.json"
-_STATE: Final = "XDG_STATE_HOME"
 # The result comes first: without it there is no evaluation.
 _FETCHED: Final = (RESULT, FINDINGS, MEASUREMENTS, EVENTS)
 _Mark = tuple[int, int, int]
@@ -86,7 +86,7 @@ class Mirror:
         except SMDebugValueError as err:
             raise UsageError(str(err)) from err
         self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
-        self._home = _state_folder() / "rule-runner" / "outputs" / _digest(self.uri)
+        self._home = user_folder(STATE) / "outputs" / _digest(self.uri)
         self.folder = self._home / "output"
         self.keep = False
         self.problem = ""
@@ -155,7 +155,7 @@ class Mirror:
                 self._home.parents[1].mkdir(mode=0o700, parents=True, exist_ok=True)
             make_folder(self._home)
         except OutputError as err:
-            msg = f"{err} Results are there until they are uploaded; {_STATE} names another place."
+            msg = f"{err} Results are there until they are uploaded; {STATE} names another place."
             raise OutputError(msg) from err
         try:
             stack.callback(FolderLock(self._home, "lock").release)
@@ -282,15 +282,3 @@ def _digest(uri: str) -> str:
     """Return what tells an address, of that very service, from all others."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     return hashlib.sha256(f"{endpoint}\n{uri}".encode()).hexdigest()[:32]
-
-
-def _state_folder() -> Path:
-    """Return the folder for what is to outlast a process, as desktops agreed on it."""
-    given = Path(os.environ.get(_STATE, ""))
-    if given.is_absolute():
-        return given
-    try:
-        return Path.home() / ".local" / "state"
-    except RuntimeError as err:
-        msg = f"This user has no home folder. Set {_STATE} to a folder to keep results in."
-        raise OutputError(msg) from err

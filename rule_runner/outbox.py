@@ -16,6 +16,7 @@ from rule_runner.durable import (
     make_folder,
     open_regular,
     output_errors,
+    remove_files,
     write_atomically,
 )
 from rule_runner.errors import OutputError
@@ -90,7 +91,7 @@ class Outbox(Closing):
         with ExitStack() as stack:
             stack.callback(FolderLock(folder, "events.lock").release)
             if overwrite:
-                _remove(folder)
+                remove_files([self.path, *_cursors(folder)])
             self._events = JsonLines(self.path)
             stack.callback(self._events.close)
             heads = [head.detail for _, head in self._events.read(_Head)]
@@ -136,12 +137,6 @@ class Outbox(Closing):
     def close(self) -> None:
         """Close the file and give the folder free."""
         self._open.close()
-
-
-def _remove(folder: Path) -> None:
-    for path in (folder / EVENTS, *(folder / SCRATCH).glob(f"{CURSOR}*")):
-        with output_errors(path):
-            path.unlink(missing_ok=True)
 
 
 def read_events(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[int, Event]]:
@@ -213,4 +208,8 @@ class Cursor:
 
 def feeds_sinks(folder: Path) -> bool:
     """Say whether it is this output folder whose events go to sinks."""
-    return any((folder / SCRATCH).glob(f"{CURSOR}*"))
+    return any(_cursors(folder))
+
+
+def _cursors(folder: Path) -> Iterator[Path]:
+    return (folder / SCRATCH).glob(f"{CURSOR}*")

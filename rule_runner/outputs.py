@@ -2,7 +2,6 @@
 
 import os
 import unicodedata
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ from rule_runner.durable import (
     JsonLines,
     make_folder,
     open_regular,
-    output_errors,
+    remove_files,
     write_atomically,
 )
 from rule_runner.errors import OutputError, UsageError
@@ -48,12 +47,6 @@ def safe_name(name: str) -> str:
         )
         raise UsageError(msg)
     return name
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with output_errors(path):
-            path.unlink(missing_ok=True)
 
 
 class _Recorded(msgspec.Struct):
@@ -103,7 +96,7 @@ class OutputFolder(Closing):
         with ExitStack() as stack:
             stack.callback(FolderLock(path, "lock").release)
             if overwrite:
-                _remove(path / name for name in (RESULT, FINDINGS, MEASUREMENTS))
+                remove_files(path / name for name in (RESULT, FINDINGS, MEASUREMENTS))
             self.resumed = self._resumable(reopen=reopen)
             self._findings = JsonLines(path / FINDINGS)
             stack.callback(self._findings.close)

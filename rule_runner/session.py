@@ -8,11 +8,12 @@ from typing import Final
 import structlog
 
 from rule_runner.actions.job_actions import Hit, How, JobActions, hit_of
-from rule_runner.actions.journal import Journal, forget
+from rule_runner.actions.journal import ACTIONS, Journal
 from rule_runner.actions.planning import planned
 from rule_runner.announcer import Announcer
 from rule_runner.binding import BoundRule, bind
 from rule_runner.config import EvaluationConfig, RuleJobConfig, RuleMode
+from rule_runner.durable import remove_files
 from rule_runner.errors import ClientError, TrialError
 from rule_runner.evaluation import Evaluation
 from rule_runner.events import TrainingJob
@@ -154,7 +155,7 @@ class Session:
         """Give a rule job its actions; one that is only observed has none."""
         config = self.config
         if config.overwrite:
-            forget(job.folder.path)
+            remove_files([job.folder.path / ACTIONS])
         if actions and job.config.mode is RuleMode.ENFORCE:
             how = How(config.action_timeout, config.dry_run, self.clock, self.now)
             journal = Journal(job.folder.path)

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from rule_runner.durable import Closing, JsonLines, output_errors
+from rule_runner.durable import Closing, JsonLines
 from rule_runner.results import dump_json
 from smdebug.rules.action.base import ActionState
 
@@ -73,16 +73,3 @@ class Journal(Closing):
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
-
-
-def forget(folder: Path) -> None:
-    """Remove what an earlier evaluation wrote down.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be removed.
-    """
-    path = folder / ACTIONS
-    with output_errors(path):
-        path.unlink(missing_ok=True)

@@ -29,7 +29,7 @@ def parse_actions(texts: Sequence[str], ids: Sequence[str]) -> dict[str, tuple[A
     """
     found: dict[str, list[Action]] = {one: [] for one in ids}
     for text in texts:
-        one, spec = _split(text)
+        one, spec = split_id(text)
         if one is not None and one not in found:
             known = ", ".join(map(repr, ids))
             hint = did_you_mean(one, list(ids))
@@ -41,10 +41,10 @@ def parse_actions(texts: Sequence[str], ids: Sequence[str]) -> dict[str, tuple[A
     return {one: tuple(actions) for one, actions in found.items()}
 
 
-def _split(text: str) -> tuple[str | None, str]:
-    """Return the ID, or None, and the rest.
+def split_id(text: str) -> tuple[str | None, str]:
+    """Return the ID of the rule job that an action is for, or None, and the action.
 
-    >>> _split("a=email:x@example.com"), _split("command:env A=b")
+    >>> split_id("a=email:x@example.com"), split_id("command:env A=b")
     (('a', 'email:x@example.com'), (None, 'command:env A=b'))
     """
     before, equals, rest = text.partition("=")

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from rule_runner.actions.options import split_id
 from rule_runner.config import ACTIONS, RuleRequest, parse_modes, parse_parameters, parse_requests
 from rule_runner.errors import UsageError
+from rule_runner.sinks.parsing import ON_STDOUT
 from smdebug.storage.uri import is_s3
 
 # A long option and its value as the user wrote it; None is a flag.
@@ -19,8 +21,7 @@ OUTPUT: Final = "--output"
 _TRIALS: Final = ("--trial", "--other-trial")
 _OTHER_TRIALS: Final = re.compile(r"(?:.*\.)?other_trial(s|_\d+)?")
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*=")
-STDOUT_SINKS: Final = frozenset({"stdout", "emf"})
-_LOCAL_SINKS: Final = STDOUT_SINKS | {"file"}
+_LOCAL_SINKS: Final = ON_STDOUT | {"file"}
 # Passed on by name, in the environment.
 _BY_NAME: Final = {"--endpoint-url"}
 # Options of a rule job: with --isolate each container gets its own.
@@ -189,14 +190,8 @@ def kind_of(name: str, value: str) -> str:
     'email'
     """
     if name == "--action":
-        _, value = _action(value)
+        _, value = split_id(value)
     return re.split("[:,]", value, maxsplit=1)[0].strip().lower()
-
-
-def _action(text: str) -> tuple[str | None, str]:
-    """Return the ID of the rule job that an action is for, or None, and the action."""
-    before, equals, rest = text.partition("=")
-    return (before, rest) if equals and ":" not in before else (None, text)
 
 
 def _needs_cloud(name: str, value: str | None) -> bool:
@@ -265,7 +260,7 @@ def split(
             *([("--source", f"{one}={request.source}")] if request.source else []),
             *(("--param", f"{one}.{name}={text}") for name, text in parameters[one].items()),
             ("--mode", f"{one}={modes[one]}"),
-            *(("--action", text) for text in actions if _action(text)[0] in {None, one}),
+            *(("--action", text) for text in actions if split_id(text)[0] in {None, one}),
             (OUTPUT, output if len(ids) == 1 else f"{output.rstrip('/')}/{one}"),
         ]
         for request, one in rules

@@ -18,7 +18,6 @@ from rule_runner.containers.fleet import Ending, Fleet, failure
 from rule_runner.containers.mounts import aws_folder, make_writable, present
 from rule_runner.containers.options import (
     OUTPUT,
-    STDOUT_SINKS,
     Option,
     Translated,
     kind_of,
@@ -50,6 +49,7 @@ from rule_runner.delivery import DEADLINE_S
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.outputs import safe_name
 from rule_runner.results import RuleResult
+from rule_runner.sinks.parsing import ON_STDOUT
 from smdebug.storage.uri import is_s3
 
 NONE: Final = "none"
@@ -125,7 +125,7 @@ def _with_output(options: Sequence[Option]) -> list[Option]:
 def _isolated(options: Sequence[Option]) -> dict[str, list[Option]]:
     """Return the options of each rule's container; each prints its results as JSON."""
     (form,) = values(options, "--format")[-1:] or ["table"]
-    kinds = {kind_of("--sink", one) for one in values(options, "--sink")} & STDOUT_SINKS
+    kinds = {kind_of("--sink", one) for one in values(options, "--sink")} & ON_STDOUT
     if form == "sarif" or kinds:
         what = "--format sarif" if form == "sarif" else f"--sink {min(kinds)}"
         msg = f"{what} cannot be combined with --isolate. Leave one of them out."

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rule_runner.durable import open_regular, output_errors, sync_folder, write_all
+from rule_runner.durable import output_errors, sync_folder, write_durably
 from rule_runner.images.errors import ImageError
 from rule_runner.images.uris import parse_uri, require_fit
+from rule_runner.user_folders import CONFIGURATION, STATE, user_folder
 
 NAME: Final = "images.toml"
 LARGEST: Final = 1 << 20  # bytes
@@ -23,18 +24,12 @@ _HEAD: Final = f"""\
 
 def user_file() -> Path:
     """Return where the user's own registrations are."""
-    return _base("XDG_CONFIG_HOME", ".config") / NAME
+    return user_folder(CONFIGURATION) / NAME
 
 
 def trust_file() -> Path:
     """Return where it is noted which project files the user trusts."""
-    return _base("XDG_STATE_HOME", ".local/state") / "trusted_images.json"
-
-
-def _base(variable: str, default: str) -> Path:
-    """Return our folder in one of the user's; a relative path in the variable does not count."""
-    folder = Path(os.environ.get(variable, ""))
-    return (folder if folder.is_absolute() else Path.home() / default) / "rule-runner"
+    return user_folder(STATE) / "trusted_images.json"
 
 
 def project_file(folder: Path) -> Path | None:
@@ -123,12 +118,7 @@ def replace(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            fd = open_regular(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            try:
-                write_all(fd, text.encode())
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            write_durably(temporary, text.encode())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

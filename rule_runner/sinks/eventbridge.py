@@ -7,13 +7,12 @@ from typing import Any, Final
 from rule_runner.events import Event
 from rule_runner.results import dump_json
 from rule_runner.sinks.aws_calls import AwsSink
-from rule_runner.sinks.fitting import fitted
+from rule_runner.sinks.fitting import TOO_LARGE, fitted
 from rule_runner.sinks.protocol import Refused, Sent, SinkError
 
 ENTRIES: Final = 10  # of one request
 REQUEST_BYTES: Final = 256 * 1024
 TIME_BYTES: Final = 14  # that ``Time`` counts
-TOO_LARGE: Final = "TooLarge: it has more than 256 KiB, also shortened"
 # Codes of an entry that say it will never be taken.
 REFUSALS: Final = frozenset(
     {

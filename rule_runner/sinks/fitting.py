@@ -8,6 +8,7 @@ from rule_runner.events import Event
 
 DROPPED: Final = ("HyperParameters", "InputDataConfig", "Tags")  # in this order
 DETAILS_KEPT: Final = 256  # characters
+TOO_LARGE: Final = "TooLarge: it has more than 256 KiB, also shortened"
 LISTS: Final = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
 
 

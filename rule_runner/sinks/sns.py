@@ -7,7 +7,7 @@ from typing import Any, Final
 from rule_runner.events import Event
 from rule_runner.results import dump_json
 from rule_runner.sinks.aws_calls import AwsSink, RefusedError
-from rule_runner.sinks.fitting import fitted
+from rule_runner.sinks.fitting import TOO_LARGE, fitted
 from rule_runner.sinks.protocol import Refused, Sent, one_by_one
 
 MESSAGE_BYTES: Final = 256 * 1024  # with the attributes
@@ -45,7 +45,7 @@ class SnsSink(AwsSink):
         )
         found = fitted(event, lambda one: len(dump_json(one).encode()) <= room)
         if found is None:
-            return Refused(str(event["id"]), "TooLarge: it has more than 256 KiB, also shortened")
+            return Refused(str(event["id"]), TOO_LARGE)
         try:
             with self.calls(REFUSALS):
                 self.client.publish(

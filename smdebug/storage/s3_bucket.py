@@ -12,7 +12,7 @@ READ_TIMEOUT_S: Final = 10.0  # S3 begins to answer long before that, or not at 
 # What boto3 accepts; buckets of old have capitals, underscores and up to 255 characters.
 _BUCKET_NAME: Final = re.compile(r"[a-zA-Z0-9.\-_]{3,255}")
 _ABSENT: Final = frozenset({"NoSuchKey", "404"})
-_DENIED: Final = frozenset({"AccessDenied", "AllAccessDisabled", "403", "Forbidden"})
+DENIED: Final = frozenset({"AccessDenied", "AllAccessDisabled", "403", "Forbidden"})
 _LIST: Final = "ListBucket"
 _GET: Final = "GetObject"
 _PUT: Final = "PutObject"
@@ -170,7 +170,7 @@ class Bucket:
             return f"there is no bucket {self.name!r}. Check the address, and AWS_ENDPOINT_URL"
         if found.code == "InvalidObjectState":
             return f"{found.code}: the object is in an archive. Restore it first"
-        if found.code in _DENIED:
+        if found.code in DENIED:
             return self._denied(verb, found)
         return found.reason
 

@@ -69,6 +69,17 @@ class S3Settings:
             _size(given[CACHE_BYTES]) if CACHE_BYTES in given else cls().cache_bytes,
         )
 
+    def bucket(self, uri: str) -> Bucket:
+        """Return the objects at an address, to be asked as these settings say.
+
+        Raises
+        ------
+        SMDebugValueError
+            If S3 can have no such address.
+        """
+        timeout = min(READ_TIMEOUT_S, max(self.deadline_s, LEAST_READ_TIMEOUT_S))
+        return Bucket(uri, requester_pays=self.requester_pays, read_timeout=timeout)
+
 
 def _seconds(text: str) -> float:
     try:
@@ -96,14 +107,9 @@ def _size(text: str) -> int:
     return int(number) * int((1024 if binary else 1000) ** power)
 
 
-def _bucket(uri: str, settings: S3Settings) -> Bucket:
-    timeout = min(READ_TIMEOUT_S, max(settings.deadline_s, LEAST_READ_TIMEOUT_S))
-    return Bucket(uri, requester_pays=settings.requester_pays, read_timeout=timeout)
-
-
 def open_s3_store(uri: str, settings: S3Settings) -> RetryingStore:
     """Return a store that is patient and, if asked, keeps what it read."""
-    store = S3Store(_bucket(uri, settings))
+    store = S3Store(settings.bucket(uri))
     if settings.cache is None:
         return RetryingStore(store, SystemClock(), settings.deadline_s)
     kept = CachingStore(store, DiskCache(settings.cache, settings.cache_bytes))
@@ -112,4 +118,4 @@ def open_s3_store(uri: str, settings: S3Settings) -> RetryingStore:
 
 def open_s3_output(uri: str, settings: S3Settings) -> S3Output:
     """Return an output that is patient."""
-    return S3Output(_bucket(uri, settings), SystemClock(), settings.deadline_s)
+    return S3Output(settings.bucket(uri), SystemClock(), settings.deadline_s)

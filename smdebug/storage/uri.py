@@ -9,7 +9,6 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.storage.local import LocalStore
 from smdebug.storage.local_output import LocalOutput
 from smdebug.storage.protocol import TrialOutput, TrialStore
-from smdebug.storage.s3_opening import S3Settings, open_s3_output, open_s3_store
 
 # As Hadoop's file systems call S3, too.
 _S3: Final = re.compile(r"\s*s3[an]?://", re.IGNORECASE)
@@ -34,7 +33,9 @@ def open_store(uri: str | os.PathLike[str]) -> TrialStore:
         the environment says of S3 what cannot be understood.
     """
     if is_s3(uri):
-        return open_s3_store(os.fspath(uri), S3Settings.from_environment())
+        from smdebug.storage import s3_opening as s3  # noqa: PLC0415 - only for S3
+
+        return s3.open_s3_store(os.fspath(uri), s3.S3Settings.from_environment())
     return LocalStore(_local_path(uri, "read"))
 
 
@@ -47,7 +48,9 @@ def open_output(uri: str | os.PathLike[str]) -> TrialOutput:
         See `open_store`.
     """
     if is_s3(uri):
-        return open_s3_output(os.fspath(uri), S3Settings.from_environment())
+        from smdebug.storage import s3_opening as s3  # noqa: PLC0415 - only for S3
+
+        return s3.open_s3_output(os.fspath(uri), s3.S3Settings.from_environment())
     return LocalOutput(_local_path(uri, "written"))
 
 

@@ -1,6 +1,5 @@
 """AwsCalls: calls of one service of AWS within an action's time, and what went wrong in words."""
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -34,7 +33,7 @@ class CallError(Exception):
 
 
 class AwsCalls:
-    """Calls one service in the region of AWS_REGION, else of boto3's own chain, else us-east-1.
+    """Calls one service, in the region that `aws.client` takes.
 
     Parameters
     ----------
@@ -56,7 +55,6 @@ class AwsCalls:
         try:
             self._client = aws.client(
                 service,
-                region=os.environ.get("AWS_REGION") or None,
                 connect_timeout=min(aws.CONNECT_TIMEOUT_S, one_try),
                 read_timeout=min(aws.READ_TIMEOUT_S, one_try),
             )

@@ -8,6 +8,7 @@
     |   |-- RuleSourceError    a rule file: missing, does not parse, lacks the class, fails to load
     |   |-- ParameterError     misspelt, missing, ill-typed, out of range
     |   |-- TrialError         missing, unreadable, without data
+    |   |-- JobError           a job definition: missing, does not parse, holds no rules
     |   `-- RuleFailedError    the rule itself raised
     |-- UsageError             options that do not go together                  exit 2
     `-- OutputError            the output folder: locked, ended, full           exit 73
@@ -48,6 +49,10 @@ class ParameterError(ClientError):
 
 class TrialError(ClientError):
     """The trial is missing, unreadable or without data."""
+
+
+class JobError(ClientError):
+    """A job definition cannot be read, or holds nothing that could be evaluated."""
 
 
 class RuleFailedError(ClientError):

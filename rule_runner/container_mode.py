@@ -1,6 +1,5 @@
 """Container mode: the contract of a rule container, from its environment to its message file."""
 
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -11,14 +10,11 @@ from typing import Final, NoReturn
 
 import structlog
 
-from rule_runner.binding import accepts
 from rule_runner.commands import run as run_evaluation
 from rule_runner.config import (
-    ACTIONS,
     DEFAULT_WINDOW,
     WINDOW,
     EvaluationConfig,
-    RuleJobConfig,
     RuleMode,
 )
 from rule_runner.contract import (
@@ -27,14 +23,11 @@ from rule_runner.contract import (
     MESSAGE,
     OVERWRITE,
     RULE,
-    SOURCE,
-    STEPS,
     Contract,
     empty_contract,
-    is_platform,
-    is_reserved,
     read_contract,
 )
+from rule_runner.contract_job import rule_job
 from rule_runner.delivery import DEADLINE_S
 from rule_runner.durable import make_folder, output_errors, write_atomically
 from rule_runner.errors import (
@@ -48,7 +41,6 @@ from rule_runner.errors import (
 )
 from rule_runner.evaluated import exit_code
 from rule_runner.evaluation import Evaluation
-from rule_runner.loader import LoadedRule, load_builtin, load_from
 from rule_runner.outputs import RESULT, safe_name
 from rule_runner.results import RuleJobFacts, dump_json, rule_result, versions
 from rule_runner.show import lines, printable
@@ -57,7 +49,6 @@ from rule_runner.sinks.parsing import SINK_DEADLINE, SINKS, parse_sinks, sinks_o
 from rule_runner.status import CLIENT_ERROR, RuleStatus, message_bytes
 from rule_runner.terminal import LogObserver
 from smdebug.analysis.utils import parse_bool
-from smdebug.rules.params import nearest
 
 _log: Final = structlog.get_logger()
 
@@ -157,15 +148,7 @@ def _refuse(contract: Contract, details: str) -> str:
 
 
 def _configuration(contract: Contract) -> EvaluationConfig:
-    environment = contract.environment
-    loaded = _load(contract)
-    name = safe_name(contract.configuration_name)
-    # A rule with a parameter of this name means its own.
-    start, end = (None if accepts(loaded, one) else contract.step(one) for one in STEPS)
-    actions = environment.get(ACTIONS, "")
-    rule = RuleJobConfig(
-        name, loaded, _parameters(contract, loaded), actions, start, end, contract.mode
-    )
+    rule = rule_job(contract, safe_name(contract.configuration_name))
     idle = contract.number(IDLE_TIMEOUT, 0.0)
     return EvaluationConfig(
         trial=str(contract.tensors),
@@ -177,37 +160,12 @@ def _configuration(contract: Contract) -> EvaluationConfig:
         wait_for_trial=float("inf"),
         idle_timeout=idle or None,
         window=int(contract.number(WINDOW, DEFAULT_WINDOW)),
-        stop_files=_stop_files(contract.stop_file, loaded.name),
+        stop_files=_stop_files(contract.stop_file, rule.loaded.name),
         stop_grace=contract.number(GRACE, 60.0),
-        overwrite=parse_bool(environment.get(OVERWRITE) or None),
+        overwrite=parse_bool(contract.environment.get(OVERWRITE) or None),
     )
 
 
 def _stop_files(given: Path | None, rule: str) -> tuple[Path, ...]:
     """Return the stop file, and beside it one that is named like the rule."""
     return () if given is None else tuple(dict.fromkeys((given, given.with_name(rule))))
-
-
-def _load(contract: Contract) -> LoadedRule:
-    name, source = contract.environment[RULE], contract.environment.get(SOURCE)
-    return load_from(source, name) if source else load_builtin(name)
-
-
-def _parameters(contract: Contract, loaded: LoadedRule) -> dict[str, str]:
-    """Return the rule's parameters: all that the job declares, or those the rule names."""
-    if contract.declared is not None:
-        return {
-            name: value
-            for name, value in contract.declared.items()
-            if not is_platform(name) and (accepts(loaded, name) or not is_reserved(name))
-        }
-    found = {name: text for name, text in os.environ.items() if accepts(loaded, name)}
-    names = [param.name for param in loaded.rule_class.PARAMS]
-    for name in os.environ:
-        meant = None if name in names or is_reserved(name) else nearest(name, names)
-        if meant is not None and meant not in found and not is_platform(name):
-            _log.warning(
-                "parameter_perhaps_misspelt",
-                reason=f"Environment variable {name!r} is no parameter. Did you mean {meant!r}?",
-            )
-    return found

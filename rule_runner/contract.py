@@ -225,6 +225,11 @@ def read_contract() -> Contract:
     return Contract(contract.root, {**os.environ, **job.environment}, job.environment, job)
 
 
+def contract_of(parameters: Mapping[str, str]) -> Contract:
+    """Return the contract of a rule configuration's parameters, which is not in a container."""
+    return Contract(Path(ML), parameters, parameters, _Job())
+
+
 def empty_contract() -> Contract:
     """Return the contract of a process that was given nothing but its environment."""
     return Contract(Path(os.environ.get(ROOT) or ML), os.environ, None, _Job())

@@ -100,13 +100,32 @@ def load_from(place: str, class_name: str | None = None) -> LoadedRule:
     RuleSourceError
         If it cannot be fetched or loaded; see `load_source`.
     """
+    return load_source(_located(place), class_name)
+
+
+def look_at(place: str, class_name: str | None = None) -> str:
+    """Return the name of the rule class that `load_from` would load, and run nothing of the file.
+
+    Raises
+    ------
+    RuleSourceError
+        If it cannot be fetched, does not parse, or seems to have no such class.
+    """
+    source = _located(place)
+    if isinstance(source, Fetched):
+        return read_rule_file(source.path, source.uri).choose(class_name)
+    return read_rule_file(source).choose(class_name)
+
+
+def _located(place: str) -> Path | Fetched:
+    """Return the path of a rule file; from S3 it is fetched."""
     if is_s3(place):
-        return load_source(fetch_rule_file(place), class_name)
+        return fetch_rule_file(place)
     scheme, slashes, _ = place.partition("://")
     if not slashes or "/" in scheme:
-        return load_source(Path(place), class_name)
+        return Path(place)
     if scheme.lower() == "file":
-        return load_source(Path(unquote(urlsplit(place).path)), class_name)
+        return Path(unquote(urlsplit(place).path))
     msg = (
         f"Rule files at {scheme}:// addresses cannot be fetched, got {place!r}. "
         "Give a path, or an address in S3: s3://bucket/rules/my_rule.py."

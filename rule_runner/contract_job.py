@@ -1,0 +1,72 @@
+"""Makes the rule job that the parameters of a contract ask for."""
+
+import os
+
+import structlog
+
+from rule_runner.binding import accepts
+from rule_runner.config import ACTIONS, RuleJobConfig
+from rule_runner.contract import RULE, SOURCE, STEPS, Contract, is_platform, is_reserved
+from rule_runner.errors import ParameterError
+from rule_runner.loader import LoadedRule, load_builtin, load_from
+from smdebug.rules.params import nearest
+
+_log = structlog.get_logger()
+
+
+def rule_job(contract: Contract, name: str, loaded: LoadedRule | None = None) -> RuleJobConfig:
+    """Return the rule job of a contract, called `name`.
+
+    Parameters
+    ----------
+    loaded
+        The rule; by default it is loaded here.
+
+    Raises
+    ------
+    ClientError
+        If the rule cannot be loaded, or a parameter of the runner is wrong.
+    """
+    loaded = loaded or load(contract)
+    # A rule with a parameter of this name means its own.
+    start, end = (None if accepts(loaded, one) else contract.step(one) for one in STEPS)
+    actions = contract.environment.get(ACTIONS, "")
+    parameters = _parameters(contract, loaded)
+    return RuleJobConfig(name, loaded, parameters, actions, start, end, contract.mode)
+
+
+def load(contract: Contract) -> LoadedRule:
+    """Return the rule that a contract names.
+
+    Raises
+    ------
+    ClientError
+        If it names none, or the rule cannot be loaded.
+    """
+    name, source = contract.environment.get(RULE), contract.environment.get(SOURCE)
+    if source:
+        return load_from(source, name or None)
+    if not name:
+        msg = f"No rule is named. Give {RULE!r}, the class name of a rule, as a parameter."
+        raise ParameterError(msg)
+    return load_builtin(name)
+
+
+def _parameters(contract: Contract, loaded: LoadedRule) -> dict[str, str]:
+    """Return the rule's parameters: all that the job declares, or those the rule names."""
+    if contract.declared is not None:
+        return {
+            name: value
+            for name, value in contract.declared.items()
+            if not is_platform(name) and (accepts(loaded, name) or not is_reserved(name))
+        }
+    found = {name: text for name, text in os.environ.items() if accepts(loaded, name)}
+    names = [param.name for param in loaded.rule_class.PARAMS]
+    for name in os.environ:
+        meant = None if name in names or is_reserved(name) else nearest(name, names)
+        if meant is not None and meant not in found and not is_platform(name):
+            _log.warning(
+                "parameter_perhaps_misspelt",
+                reason=f"Environment variable {name!r} is no parameter. Did you mean {meant!r}?",
+            )
+    return found

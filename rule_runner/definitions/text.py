@@ -122,9 +122,9 @@ def _twice(key: str, line: int) -> TextError:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return what a YAML text holds; every scalar is its text as it is written.
+    r"""Return what a YAML text holds; every scalar is its text as it is written.
 
-    >>> parse_yaml("threshold: 1e-7\\nverbose: yes\\nlist: [1, ~]")
+    >>> parse_yaml("threshold: 1e-7\nverbose: yes\nlist: [1, ~]")
     {'threshold': '1e-7', 'verbose': 'yes', 'list': ['1', '~']}
 
     Raises

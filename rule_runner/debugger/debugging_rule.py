@@ -1,0 +1,203 @@
+"""A debugging rule of a training job: built-in or custom, with its collections and actions."""
+
+from collections.abc import Iterable
+from typing import Any, Final, Self
+
+from rule_runner.debugger.actions import Action, ActionList, is_valid_action_object
+from rule_runner.debugger.debug_rule_configs import BaseConfig
+from rule_runner.debugger.hook_config import CollectionConfig
+from rule_runner.debugger.rule_base import (
+    BUILT_IN_IMAGE,
+    RuleBase,
+    built_in_parameters,
+    source_parameters,
+)
+
+ACTIONS: Final = "action_json"
+
+
+class Rule(RuleBase):
+    """A debugging rule: `Rule.sagemaker` makes a built-in one, `Rule.custom` one of yours."""
+
+    def __init__(
+        self,
+        name: str,
+        image_uri: str,
+        instance_type: str | None,
+        container_local_output_path: str | None,
+        s3_output_path: str | None,
+        volume_size_in_gb: int | None,
+        rule_parameters: dict[str, Any],
+        collections_to_save: list[CollectionConfig],
+        actions: Action | ActionList | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            image_uri,
+            instance_type,
+            container_local_output_path,
+            s3_output_path,
+            volume_size_in_gb,
+            rule_parameters,
+        )
+        self.collection_configs = collections_to_save
+        self.actions = actions
+
+    @classmethod
+    def sagemaker(
+        cls,
+        base_config: BaseConfig,
+        name: str | None = None,
+        container_local_output_path: str | None = None,
+        s3_output_path: str | None = None,
+        other_trials_s3_input_paths: Iterable[str] | None = None,
+        rule_parameters: dict[str, Any] | None = None,
+        collections_to_save: list[CollectionConfig] | None = None,
+        actions: Action | ActionList | None = None,
+    ) -> Self:
+        """Make a built-in rule.
+
+        Parameters
+        ----------
+        base_config
+            From a function of `rule_configs`; it is left as it is.
+        name
+            Of the rule configuration; by default that of the base.
+        other_trials_s3_input_paths
+            Trials to compare with; they become ``other_trial_0``, ``other_trial_1``...
+        rule_parameters
+            By name; they win over those of the base.
+        collections_to_save
+            Instead of those of the base, unless empty.
+        actions
+            One, or an `ActionList` of several.
+
+        Raises
+        ------
+        RuntimeError
+            If the parameters name a rule, or `actions` are anything else.
+        KeyError, TypeError
+            If the base is no configuration of a debugging rule.
+        """
+        own = built_in_parameters(rule_parameters)
+        _require_actions(actions)
+        base = _debug_configuration(base_config)
+        configured_name: Any = base.get("RuleConfigurationName")
+        inherited = base.get("RuleParameters") or {}
+        return cls(
+            name=name or configured_name,
+            image_uri=BUILT_IN_IMAGE,
+            instance_type=None,
+            container_local_output_path=container_local_output_path,
+            s3_output_path=s3_output_path,
+            volume_size_in_gb=None,
+            rule_parameters=_other_trials(other_trials_s3_input_paths) | inherited | own,
+            collections_to_save=collections_to_save or _base_collections(base_config),
+            actions=actions,
+        )
+
+    @classmethod
+    def custom(
+        cls,
+        name: str,
+        image_uri: str,
+        instance_type: str,
+        volume_size_in_gb: int,
+        source: str | None = None,
+        rule_to_invoke: str | None = None,
+        container_local_output_path: str | None = None,
+        s3_output_path: str | None = None,
+        other_trials_s3_input_paths: Iterable[str] | None = None,
+        rule_parameters: dict[str, Any] | None = None,
+        collections_to_save: list[CollectionConfig] | None = None,
+        actions: Action | ActionList | None = None,
+    ) -> Self:
+        """Make a rule of yours; the arguments that `sagemaker` has too mean the same.
+
+        Parameters
+        ----------
+        name
+            Of the rule configuration.
+        image_uri
+            Of the image that evaluates it.
+        instance_type
+            Such as ``ml.c4.xlarge``.
+        volume_size_in_gb
+            Of the disk, in GB.
+        source
+            The file with the rule: a path or an ``s3://`` URI.
+        rule_to_invoke
+            The class in it.
+
+        Raises
+        ------
+        ValueError
+            If only one of `source` and `rule_to_invoke` is given.
+        RuntimeError
+            If `actions` are neither an action nor an `ActionList`.
+        """
+        located = source_parameters(source, rule_to_invoke)
+        _require_actions(actions)
+        return cls(
+            name=name,
+            image_uri=image_uri,
+            instance_type=instance_type,
+            container_local_output_path=container_local_output_path,
+            s3_output_path=s3_output_path,
+            volume_size_in_gb=volume_size_in_gb,
+            rule_parameters=_other_trials(other_trials_s3_input_paths)
+            | located
+            | (rule_parameters or {}),
+            collections_to_save=collections_to_save or [],
+            actions=actions,
+        )
+
+    def prepare_actions(self, training_job_name: str) -> None:
+        """Put the actions into the parameters, as the evaluator reads them.
+
+        Parameters
+        ----------
+        training_job_name
+            Stops begin with it where no prefix was given.
+        """
+        if self.actions is None:
+            self.rule_parameters.pop(ACTIONS, None)
+            return
+        self.actions.update_training_job_prefix_if_not_specified(training_job_name)
+        self.rule_parameters[ACTIONS] = self.actions.serialize()
+
+    def to_debugger_rule_config_dict(self) -> dict[str, Any]:
+        """Return one of the `DebugRuleConfigurations` of a CreateTrainingJob request."""
+        return self._to_request_dict()
+
+
+def _require_actions(actions: object) -> None:
+    if actions is not None and not is_valid_action_object(actions):
+        msg = (
+            f"Argument actions must be an Action or an ActionList, got {actions!r}. "
+            "Put several into rule_configs.ActionList(...)."
+        )
+        raise RuntimeError(msg)
+
+
+def _debug_configuration(base_config: BaseConfig) -> dict[str, Any]:
+    try:
+        configuration: dict[str, Any] = base_config["DebugRuleConfiguration"]
+    except TypeError as err:
+        msg = (
+            "The base of a debugging rule must be what a function of rule_configs returns, "
+            f"got {base_config!r}. Classes of rule_configs are for ProfilerRule.sagemaker."
+        )
+        raise TypeError(msg) from err
+    return configuration
+
+
+def _base_collections(base_config: BaseConfig) -> list[CollectionConfig]:
+    return [
+        CollectionConfig(one.get("CollectionName"), one.get("CollectionParameters", {}))
+        for one in base_config.get("CollectionConfigurations") or []
+    ]
+
+
+def _other_trials(paths: Iterable[str] | None) -> dict[str, Any]:
+    return {f"other_trial_{number}": path for number, path in enumerate(paths or [])}

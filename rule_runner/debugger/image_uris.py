@@ -1,0 +1,43 @@
+"""The image of a rule, asked for as the documents do and as the SDK does."""
+
+from typing import Any, overload
+
+
+@overload
+def get_rule_container_image_uri(region: str, name: str | None = None) -> str: ...
+@overload
+def get_rule_container_image_uri(name: str | None, region: str) -> str: ...
+def get_rule_container_image_uri(*given: Any, **named: Any) -> str:
+    """Return the URI of AWS's own image for built-in rules.
+
+    Parameters
+    ----------
+    region
+        Such as ``eu-west-1``. Of two arguments without their names it is the first if that is a
+        region, else the second.
+    name
+        Of the rule configuration; that of a job that processes detailed profiles has another
+        image.
+
+    Raises
+    ------
+    ValueError
+        If AWS has no such image there.
+    TypeError
+        If no region is given, or too much.
+
+    Examples
+    --------
+    >>> get_rule_container_image_uri("us-east-1")
+    '503895931360.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest'
+    """
+    from rule_runner.images import get_rule_container_image_uri as uri  # noqa: PLC0415 - slow
+    from rule_runner.images.aws_images import AWS_IMAGES, ImageKind  # noqa: PLC0415 - slow
+
+    match given:
+        case (name,) if "region" in named:
+            return uri(name=name, **named)
+        case (name, region) if name not in AWS_IMAGES[ImageKind.BUILTIN].accounts:
+            return uri(region, name, **named)
+        case _:
+            return uri(*given, **named)

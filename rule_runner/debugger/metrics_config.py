@@ -1,0 +1,205 @@
+"""What is profiled, and when: one class a kind of metrics of the framework."""
+
+from enum import Enum
+from typing import Any, ClassVar, TypeVar
+
+from rule_runner.debugger.checks import require, require_regex
+from rule_runner.debugger.profiler_enums import PythonProfiler, cProfileTimer
+from rule_runner.debugger.ranges import StepRange, TimeRange, profiled_range
+
+__all__ = [
+    "DataloaderProfilingConfig",
+    "DetailedProfilingConfig",
+    "HorovodProfilingConfig",
+    "MetricsConfigBase",
+    "PythonProfilingConfig",
+    "SMDataParallelProfilingConfig",
+    "StepRange",
+    "TimeRange",
+]
+
+_E = TypeVar("_E", bound=Enum)
+
+
+class MetricsConfigBase:
+    """A kind of metrics and the range in which they are taken.
+
+    Parameters
+    ----------
+    name
+        Of the kind.
+    start_step, num_steps
+        The first step and how many.
+    start_unix_time, duration
+        Or the begin and the length of time, in seconds.
+
+    Raises
+    ------
+    AssertionError
+        If a bound is not what it must be, or there are bounds of both kinds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        start_step: int | None,
+        num_steps: int | None,
+        start_unix_time: int | None,
+        duration: float | None,
+    ) -> None:
+        self.name = name
+        self.range = profiled_range(start_step, num_steps, start_unix_time, duration)
+
+    def _to_json(self) -> dict[str, Any]:
+        """Return the range, and what else the kind has, as a dictionary."""
+        return self.range.to_json()
+
+    def to_json_string(self) -> str:
+        """Return the text that the training job reads: JSON, but for a comma after the last item.
+
+        Strings are in quotation marks as they are, other values as Python writes them.
+        """
+        items = (
+            f'"{name}": "{value}", ' if isinstance(value, str) else f'"{name}": {value}, '
+            for name, value in self._to_json().items()
+        )
+        return f"{{{''.join(items)}}}"
+
+
+class DefaultStepsConfig(MetricsConfigBase):
+    """Metrics that have default steps.
+
+    Parameters
+    ----------
+    start_step, num_steps
+        The first step and how many. Without any range the default steps; with a start only,
+        one step; with a number only, from step 0.
+    start_unix_time, duration
+        Or the begin and the length of time, in seconds.
+    profile_default_steps
+        Take the default steps, whatever steps are given.
+
+    Raises
+    ------
+    AssertionError
+        If an argument is not what it must be, or there are bounds of both kinds.
+    """
+
+    DEFAULT_STEPS: ClassVar[tuple[int, int]]  # the first and how many
+
+    def __init__(
+        self,
+        start_step: int | None = None,
+        num_steps: int | None = None,
+        start_unix_time: int | None = None,
+        duration: float | None = None,
+        profile_default_steps: bool = False,
+    ) -> None:
+        is_boolean = isinstance(profile_default_steps, bool)
+        require(is_boolean, "profile_default_steps", "a boolean", profile_default_steps)
+        given = (start_step, num_steps, start_unix_time, duration)
+        if profile_default_steps or given == (None, None, None, None):
+            start_step, num_steps = self.DEFAULT_STEPS
+        super().__init__(type(self).__name__, start_step, num_steps, start_unix_time, duration)
+
+
+class DetailedProfilingConfig(DefaultStepsConfig):
+    """The operators, by the framework's own profiler; by default at step 5."""
+
+    DEFAULT_STEPS = (5, 1)
+
+
+class HorovodProfilingConfig(DefaultStepsConfig):
+    """What Horovod does; by default at step 13."""
+
+    DEFAULT_STEPS = (13, 1)
+
+
+class SMDataParallelProfilingConfig(DefaultStepsConfig):
+    """What SageMaker's data parallelism does; by default at step 15."""
+
+    DEFAULT_STEPS = (15, 1)
+
+
+class DataloaderProfilingConfig(DefaultStepsConfig):
+    """What data loaders do; by default at step 7.
+
+    Parameters
+    ----------
+    metrics_regex
+        Which of the metrics; the others are those of `DefaultStepsConfig`.
+
+    Raises
+    ------
+    AssertionError
+        If it is no regular expression, or the range is not as it must be.
+    """
+
+    DEFAULT_STEPS = (7, 1)
+
+    def __init__(
+        self,
+        start_step: int | None = None,
+        num_steps: int | None = None,
+        start_unix_time: int | None = None,
+        duration: float | None = None,
+        profile_default_steps: bool = False,
+        metrics_regex: str = ".*",
+    ) -> None:
+        super().__init__(start_step, num_steps, start_unix_time, duration, profile_default_steps)
+        require_regex("metrics_regex", metrics_regex)
+        self.metrics_regex = metrics_regex
+
+    def _to_json(self) -> dict[str, Any]:
+        return super()._to_json() | {"MetricsRegex": self.metrics_regex}
+
+
+class PythonProfilingConfig(DefaultStepsConfig):
+    """Python functions; by default at steps 9, 10 and 11.
+
+    Parameters
+    ----------
+    python_profiler
+        A `PythonProfiler` or its value in any case: ``"cProfile"``.
+    cprofile_timer
+        A `cProfileTimer` or its value; not sent with Pyinstrument, and always `DEFAULT` with
+        `profile_default_steps`. The others are those of `DefaultStepsConfig`.
+
+    Raises
+    ------
+    AssertionError
+        If there is no such profiler or timer, or the range is not as it must be.
+    """
+
+    DEFAULT_STEPS = (9, 3)
+
+    def __init__(
+        self,
+        start_step: int | None = None,
+        num_steps: int | None = None,
+        start_unix_time: int | None = None,
+        duration: float | None = None,
+        profile_default_steps: bool = False,
+        python_profiler: PythonProfiler | str = PythonProfiler.CPROFILE,
+        cprofile_timer: cProfileTimer | str = cProfileTimer.TOTAL_TIME,
+    ) -> None:
+        super().__init__(start_step, num_steps, start_unix_time, duration, profile_default_steps)
+        self.python_profiler = _member(PythonProfiler, "python_profiler", python_profiler)
+        self.cprofile_timer = _member(cProfileTimer, "cprofile_timer", cprofile_timer)
+        if profile_default_steps:
+            self.cprofile_timer = cProfileTimer.DEFAULT
+
+    def _to_json(self) -> dict[str, Any]:
+        settings = {"ProfilerName": self.python_profiler.value}
+        if self.python_profiler is PythonProfiler.CPROFILE:
+            settings["cProfileTimer"] = self.cprofile_timer.value
+        return super()._to_json() | settings
+
+
+def _member(kind: type[_E], argument: str, value: _E | str) -> _E:
+    """Return the member of an enumeration that is given, itself or by its value in any case."""
+    members = {member.value: member for member in kind}
+    found = members.get(value.lower()) if isinstance(value, str) else value
+    what = f"of type {kind.__name__} or one of {', '.join(map(repr, members))}"
+    require(isinstance(found, kind), argument, what, value)
+    return kind(found)

@@ -1,0 +1,77 @@
+"""How a training job is profiled: the system, and the framework if asked for."""
+
+from typing import Any
+
+from rule_runner.debugger.checks import require
+from rule_runner.debugger.framework_profile import FrameworkProfile
+from rule_runner.debugger.profiler import Profiler
+
+
+class ProfilerConfig:
+    """How a training job is profiled.
+
+    Parameters
+    ----------
+    s3_output_path
+        Where the files go.
+    system_monitor_interval_millis
+        How often the system is measured, in milliseconds; the service takes 100, 200, 500 (its
+        default), 1000, 5000 and 60000. Not checked here.
+    framework_profile_params
+        What is profiled of the framework; nothing by default.
+    profile_params
+        Or the configuration of SageMaker Profiler.
+    disable_profiler
+        Measure nothing.
+
+    Raises
+    ------
+    AssertionError
+        If a configuration is of another class.
+    ValueError
+        If there are both.
+    """
+
+    def __init__(
+        self,
+        s3_output_path: str | None = None,
+        system_monitor_interval_millis: int | None = None,
+        framework_profile_params: FrameworkProfile | None = None,
+        profile_params: Profiler | None = None,
+        disable_profiler: bool | None = False,
+    ) -> None:
+        _require(FrameworkProfile, "framework_profile_params", framework_profile_params)
+        _require(Profiler, "profile_params", profile_params)
+        if framework_profile_params is not None and profile_params is not None:
+            msg = (
+                "Profiler does not work when framework profiling is on, got both profile_params "
+                "and framework_profile_params. Leave out one."
+            )
+            raise ValueError(msg)
+        self.s3_output_path = s3_output_path
+        self.system_monitor_interval_millis = system_monitor_interval_millis
+        self.framework_profile_params = framework_profile_params
+        self.profile_params = profile_params
+        self.disable_profiler = disable_profiler
+
+    def _to_request_dict(self) -> dict[str, Any]:
+        """Return the `ProfilerConfig` of a CreateTrainingJob request."""
+        request: dict[str, Any] = {}
+        if self.s3_output_path is not None and self.disable_profiler is False:
+            request["S3OutputPath"] = self.s3_output_path
+        request["DisableProfiler"] = self.disable_profiler
+        if self.system_monitor_interval_millis is not None:
+            request["ProfilingIntervalInMilliseconds"] = self.system_monitor_interval_millis
+        for params in (self.framework_profile_params, self.profile_params):
+            if params is not None:
+                request["ProfilingParameters"] = params.profiling_parameters
+        return request
+
+    def _to_profiler_disabled_request_dict(self) -> dict[str, Any]:
+        """Return the part of an UpdateTrainingJob request that ends the profiling."""
+        return {"DisableProfiler": True}
+
+
+def _require(kind: type, argument: str, value: object) -> None:
+    holds = value is None or isinstance(value, kind)
+    require(holds, argument, f"of type {kind.__name__} if given", value)

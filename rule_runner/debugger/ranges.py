@@ -1,0 +1,81 @@
+"""Which part of a training is profiled: a range of steps or of time."""
+
+from typing import Any
+
+from rule_runner.debugger.checks import (
+    require,
+    require_integer,
+    require_positive_number,
+    require_unix_time,
+)
+
+
+class StepRange:
+    """A range of steps.
+
+    Parameters
+    ----------
+    start_step
+        The first; by default 0.
+    num_steps
+        How many; by default 1 if a start is given.
+    """
+
+    def __init__(self, start_step: int | None, num_steps: int | None) -> None:
+        if start_step is not None and num_steps is None:
+            num_steps = 1
+        self.start_step = 0 if start_step is None else start_step
+        self.num_steps = num_steps
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a dictionary, `NumSteps` None if nothing was given."""
+        return {"StartStep": self.start_step, "NumSteps": self.num_steps}
+
+
+class TimeRange:
+    """A range of time.
+
+    Parameters
+    ----------
+    start_unix_time
+        Its begin, in seconds; by default that of the training.
+    duration
+        In seconds; by default to the end.
+    """
+
+    def __init__(self, start_unix_time: int | None, duration: float | None) -> None:
+        self.start_unix_time = start_unix_time
+        self.duration = duration
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was given as a dictionary."""
+        given = {"StartTimeInSecSinceEpoch": self.start_unix_time, "Duration": self.duration}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def profiled_range(
+    start_step: int | None,
+    num_steps: int | None,
+    start_unix_time: int | None,
+    duration: float | None,
+) -> StepRange | TimeRange:
+    """Return the range that was asked for; an empty one of time if none was.
+
+    Raises
+    ------
+    AssertionError
+        If a bound is not what it must be, or there are bounds of both kinds.
+    """
+    if start_step is not None:
+        require_integer("start_step", start_step, 0)
+    if num_steps is not None:
+        require_integer("num_steps", num_steps, 1)
+    if start_unix_time is not None:
+        require_unix_time("start_unix_time", start_unix_time)
+    if duration is not None:
+        require_positive_number("duration", duration)
+    steps = (start_step, num_steps)
+    times = (start_unix_time, duration)
+    both = steps != (None, None) and times != (None, None)
+    require(not both, "range", "of steps or of time, not of both", (*steps, *times))
+    return TimeRange(*times) if steps == (None, None) else StepRange(*steps)

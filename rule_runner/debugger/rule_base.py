@@ -1,0 +1,87 @@
+"""What debugging and profiling rules have in common, and how parameters of both come about."""
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import Any, Final
+
+BUILT_IN_IMAGE: Final = "DEFAULT_RULE_EVALUATOR_IMAGE"  # the service puts its own in this place
+RULE: Final = "rule_to_invoke"
+SOURCE: Final = "source_s3_uri"
+
+
+@dataclass
+class RuleBase(ABC):
+    """What debugging and profiling rules have in common; make one of theirs.
+
+    Parameters
+    ----------
+    name
+        Of the rule configuration.
+    image_uri
+        Of the image that evaluates the rule.
+    instance_type
+        Such as ``ml.c4.xlarge``.
+    container_local_output_path
+        Where the rule's container writes to.
+    s3_output_path
+        Where what it wrote goes.
+    volume_size_in_gb
+        Of the disk, in GB.
+    rule_parameters
+        By name.
+    """
+
+    name: str
+    image_uri: str
+    instance_type: str | None
+    container_local_output_path: str | None
+    s3_output_path: str | None
+    volume_size_in_gb: int | None
+    rule_parameters: dict[str, Any]
+
+    def _to_request_dict(self) -> dict[str, Any]:
+        """Return its part of a request; what is empty or zero is left out."""
+        given = {
+            "InstanceType": self.instance_type,
+            "VolumeSizeInGB": self.volume_size_in_gb,
+            "LocalPath": self.container_local_output_path,
+            "S3OutputPath": self.s3_output_path,
+            "RuleParameters": self.rule_parameters,
+        }
+        request = {"RuleConfigurationName": self.name, "RuleEvaluatorImage": self.image_uri}
+        return request | {name: value for name, value in given.items() if value}
+
+
+def built_in_parameters(rule_parameters: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters that a user gave a built-in rule.
+
+    Raises
+    ------
+    RuntimeError
+        If they name a rule.
+    """
+    own = rule_parameters or {}
+    if own.get(RULE) is not None:
+        msg = (
+            f"A built-in rule takes no parameter rule_to_invoke, got {own[RULE]!r}. "
+            "Remove it, or make a custom rule."
+        )
+        raise RuntimeError(msg)
+    return own
+
+
+def source_parameters(source: str | None, rule_to_invoke: str | None) -> dict[str, Any]:
+    """Return the parameters that say where a custom rule is; empty strings count as not given.
+
+    Raises
+    ------
+    ValueError
+        If only one is given.
+    """
+    if bool(source) != bool(rule_to_invoke):
+        msg = (
+            f"Arguments source and rule_to_invoke go together, got {source!r} and "
+            f"{rule_to_invoke!r}. If you provide one, you must also provide the other."
+        )
+        raise ValueError(msg)
+    return {SOURCE: source, RULE: rule_to_invoke} if source else {}

@@ -59,6 +59,12 @@ class RuleJobConfig:
         What comes of a condition met.
     lacking
         A sentence on what the rule needs and was not given: it cannot be judged; "" if nothing.
+    refused
+        Why the rule job ends with an error before anything runs; "" if it does not.
+    other_trials
+        Paths of trials that this rule compares with, besides those of the evaluation.
+    folder
+        Name of its folder among others'; by default the configuration's.
     """
 
     configuration_name: str
@@ -70,6 +76,9 @@ class RuleJobConfig:
     mode: RuleMode = RuleMode.ENFORCE
     lacking: str = ""
     operator_actions: "tuple[Action, ...]" = ()
+    refused: str = ""
+    other_trials: tuple[str, ...] = ()
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +91,13 @@ class EvaluationConfig:
     Attributes
     ----------
     trial, other_trials
-        Paths. Other trials that a built-in rule is given as parameters are added.
+        Paths. Every rule gets the other trials, and those of its own besides.
     output
         Output folder: of the only rule job, or with a folder for each of several in it.
+    own_folders
+        Whether the only rule job has a folder in it too.
+    notes
+        Sentences for the result as a whole.
     wait
         Whether to follow a trial that has not ended.
     wait_for_trial
@@ -129,18 +142,21 @@ class EvaluationConfig:
     dry_run: bool = False
     overwrite: bool = False
     event_source: str = "rule-runner"
+    own_folders: bool = False
+    notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Take the other trials that rules are given as parameters."""
+    def others_of(self, *rules: RuleJobConfig) -> tuple[str, ...]:
+        """Return the paths of the other trials that rules get: those of all, then their own."""
         from rule_runner.binding import other_trials  # noqa: PLC0415 - reads the rules' classes
 
-        named = (path for one in self.rules for path in other_trials(one.loaded, one.parameters))
-        paths = tuple(dict.fromkeys((*self.other_trials, *named)))
-        object.__setattr__(self, "other_trials", paths)
+        own = [(*one.other_trials, *other_trials(one.loaded, one.parameters)) for one in rules]
+        return tuple(dict.fromkeys(path for paths in (self.other_trials, *own) for path in paths))
 
     def folder_of(self, rule: RuleJobConfig) -> Path:
         """Return the output folder of one rule job."""
-        return self.output if len(self.rules) == 1 else self.output / rule.configuration_name
+        if len(self.rules) == 1 and not self.own_folders:
+            return self.output
+        return self.output / (rule.folder or rule.configuration_name)
 
 
 def parse_requests(rules: Sequence[str], sources: Sequence[str]) -> list[RuleRequest]:

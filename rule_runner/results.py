@@ -113,11 +113,18 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that one command evaluated: the one object of ``--format json``."""
+    """Everything that one command evaluated: the one object of ``--format json``.
+
+    Attributes
+    ----------
+    notes
+        What concerns no single rule job, such as rules that were asked for and not evaluated.
+    """
 
     schema_version: int = SCHEMA_VERSION
     trial: TrialSummary
     rules: list[RuleResult]
+    notes: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class Session:
     def __init__(self, config: EvaluationConfig, sinks: Sequence[EventSink], clock: Clock) -> None:
         self.config = config
         self.clock = clock
+        self._others = config.others_of(*config.rules)
         self.trials = self._open_trials()
         base, *others = (trial.index for trial in self.trials)
         self.walk = StepWalk(
@@ -88,11 +89,15 @@ class Session:
             once=not config.wait,
         )
         self._bound = [
-            BoundRule(rule.loaded, {}, {}) if rule.lacking else bind(rule.loaded, rule.parameters)
+            BoundRule(rule.loaded, {}, dict(rule.parameters))
+            if rule.lacking or rule.refused
+            else bind(rule.loaded, rule.parameters)
             for rule in config.rules
         ]
         plans = [
-            () if rule.lacking else planned(rule, bound.arguments, config.training_job_name)
+            ()
+            if rule.lacking or rule.refused
+            else planned(rule, bound.arguments, config.training_job_name)
             for rule, bound in zip(config.rules, self._bound, strict=True)
         ]
         self.jobs: list[RuleJob] = []
@@ -112,7 +117,7 @@ class Session:
 
     def _open_trials(self) -> list[Trial]:
         config = self.config
-        paths = [(config.trial, config.trial_name), *((one, None) for one in config.other_trials)]
+        paths = [(config.trial, config.trial_name), *((one, None) for one in self._others)]
         trials = [open_trial(path, name, config.window) for path, name in paths]
         for trial in trials:
             if not is_there(trial) and not config.wait_for_trial:
@@ -129,7 +134,7 @@ class Session:
             configuration_name=rule.configuration_name,
             parameters=bound.parameters,
             trial=trial,
-            other_trials=[real_path(one) for one in config.other_trials],
+            other_trials=[real_path(one) for one in config.others_of(rule)],
             start_step=rule.start_step,
             end_step=rule.end_step,
             keep_going=config.keep_going,
@@ -144,6 +149,8 @@ class Session:
         evaluation = Evaluation(
             rule.loaded.name, rule.configuration_name, config.keep_going, self.now()
         )
+        if rule.refused:
+            evaluation.rule_failed(CLIENT_ERROR + rule.refused, self.now())
         for warning in bound.warnings:
             _log.warning("parameter_left_out", rule_job=rule.configuration_name, reason=warning)
             evaluation.note(warning)
@@ -190,14 +197,19 @@ class Session:
         self.announcer.announce(self.walk.ended)
         for job, bound in zip(self.jobs, self._bound, strict=True):
             self.closing.callback(job.close)
-            if job.config.lacking:
+            if job.config.lacking or job.config.refused:
                 continue
             try:
-                limit, folder = self.config.rule_timeout, job.folder.path
-                job.invoker = make_invoker(job.config, bound, self.trials, limit, folder)
+                limit, folder, trials = self.config.rule_timeout, job.folder.path, self._trials(job)
+                job.invoker = make_invoker(job.config, bound, trials, limit, folder)
             except ClientError as err:
                 job.evaluation.rule_failed(CLIENT_ERROR + str(err), self.now())
                 self.tell(job)
+
+    def _trials(self, job: RuleJob) -> list[Trial]:
+        """Return the trials of a rule job: the base trial, and the other ones that it gets."""
+        others = dict(zip(self._others, self.trials[1:], strict=True))
+        return [self.trials[0], *(others[one] for one in self.config.others_of(job.config))]
 
     def tell(self, job: RuleJob) -> None:
         """Write down how a rule job's status moved, and announce it."""
@@ -285,4 +297,4 @@ class Session:
             workers=list(index.workers),
         )
         results = [job.result(self.walk.ended) for job in self.jobs]
-        return EvaluationResult(trial=summary, rules=results)
+        return EvaluationResult(trial=summary, rules=results, notes=[*self.config.notes])

@@ -135,7 +135,7 @@ def parse_yaml(text: str) -> Any:
     """
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # C: if the library was there
     try:
-        return _Document().build(yaml.parse(text, Loader=loader))  # type: ignore[no-untyped-call] # the stubs leave it untyped
+        return _Document().build(yaml.parse(text, Loader=loader))
     except yaml.MarkedYAMLError as err:
         mark = err.problem_mark or err.context_mark
         where = f"line {mark.line + 1}: " if mark is not None else ""

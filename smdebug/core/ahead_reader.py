@@ -1,5 +1,6 @@
 """AheadReader: reads event files of a store where each request takes its time, ahead of it."""
 
+from collections.abc import Hashable
 from contextlib import suppress
 from functools import partial
 
@@ -23,16 +24,16 @@ class AheadReader(EventReader):
         self._pool = pool
         self._parts: dict[str, list[Part]] = {}
 
-    def tensor(self, key: str, span: Span) -> Array:
+    def tensor(self, key: str, span: Span, what: Hashable = None) -> Array:
         """Return the tensor of one record; see `EventReader.tensor`."""
         part = self._covering(key, span.start, span.start + span.length)
         early = part is not None and self._kept[part].early
         try:
-            return super().tensor(key, span)
+            return super().tensor(key, span, what)
         except TrialFileError:
             if not early:  # it is as it is; otherwise it may have been read too early
                 raise
-            return super().tensor(key, span)
+            return super().tensor(key, span, what)
 
     def holds(self, key: str) -> bool:
         """Say whether anything of an event file was read, or is being read."""

@@ -1,6 +1,7 @@
 """EventReader: tensors out of event files, each byte read once and kept within a bound."""
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from smdebug.core import tensor_proto, tfrecord
 from smdebug.core.index import Span
+from smdebug.core.record_layout import RecordLayout, learnt
 from smdebug.exceptions import CorruptFileError, TruncatedFileError
 from smdebug.storage.protocol import ByteRange, TrialStore
 
@@ -49,16 +51,28 @@ class Kept:
 
 
 class EventReader:
-    """Reads records of event files; what was read lately is kept, up to `kept_bytes`."""
+    """Reads records of event files; what was read lately is kept, up to `kept_bytes`.
+
+    Attributes
+    ----------
+    layouts
+        Where the elements lie in the records that were read, by what they hold.
+    """
 
     def __init__(self, store: TrialStore, kept_bytes: int = KEPT_BYTES) -> None:
         self._store = store
         self.bound = kept_bytes
+        self.layouts: dict[Hashable, RecordLayout] = {}
         self._kept: OrderedDict[Part, Kept] = OrderedDict()
         self._bytes = 0
 
-    def tensor(self, key: str, span: Span) -> Array:
+    def tensor(self, key: str, span: Span, what: Hashable = None) -> Array:
         """Return the tensor of one record, read-only, in the buffer that was read.
+
+        Parameters
+        ----------
+        what
+            Names what the record holds, whose records at other steps are like it.
 
         Raises
         ------
@@ -71,7 +85,7 @@ class EventReader:
         found = kept.tensors.get(span)
         if found is None:
             at = span.start - kept.start
-            found = self._decode(key, span, kept.data[at : at + span.length])
+            found = self._decode(key, span, kept.data[at : at + span.length], what)
             if found.dtype.kind not in "UO":  # strings do not lie in the bytes that are counted
                 kept.tensors[span] = found
         return found
@@ -97,16 +111,23 @@ class EventReader:
             return kept.data[start:stop]
         return self._store.read(key, ByteRange(start, stop))
 
-    def _decode(self, key: str, span: Span, record: memoryview) -> Array:
+    def _decode(self, key: str, span: Span, record: memoryview, what: Hashable) -> Array:
+        layout = self.layouts.get(what)
+        found = None if layout is None else layout.view(record)
+        if found is not None:
+            return found
         try:
             if len(record) < span.length:
                 raise TruncatedFileError(  # noqa: TRY301 - damage of any kind ends alike
                     key, f"{span.length} bytes at {span.start}", f"{len(record)} of them"
                 )
-            return tensor_proto.decode_event(tfrecord.unframe(record, key), key)
+            array, layout = learnt(record, key)
         except (TruncatedFileError, CorruptFileError):
             self._forget(key)  # the file may be replaced: ask again next time
             raise
+        if layout is not None and what is not None:
+            self.layouts[what] = layout
+        return array
 
     def _forget(self, key: str) -> None:
         """Drop what is kept of an event file."""

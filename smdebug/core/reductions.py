@@ -1,12 +1,13 @@
 """Reductions: scalars of a tensor, element-wise over every shape, in one pass over its bytes."""
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.core.measures import Piece, measure, total
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 OPERATIONS: Final = (
@@ -14,10 +15,36 @@ OPERATIONS: Final = (
     *("l1", "l2"),
 )
 NEED_ELEMENTS: Final = frozenset({"min", "max", "mean", "std", "variance", "median"})
-CHUNK: Final = 1 << 16  # elements: at most half a megabyte, which stays in the cache
 
 Array = NDArray[Any]
 Wanted = tuple[str, bool]
+
+
+class Reduction(NamedTuple):
+    """One reduction as a measure: its operation, and whether of the magnitudes.
+
+    A median, and any reduction of complex numbers, needs the whole array: see `is_in_pieces`.
+    """
+
+    operation: str
+    absolute: bool = False
+
+    def part(self, piece: Piece, before: Piece | None = None) -> Any:
+        """Return what a piece gives; see `smdebug.core.measures.Measure`."""
+        del before
+        return _PART[self.operation](piece, self.absolute)
+
+    def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> np.generic:
+        """Return the reduction of all pieces, of the type that numpy gives; see `Measure`."""
+        joined = _JOIN[self.operation](parts, size)
+        return _cast(joined, np.dtype(np.float32) if dtype.kind == "V" else dtype, self.operation)
+
+
+def is_in_pieces(wanted: Wanted, dtype: "np.dtype[Any]", size: int) -> bool:
+    """Say whether a reduction of so many elements is there, and is told piece by piece."""
+    operation, _ = wanted
+    known = operation in _PART and (size > 0 or operation not in NEED_ELEMENTS)
+    return known and dtype.kind in "biufV"
 
 
 def compute(array: Array, operation: str, absolute: bool = False) -> np.generic:
@@ -57,22 +84,19 @@ def compute_all(array: Array, wanted: Iterable[Wanted]) -> dict[Wanted, np.gener
     wanted = list(wanted)
     for operation, _ in wanted:
         _check(array, operation)
+    in_pieces = [Reduction(*one) for one in wanted if is_in_pieces(one, array.dtype, array.size)]
+    found: dict[Wanted, Any] = dict(measure(array, in_pieces)) if in_pieces else {}
+    return {one: found[one] if one in found else _of_whole(array, *one) for one in wanted}
+
+
+def _of_whole(array: Array, operation: str, absolute: bool) -> np.generic:
+    """Return a reduction that needs all elements at once."""
     flat = array.reshape(-1)
-    if array.dtype.kind in "Vc":
-        flat = flat.astype(np.float32) if array.dtype.kind == "V" else flat
-    result: dict[Wanted, np.generic] = {}
+    flat = flat.astype(np.float32) if flat.dtype.kind == "V" else flat
+    # The magnitude of the least integer does not fit its own type.
+    wide = flat.astype(np.int64) if flat.dtype.kind == "i" else flat
     with np.errstate(all="ignore"):
-        chunked = []
-        for one in wanted:
-            if one[0] == "median" or array.dtype.kind == "c":
-                # The magnitude of the least integer does not fit its own type.
-                wide = flat.astype(np.int64) if flat.dtype.kind == "i" else flat
-                result[one] = _WHOLE[one[0]](np.abs(wide) if one[1] else flat)
-            else:
-                chunked.append(one)
-        for one, value in _in_chunks(flat, chunked).items():
-            result[one] = _cast(value, flat.dtype, one[0])
-    return result
+        return _WHOLE[operation](np.abs(wide) if absolute else flat)
 
 
 def _check(array: Array, operation: str) -> None:
@@ -87,78 +111,63 @@ def _check(array: Array, operation: str) -> None:
         raise SMDebugValueError(msg)
 
 
-def _in_chunks(flat: Array, wanted: list[Wanted]) -> dict[Wanted, Any]:
-    """Take every part of `flat` into the cache once, and join what the parts give."""
-    parts: dict[Wanted, list[Any]] = {one: [] for one in wanted}
-    if not wanted:
-        return {}
-    magnitudes = any(absolute for _, absolute in wanted)
-    for start in range(0, flat.size, CHUNK):
-        chunk = _comfortable(flat[start : start + CHUNK])
-        both = (chunk, np.abs(chunk) if magnitudes else chunk)
-        for one in wanted:
-            parts[one].append(_PART[one[0]](both[one[1]]))
-    return {one: _JOIN[one[0]](found, flat.size) for one, found in parts.items()}
+def _doubles(elements: Array) -> Array:
+    return elements if elements.dtype.kind == "f" else elements.astype(np.float64)
 
 
-def _comfortable(chunk: Array) -> Array:
-    """Return the chunk in a type that its sums fit in."""
-    if chunk.dtype == np.float16:
-        return chunk.astype(np.float32)
-    if chunk.dtype.kind == "i":
-        return chunk.astype(np.int64, copy=False)
-    return chunk
-
-
-def _sum(chunk: Array) -> Any:
-    """Sum in the chunk's own precision, and again in double precision if that overflows."""
-    if chunk.dtype.kind != "f":
-        return chunk.sum()
-    total = chunk.sum()
-    return float(total if np.isfinite(total) else chunk.sum(dtype=np.float64))
-
-
-def _squares(chunk: Array) -> float:
-    numbers = chunk if chunk.dtype.kind == "f" else chunk.astype(np.float64)
-    total = np.dot(numbers, numbers)
-    if np.isfinite(total):
-        return float(total)
+def _squares(elements: Array) -> float:
+    numbers = _doubles(elements)
+    found = np.dot(numbers, numbers)
+    if np.isfinite(found):
+        return float(found)
     return float(np.square(numbers, dtype=np.float64).sum())
 
 
-def _moments(chunk: Array) -> tuple[int, float, float]:
+def _moments(piece: Piece, absolute: bool) -> tuple[int, float, float]:
     """Return count, mean and sum of squared deviations."""
-    numbers = chunk if chunk.dtype.kind == "f" else chunk.astype(np.float64)
-    mean = _sum(numbers) / numbers.size
+    numbers = _doubles(_of(piece, absolute))
+    mean = _mean_sum(piece, absolute) / numbers.size
     return numbers.size, mean, _squares(numbers - numbers.dtype.type(mean))
 
 
-def _joined_variance(parts: list[tuple[int, float, float]], size: int) -> float:
+def _mean_sum(piece: Piece, absolute: bool) -> Any:
+    """Return the sum that a mean is made of: of integers in double precision."""
+    elements = _of(piece, absolute)
+    if elements.dtype.kind == "f":
+        return piece.total(absolute)
+    return total(elements.astype(np.float64))
+
+
+def _of(piece: Piece, absolute: bool) -> Array:
+    return piece.magnitudes if absolute else piece.elements
+
+
+def _joined_variance(parts: Sequence[tuple[int, float, float]], size: int) -> float:
     """Join counts, means and squared deviations of parts (Chan, Golub and LeVeque, 1979)."""
     count, mean, squares = parts[0]
     for more, other, deviations in parts[1:]:
-        delta, total = other - mean, count + more
-        mean += delta * more / total
-        squares += deviations + delta * delta * count * more / total
-        count = total
+        delta, together = other - mean, count + more
+        mean += delta * more / together
+        squares += deviations + delta * delta * count * more / together
+        count = together
     return squares / size
 
 
-_PART: Final[dict[str, Callable[[Array], Any]]] = {
-    "min": np.min,
-    "max": np.max,
-    "sum": _sum,
-    "mean": lambda chunk: _sum(chunk if chunk.dtype.kind == "f" else chunk.astype(np.float64)),
-    "prod": np.prod,
+_PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
+    "min": lambda piece, absolute: np.minimum.reduce(_of(piece, absolute)),
+    "max": lambda piece, absolute: np.maximum.reduce(_of(piece, absolute)),
+    "sum": Piece.total,
+    "mean": _mean_sum,
+    "prod": lambda piece, absolute: np.prod(_of(piece, absolute)),
     "variance": _moments,
     "std": _moments,
-    "l1": lambda chunk: float(_sum(np.abs(chunk))),
-    "l2": _squares,
+    "l1": lambda piece, _: float(piece.total(absolute=True)),
+    "l2": lambda piece, absolute: _squares(_of(piece, absolute)),
 }
-_JOIN: Final[dict[str, Callable[[list[Any], int], Any]]] = {
+_JOIN: Final[dict[str, Callable[[Sequence[Any], int], Any]]] = {
     "min": lambda parts, _: np.min(parts),
     "max": lambda parts, _: np.max(parts),
-    "sum": lambda parts, _: sum(parts[1:], parts[0]) if parts else 0,
+    "sum": lambda parts, _: sum(parts[1:], parts[0]),
     "mean": lambda parts, size: sum(parts) / size,
     "prod": lambda parts, _: np.prod(parts),
     "variance": _joined_variance,

@@ -115,7 +115,7 @@ class TrialIndex(TrialFiles):
             raise ObjectNotFoundError(file.key)
         if self._plan is not None:
             self._plan.before(step, worker, (name, reduction), span)
-        return self._reader.tensor(file.event_key, span)
+        return self._reader.tensor(file.event_key, span, (name, reduction))
 
     def wall_time(self, step: int, worker: str, span: Span) -> float:
         """Return when a record was made, in seconds since the epoch; NaN if it does not tell."""

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from smdebug.core.reductions import CHUNK, NEED_ELEMENTS, OPERATIONS, compute, compute_all
+from smdebug.core.measures import PIECE_BYTES
+from smdebug.core.reductions import NEED_ELEMENTS, OPERATIONS, compute, compute_all
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -20,6 +21,7 @@ COMPLEX = ("complex64", "complex128")
 WANTED = [(operation, absolute) for operation in OPERATIONS for absolute in (False, True)]
 RELATIVE = {2: 2e-3, 4: 1e-5, 8: 1e-11}  # by size of the result's real numbers
 NAN, INF = math.nan, math.inf
+CHUNK = PIECE_BYTES // 2  # elements: one piece of halves, several of wider types
 
 
 # -- the slow version ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from smdebug.core import reductions
+from smdebug.core import measures
 from smdebug.core.reductions import NEED_ELEMENTS, OPERATIONS, compute, compute_all
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
@@ -73,7 +73,7 @@ def test_complex_numbers_reduce_by_their_magnitudes(dtype: str) -> None:
 def test_parts_join_to_the_whole(dtype: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     array = np.random.default_rng(size).integers(-2, 5, size=(3, 3)).astype(dtype)
     whole = compute_all(array, WANTED)
-    monkeypatch.setattr(reductions, "CHUNK", size)
+    monkeypatch.setattr(measures, "PIECE_BYTES", size * array.itemsize)
     for one, value in compute_all(array, WANTED).items():
         assert float(value) == pytest.approx(float(whole[one]), rel=1e-6)
         assert value.dtype == whole[one].dtype

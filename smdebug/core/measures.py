@@ -1,0 +1,140 @@
+"""Measures: what can be told of a tensor from pieces that fit the cache, several in one pass."""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+PIECE_BYTES: Final = 1 << 17  # with what is computed from it, it stays in a core's own cache
+
+Array = NDArray[Any]
+
+
+class Piece:
+    """Some elements of a tensor in a row, and what several measures need of them, computed once.
+
+    Attributes
+    ----------
+    elements
+        Shape ``(n,)``, aligned: float16 and bfloat16 as float32, signed integers as int64.
+    """
+
+    __slots__ = ("_doubles", "_magnitudes", "_totals", "elements")
+
+    def __init__(self, elements: Array) -> None:
+        self.elements = elements
+        self._magnitudes: Array | None = None
+        self._doubles: Array | None = None
+        self._totals: dict[bool, Any] = {}
+
+    @property
+    def magnitudes(self) -> Array:
+        """The absolute values."""
+        if self._magnitudes is None:
+            self._magnitudes = np.abs(self.elements)
+        return self._magnitudes
+
+    @property
+    def doubles(self) -> Array:
+        """The elements in double precision."""
+        if self._doubles is None:
+            self._doubles = self.elements.astype(np.float64, copy=False)
+        return self._doubles
+
+    def total(self, absolute: bool) -> Any:
+        """Return the sum of the elements, or of their magnitudes.
+
+        In the elements' own precision, and again in double precision if that overflows.
+        """
+        if absolute not in self._totals:
+            self._totals[absolute] = total(self.magnitudes if absolute else self.elements)
+        return self._totals[absolute]
+
+
+def total(elements: Array) -> Any:
+    """Return a sum; see `Piece.total`."""
+    found = np.add.reduce(elements)
+    if elements.dtype.kind != "f":
+        return found
+    return float(found if np.isfinite(found) else elements.sum(dtype=np.float64))
+
+
+class Measure(Hashable, Protocol):
+    """Something to be told of a tensor, or of a tensor and an earlier value of it.
+
+    Equal measures give equal answers: what one rule has asked for is kept for the others.
+    """
+
+    def part(self, piece: Piece, before: Piece | None = None) -> Any:
+        """Return what a piece tells, and the same piece of the earlier value if there is one."""
+        ...
+
+    def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> Any:
+        """Return what all pieces tell of `size` elements that were saved as `dtype`."""
+        ...
+
+
+def piece_length(dtype: "np.dtype[Any]") -> int:
+    """Return how many elements of a type one piece holds."""
+    return PIECE_BYTES // dtype.itemsize
+
+
+def comfortable(elements: Array) -> Array:
+    """Return elements in a type in which sums fit and numpy computes, aligned."""
+    dtype = elements.dtype
+    if dtype.kind == "V" or dtype == np.float16:
+        return elements.astype(np.float32)
+    if dtype.kind == "i":
+        return elements.astype(np.int64, copy=not elements.flags.aligned)
+    return elements if elements.flags.aligned else elements.copy()
+
+
+def pieces(flat: Array) -> Iterator[Array]:
+    """Yield the pieces of a flat array, at least one."""
+    length = piece_length(flat.dtype)
+    for start in range(0, max(flat.size, 1), length):
+        yield comfortable(flat[start : start + length])
+
+
+def measure(
+    array: Array, measures: Iterable[Measure], before: Array | None = None
+) -> dict[Measure, Any]:
+    """Return what several measures tell of an array in memory, taking each piece once.
+
+    Parameters
+    ----------
+    array, before
+        Real numbers or booleans, of one shape ``(...)``.
+    """
+    flat = array.reshape(-1)
+    earlier = None if before is None else before.reshape(-1)
+    return measure_pieces(
+        zip(pieces(flat), repeat_none() if earlier is None else pieces(earlier), strict=False),
+        measures,
+        flat.size,
+        flat.dtype,
+    )
+
+
+def repeat_none() -> Iterator[None]:
+    """Yield None for ever."""
+    while True:
+        yield None
+
+
+def measure_pieces(
+    found: Iterable[tuple[Array, Array | None]],
+    measures: Iterable[Measure],
+    size: int,
+    dtype: "np.dtype[Any]",
+) -> dict[Measure, Any]:
+    """Return what measures tell of an array that comes piece by piece; see `measure`."""
+    parts: dict[Measure, list[Any]] = {one: [] for one in measures}
+    with np.errstate(all="ignore"):
+        for elements, earlier in found:
+            piece = Piece(elements)
+            before = None if earlier is None else Piece(earlier)
+            for one, told in parts.items():
+                told.append(one.part(piece, before))
+        return {one: one.join(told, size, dtype) for one, told in parts.items()}

@@ -1,0 +1,111 @@
+"""RecordLayout: where the elements lie in a record, learnt from one step and checked at the next.
+
+A training job saves a tensor at every step in a record that differs from the one before in its
+time, its step and its elements only. A record that fits the layout of an earlier one is not
+walked field by field again.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.core import tensor_proto, tfrecord
+
+_TIME_TAG: Final = 0x09
+_STEP_TAG: Final = 0x10
+_TIME_AT: Final = tfrecord.HEADER.size + 1
+_STEP_AT: Final = _TIME_AT + 8 + 1
+_ORDER: Final = "little"
+_FOOTER: Final = tfrecord.FOOTER.pack(tfrecord.SMDEBUG_FOOTER)
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLayout:
+    """Where the elements lie in the records of one tensor.
+
+    Attributes
+    ----------
+    length
+        Bytes of a whole record.
+    start, stop
+        Where the elements lie in it.
+    dtype, shape
+        Of the elements.
+    mask, head
+        Which bits before the elements are the same in every record, and these bits, as numbers of
+        `start` bytes with the first byte lowest.
+    tail
+        All that stands behind the elements.
+    """
+
+    length: int
+    start: int
+    stop: int
+    dtype: "np.dtype[Any]"
+    shape: tuple[int, ...]
+    mask: int
+    head: int
+    tail: bytes
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return (self.stop - self.start) // self.dtype.itemsize
+
+    def fits(self, head: bytes | memoryview, tail: bytes | memoryview) -> bool:
+        """Say whether what stands before and behind the elements of a record is as it must be."""
+        found = int.from_bytes(head, _ORDER) & self.mask
+        return found == self.head and tail == self.tail
+
+    def view(self, record: memoryview) -> Array | None:
+        """Return the tensor of a record, read-only, in place; None if the record does not fit."""
+        if len(record) != self.length or not self.fits(record[: self.start], record[self.stop :]):
+            return None
+        flat = np.frombuffer(record, self.dtype, self.size, self.start)
+        return flat.reshape(self.shape)
+
+
+def learnt(record: memoryview, key: str) -> tuple[Array, RecordLayout | None]:
+    """Return the tensor of a whole record, and the record's layout if others may be like it.
+
+    Raises
+    ------
+    TruncatedFileError, CorruptFileError
+        If the record is cut off or makes no sense.
+    """
+    array = tensor_proto.decode_event(tfrecord.unframe(record, key), key)
+    fixed = _fixed_bits(record)
+    if fixed is None or array.dtype.kind in "UO" or not array.size:
+        return array, None
+    whole = np.frombuffer(record, np.uint8)
+    start = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    stop = start + array.nbytes
+    # A checksum of the elements, which some writers leave in the footer, fits no other record.
+    tail = bytes(record[stop:])
+    if start < len(fixed) or tail[-len(_FOOTER) :] != _FOOTER:
+        return array, None
+    mask = int.from_bytes(fixed + b"\xff" * (start - len(fixed)), _ORDER)
+    head = int.from_bytes(record[:start], _ORDER) & mask
+    layout = RecordLayout(len(record), start, stop, array.dtype, array.shape, mask, head, tail)
+    return array, layout
+
+
+def _fixed_bits(record: memoryview) -> bytearray | None:
+    """Return which bits of a record's first bytes are the same at each step; None if unusual.
+
+    Those of the time, and the digits of the step, are not.
+    """
+    if len(record) <= _STEP_AT or record[tfrecord.HEADER.size] != _TIME_TAG:
+        return None
+    if record[_STEP_AT - 1] != _STEP_TAG:
+        return None
+    fixed = bytearray(b"\xff" * _STEP_AT)
+    fixed[_TIME_AT : _TIME_AT + 8] = bytes(8)
+    at = _STEP_AT
+    while at < len(record) and record[at] >= tensor_proto.MORE:
+        at += 1
+    return fixed + bytes([tensor_proto.MORE]) * (at + 1 - _STEP_AT)

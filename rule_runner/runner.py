@@ -3,7 +3,7 @@
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Final
 
 import structlog
@@ -65,6 +65,8 @@ class Runner:
         Who is told how far it is.
     clock, waiter
         Tell the time and wait; by default the machine's clock, and file notifications.
+    handle_signals
+        Whether SIGTERM and SIGINT end the evaluation, with its results: in the main thread only.
 
     Raises
     ------
@@ -83,6 +85,7 @@ class Runner:
         observer: Observer | None = None,
         clock: Clock | None = None,
         waiter: Waiter | None = None,
+        handle_signals: bool = True,
     ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
@@ -95,6 +98,7 @@ class Runner:
         self.stops = StopRequests(
             self.clock, config.timeout, config.idle_timeout, config.stop_files, config.stop_grace
         )
+        self._handle_signals = handle_signals
         self._began = self.clock.monotonic()
         self._waited_since: float | None = None
         self._said_at = 0.0
@@ -108,7 +112,7 @@ class Runner:
     def run(self) -> Evaluated:
         """Evaluate, and return what it came to."""
         stop: StopReason | None = None
-        with self.session.closing, signals(self.stops, self._end_at_once):
+        with self.session.closing, self._signals():
             try:
                 self.session.begin()
                 stop = self._walk()
@@ -125,6 +129,9 @@ class Runner:
         # A signal that came after the last step costs no verdict; the caller may want to know.
         stop = stop or self.stops.signalled
         return Evaluated(self.session.result(), stop, self._unwritten, undelivered=undelivered)
+
+    def _signals(self) -> AbstractContextManager[None]:
+        return signals(self.stops, self._end_at_once) if self._handle_signals else nullcontext()
 
     def _drain(self) -> tuple[Undelivered, ...]:
         """Let the sinks take what is left; verdicts and results are there. A signal ends it."""

@@ -1,0 +1,236 @@
+"""Makes rule jobs of rule configurations: one that is wrong becomes a rule job that is refused."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rule_runner.actions.options import parse_actions
+from rule_runner.actions.planning import planned
+from rule_runner.binding import bind, construct, other_trials
+from rule_runner.config import RuleJobConfig, RuleMode, parse_modes
+from rule_runner.contract import (
+    GRACE,
+    MODE,
+    RULE,
+    SOURCE,
+    Contract,
+    contract_of,
+    is_platform,
+    is_reserved,
+)
+from rule_runner.contract_job import load, rule_job
+from rule_runner.definitions.definition import (
+    JobDefinition,
+    Kind,
+    RuleConfiguration,
+    check_names,
+    limits_passed,
+)
+from rule_runner.definitions.profiler_rules import problem_of
+from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError, UsageError
+from rule_runner.loader import LoadedRule, look_at
+from rule_runner.openings import absent, is_there, open_trial
+from rule_runner.outputs import safe_name
+from smdebug.rules import Rule
+
+_NAME_SHOWN: Final = 256  # characters, what the service takes
+
+
+class _Unloaded(Rule):
+    """A rule that was not loaded."""
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Never be asked."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Besides:
+    """What the rule jobs of a definition get that does not stand in it.
+
+    Attributes
+    ----------
+    actions, modes
+        Texts of ``--action`` and ``--mode``; a mode given here is stronger.
+    start_step, end_step
+        For the rules whose parameters give none.
+    other_trials
+        Paths, for every rule.
+    training_job_name
+        Whom to stop, where an action says nothing else.
+    look
+        Whether the trials that rules compare with must be there by now.
+    run_code
+        Whether the files of rules are run; if not, they are only parsed.
+    """
+
+    actions: Sequence[str] = ()
+    modes: Sequence[str] = ()
+    start_step: int | None = None
+    end_step: int | None = None
+    other_trials: Sequence[str] = ()
+    training_job_name: str | None = None
+    look: bool = True
+    run_code: bool = True
+
+
+def rule_jobs_of(definition: JobDefinition, besides: Besides) -> tuple[RuleJobConfig, ...]:
+    """Return a rule job for each debugging rule; what is wrong with one is in it.
+
+    Raises
+    ------
+    JobError
+        If two have one name.
+    UsageError
+        If an action or a mode is none, or is for none of them.
+    """
+    check_names(definition.configurations, definition.place)
+    found = definition.of(Kind.DEBUG)
+    ids = [one.name for one in found]
+    actions = parse_actions(besides.actions, ids)
+    modes = _given_modes(besides.modes, ids)
+    jobs = []
+    for one in found:
+        try:
+            job = _prepared(one, besides)
+            job = replace(
+                job, operator_actions=actions[one.name], mode=modes.get(one.name, job.mode)
+            )
+            _check(job, besides)
+        except ClientError as err:
+            job = _refused(one, str(err))
+        jobs.append(job)
+    return tuple(jobs)
+
+
+def notes_on(definition: JobDefinition) -> tuple[str, ...]:
+    """Return what is to be told of a definition besides the verdicts on its debugging rules.
+
+    Raises
+    ------
+    JobError
+        If it has no other rules than such as are not evaluated.
+    """
+    profiling = definition.of(Kind.PROFILER)
+    notes = [*limits_passed(definition), *_left_out(definition)]
+    if not profiling:
+        return tuple(notes)
+    names = ", ".join(repr(one.name) for one in profiling)
+    told = f"Profiler rules are not evaluated by this version: {names}."
+    if len(profiling) == len(definition.configurations):
+        msg = f"{definition.place} leaves nothing to evaluate. {told}"
+        raise JobError(msg)
+    wrong = [(one.name, profiler_problem(one)) for one in profiling]
+    return (
+        *notes,
+        told,
+        *(f"Profiler rule configuration {name!r} is wrong: {text}" for name, text in wrong if text),
+    )
+
+
+def _left_out(definition: JobDefinition) -> Iterator[str]:
+    """Yield a sentence for each parameter that means something in a container only."""
+    for one in definition.of(Kind.DEBUG):
+        for name in one.parameters:
+            if name == GRACE or (is_platform(name) and name != MODE):
+                yield (
+                    f"Parameter {name!r} of rule configuration {one.name!r} is for a container "
+                    "and was left out."
+                )
+
+
+def profiler_problem(configuration: RuleConfiguration) -> str:
+    """Return what is wrong with the configuration of a profiler rule; "" if nothing is."""
+    try:
+        return configuration.problem or problem_of(configuration)
+    except ClientError as err:
+        return str(err)
+
+
+def _given_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]:
+    """Return the modes that were given, by name of the rule job."""
+    modes = parse_modes(texts, ids)
+    given = {text.rpartition("=")[0] for text in texts}
+    return {one: mode for one, mode in modes.items() if given & {one, ""}}
+
+
+def _prepared(configuration: RuleConfiguration, besides: Besides) -> RuleJobConfig:
+    """Return the rule job of a configuration, as far as its parameters tell."""
+    if configuration.problem:
+        raise JobError(configuration.problem)
+    contract = contract_of(configuration.parameters)
+    loaded = None if besides.run_code else _only_parsed(contract)
+    job = rule_job(contract, configuration.name, loaded or load(contract))
+    own = set(besides.other_trials)
+    return replace(
+        job,
+        start_step=besides.start_step if job.start_step is None else job.start_step,
+        end_step=besides.end_step if job.end_step is None else job.end_step,
+        other_trials=tuple(one for one in contract.other_trials if one not in own),
+    )
+
+
+def _only_parsed(contract: Contract) -> LoadedRule | None:
+    """Return what stands for a rule whose file is not run; None for a built-in rule."""
+    source = contract.environment.get(SOURCE)
+    if not source:
+        return None
+    return _unloaded(look_at(source, contract.environment.get(RULE) or None))
+
+
+def _unloaded(name: str) -> LoadedRule:
+    return LoadedRule(name, _Unloaded, False, None, "")
+
+
+def _check(job: RuleJobConfig, besides: Besides) -> None:
+    """Check all that can be checked before the rule sees its trials.
+
+    Raises
+    ------
+    ClientError
+        If the rule job cannot be done.
+    """
+    if job.loaded.rule_class is _Unloaded:
+        planned(job, {}, besides.training_job_name)
+        return
+    bound = bind(job.loaded, job.parameters)
+    planned(job, bound.arguments, besides.training_job_name)
+    own = dict.fromkeys((*job.other_trials, *other_trials(job.loaded, job.parameters)))
+    if job.loaded.builtin:
+        with suppress(RuleFailedError):  # of its trials, which are none here
+            construct(bound, None, [None for _ in (*besides.other_trials, *own)])
+    for path in own if besides.look else ():
+        trial = open_trial(path)
+        if not is_there(trial):
+            raise TrialError(absent(trial))
+
+
+def _refused(configuration: RuleConfiguration, problem: str) -> RuleJobConfig:
+    """Return a rule job that ends with an error before anything runs."""
+    name = configuration.name
+    return RuleJobConfig(
+        name,
+        _unloaded(configuration.rule[:_NAME_SHOWN]),
+        _told(configuration.parameters),
+        refused=problem,
+        folder=_folder(name),
+    )
+
+
+def _told(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters that results may show: not those that name people and places."""
+    return {
+        name: text
+        for name, text in parameters.items()
+        if not is_reserved(name) and not is_platform(name)
+    }
+
+
+def _folder(name: str) -> str:
+    """Return a folder's name for a configuration whose own may not do."""
+    try:
+        return safe_name(name)
+    except UsageError:
+        return f"refused-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:12]}"

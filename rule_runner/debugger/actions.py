@@ -135,7 +135,7 @@ def is_valid_action_object(actions: object) -> bool:
 
 def _require_action(action: object) -> None:
     if not isinstance(action, Action):
-        msg = f"ActionList takes Action objects, one by one, got {action!r}."
+        msg = f"Actions of an ActionList must be Action objects, given one by one, got {action!r}."
         raise TypeError(msg)
 
 

@@ -56,7 +56,7 @@ def _check(key: str, value: Any) -> None:
     rule_name, underscore, name = key.lower().partition("_")
     require(bool(underscore), "names", "<rule_name>_<parameter_name>", key)
     names = ", ".join(rule.__name__ for rule in RULES.values())
-    require(rule_name in RULES, "names", f"those of rules and parameters ({names})", key)
+    require(rule_name in RULES, "names", f"<rule name>_..., a rule name one of {names}", key)
     kinds = {one.name: one.metadata[configs.KIND] for one in fields(RULES[rule_name])}
     if name not in kinds:
         rule = RULES[rule_name].__name__

@@ -2,7 +2,6 @@
 
 from rule_runner.debugger.actions import (
     SMS,
-    Action,
     ActionList,
     Email,
     StopTraining,
@@ -44,13 +43,11 @@ from rule_runner.debugger.profiler_rule_configs import (
     MaxInitializationTime,
     OverallFrameworkMetrics,
     OverallSystemUsage,
-    ProfilerRuleBase,
     StepOutlier,
 )
 
 __all__ = [
     "SMS",
-    "Action",
     "ActionList",
     "BatchSize",
     "CPUBottleneck",
@@ -64,7 +61,6 @@ __all__ = [
     "OverallFrameworkMetrics",
     "OverallSystemUsage",
     "ProfilerReport",
-    "ProfilerRuleBase",
     "StepOutlier",
     "StopTraining",
     "all_zero",

@@ -18,6 +18,7 @@ from rule_runner.config import (
     STOP_FILE,
     WINDOW,
     EvaluationConfig,
+    Isolation,
     RuleJobConfig,
     RuleRequest,
     parse_modes,
@@ -51,7 +52,7 @@ def evaluate_trial(**options: Any) -> int:
     sinks = _sinks(options["sink"])
     mirror = _mirror(options["output"])
     output = mirror.folder if mirror else Path(options["output"])
-    config = _configuration({**options, "output": output})
+    config = configuration({**options, "output": output})
     watching = observer(quiet=options["quiet"])
     try:
         evaluated = _run_mirrored(mirror, config, sinks, watching, options["sink_deadline"])
@@ -60,6 +61,9 @@ def evaluate_trial(**options: Any) -> int:
     code = exit_code(evaluated, fail_on_issues=options["fail_on_issues"], lenient=lenient)
     shown = str if mirror is None or mirror.problem else mirror.shown
     _print(evaluated, options["form"], config, code, shown)
+    if options["form"] in {"junit", "sarif"}:  # which have no place for them
+        for note in config.notes:
+            _log.warning("evaluation_noted", reason=note)
     if evaluated.unwritten:
         print(printable(evaluated.unwritten), file=sys.stderr)  # noqa: T201 - after the results
     for one in evaluated.undelivered:  # they are sent again from the folder that is here
@@ -158,7 +162,12 @@ def _print(
             print_results(result, [shown(place) for place in places])
 
 
-def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
+def _asked_for(options: Mapping[str, Any]) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
+    """Return the rule jobs that the options ask for, and what is to be told besides."""
+    if definition := options.get("definition"):
+        from rule_runner.definitions.rule_jobs import asked_for  # noqa: PLC0415 - only for --job
+
+        return asked_for(definition, options)
     jobs = rule_jobs(
         parse_requests(options["rule"], options["source"]),
         options["param"],
@@ -167,7 +176,22 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         modes=options["mode"],
         other_trials=options["other_trial"],
         actions=options["action"],
+        run=options["rule_timeout"] is None and options["isolate"] == Isolation.NONE,
     )
+    return jobs, ()
+
+
+def configuration(options: Mapping[str, Any]) -> EvaluationConfig:
+    """Return the evaluation that the options of evaluate ask for.
+
+    Raises
+    ------
+    ClientError
+        If a rule cannot be loaded.
+    UsageError
+        If options do not go together.
+    """
+    jobs, notes = _asked_for(options)
     idle = options["idle_timeout"]
     return EvaluationConfig(
         trial=options["trial"],
@@ -181,6 +205,7 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         timeout=options["timeout"],
         idle_timeout=idle or None,
         rule_timeout=options["rule_timeout"],
+        isolate=Isolation(options["isolate"]),
         end_grace=options["end_grace"],
         event_file_wait=options["event_file_wait"],
         poll_max=options["poll_max"],
@@ -190,6 +215,8 @@ def _configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         event_source=options["event_source"],
         window=_window(),
         stop_files=_stop_files(options["trial"]),
+        own_folders=bool(options.get("definition")),
+        notes=notes,
     )
 
 
@@ -223,11 +250,13 @@ def rule_jobs(
     modes: Sequence[str] = (),
     other_trials: Sequence[str] = (),
     actions: Sequence[str] = (),
+    run: bool = True,
 ) -> tuple[RuleJobConfig, ...]:
     """Load the rules that are asked for, and give each its name, its parameters and its mode.
 
     Of ``all``, a rule that cannot do without a parameter and was given none is there too, and
-    says what it lacks.
+    says what it lacks. Without `run` the files of rules are only looked at: for rules that are
+    made in processes of their own.
 
     Raises
     ------
@@ -237,7 +266,7 @@ def rule_jobs(
         If two rule jobs have one name, parameters, modes or actions do not say whose they are, or
         an action is none.
     """
-    loaded = [(*one, request) for request in requests for one in _load(request)]
+    loaded = [(*one, request) for request in requests for one in _load(request, run=run)]
     ids = [safe_name(one) for one, *_ in loaded]
     for one in ids:
         if ids.count(one) > 1:
@@ -268,10 +297,10 @@ def rule_jobs(
     )
 
 
-def _load(request: RuleRequest) -> list[tuple[str, LoadedRule]]:
+def _load(request: RuleRequest, *, run: bool) -> list[tuple[str, LoadedRule]]:
     """Return ID and class of a requested rule; of ``all`` every built-in rule."""
     if request.source is not None:
-        loaded = load_from(request.source, request.name)
+        loaded = load_from(request.source, request.name, run=run)
         return [(request.id or loaded.name, loaded)]
     if request.name == EVERY_RULE:
         from builtin_rules import RULES  # noqa: PLC0415 - imports every rule

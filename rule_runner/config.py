@@ -35,6 +35,13 @@ class RuleMode(enum.StrEnum):
     OBSERVE = "observe"  # nothing
 
 
+class Isolation(enum.StrEnum):
+    """What stands between rules, and between them and what is not theirs."""
+
+    NONE = "none"  # one process, and one read of the trial
+    PROCESS = "process"  # a process each, which sees little of the environment
+
+
 @dataclass(frozen=True, slots=True)
 class RuleRequest:
     """A rule as the user asked for it: by name, by source file, or both; `id` if they gave one.
@@ -106,6 +113,8 @@ class EvaluationConfig:
         Ends the evaluation after so long, or after so long without a new file; None is never.
     rule_timeout
         How long a rule may take for one step; with it each rule runs in a process of its own.
+    isolate
+        Whether it does so anyway, and sees only what it needs of the environment.
     end_grace
         How long to look for files of slow workers after the end mark, counted from the last one.
     event_file_wait
@@ -132,6 +141,7 @@ class EvaluationConfig:
     timeout: float | None = None
     idle_timeout: float | None = DEFAULT_IDLE_TIMEOUT_S
     rule_timeout: float | None = None
+    isolate: Isolation = Isolation.NONE
     end_grace: float = DEFAULT_END_GRACE_S
     event_file_wait: float = DEFAULT_EVENT_FILE_WAIT_S
     poll_max: float = DEFAULT_POLL_MAX_S
@@ -151,6 +161,11 @@ class EvaluationConfig:
 
         own = [(*one.other_trials, *other_trials(one.loaded, one.parameters)) for one in rules]
         return tuple(dict.fromkeys(path for paths in (self.other_trials, *own) for path in paths))
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether each rule runs in a process of its own."""
+        return self.rule_timeout is not None or self.isolate is Isolation.PROCESS
 
     def folder_of(self, rule: RuleJobConfig) -> Path:
         """Return the output folder of one rule job."""

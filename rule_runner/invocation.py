@@ -20,12 +20,11 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.rules.rule import Finding, Rule
+from smdebug.rules.rule import Finding, Measurement, Quantity, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smdebug.rules import Measurement
     from smdebug.trials import Trial
 
 _log: Final = structlog.get_logger()
@@ -76,11 +75,29 @@ class Invocation:
     seconds: float = 0.0
     missed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    measurements: "tuple[Measurement, ...]" = ()
+    measurements: tuple[Measurement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is known of a rule once it was made: remarks for people, and what it measures."""
+
+    notes: tuple[str, ...] = ()
+    quantities: tuple[Quantity, ...] = ()
 
 
 class Invoker(Protocol):
     """Judges steps with one rule."""
+
+    def begin(self) -> Begun:
+        """Say that the rule was made; wait for it, if somebody else makes it.
+
+        Raises
+        ------
+        ClientError
+            If it cannot be made.
+        """
+        ...
 
     def judge(self, step: int) -> Invocation:
         """Judge a global step that all trials of the rule have, or have passed."""
@@ -114,6 +131,10 @@ class InProcess:
         self._name = name
         self._rule = rule
         self._trials = trials
+
+    def begin(self) -> Begun:
+        """Say that the rule was made; see `Invoker`."""
+        return Begun(quantities=self._rule.QUANTITIES)
 
     def judge(self, step: int) -> Invocation:
         """Judge a global step; see `Invoker`."""

@@ -64,6 +64,20 @@ class RuleJob:
         self._now = now
         self._began = self._written = clock.monotonic()
 
+    def begin(self) -> None:
+        """Wait until the rule was made, if there is one.
+
+        Raises
+        ------
+        ClientError
+            If it cannot be made.
+        """
+        if self.invoker is not None:
+            begun = self.invoker.begin()
+            self.measurements = Measurements(begun.quantities)
+            for note in begun.notes:
+                self.evaluation.note(note)
+
     @property
     def live(self) -> bool:
         """Whether the rule job wants further steps."""

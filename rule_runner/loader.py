@@ -28,6 +28,7 @@ from urllib.parse import unquote, urlsplit
 from rule_runner.errors import RuleSourceError, UnknownRuleError
 from rule_runner.fetch import Fetched, fetch_rule_file
 from rule_runner.rule_file import RuleFile, read_rule_file
+from rule_runner.unopened import Unopened
 from rule_runner.wording import raised
 from smdebug.rules.params import nearest
 from smdebug.rules.rule import Rule
@@ -92,15 +93,24 @@ def load_builtin(name: str) -> LoadedRule:
     return LoadedRule(found, rule_class, True, None, hashlib.sha256(source).hexdigest())
 
 
-def load_from(place: str, class_name: str | None = None) -> LoadedRule:
+def load_from(place: str, class_name: str | None = None, *, run: bool = True) -> LoadedRule:
     """Return a rule class of the file at a path, a ``file://`` or an ``s3://`` address.
+
+    Parameters
+    ----------
+    run
+        Whether the file is run here; if not, its class is `Unopened`.
 
     Raises
     ------
     RuleSourceError
         If it cannot be fetched or loaded; see `load_source`.
     """
-    return load_source(_located(place), class_name)
+    source = _located(place)
+    if run:
+        return load_source(source, class_name)
+    file, fetched = _read(source)
+    return LoadedRule(file.choose(class_name), Unopened, False, file.path, file.sha256, fetched)
 
 
 def look_at(place: str, class_name: str | None = None) -> str:
@@ -111,10 +121,14 @@ def look_at(place: str, class_name: str | None = None) -> str:
     RuleSourceError
         If it cannot be fetched, does not parse, or seems to have no such class.
     """
-    source = _located(place)
+    return _read(_located(place))[0].choose(class_name)
+
+
+def _read(source: Path | Fetched) -> tuple[RuleFile, Fetched | None]:
+    """Return what is known of a rule file, and where it was fetched from."""
     if isinstance(source, Fetched):
-        return read_rule_file(source.path, source.uri).choose(class_name)
-    return read_rule_file(source).choose(class_name)
+        return read_rule_file(source.path, source.uri), source
+    return read_rule_file(source), None
 
 
 def _located(place: str) -> Path | Fetched:
@@ -152,10 +166,7 @@ def load_source(source: Path | Fetched, class_name: str | None = None) -> Loaded
         If there is no such file or class, or the file does not parse, raises while it is loaded,
         or the class is no rule.
     """
-    if isinstance(source, Fetched):
-        fetched, file = source, read_rule_file(source.path, source.uri)
-    else:
-        fetched, file = None, read_rule_file(source)
+    file, fetched = _read(source)
     name = file.choose(class_name)
     package = _new_package(file.path.parent)
     try:

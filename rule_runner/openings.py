@@ -7,11 +7,13 @@ from pathlib import Path
 
 from rule_runner.binding import BoundRule, bind, construct
 from rule_runner.child import ChildProcess
-from rule_runner.config import RuleJobConfig, RuleMode
-from rule_runner.errors import ParameterError, TrialError
+from rule_runner.config import EvaluationConfig, Isolation, RuleJobConfig, RuleMode
+from rule_runner.errors import ParameterError, RuleSourceError, TrialError
 from rule_runner.fetch import Fetched
-from rule_runner.invocation import UNREADABLE, Did, InProcess, Invocation, Invoker
+from rule_runner.invocation import UNREADABLE, Begun, Did, InProcess, Invocation, Invoker
 from rule_runner.loader import load_builtin, load_source
+from rule_runner.nursery import Nursery
+from rule_runner.scrubbed import scrubbed
 from smdebug.exceptions import SMDebugError
 from smdebug.rules.action.action import NoActions
 from smdebug.storage import StorageUnavailableError, open_store
@@ -89,14 +91,22 @@ def absent(trial: Trial) -> str:
     return f"Trial {trial.path!r} is not there."
 
 
+def nursery_of(config: EvaluationConfig) -> Nursery | None:
+    """Return what begins processes for rules; None if they have none of their own."""
+    if config.isolate is Isolation.PROCESS:
+        trials = (config.trial, *config.others_of(*config.rules))
+        return Nursery(config.rule_timeout, scrubbed(os.environ, trials))
+    return Nursery(config.rule_timeout) if config.own_processes else None
+
+
 def make_invoker(
     config: RuleJobConfig,
     bound: BoundRule,
     trials: Sequence[Trial],
-    limit: float | None,
+    nursery: Nursery | None,
     output_dir: Path | None = None,
 ) -> Invoker:
-    """Return what judges steps with a rule; with a `limit` in seconds in a process of its own.
+    """Return what judges steps with a rule: in this process, or in one that a `nursery` begins.
 
     The rule writes its own files, if it has any, to `output_dir`. Its actions are left to the
     runner; in mode observe it gets none, though they are checked.
@@ -104,24 +114,27 @@ def make_invoker(
     Raises
     ------
     ClientError
-        If the rule cannot be constructed.
+        If the rule cannot be constructed in this process, or have one of its own.
     """
     actions = config.actions
     if config.mode is RuleMode.OBSERVE:
         _parsed(actions, config.loaded.name)
         actions = ""
-    if limit is None:
+    if nursery is None:
         return _construct(bound, trials, actions, output_dir)
-    paths = tuple((trial.path, trial.name) for trial in trials)
+    loaded = config.loaded
+    if not loaded.builtin and loaded.source is None:
+        msg = f"Rule {loaded.name!r} has no file that a process of its own could run. Give one."
+        raise RuleSourceError(msg)
     order = _Order(
-        config.loaded.name,
-        config.loaded.fetched or config.loaded.source,
+        loaded.name,
+        loaded.fetched or loaded.source,
         dict(config.parameters),
-        paths,
+        tuple((trial.path, trial.name, trial.index.window) for trial in trials),
         actions,
         output_dir,
     )
-    return ChildProcess(config.loaded.name, _make, order, limit)
+    return ChildProcess(loaded.name, _make, order, nursery)
 
 
 def _construct(
@@ -147,12 +160,15 @@ def _parsed(actions: str, rule: str) -> NoActions:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What another process needs to make the same rule over the same trials."""
+    """What another process needs to make the same rule over the same trials.
+
+    Of each trial the path, the name and the wait window.
+    """
 
     name: str
     source: Path | Fetched | None
     parameters: dict[str, str]
-    trials: tuple[tuple[str, str], ...]
+    trials: tuple[tuple[str, str, int], ...]
     actions: str
     output_dir: Path | None = None
 
@@ -160,10 +176,15 @@ class _Order:
 class _Following:
     """Judges steps with a rule over trials that nobody else looks at."""
 
-    def __init__(self, invoker: InProcess, trials: Sequence[Trial]) -> None:
+    def __init__(self, invoker: InProcess, trials: Sequence[Trial], notes: tuple[str, ...]) -> None:
         self._invoker = invoker
         self._trials = trials
+        self._notes = notes
         self._told: set[str] = set()
+
+    def begin(self) -> Begun:
+        """Say that the rule was made; see `Invoker`."""
+        return replace(self._invoker.begin(), notes=self._notes)
 
     def judge(self, step: int) -> Invocation:
         """Look for the files that are there, and judge a step.
@@ -210,6 +231,7 @@ def _make(order: _Order) -> Invoker:
     """Make a rule in a process of its own."""
     source = order.source
     loaded = load_builtin(order.name) if source is None else load_source(source, order.name)
-    trials = [open_trial(path, name) for path, name in order.trials]
+    trials = [open_trial(*one) for one in order.trials]
     bound = bind(loaded, order.parameters)
-    return _Following(_construct(bound, trials, order.actions, order.output_dir), trials)
+    invoker = _construct(bound, trials, order.actions, order.output_dir)
+    return _Following(invoker, trials, bound.warnings)

@@ -1,7 +1,7 @@
 """Session: trials, rule jobs and output folders of one evaluation, opened and closed together."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -20,7 +20,14 @@ from rule_runner.events import TrainingJob
 from rule_runner.finding_ids import FindingIds
 from rule_runner.job import RuleJob
 from rule_runner.nearest_names import nearest_names
-from rule_runner.openings import absent, is_there, make_invoker, open_trial, real_path
+from rule_runner.openings import (
+    absent,
+    is_there,
+    make_invoker,
+    nursery_of,
+    open_trial,
+    real_path,
+)
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import (
     EvaluationResult,
@@ -195,16 +202,28 @@ class Session:
         for job in self.jobs:
             job.write(self.walk.ended)
         self.announcer.announce(self.walk.ended)
+        nursery = nursery_of(self.config)
+        if nursery is not None:
+            self.closing.callback(nursery.close)
         for job, bound in zip(self.jobs, self._bound, strict=True):
             self.closing.callback(job.close)
             if job.config.lacking or job.config.refused:
                 continue
-            try:
-                limit, folder, trials = self.config.rule_timeout, job.folder.path, self._trials(job)
-                job.invoker = make_invoker(job.config, bound, trials, limit, folder)
-            except ClientError as err:
-                job.evaluation.rule_failed(CLIENT_ERROR + str(err), self.now())
-                self.tell(job)
+            with self._failing(job):
+                trials, folder = self._trials(job), job.folder.path
+                job.invoker = make_invoker(job.config, bound, trials, nursery, folder)
+        for job in self.jobs:  # processes of their own begin side by side
+            with self._failing(job):
+                job.begin()
+
+    @contextmanager
+    def _failing(self, job: RuleJob) -> Iterator[None]:
+        """Let a rule that cannot be made be that rule job's error."""
+        try:
+            yield
+        except ClientError as err:
+            job.evaluation.rule_failed(CLIENT_ERROR + str(err), self.now())
+            self.tell(job)
 
     def _trials(self, job: RuleJob) -> list[Trial]:
         """Return the trials of a rule job: the base trial, and the other ones that it gets."""

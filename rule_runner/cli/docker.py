@@ -5,10 +5,11 @@ from typing import Any, Final
 
 import click
 
-from rule_runner.cli.evaluation import evaluate, evaluation_options
+from rule_runner.cli.evaluation import ISOLATIONS, evaluate, evaluation_options
 from rule_runner.cli.reporting import reporting
 from rule_runner.logs import configure
 
+CONTAINER: Final = "container"
 IMAGE: Final = "rule-runner:latest"
 _WRITTEN: Final = "rule_runner.docker.written"
 
@@ -50,7 +51,15 @@ def docker_group() -> None:
     "--image", default=IMAGE, envvar="RULE_RUNNER_IMAGE", show_default=True, help="Image to run."
 )
 @click.option("--pull", is_flag=True, help="Get the image from its registry first.")
-@click.option("--isolate", is_flag=True, help="A container for each rule.")
+@click.option(
+    "--isolate",
+    type=click.Choice((*ISOLATIONS, CONTAINER)),
+    is_flag=False,
+    flag_value=CONTAINER,
+    default=ISOLATIONS[0],
+    metavar="[none|process|container]",
+    help="What each rule has of its own; without a value a container.",
+)
 @click.option(
     "--parallel",
     type=click.IntRange(1),
@@ -100,8 +109,13 @@ def run(context: click.Context, **options: Any) -> int:
 
     configure(-1 if options["quiet"] else options["verbose"])
     names = Settings.__dataclass_fields__
-    settings = Settings(**{name: options[name] for name in names})
-    return docker_run(context.meta[_WRITTEN], settings)
+    isolate = options["isolate"]
+    own = {"isolate": isolate == CONTAINER}
+    settings = Settings(**{name: options[name] for name in names} | own)
+    written = [option for option in context.meta[_WRITTEN] if option[0] != "--isolate"]
+    if isolate in ISOLATIONS[1:]:
+        written.append(("--isolate", isolate))
+    return docker_run(written, settings)
 
 
 @docker_group.command("build")

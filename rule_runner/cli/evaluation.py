@@ -14,10 +14,10 @@ from rule_runner.logs import configure
 
 FORMATS: Final = ("table", "json", "junit", "sarif")
 
+_TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
+_trial: Final = click.option("--trial", required=True, metavar="PATH", help=_TRIAL_HELP)
+
 _OPTIONS: Final = (
-    click.option(
-        "--trial", required=True, metavar="PATH", help="Root of the trial, or s3://bucket/prefix."
-    ),
     click.option("--other-trial", multiple=True, metavar="PATH", help="A trial to compare with."),
     click.option("--rule", multiple=True, metavar="[ID=]NAME", help="A rule; 'all' is every one."),
     click.option(
@@ -123,9 +123,47 @@ _OPTIONS: Final = (
 )
 
 
+ISOLATIONS: Final = tuple(one.value for one in configuration.Isolation)
+_isolate: Final = click.option(  # docker run has one of its own
+    "--isolate",
+    type=click.Choice(ISOLATIONS),
+    default=ISOLATIONS[0],
+    show_default=True,
+    help="'process': a process for each rule, with little of the environment. No sandbox.",
+)
+
+
+_JOB: Final = (
+    click.option("--trial", metavar="PATH", help=f"{_TRIAL_HELP} A job file may say it."),
+    click.option(
+        "--job",
+        metavar="FILE",
+        help="The rules of a training job: its request as JSON or YAML, or a Python file that "
+        "makes a list of rules.",
+    ),
+    click.option("--only", multiple=True, metavar="NAME", help="With --job: this rule only."),
+    click.option(
+        "--except", "exclude", multiple=True, metavar="NAME", help="With --job: not this rule."
+    ),
+    click.option(
+        "--check", is_flag=True, help="With --job: only say what is wrong with each rule."
+    ),
+    click.option(
+        "--allow-code", is_flag=True, help="With --check: Python files may be run to check them."
+    ),
+)
+
+
 def evaluation_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of an evaluation, in their order."""
-    for option in reversed(_OPTIONS):
+    return _with((_trial, *_OPTIONS), command)
+
+
+def _with(
+    options: Sequence[Callable[[Callable[..., Any]], Callable[..., Any]]],
+    command: Callable[..., Any],
+) -> Callable[..., Any]:
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -140,15 +178,24 @@ def check_stdout(form: str, sinks: Sequence[str]) -> None:
         raise UsageError(msg)
 
 
+def _all_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _with((*_JOB, *_OPTIONS), command)
+
+
 @click.command()
-@evaluation_options
+@_all_options
+@_isolate
 @reporting
 def evaluate(**options: Any) -> int:
     """Evaluate rules over a trial, and follow it until it ends."""
     from rule_runner.commands import evaluate_trial  # noqa: PLC0415 - only when it is needed
+    from rule_runner.definitions import command  # noqa: PLC0415 - likewise
 
     configure(-1 if options["quiet"] else options["verbose"])
     check_stdout(options["form"], options["sink"])
+    options = command.completed(options)
+    if options["check"]:
+        return command.check(options)
     options["output"] = options["output"] or configuration.default_output(
         options["trial"], datetime.now().astimezone()
     )

@@ -24,7 +24,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*=")
 _LOCAL_SINKS: Final = ON_STDOUT | {"file"}
 # Passed on by name, in the environment.
 _BY_NAME: Final = {"--endpoint-url"}
-# Options of a rule job: with --isolate each container gets its own.
+# Options of a rule job: each container gets its own if each rule has one.
 _OF_RULES: Final = {"--rule", "--source", "--param", "--mode", "--action", OUTPUT}
 # Where a mount would hide what the image itself runs from.
 _OF_THE_IMAGE: Final = (

@@ -1,56 +1,56 @@
-"""A rule in a process of its own: slow, dying or refusing, it costs nobody else anything."""
+"""A rule in a process of its own answers as in this one, and what it sends is checked."""
 
 import logging
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import evaluating
+import msgspec
 import numpy as np
 import pytest
 import rawtrial
 from evaluating import configured
 
 from rule_runner.binding import bind
-from rule_runner.child import ChildProcess, _end_with_parent, _serve, _verbosity
-from rule_runner.config import RuleJobConfig
-from rule_runner.errors import ClientError
-from rule_runner.invocation import Did, Invocation, Invoker
-from rule_runner.loader import load_source
+from rule_runner.child import ChildProcess, _verbosity, serve
+from rule_runner.config import Isolation, RuleJobConfig
+from rule_runner.errors import ClientError, RuleSourceError
+from rule_runner.invocation import Begun, Did, Invocation, Invoker
+from rule_runner.loader import load_from
 from rule_runner.logs import configure
+from rule_runner.nursery import Nursery, Ward
 from rule_runner.openings import make_invoker, open_trial
 from rule_runner.runner import Runner
-from smdebug.rules import Finding, Measurement
+from smdebug.rules import Finding, Measurement, Quantity
 
 RULE = """
-import os, signal, threading, numpy
-from smdebug.rules import Rule
+import os, numpy
+from smdebug.rules import Quantity, Rule
 
 class Behaves(Rule):
+    QUANTITIES = (Quantity("step", "number of the step", log=True),)
+
     def __init__(self, base_trial, other_trials=None, action_str="", how="well"):
         super().__init__(base_trial, action_str, other_trials)
         self.how = how
         if how == "refuses":
-            raise ValueError("not today")
+            raise ValueError("not today \\ud800")
         if how == "leaves-early":
             os._exit(4)
 
     def invoke_at_step(self, step):
-        if step == 1 and self.how == "hangs":
-            threading.Event().wait()
         if step == 1 and self.how == "leaves":
             os._exit(3)
-        if step == 1 and self.how == "is-killed":
-            os.kill(os.getpid(), signal.SIGKILL)
         if self.how == "waits":
             return self.measured(step, "step", step, 9, met=False)
         if step == 1 and self.how == "raises":
-            print("hello", flush=True)
+            print("hello")
             raise KeyError("conv1")
+        if self.how == "far":
+            return self.found(1 << 70)
         loss = self.base_trial.tensor("loss").value(step)
         if self.how == "finds":
             return self.found(step, tensor="loss", measured=numpy.float32(loss[0]), limit=Odd())
@@ -67,6 +67,9 @@ class Odd:
     def __str__(self):
         return "odd"
 """
+
+
+Begin = Callable[[str], Invoker]
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +90,28 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with closing(Nursery(60.0)) as found:
+        yield found
+
+
 def job(source: Path, how: str, name: str = "Behaves") -> RuleJobConfig:
-    return RuleJobConfig(name, load_source(source, "Behaves"), {"how": how})
+    return RuleJobConfig(name, load_from(str(source), "Behaves", run=False), {"how": how})
 
 
-def invoker(source: Path, trial: Path, how: str, limit: float = 60) -> Invoker:
-    config = job(source, how)
-    bound = bind(config.loaded, config.parameters)
-    return make_invoker(config, bound, [open_trial(str(trial))], limit)
+@pytest.fixture
+def begun(source: Path, trial: Path, nursery: Nursery) -> Begin:
+    """Begin the rule in a process of its own, and wait until it is there."""
+
+    def begin(how: str) -> Invoker:
+        config = job(source, how)
+        bound = bind(config.loaded, config.parameters)
+        made = make_invoker(config, bound, [open_trial(str(trial))], nursery)
+        made.begin()
+        return made
+
+    return begin
 
 
 def judged(made: Invoker, *steps: int) -> Iterator[Invocation]:
@@ -103,8 +120,8 @@ def judged(made: Invoker, *steps: int) -> Iterator[Invocation]:
             yield made.judge(step)
 
 
-def test_it_judges_like_a_rule_in_this_process(source: Path, trial: Path) -> None:
-    (found,) = judged(invoker(source, trial, "finds"), 2)
+def test_it_judges_like_a_rule_in_this_process(begun: Begin) -> None:
+    (found,) = judged(begun("finds"), 2)
     (evidence,) = found.findings
     assert found.did is Did.MET
     assert (evidence.step, evidence.tensor, evidence.measured, evidence.limit) == (
@@ -116,35 +133,17 @@ def test_it_judges_like_a_rule_in_this_process(source: Path, trial: Path) -> Non
     assert type(evidence.measured) is float
 
 
-def test_rule_that_hangs_is_ended(source: Path, trial: Path) -> None:
-    # Another process needs longer than this to import numpy: that is not charged to a step.
-    made = invoker(source, trial, "hangs", limit=0.5)
-    first, second = judged(made, 0, 1)
-    assert first.did is Did.CLEAR
-    assert (second.did, second.ends, second.reason) == (
-        Did.FAILED,
-        True,
-        "Rule 'Behaves' took longer than 0.5 s at step 1.",
-    )
-
-
-@pytest.mark.parametrize(
-    ("how", "code"),
-    [pytest.param("leaves", 3, id="exit"), pytest.param("is-killed", -9, id="kill")],
-)
-def test_rule_that_ends_its_process(source: Path, trial: Path, how: str, code: int) -> None:
-    made = invoker(source, trial, how)
+def test_how_it_ended_is_said_once_and_for_all(begun: Begin) -> None:
+    made = begun("leaves")
     _, found = judged(made, 0, 1)
     made.close()
-    assert (found.did, found.ends, found.reason) == (
-        Did.FAILED,
-        True,
-        f"Rule 'Behaves' ended its process at step 1 with exit code {code}.",
-    )
+    reason = "Rule 'Behaves' ended its process with exit code 3 at step 1."
+    assert (found.did, found.ends, found.reason) == (Did.FAILED, True, reason)
+    assert [made.judge(2), made.wait(2), made.finish(2)] == [found] * 3
 
 
-def test_it_waits_and_finishes_as_in_this_process(source: Path, trial: Path) -> None:
-    made = invoker(source, trial, "waits")
+def test_it_waits_and_finishes_as_in_this_process(begun: Begin) -> None:
+    made = begun("waits")
     with closing(made):
         judged_0, waited, finished = made.judge(0), made.wait(0), made.finish(0)
     assert [one.measured for one in judged_0.measurements] == [0.0]
@@ -153,16 +152,16 @@ def test_it_waits_and_finishes_as_in_this_process(source: Path, trial: Path) -> 
     assert finished.did is Did.SKIPPED  # nothing failed
 
 
-def test_rule_that_ends_its_process_at_the_end(source: Path, trial: Path) -> None:
-    made = invoker(source, trial, "leaves-last")
-    found = made.finish(0)
-    waited = made.wait(0)
-    assert (found.did, found.reason) == (
-        Did.FAILED,
-        "Rule 'Behaves' ended its process after the last step with exit code 5.",
-    )
-    assert waited is not None
-    assert waited.did is Did.FAILED
+def test_rule_that_does_not_care_for_waiting(begun: Begin) -> None:
+    with closing(begun("well")) as made:
+        assert made.judge(0).did is Did.CLEAR
+        assert made.wait(0).did is Did.SKIPPED  # type: ignore[union-attr]  # this rule has an answer
+
+
+def test_rule_that_ends_its_process_at_the_end(begun: Begin) -> None:
+    (found,) = [begun("leaves-last").finish(0)]
+    reason = "Rule 'Behaves' ended its process with exit code 5 after the last step."
+    assert (found.did, found.reason) == (Did.FAILED, reason)
 
 
 def test_rule_that_prints_and_raises_leaves_stdout_to_the_results(
@@ -173,14 +172,19 @@ def test_rule_that_prints_and_raises_leaves_stdout_to_the_results(
 ) -> None:
     evaluating.restore_logging(monkeypatch)
     configure(1)
-    _, found = judged(invoker(source, trial, "raises"), 0, 1)
+    config = job(source, "raises")
+    with closing(Nursery()) as own:  # whose stderr is what this test sees
+        bound = bind(config.loaded, config.parameters)
+        made = make_invoker(config, bound, [open_trial(str(trial))], own)
+        made.begin()
+        _, found = judged(made, 0, 1)
     assert (found.did, found.reason) == (
         Did.FAILED,
         "Rule 'Behaves' raised KeyError at step 1: 'conv1'.",
     )
     out, err = capfd.readouterr()
     assert out == ""
-    assert err.startswith("hello\n")
+    assert "hello\n" in err
     assert '"event": "rule_failed"' in err
 
 
@@ -198,45 +202,52 @@ def test_other_process_logs_as_much_as_this_one(
 @pytest.mark.parametrize(
     ("how", "match"),
     [
-        ("refuses", r"^Rule 'Behaves' raised ValueError while it was constructed: not today\.$"),
+        (
+            "refuses",
+            r"^Rule 'Behaves' raised ValueError while it was constructed: not today \ufffd\.$",
+        ),
         (
             "leaves-early",
-            r"^Rule 'Behaves' ended its process before the first step with exit code 4\.$",
+            r"^Rule 'Behaves' ended its process with exit code 4 before the first step\.$",
         ),
     ],
 )
-def test_rule_that_cannot_be_made(source: Path, trial: Path, how: str, match: str) -> None:
+def test_rule_that_cannot_be_made(begun: Begin, how: str, match: str) -> None:
     with pytest.raises(ClientError, match=match):
-        invoker(source, trial, how)
+        begun(how)
 
 
-def test_start_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_without_a_file_cannot_have_a_process(trial: Path, nursery: Nursery) -> None:
+    config = evaluating.rule_job(type("Here", (evaluating.Rule,), {}))
+    bound = bind(config.loaded, {})
+    with pytest.raises(RuleSourceError, match=r"^Rule 'Here' has no file that a process of its"):
+        make_invoker(config, bound, [open_trial(str(trial))], nursery)
+
+
+def test_start_that_takes_too_long(monkeypatch: pytest.MonkeyPatch, nursery: Nursery) -> None:
     monkeypatch.setattr("rule_runner.child._START_LIMIT_S", 0.2)
+    monkeypatch.setattr(nursery, "limit", 0.1)
+    sleep: Any = time.sleep  # noqa: TID251 - in another process
+    made = ChildProcess("X", sleep, 1000, nursery)
     with pytest.raises(ClientError, match=r"^Rule 'X' took longer than 0\.2 s before the first"):
-        ChildProcess("X", time.sleep, 1000, 0.1)  # noqa: TID251 - likewise
+        made.begin()
 
 
-def test_it_ends_with_the_process_that_started_it(source: Path, trial: Path) -> None:
-    read, write = os.pipe()
-    pid = os.fork()
-    if not pid:  # the starter: leaves without a word
-        os.close(read)
-        made = invoker(source, trial, "hangs")
-        os.write(write, b"%d\n" % made._process.pid)  # type: ignore[attr-defined]
-        os._exit(0)
-    os.close(write)
-    os.waitpid(pid, 0)
-    with os.fdopen(read) as stream:
-        child = int(stream.readline())
-    for _ in range(1000):
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return
-        if Path(f"/proc/{child}/stat").read_text().split()[2] == "Z":
-            return
-        time.sleep(0.01)  # noqa: TID251 - another process is waited for
-    pytest.fail("the rule's process lives on")
+def test_parameters_are_checked_where_the_rule_is_made(
+    tmp_path: Path, source: Path, trial: Path
+) -> None:
+    loaded = load_from(str(source), "Behaves", run=False)
+    jobs = [RuleJobConfig("a", loaded, {"how": "finds", "hwo": "x"}), job(source, "refuses", "b")]
+    config = configured(tmp_path / "out", jobs, str(trial), isolate=Isolation.PROCESS)
+    first, second = Runner(config).run().result.rules
+    assert (first.outcome, first.notes) == (
+        "IssuesFound",
+        ["Rule 'Behaves' has no parameter 'hwo': left out. Did you mean 'how'?"],
+    )
+    assert (second.outcome, second.status_details) == (
+        "Error",
+        "ClientError: Rule 'Behaves' raised ValueError while it was constructed: not today \ufffd.",
+    )
 
 
 def test_runner_gives_each_rule_a_process_of_its_own(
@@ -251,28 +262,37 @@ def test_runner_gives_each_rule_a_process_of_its_own(
     ]
 
 
-class Pipe:
-    """The other process's end of a pipe, in this process."""
+def test_step_that_no_message_holds(begun: Begin) -> None:
+    (found,) = judged(begun("far"), 0)
+    reason = "The rule reported a step of more than 64 bits."
+    assert (found.did, found.reason) == (Did.FAILED, reason)
 
-    def __init__(self, *questions: tuple[str, int]) -> None:
+
+class Pipe:
+    """The other process's end of a connection, in this process."""
+
+    def __init__(self, *questions: Any) -> None:
         self.questions = list(questions)
         self.sent: list[Any] = []
 
-    def recv(self) -> tuple[str, int]:
+    def recv(self) -> Any:
         if not self.questions:
             raise EOFError
         return self.questions.pop(0)
 
-    def send(self, answer: Any) -> None:
+    def send_bytes(self, answer: bytes) -> None:
         self.sent.append(answer)
 
 
 class Answers:
     """An invoker with odd findings."""
 
+    def begin(self) -> Begun:
+        return Begun(("n\ud800",), (Quantity("q\ud800", "l", log=1),))  # type: ignore[arg-type]
+
     def judge(self, step: int) -> Invocation:
         odd = Finding(step, Path("t"), 7, np.float32(1), object, Path("n"))  # type: ignore[arg-type]
-        point = Measurement(step, "q", 1.0, 2.0, Path("t"), 7)  # type: ignore[arg-type]
+        point = Measurement(step, "q", float("nan"), 2.0, Path("t"), 7)  # type: ignore[arg-type]
         return Invocation(Did.MET, findings=(Finding(step), odd), measurements=(point,))
 
     def wait(self, step: int) -> None:
@@ -280,7 +300,7 @@ class Answers:
 
     def finish(self, step: int) -> Invocation:
         assert step == 4
-        return Invocation(Did.CLEAR)
+        return Invocation(Did.CLEAR, "r\ud800")
 
     def close(self) -> None:
         raise NotImplementedError
@@ -293,23 +313,22 @@ def refuse(_: object) -> Invoker:
 
 @pytest.fixture
 def _same_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("os.dup2", "configure", "_end_with_parent"):
-        monkeypatch.setattr(f"rule_runner.child.{name}", lambda *_: None)
-    monkeypatch.setattr("rule_runner.child.sys", SimpleNamespace(stderr=Pipes(), stdout=Pipes()))
-
-
-class Pipes:
-    def fileno(self) -> int:
-        return -1
+    monkeypatch.setattr("rule_runner.child.configure", lambda _: None)
 
 
 @pytest.mark.usefixtures("_same_process")
 def test_answers_are_made_of_what_any_process_understands() -> None:
-    pipe = Pipe(("judge", 4), ("wait", 4), ("finish", 4))
-    _serve(pipe, 0, lambda _: Answers(), None)  # type: ignore[arg-type]
-    ready, answer, waited, finished = pipe.sent
-    assert (ready, waited, finished) == ("ready", None, Invocation(Did.CLEAR))
-    assert answer.measurements == (Measurement(4, "q", 1.0, 2.0, "t", "7"),)
+    pipe = Pipe((0, lambda _: Answers(), None), ("judge", 4), ("wait", 4), ("finish", 4))
+    serve(pipe)  # type: ignore[arg-type]
+    begun = msgspec.msgpack.decode(pipe.sent[0], type=Begun)
+    answer, waited, finished = (
+        msgspec.msgpack.decode(one, type=Invocation | None) for one in pipe.sent[1:]
+    )
+    assert begun == Begun(("n\ufffd",), (Quantity("q\ufffd", "l", log=True),))
+    assert (waited, finished) == (None, Invocation(Did.CLEAR, "r\ufffd"))
+    (point,) = answer.measurements
+    assert (point.quantity, str(point.measured), point.limit) == ("q", "nan", 2.0)
+    assert (point.tensor, point.worker) == ("t", "7")
     assert answer.findings == (
         Finding(4),
         Finding(4, "t", "7", 1.0, "<class 'object'>", "n"),
@@ -318,25 +337,16 @@ def test_answers_are_made_of_what_any_process_understands() -> None:
 
 @pytest.mark.usefixtures("_same_process")
 def test_rule_that_cannot_be_made_is_said_instead() -> None:
-    pipe = Pipe(("judge", 4))
-    _serve(pipe, 0, refuse, None)  # type: ignore[arg-type]
-    assert pipe.sent == ["Rule 'X' cannot be."]
+    pipe = Pipe((0, refuse, None), ("judge", 4))
+    serve(pipe)  # type: ignore[arg-type]
+    assert pipe.sent == [msgspec.msgpack.encode("Rule 'X' cannot be.")]
 
 
-@pytest.mark.parametrize("has_parent", [True, False])
-def test_it_waits_for_its_parent_and_leaves(
-    monkeypatch: pytest.MonkeyPatch, has_parent: bool
+@pytest.mark.parametrize("answer", [b"", b"junk", msgspec.msgpack.encode(Did.MET.value)])
+def test_answer_of_another_kind_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, nursery: Nursery, answer: bytes
 ) -> None:
-    joined: list[str] = []
-    parent = SimpleNamespace(join=lambda: joined.append("joined")) if has_parent else None
-    monkeypatch.setattr("rule_runner.child.multiprocessing.parent_process", lambda: parent)
-    monkeypatch.setattr("rule_runner.child.os._exit", lambda code: joined.append(f"left {code}"))
-    _end_with_parent()
-    assert joined == ["joined", "left 1"][not has_parent :]
-
-
-def test_answer_of_another_kind_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = ChildProcess.__new__(ChildProcess)
-    monkeypatch.setattr(made, "_limit", 1.0, raising=False)
-    monkeypatch.setattr(made, "_ask", lambda *_: "odd")
-    assert made.judge(4) == Invocation(Did.FAILED, "odd", ends=True)
+    made = ChildProcess("X", refuse, None, nursery)
+    monkeypatch.setattr(Ward, "answer", lambda *_: answer)
+    reason = "Rule 'X' wrote into its connection to the runner at step 4."
+    assert made.judge(4) == Invocation(Did.FAILED, reason, ends=True, seconds=60.0)

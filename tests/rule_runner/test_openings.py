@@ -1,7 +1,8 @@
 """Openings: trials by path, and rules over views of their own."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import evaluating
 import numpy as np
@@ -10,20 +11,22 @@ import rawtrial
 from evaluating import rule_job
 
 from rule_runner.binding import bind
-from rule_runner.config import RuleJobConfig, RuleMode
+from rule_runner.config import Isolation, RuleJobConfig, RuleMode
 from rule_runner.errors import ParameterError, RuleFailedError, TrialError
 from rule_runner.invocation import Did, InProcess
+from rule_runner.loader import load_builtin, load_from
 from rule_runner.openings import (
     _make,
     _Order,
     is_there,
     make_invoker,
+    nursery_of,
     open_trial,
     real_path,
     roots,
     trial_name,
 )
-from smdebug.rules import Rule
+from smdebug.rules import Quantity, Rule
 from smdebug.rules.action.action import NoActions, StopTrainingAction
 from smdebug.storage.memory import MemoryStore
 from smdebug.trials import Trial
@@ -167,6 +170,10 @@ class Low(Rule):
 """
 
 
+def quantities(*, builtin: bool) -> tuple[Quantity, ...]:
+    return load_builtin("ExplodingTensor").rule_class.QUANTITIES if builtin else ()
+
+
 @pytest.mark.parametrize("builtin", [True, False])
 def test_rule_of_another_process_looks_for_files_itself(tmp_path: Path, builtin: bool) -> None:
     steps = {step: {"loss": np.float32([step])} for step in range(3)}
@@ -177,10 +184,11 @@ def test_rule_of_another_process_looks_for_files_itself(tmp_path: Path, builtin:
         "ExplodingTensor" if builtin else "Low",
         None if builtin else tmp_path / "low.py",
         {} if builtin else {"limit": "2"},
-        ((str(root), "trial"),),
+        ((str(root), "trial", 1000),),
         "",
     )
     made = _make(order)
+    assert (made.begin().notes, made.begin().quantities) == ((), quantities(builtin=builtin))
     assert [made.judge(step).did for step in range(3)] == (
         [Did.CLEAR] * 3 if builtin else [Did.MET, Did.MET, Did.CLEAR]
     )
@@ -192,13 +200,44 @@ def test_rule_of_another_process_looks_for_files_itself(tmp_path: Path, builtin:
 def test_source_goes_to_the_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     monkeypatch.setattr("rule_runner.openings.ChildProcess", lambda *args: made.append(args))
-    config = RuleJobConfig("id", rule_job(Plain).loaded, {"limit": "1"}, '{"name": "sms"}')
-    make_invoker(config, bind(config.loaded, {}), [open_trial(str(tmp_path), "t")], 2.5)
-    ((name, make, order, limit),) = made
-    assert (name, make, limit) == ("Plain", _make, 2.5)
-    assert order == _Order(
-        "Plain", None, {"limit": "1"}, ((str(tmp_path), "t"),), '{"name": "sms"}'
+    (tmp_path / "low.py").write_text(SOURCE)
+    loaded = load_from(str(tmp_path / "low.py"), run=False)
+    config = RuleJobConfig("id", loaded, {"limit": "1"}, '{"name": "sms"}')
+    nursery: Any = object()
+    make_invoker(config, bind(loaded, {}), [open_trial(str(tmp_path), "t", 7)], nursery)
+    order = _Order(
+        "Low", tmp_path / "low.py", {"limit": "1"}, ((str(tmp_path), "t", 7),), '{"name": "sms"}'
     )
+    assert made == [("Low", _make, order, nursery)]
+
+
+class Nurseries:
+    """What is asked of nurseries."""
+
+    made: ClassVar[list[tuple[float | None, Any]]] = []
+
+    def __init__(self, limit: float | None = None, environment: Any = None) -> None:
+        self.made.append((limit, environment))
+
+
+def test_environment_is_scrubbed_only_if_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rule_runner.openings.Nursery", Nurseries)
+    monkeypatch.setattr("os.environ", {"PATH": "/bin", "AWS_PROFILE": "me", "TOKEN": "x"})
+    monkeypatch.setattr(Nurseries, "made", [])
+    config = evaluating.configured(Path("out"), [Plain], "/trial")
+    assert nursery_of(config) is None
+    options: list[dict[str, Any]] = [
+        {"rule_timeout": 2.5},
+        {"isolate": Isolation.PROCESS},
+        {"isolate": Isolation.PROCESS, "other_trials": ("s3://b/t",), "rule_timeout": 1.0},
+    ]
+    for more in options:
+        nursery_of(replace(config, **more))
+    assert Nurseries.made == [
+        (2.5, None),
+        (None, {"PATH": "/bin"}),
+        (1.0, {"PATH": "/bin", "AWS_PROFILE": "me"}),
+    ]
 
 
 WRITER = """
@@ -231,6 +270,6 @@ def test_a_rule_of_another_process_knows_the_folder_too(tmp_path: Path) -> None:
     files = evaluating.trial({3: {"loss": np.float32([1])}}, {"losses": ["loss"]}, ended=False)
     root = rawtrial.write(tmp_path / "trial", files)
     (tmp_path / "writes.py").write_text(WRITER)
-    order = _Order("Writes", tmp_path / "writes.py", {}, ((str(root), "trial"),), "", tmp_path)
+    order = _Order("Writes", tmp_path / "writes.py", {}, ((str(root), "trial", 9),), "", tmp_path)
     assert _make(order).judge(3).did is Did.SKIPPED
     assert (tmp_path / "seen").read_text() == "3"

@@ -1,6 +1,7 @@
 """Makes the rule job that the parameters of a contract ask for."""
 
 import os
+from typing import Final
 
 import structlog
 
@@ -11,23 +12,23 @@ from rule_runner.errors import ParameterError
 from rule_runner.loader import LoadedRule, load_builtin, load_from
 from smdebug.rules.params import nearest
 
-_log = structlog.get_logger()
+_log: Final = structlog.get_logger()
 
 
-def rule_job(contract: Contract, name: str, loaded: LoadedRule | None = None) -> RuleJobConfig:
+def rule_job(contract: Contract, name: str, *, run: bool = True) -> RuleJobConfig:
     """Return the rule job of a contract, called `name`.
 
     Parameters
     ----------
-    loaded
-        The rule; by default it is loaded here.
+    run
+        Whether the rule's file is run here, or only looked at.
 
     Raises
     ------
     ClientError
         If the rule cannot be loaded, or a parameter of the runner is wrong.
     """
-    loaded = loaded or load(contract)
+    loaded = _load(contract, run=run)
     # A rule with a parameter of this name means its own.
     start, end = (None if accepts(loaded, one) else contract.step(one) for one in STEPS)
     actions = contract.environment.get(ACTIONS, "")
@@ -35,17 +36,11 @@ def rule_job(contract: Contract, name: str, loaded: LoadedRule | None = None) ->
     return RuleJobConfig(name, loaded, parameters, actions, start, end, contract.mode)
 
 
-def load(contract: Contract) -> LoadedRule:
-    """Return the rule that a contract names.
-
-    Raises
-    ------
-    ClientError
-        If it names none, or the rule cannot be loaded.
-    """
+def _load(contract: Contract, *, run: bool) -> LoadedRule:
+    """Return the rule that a contract names; none is the user's error."""
     name, source = contract.environment.get(RULE), contract.environment.get(SOURCE)
     if source:
-        return load_from(source, name or None)
+        return load_from(source, name or None, run=run)
     if not name:
         msg = f"No rule is named. Give {RULE!r}, the class name of a rule, as a parameter."
         raise ParameterError(msg)

@@ -2,6 +2,9 @@
 
 import logging
 import sys
+import threading
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import structlog
@@ -14,13 +17,51 @@ LEVELS: Final = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logg
 _TALKATIVE: Final = ("boto3", "botocore", "docker", "s3transfer", "urllib3", "watchfiles")
 
 
-def _harmless(logger: Any, method: str, event: dict[str, Any]) -> dict[str, Any]:
+def _harmless(logger: Any, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
     """Take from texts what a terminal would obey: names in them are a stranger's."""
     del logger, method
     return {
         key: printable(value) if isinstance(value, str) and key != "exception" else value
         for key, value in event.items()
     }
+
+
+class _Through:
+    """How many blocks of `through_logging` are open, in all threads."""
+
+    lock: Final = threading.Lock()
+    count = 0
+
+
+@contextmanager
+def through_logging() -> Iterator[None]:
+    """Hand what is logged inside the block to the standard library's loggers, as a library does.
+
+    No handler and no level is set. Without effect if the program has configured structlog.
+    """
+    with _Through.lock:
+        ours = _Through.count > 0 or not structlog.is_configured()
+        _Through.count += ours
+        if ours:
+            structlog.configure(
+                processors=[
+                    structlog.stdlib.filter_by_level,
+                    structlog.contextvars.merge_contextvars,
+                    structlog.processors.format_exc_info,
+                    _harmless,
+                    structlog.processors.KeyValueRenderer(key_order=["event"]),
+                ],
+                logger_factory=structlog.stdlib.LoggerFactory(),
+                wrapper_class=structlog.stdlib.BoundLogger,
+                cache_logger_on_first_use=False,
+            )
+    try:
+        yield
+    finally:
+        with _Through.lock:
+            _Through.count -= ours
+            if ours and not _Through.count:
+                structlog.reset_defaults()
 
 
 def configure(verbosity: int) -> None:

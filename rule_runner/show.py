@@ -100,7 +100,7 @@ def lines(result: "EvaluationResult") -> Iterable[str]:
     held = _held(result.rules)
     for rule in in_order(result.rules):
         yield from rule_lines(rule, held)
-    yield from _closing(result.rules, held)
+    yield from _closing(result, held)
 
 
 def rule_lines(rule: "RuleResult", held: str = "") -> Iterable[str]:
@@ -118,12 +118,13 @@ def _held(rules: "Iterable[RuleResult]") -> str:
     return next((text for text, count in told.most_common(1) if count > 1), "")
 
 
-def _closing(rules: "Sequence[RuleResult]", held: str) -> Iterable[str]:
-    """Yield what stands below several verdicts."""
-    if len(rules) > 1:
-        yield summary(rules)
+def _closing(result: "EvaluationResult", held: str) -> Iterable[str]:
+    """Yield what stands below the verdicts."""
+    if len(result.rules) > 1:
+        yield summary(result.rules)
     if held:
         yield held
+    yield from (f"note: {printable(note)}" for note in result.notes)
 
 
 def _below(rule: "RuleResult", held: str = "") -> Iterable[str]:
@@ -159,7 +160,7 @@ def print_table(console: "Console", result: "EvaluationResult") -> None:
         judged = Text.assemble(f"{name}\n", (verdict(rule), _STYLES.get(rule.outcome, "")))
         table.add_row(judged, Text("\n".join(_below(rule, held))))
     console.print(table)
-    for text in _closing(result.rules, held):
+    for text in _closing(result, held):
         console.print(Text(text))
 
 

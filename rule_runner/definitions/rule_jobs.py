@@ -4,23 +4,20 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Self
 
 from rule_runner.actions.options import parse_actions
 from rule_runner.actions.planning import planned
 from rule_runner.binding import bind, construct, other_trials
-from rule_runner.config import RuleJobConfig, RuleMode, parse_modes
+from rule_runner.config import Isolation, RuleJobConfig, RuleMode, parse_modes
 from rule_runner.contract import (
     GRACE,
     MODE,
-    RULE,
-    SOURCE,
-    Contract,
     contract_of,
     is_platform,
     is_reserved,
 )
-from rule_runner.contract_job import load, rule_job
+from rule_runner.contract_job import rule_job
 from rule_runner.definitions.definition import (
     JobDefinition,
     Kind,
@@ -30,7 +27,7 @@ from rule_runner.definitions.definition import (
 )
 from rule_runner.definitions.profiler_rules import problem_of
 from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError, UsageError
-from rule_runner.loader import LoadedRule, look_at
+from rule_runner.loader import LoadedRule
 from rule_runner.openings import absent, is_there, open_trial
 from rule_runner.outputs import safe_name
 from smdebug.rules import Rule
@@ -62,8 +59,8 @@ class Besides:
         Whom to stop, where an action says nothing else.
     look
         Whether the trials that rules compare with must be there by now.
-    run_code
-        Whether the files of rules are run; if not, they are only parsed.
+    run
+        Whether the files of rules are run here, or only looked at.
     """
 
     actions: Sequence[str] = ()
@@ -73,7 +70,30 @@ class Besides:
     other_trials: Sequence[str] = ()
     training_job_name: str | None = None
     look: bool = True
-    run_code: bool = True
+    run: bool = True
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Return what the options of evaluate add to the rules of a definition."""
+        own_processes = options["rule_timeout"] is not None or options["isolate"] != Isolation.NONE
+        return cls(
+            actions=options["action"],
+            modes=options["mode"],
+            start_step=options["start_step"],
+            end_step=options["end_step"],
+            other_trials=options["other_trial"],
+            training_job_name=options["training_job_name"],
+            look=not options["wait_for_trial"],
+            run=not own_processes,
+        )
+
+
+def asked_for(
+    definition: JobDefinition, options: Mapping[str, Any]
+) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
+    """Return the rule jobs of a definition, and what is to be told besides; see below."""
+    notes = notes_on(definition)
+    return rule_jobs_of(definition, Besides.of(options)), notes
 
 
 def rule_jobs_of(definition: JobDefinition, besides: Besides) -> tuple[RuleJobConfig, ...]:
@@ -161,8 +181,7 @@ def _prepared(configuration: RuleConfiguration, besides: Besides) -> RuleJobConf
     if configuration.problem:
         raise JobError(configuration.problem)
     contract = contract_of(configuration.parameters)
-    loaded = None if besides.run_code else _only_parsed(contract)
-    job = rule_job(contract, configuration.name, loaded or load(contract))
+    job = rule_job(contract, configuration.name, run=besides.run)
     own = set(besides.other_trials)
     return replace(
         job,
@@ -170,14 +189,6 @@ def _prepared(configuration: RuleConfiguration, besides: Besides) -> RuleJobConf
         end_step=besides.end_step if job.end_step is None else job.end_step,
         other_trials=tuple(one for one in contract.other_trials if one not in own),
     )
-
-
-def _only_parsed(contract: Contract) -> LoadedRule | None:
-    """Return what stands for a rule whose file is not run; None for a built-in rule."""
-    source = contract.environment.get(SOURCE)
-    if not source:
-        return None
-    return _unloaded(look_at(source, contract.environment.get(RULE) or None))
 
 
 def _unloaded(name: str) -> LoadedRule:
@@ -192,9 +203,6 @@ def _check(job: RuleJobConfig, besides: Besides) -> None:
     ClientError
         If the rule job cannot be done.
     """
-    if job.loaded.rule_class is _Unloaded:
-        planned(job, {}, besides.training_job_name)
-        return
     bound = bind(job.loaded, job.parameters)
     planned(job, bound.arguments, besides.training_job_name)
     own = dict.fromkeys((*job.other_trials, *other_trials(job.loaded, job.parameters)))

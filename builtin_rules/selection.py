@@ -70,10 +70,8 @@ def trains(trial: Any, step: int) -> bool:
 
 def saved(trial: Any, step: int, names: Iterable[str]) -> Iterator[Saved]:
     """Yield each tensor of `names` with each worker that saved it at `step`."""
-    for name in names:
-        tensor = trial.tensor(name)
-        for worker in tensor.workers(step):
-            yield Saved(tensor, worker)
+    for name, worker in trial.saved_by(step, names):
+        yield Saved(trial.tensor(name), worker)
 
 
 def begins(one: Saved, step: int) -> bool:

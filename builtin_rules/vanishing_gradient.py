@@ -96,6 +96,7 @@ class VanishingGradient(Rule):
         vanished = [one for one, mean in means.items() if mean < self.threshold]
         if not self.literal:
             vanished = self._that_count(vanished, list(means), step)
+        met = set(vanished)
         for one, mean in means.items():
             note = "It is exactly 0: its parameter may be frozen." if mean == 0 else None
             self.measured(
@@ -103,7 +104,7 @@ class VanishingGradient(Rule):
                 MEAN,
                 mean,
                 self.threshold,
-                met=one in vanished,
+                met=one in met,
                 tensor=one.name,
                 worker=one.worker,
                 note=note,
@@ -113,6 +114,8 @@ class VanishingGradient(Rule):
     @staticmethod
     def _that_count(vanished: list[Saved], judged: list[Saved], step: int) -> list[Saved]:
         """Leave out one-dimensional gradients of layers that have others above the floor."""
+        if not vanished:
+            return vanished
         flat = {one for one in judged if _rank(one, step) < 2}  # noqa: PLR2004 - a matrix has two
         if len(flat) == len(judged):
             return vanished

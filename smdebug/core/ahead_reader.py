@@ -19,7 +19,9 @@ class AheadReader(EventReader):
     reading fails. Threads only read: everything here is done by the thread that asks.
     """
 
-    def __init__(self, store: TrialStore, pool: ReadPool, kept_bytes: int = KEPT_BYTES) -> None:
+    def __init__(
+        self, store: TrialStore, pool: ReadPool[memoryview], kept_bytes: int = KEPT_BYTES
+    ) -> None:
         super().__init__(store, kept_bytes)
         self._pool = pool
         self._parts: dict[str, list[Part]] = {}

@@ -1,6 +1,6 @@
 """Measures: what can be told of a tensor from pieces that fit the cache, several in one pass."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -18,12 +18,18 @@ class Piece:
     ----------
     elements
         Shape ``(n,)``, aligned: float16 and bfloat16 as float32, signed integers as int64.
+
+    Parameters
+    ----------
+    spare
+        Bytes that may be written to, for what is computed; otherwise memory is taken anew.
     """
 
-    __slots__ = ("_doubles", "_magnitudes", "_totals", "elements")
+    __slots__ = ("_doubles", "_magnitudes", "_spare", "_totals", "elements")
 
-    def __init__(self, elements: Array) -> None:
+    def __init__(self, elements: Array, spare: Array | None = None) -> None:
         self.elements = elements
+        self._spare = spare
         self._magnitudes: Array | None = None
         self._doubles: Array | None = None
         self._totals: dict[bool, Any] = {}
@@ -32,7 +38,10 @@ class Piece:
     def magnitudes(self) -> Array:
         """The absolute values."""
         if self._magnitudes is None:
-            self._magnitudes = np.abs(self.elements)
+            room = None
+            if self._spare is not None and self.elements.nbytes <= self._spare.nbytes:
+                room = self._spare.view(self.elements.dtype)[: self.elements.size]
+            self._magnitudes = np.abs(self.elements, out=room)
         return self._magnitudes
 
     @property
@@ -75,6 +84,10 @@ class Measure(Hashable, Protocol):
         ...
 
 
+# A measure, and how many steps back the value lies that it compares with: 0 is none.
+Want = tuple[Measure, int]
+
+
 def piece_length(dtype: "np.dtype[Any]") -> int:
     """Return how many elements of a type one piece holds."""
     return PIECE_BYTES // dtype.itemsize
@@ -107,34 +120,43 @@ def measure(
     array, before
         Real numbers or booleans, of one shape ``(...)``.
     """
-    flat = array.reshape(-1)
-    earlier = None if before is None else before.reshape(-1)
-    return measure_pieces(
-        zip(pieces(flat), repeat_none() if earlier is None else pieces(earlier), strict=False),
-        measures,
-        flat.size,
-        flat.dtype,
+    distance = 0 if before is None else 1
+    flats = (
+        {0: array.reshape(-1)} if before is None else {0: array.reshape(-1), 1: before.reshape(-1)}
     )
+    wants = [(one, distance) for one in measures]
+    found = measure_pieces(_in_step(flats), wants, array.size, array.dtype)
+    return {one: value for (one, _), value in found.items()}
 
 
-def repeat_none() -> Iterator[None]:
-    """Yield None for ever."""
-    while True:
-        yield None
+def _in_step(flats: dict[int, Array]) -> Iterator[dict[int, Piece]]:
+    """Yield the pieces of flat arrays that belong together."""
+    for parts in zip(*map(pieces, flats.values()), strict=True):
+        yield {one: Piece(part) for one, part in zip(flats, parts, strict=True)}
 
 
 def measure_pieces(
-    found: Iterable[tuple[Array, Array | None]],
-    measures: Iterable[Measure],
+    found: Iterable[Mapping[int, Piece]],
+    wants: Iterable[Want],
     size: int,
     dtype: "np.dtype[Any]",
-) -> dict[Measure, Any]:
-    """Return what measures tell of an array that comes piece by piece; see `measure`."""
-    parts: dict[Measure, list[Any]] = {one: [] for one in measures}
+) -> dict[Want, Any]:
+    """Return what is wanted of a tensor that comes piece by piece.
+
+    Parameters
+    ----------
+    found
+        Pieces that belong together, by how far back the value that they are of was saved: 0 is
+        the value itself.
+    wants
+        Measures, and how far back the value is that each compares with: 0 is none.
+    size, dtype
+        How many elements there are, and as what they were saved.
+    """
+    parts: dict[Want, list[Any]] = {want: [] for want in wants}
     with np.errstate(all="ignore"):
-        for elements, earlier in found:
-            piece = Piece(elements)
-            before = None if earlier is None else Piece(earlier)
-            for one, told in parts.items():
-                told.append(one.part(piece, before))
-        return {one: one.join(told, size, dtype) for one, told in parts.items()}
+        for together in found:
+            for (one, distance), told in parts.items():
+                before = together[distance] if distance else None
+                told.append(one.part(together[0], before))
+        return {want: want[0].join(told, size, dtype) for want, told in parts.items()}

@@ -8,17 +8,17 @@ from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from smdebug.storage.protocol import TrialStore
 
 IN_FLIGHT: Final = 4  # files on their way for each thread, when many are read in order
 
+T = TypeVar("T")
 Read = Callable[[], memoryview]
-_Jobs = SimpleQueue[tuple[Future[memoryview], Read] | None]
 
 
-class ReadPool:
+class ReadPool(Generic[T]):
     """Up to `size` daemon threads, begun when they are needed; they end with this object.
 
     Daemons, because an evaluation that is over waits for nobody's read. A process that is forked
@@ -32,7 +32,7 @@ class ReadPool:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._threads = 0
-        self._jobs: _Jobs = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Future[T], Callable[[], T]] | None] = SimpleQueue()
         weakref.finalize(self, _end, self._jobs, self.size)
 
     @property
@@ -40,11 +40,11 @@ class ReadPool:
         """Whether this process has been forked off: what is in flight never lands in it."""
         return self._process != os.getpid()
 
-    def submit(self, read: Read) -> Future[memoryview]:
+    def submit(self, read: Callable[[], T]) -> Future[T]:
         """Return the future of a read that a thread will do."""
         if self.forked:
             self._begin()
-        future: Future[memoryview] = Future()
+        future: Future[T] = Future()
         self._jobs.put((future, read))
         if self._threads < self.size:
             self._threads += 1
@@ -52,7 +52,7 @@ class ReadPool:
         return future
 
 
-def _work(jobs: _Jobs) -> None:
+def _work(jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]) -> None:
     while (job := jobs.get()) is not None:
         future, read = job
         if future.set_running_or_notify_cancel():
@@ -63,13 +63,13 @@ def _work(jobs: _Jobs) -> None:
         del job, future, read  # nothing is kept alive while there is nothing to do
 
 
-def _end(jobs: _Jobs, threads: int) -> None:
+def _end(jobs: SimpleQueue[Any], threads: int) -> None:
     for _ in range(threads):
         jobs.put(None)
 
 
 def read_each(
-    store: TrialStore, pool: ReadPool | None, keys: Iterable[str]
+    store: TrialStore, pool: ReadPool[memoryview] | None, keys: Iterable[str]
 ) -> Iterator[tuple[str, Read]]:
     """Yield each key, in order, with what gives its content or raises what reading it raised.
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.core.measures import Piece, measure, total
+from smdebug.core.measures import Piece, comfortable, measure, total
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 OPERATIONS: Final = (
@@ -85,7 +85,8 @@ def compute_all(array: Array, wanted: Iterable[Wanted]) -> dict[Wanted, np.gener
     for operation, _ in wanted:
         _check(array, operation)
     in_pieces = [Reduction(*one) for one in wanted if is_in_pieces(one, array.dtype, array.size)]
-    found: dict[Wanted, Any] = dict(measure(array, in_pieces)) if in_pieces else {}
+    told = measure(array, in_pieces) if in_pieces else {}
+    found: dict[Wanted, np.generic] = {one: told[one] for one in in_pieces}
     return {one: found[one] if one in found else _of_whole(array, *one) for one in wanted}
 
 
@@ -97,6 +98,36 @@ def _of_whole(array: Array, operation: str, absolute: bool) -> np.generic:
     wide = flat.astype(np.int64) if flat.dtype.kind == "i" else flat
     with np.errstate(all="ignore"):
         return _WHOLE[operation](np.abs(wide) if absolute else flat)
+
+
+def of_rows(rows: Array, wanted: Sequence[Reduction]) -> dict[Reduction, list[np.generic]]:
+    """Return reductions that are told in pieces, of each row; the same as `compute` gives.
+
+    Parameters
+    ----------
+    rows
+        Shape ``(arrays, elements)``, no row longer than a piece.
+    """
+    elements = comfortable(rows)
+    if elements.dtype.kind != "f":
+        each = [measure(row, wanted) for row in rows]
+        return {one: [found[one] for found in each] for one in wanted}
+    dtype = elements.dtype if rows.dtype.kind == "V" else rows.dtype
+    found: dict[Reduction, list[np.generic]] = {}
+    with np.errstate(all="ignore"):
+        both = {False: elements}
+        for one in wanted:
+            if one.operation not in _OF_ROWS:
+                found[one] = [measure(row, [one])[one] for row in rows]
+                continue
+            absolute = one.absolute or one.operation == "l1"
+            if absolute not in both:
+                both[True] = np.abs(elements)
+            values = _OF_ROWS[one.operation](both[absolute])
+            found[one] = list(values.astype(dtype))
+            for at in np.flatnonzero(~np.isfinite(values)):
+                found[one][at] = measure(rows[at], [one])[one]
+    return found
 
 
 def _check(array: Array, operation: str) -> None:
@@ -163,6 +194,14 @@ _PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
     "std": _moments,
     "l1": lambda piece, _: float(piece.total(absolute=True)),
     "l2": lambda piece, absolute: _squares(_of(piece, absolute)),
+}
+# Exactly what a part and a join give for a single piece.
+_OF_ROWS: Final[dict[str, Callable[[Array], Array]]] = {
+    "min": lambda rows: np.minimum.reduce(rows, axis=1),
+    "max": lambda rows: np.maximum.reduce(rows, axis=1),
+    "sum": lambda rows: np.add.reduce(rows, axis=1),
+    "l1": lambda rows: np.add.reduce(rows, axis=1),
+    "mean": lambda rows: np.add.reduce(rows, axis=1).astype(np.float64) / rows.shape[1],
 }
 _JOIN: Final[dict[str, Callable[[Sequence[Any], int], Any]]] = {
     "min": lambda parts, _: np.min(parts),

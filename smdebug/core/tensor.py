@@ -3,11 +3,12 @@
 import enum
 from typing import Any, NamedTuple, NoReturn, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.core.index import Entry
+from smdebug.core.measures import Measure
 from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import Reduction
 from smdebug.exceptions import (
     ShapeUnavailableForStep,
     SMDebugNotImplementedError,
@@ -58,8 +59,14 @@ class TensorSource(Protocol):
         """Return the saved value, or one saved reduction, read-only."""
         ...
 
-    def reduce(self, name: str, place: Place, operation: str, absolute: bool) -> np.generic:
-        """Return a reduction computed from the saved value."""
+    def foreseen(
+        self, name: str, step: int, worker: str | None, one: Measure, before: int | None = None
+    ) -> Any:
+        """Return what a measure tells at a global step, if that is known already, or None."""
+        ...
+
+    def measure(self, name: str, place: Place, one: Measure, before: int | None = None) -> Any:
+        """Return what a measure tells of the saved value, compared with that of a global step."""
         ...
 
 
@@ -167,12 +174,45 @@ class Tensor:
         SMDebugValueError
             If it has to be computed and there is no such reduction.
         """
+        one = Reduction(reduction_name, abs)
+        if mode is ModeKeys.GLOBAL:
+            found = self.trial.foreseen(self.name, step_num, worker, one)
+            if found is not None:
+                return found
         place = self.trial.find(self.name, step_num, mode, worker)
-        if (reduction_name, abs) in place.entry.reductions:
-            return self.trial.read(self.name, place, (reduction_name, abs)).copy()
+        if one in place.entry.reductions:
+            return self.trial.read(self.name, place, one).copy()
         if place.entry.raw is None:
             self._raise_unavailable(step_num, mode, place)
-        return self.trial.reduce(self.name, place, reduction_name, abs)
+        return self.trial.measure(self.name, place, one)
+
+    def measure(
+        self, step: int, one: Measure, before: int | None = None, worker: str | None = None
+    ) -> Any:
+        """Return what a measure tells of the value at a global step.
+
+        Parameters
+        ----------
+        before
+            The earlier global step whose value, of the same worker, it is compared with.
+
+        Raises
+        ------
+        SMDebugTypeError, SMDebugValueError
+            If a value holds no real numbers, or the two are of different shapes or types;
+            otherwise as `value`.
+        """
+        found = self.trial.foreseen(self.name, step, worker, one, before)
+        if found is not None:
+            return found
+        place = self.trial.find(self.name, step, ModeKeys.GLOBAL, worker)
+        if before is not None:
+            earlier = self.trial.find(self.name, before, ModeKeys.GLOBAL, place.worker)
+            if earlier.entry.raw is None:
+                self._raise_unavailable(before, ModeKeys.GLOBAL, earlier)
+        if place.entry.raw is None:
+            self._raise_unavailable(step, ModeKeys.GLOBAL, place)
+        return self.trial.measure(self.name, place, one, before)
 
     def reduction_values(
         self, step_num: int, mode: ModeKeys | None = ModeKeys.GLOBAL, worker: str | None = None

@@ -52,7 +52,7 @@ class Quantity:
     log: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Measurement:
     """What was measured at a step against its limit, and whether the condition was met."""
 

@@ -9,7 +9,7 @@ or make it wait on a pipe.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -73,6 +73,15 @@ class LocalStore:
             elif key > start_after:
                 yield key
 
+    @contextmanager
+    def opened(self, key: str) -> Iterator["LocalFile"]:
+        """Open a regular file below the root; see `FileStore`."""
+        with self._open(key) as fd:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise StorageUnavailableError(key, "it is no regular file")
+            yield LocalFile(key, fd, status.st_size)
+
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of a regular file below the root; see `TrialStore`."""
         with self._open(key) as fd:
@@ -102,6 +111,22 @@ class LocalStore:
             except (OSError, ValueError) as err:
                 raise _reason(key, err) from err
             yield at
+
+
+class LocalFile:
+    """An open file; see `OpenFile`."""
+
+    def __init__(self, key: str, fd: int, size: int) -> None:
+        self.size = size
+        self._key = key
+        self._fd = fd
+
+    def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
+        """Fill buffers with bytes from `start`; see `OpenFile`."""
+        try:
+            return os.preadv(self._fd, buffers, start)
+        except OSError as err:
+            raise StorageUnavailableError(self._key, os.strerror(err.errno or 0)) from err
 
 
 def _reason(key: str, err: OSError | ValueError) -> ObjectNotFoundError | StorageUnavailableError:

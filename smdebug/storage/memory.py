@@ -1,6 +1,7 @@
 """MemoryStore: a trial in a dictionary, for tests and for trials that were never on a disk."""
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 
 from smdebug.storage.protocol import ByteRange, ObjectNotFoundError, ReadCosts
 
@@ -27,6 +28,11 @@ class MemoryStore:
         for key in sorted(self.files):
             if key.startswith(prefix) and key > start_after:
                 yield key
+
+    @contextmanager
+    def opened(self, key: str) -> Iterator["MemoryFile"]:
+        """Open a file; see `FileStore`."""
+        yield MemoryFile(self.read(key))
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of a key; see `TrialStore`."""
@@ -74,3 +80,20 @@ class MemoryDraft:
     def discard(self) -> None:
         """Forget the bytes; see `Draft`."""
         self._written.clear()
+
+
+class MemoryFile:
+    """An open file; see `smdebug.storage.protocol.OpenFile`."""
+
+    def __init__(self, content: memoryview) -> None:
+        self.size = len(content)
+        self._content = content
+
+    def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
+        """Fill buffers with bytes from `start`; see `OpenFile`."""
+        at = start
+        for one in buffers:
+            part = self._content[at : at + len(one)]
+            one[: len(part)] = part
+            at += len(part)
+        return at - start

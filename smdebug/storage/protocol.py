@@ -1,7 +1,8 @@
 """TrialStore: the two verbs by which a trial's files are read, and how they fail."""
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from smdebug.exceptions import SMDebugError
 
@@ -102,6 +103,34 @@ class TrialStore(Protocol):
         StorageUnavailableError
             If it is there and cannot be read, or is no regular file.
         """
+        ...
+
+
+class OpenFile(Protocol):
+    """A file that is open for reading at any place."""
+
+    @property
+    def size(self) -> int:
+        """Return its length in bytes when it was opened."""
+        ...
+
+    def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
+        """Fill buffers, one after the other, with bytes from `start`; return how many there were.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class FileStore(TrialStore, Protocol):
+    """A store in which many small reads of one file cost little more than one."""
+
+    def opened(self, key: str) -> AbstractContextManager[OpenFile]:
+        """Open a file; raises what `read` does."""
         ...
 
 

@@ -17,6 +17,7 @@ from smdebug.trials.trial_index import TrialIndex
 from smdebug.trials.view import POLL_S, Array, TrialView
 
 MISSED_KEPT: Final = 20
+_Asked = tuple[list[Any], set[str], list[str]]  # patterns, members by name, and of which names
 
 
 class Trial(TrialView):
@@ -42,6 +43,7 @@ class Trial(TrialView):
         self._tensors: dict[str, Tensor] = {}
         self._collections: dict[str, Collection] = {}
         self._collections_version = -1
+        self._known_members: dict[str, tuple[_Asked, list[str]]] = {}
 
     def share(self) -> Self:
         """Return another view of the same trial: same bytes, own collections and horizon."""
@@ -125,7 +127,7 @@ class Trial(TrialView):
             self._note_missed(names, "pattern", regex)
         elif collection is not None:
             wanted = self._resolve(collection)
-            names = wanted.members(names)
+            names = self._members(wanted, names)
             self._note_missed(names, "collection", wanted.name)
         return names
 
@@ -166,6 +168,14 @@ class Trial(TrialView):
             return sorted(known)
         return sorted(name for name, steps in known.items() if steps[0] <= self.horizon)
 
+    def _members(self, collection: Collection, names: list[str]) -> list[str]:
+        """Return the members of a collection among names, which are often the same again."""
+        asked = (collection.include_regex.copy(), collection.tensor_names.copy(), names)
+        known = self._known_members.get(collection.name)
+        if known is None or known[0] != asked:
+            known = self._known_members[collection.name] = asked, collection.members(names)
+        return known[1].copy()
+
     def _resolve(self, collection: object) -> Collection:
         if isinstance(collection, str):
             return self.collection(collection)
@@ -195,9 +205,10 @@ class Trial(TrialView):
         if not self.has_tensor(tname):
             self._note_missed(None, "tensor", tname)
             raise TensorUnavailable(tname)
-        if tname not in self._tensors:
-            self._tensors[tname] = Tensor(tname, self)
-        return self._tensors[tname]
+        found = self._tensors.get(tname)
+        if found is None:
+            found = self._tensors[tname] = Tensor(tname, self)
+        return found
 
     # -- steps, modes, workers ---------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class TrialFiles:
     ) -> None:
         self.store = store
         parallel = store.costs.parallel
-        self._pool = ReadPool(parallel) if parallel > 1 else None
+        self._pool = ReadPool[memoryview](parallel) if parallel > 1 else None
         self.range_steps = range_steps
         self.window = window
         self.files: dict[int, dict[str, IndexFile]] = {}

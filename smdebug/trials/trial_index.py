@@ -4,24 +4,27 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.core.ahead_reader import AheadReader
 from smdebug.core.event_reader import EventReader
 from smdebug.core.index import Span
+from smdebug.core.measures import Measure, measure
 from smdebug.core.modes import ModeKeys
-from smdebug.core.reductions import compute
+from smdebug.core.reductions import Reduction, compute
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.storage.protocol import (
     ByteRange,
+    FileStore,
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
 )
+from smdebug.trials.foresight import Foresight
 from smdebug.trials.read_plan import WALL_TIME, ReadPlan, beginning
 from smdebug.trials.trial_files import TrialFiles
 
-KEPT_REDUCTIONS: Final = 1 << 16
+KEPT_MEASURED: Final = 1 << 16
 _NOTHING: Final = ByteRange(0, 0)
 
 Array = NDArray[Any]
@@ -37,12 +40,15 @@ class TrialIndex(TrialFiles):
         window: int = 1000,
     ) -> None:
         super().__init__(store, range_steps, window)
-        self._reductions: OrderedDict[tuple[str, int, str, str, bool], np.generic] = OrderedDict()
+        self._told: OrderedDict[tuple[str, int, str, Measure, int | None], Any] = OrderedDict()
         self._reader = EventReader(store)
         self._plan: ReadPlan | None = None
         if self._pool is not None:
             self._reader = ahead = AheadReader(store, self._pool)
             self._plan = ReadPlan(ahead, store.costs.gap, self.files, self.steps)
+        self.foresight: Foresight | None = None
+        if self._pool is None and isinstance(store, FileStore):
+            self.foresight = Foresight(store, self.files, self.steps, self._reader.layouts)
 
     def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
         """Return mode and mode step of a global step; of workers that disagree the first's."""
@@ -126,19 +132,43 @@ class TrialIndex(TrialFiles):
             self._plan.before(step, worker, WALL_TIME, beginning(span))
         return self._reader.wall_time(file.event_key, span)
 
-    def reduction(
-        self, name: str, step: int, worker: str, operation: str, absolute: bool
-    ) -> np.generic:
-        """Return a reduction computed from the saved value, and keep it for the other rules."""
-        place = (name, step, worker, operation, absolute)
-        known = self._reductions.get(place)
+    def measure(
+        self, name: str, step: int, worker: str, one: Measure, before: int | None = None
+    ) -> Any:
+        """Return what a measure tells of a saved value, and keep it for the other rules.
+
+        Parameters
+        ----------
+        before
+            The global step of the value that it is compared with.
+
+        Raises
+        ------
+        SMDebugTypeError, SMDebugValueError
+            If the value holds no real numbers, or is unlike the one that it is compared with; for
+            a reduction see `compute_all`.
+        """
+        place = (name, step, worker, one, before)
+        known = self._told.get(place)
         if known is None:
-            file = self.files[step][worker]
-            span = file.entries[name].raw
-            if span is None:
-                raise ObjectNotFoundError(file.key)
-            known = compute(self.tensor(name, step, worker), operation, absolute)
-            if len(self._reductions) >= KEPT_REDUCTIONS:
-                self._reductions.popitem(last=False)
-            self._reductions[place] = known
+            known = self._measured(name, step, worker, one, before)
+            if len(self._told) >= KEPT_MEASURED:
+                self._told.popitem(last=False)
+            self._told[place] = known
+        if self.foresight is not None:
+            back = 0 if before is None else self.foresight.back(step, before)
+            self.foresight.missed(step, worker, name, (one, back))
         return known
+
+    def _measured(self, name: str, step: int, worker: str, one: Measure, before: int | None) -> Any:
+        array = self.tensor(name, step, worker)
+        if isinstance(one, Reduction):
+            return compute(array, *one)
+        earlier = None if before is None else self.tensor(name, before, worker)
+        if array.dtype.kind not in "biufV" or not array.size:
+            msg = f"Tensor {name!r} holds no real numbers at step {step}."
+            raise SMDebugTypeError(msg)
+        if earlier is not None and (earlier.shape, earlier.dtype) != (array.shape, array.dtype):
+            msg = f"Tensor {name!r} is of another shape or type at step {before}."
+            raise SMDebugValueError(msg)
+        return measure(array, [one], earlier)[one]

@@ -3,15 +3,15 @@
 import math
 import os
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.core.clock import Clock, SystemClock
 from smdebug.core.index import Entry
 from smdebug.core.locations import StepFile
+from smdebug.core.measures import Measure
 from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor import Place, StepState
 from smdebug.exceptions import (
@@ -203,6 +203,12 @@ class TrialView:
             raise TensorUnavailableForStep(name, step, mode)
         return workers
 
+    def saved_by(self, step: int, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return each of `names` with each worker that saved it at a global step shown."""
+        shown = self.horizon is None or step <= self.horizon
+        files = sorted(self.index.files.get(step, {}).items()) if shown else []
+        return [(name, worker) for name in names for worker, file in files if name in file.entries]
+
     def _look_up(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         """Return the global step, and the workers of a tensor there; look for files if need be."""
         found = self._workers(name, step, mode)
@@ -244,11 +250,24 @@ class TrialView:
             name, place, lambda: self.index.tensor(name, step, worker, reduction)
         )
 
-    def reduce(self, name: str, place: Place, operation: str, absolute: bool) -> np.generic:
-        """Return a computed reduction; see `TensorSource`."""
+    def foreseen(
+        self, name: str, step: int, worker: str | None, one: Measure, before: int | None = None
+    ) -> Any:
+        """Return what was measured ahead of the question; see `TensorSource`."""
+        foresight = self.index.foresight
+        if foresight is None or step != self.horizon:
+            return None
+        back = 0 if before is None else foresight.back(step, before)
+        found = foresight.get(step, worker, name, (one, back))
+        if found is not None:
+            self.reads += 1
+        return found
+
+    def measure(self, name: str, place: Place, one: Measure, before: int | None = None) -> Any:
+        """Return what a measure tells of a saved value; see `TensorSource`."""
         step, worker = place.step, place.worker
         return self._patiently(
-            name, place, lambda: self.index.reduction(name, step, worker, operation, absolute)
+            name, place, lambda: self.index.measure(name, step, worker, one, before)
         )
 
     def _patiently(self, name: str, place: Place, read: Callable[[], T]) -> T:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from evaluating import END, WoundClock
 
 from smdebug.analysis.utils import refresh, snapshot
 from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import Reduction
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
 from smdebug.storage.memory import MemoryStore
 from smdebug.trials import Trial
@@ -28,6 +30,7 @@ STEPS: dict[int, tuple[str, int, list[str]]] = {
 }
 NAMES = ["loss", "seldom_2", "labels_1", "inputs", "predictions_0", "late", "shaped", "never"]
 WORKERS = ["worker_0", "worker_1"]
+MEAN = Reduction("mean")
 HORIZONS = [0, 1, 2, 3, 4, 999, 1000, 1001]
 
 
@@ -93,6 +96,8 @@ def tensor_answers(trial: Trial, name: str) -> dict[str, Any]:
         for method in (tensor.steps, tensor.values, tensor.shapes):
             found[f"{method.__name__} {mode}"] = asked(method, mode)
         found[f"incomplete {mode}"] = tensor.steps(mode, show_incomplete_steps=True)
+        for step, before in product([-1, 0, 1, 2, 1000], [None, 0, 1, 2, 1000]):
+            found[f"measure {step} {before}"] = asked(tensor.measure, step, MEAN, before)
         for step in [-1, 0, 1, 2, 3, 4, 1000, 1001, 2000]:
             for method in (
                 tensor.value,
@@ -111,7 +116,7 @@ def tensor_answers(trial: Trial, name: str) -> dict[str, Any]:
 
 TENSOR_ASKED = {
     *("name", "original_name", "steps", "values", "shapes", "value", "view", "shape", "workers"),
-    *("reduction_value", "reduction_values", "prev_steps"),
+    *("reduction_value", "reduction_values", "prev_steps", "measure"),
 }
 TENSOR_NOT_ASKED = {"step", "trial"}
 

@@ -1,0 +1,198 @@
+"""Foresight: measures what rules will ask of a step, learnt from what they asked before.
+
+At the first question about a step, all that was asked of the steps before it is measured in one
+pass over the files of the step; and, where that is worth a thread, that of the next steps
+meanwhile. What was not foreseen, or is not as it should be, is left to whoever asks.
+"""
+
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from smdebug.core.index import Entry, IndexFile
+from smdebug.core.measures import Want
+from smdebug.core.read_pool import ReadPool
+from smdebug.core.step_plan import Layouts, Names, StepPlan, Told
+from smdebug.exceptions import SMDebugError
+from smdebug.storage.protocol import FileStore, OpenFile
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from smdebug.core.modes import ModeKeys
+
+WORTH_A_THREAD: Final = 1 << 20  # bytes of a step; below that Python's own work is most of it
+MOST_THREADS: Final = 4
+REMEMBERED: Final = 2  # steps of a mode
+
+Files = Mapping[int, Mapping[str, IndexFile]]
+
+
+class Found:
+    """What was foreseen of a want at a step, by tensor, and which of it was asked for."""
+
+    __slots__ = ("asked", "values")
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+        self.asked: set[str] = set()
+
+
+class _Habit:
+    """What rules ask of one worker at the steps of one mode."""
+
+    def __init__(self) -> None:
+        self.wants: dict[Want, Names] = {}
+        self.plan: StepPlan | None = None
+        self._latest: list[dict[Want, set[str]]] = []
+
+    def note(self, asked: dict[Want, set[str]]) -> None:
+        """Take note of what was asked of a step."""
+        settled = len(self._latest) == REMEMBERED and all(one == asked for one in self._latest)
+        self._latest = [*self._latest[1 - REMEMBERED :], asked]
+        if settled:
+            return
+        wants: dict[Want, set[str]] = {}
+        for one in self._latest:
+            for want, names in one.items():
+                wants.setdefault(want, set()).update(names)
+        found = {want: frozenset(names) for want, names in wants.items() if names}
+        if found != self.wants:
+            self.wants = found
+
+    def plan_for(self, entries: Mapping[str, Entry], layouts: Layouts) -> StepPlan:
+        """Return the plan for an index file's entries."""
+        if self.plan is None or not self.plan.serves(entries, self.wants):
+            self.plan = StepPlan(entries, self.wants, layouts)
+        return self.plan
+
+
+class Foresight:
+    """Answers questions about the step in hand from what was measured at once.
+
+    Parameters
+    ----------
+    store, files, steps
+        The trial's files, and the index files and steps that are known; they grow.
+    layouts
+        Where elements lie in records; it grows.
+    """
+
+    def __init__(
+        self, store: FileStore, files: Files, steps: Sequence[int], layouts: Layouts
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._steps = steps
+        self._layouts = layouts
+        self._step = -1
+        self._told: dict[str | None, dict[Want, Found]] = {}
+        self._missed: dict[str, dict[Want, set[str]]] = {}
+        self._habits: dict[tuple[str, ModeKeys], _Habit] = {}
+        self._flying: dict[tuple[int, str], Future[Told]] = {}
+        self._pool: ReadPool[Told] | None = None
+
+    def get(self, step: int, worker: str | None, name: str, want: Want) -> Any:
+        """Return what was foreseen, or None; without a worker that of the only one."""
+        if step != self._step:
+            self._turn_to(step)
+        told = self._told.get(worker)
+        found = None if told is None else told.get(want)
+        if found is None:
+            return None
+        value = found.values.get(name)
+        if value is not None:
+            found.asked.add(name)
+        return value
+
+    def missed(self, step: int, worker: str, name: str, want: Want) -> None:
+        """Take note of a question about the step in hand that was not foreseen."""
+        if step == self._step:
+            self._missed.setdefault(worker, {}).setdefault(want, set()).add(name)
+
+    def back(self, step: int, before: int) -> int:
+        """Return how many known steps back an earlier one is."""
+        return bisect_left(self._steps, step) - bisect_left(self._steps, before)
+
+    def _turn_to(self, step: int) -> None:
+        """Learn from the step before, and measure the next one."""
+        if step > self._step:
+            self._learn()
+        self._step, self._told, self._missed = step, {}, {}
+        files = self._files.get(step, {})
+        for worker, file in files.items():
+            habit = self._habits.get((worker, file.mode))
+            if habit is not None and habit.wants:
+                told = self._landed(step, worker) or self._carried_out(
+                    habit.plan_for(file.entries, self._layouts), step, worker
+                )
+                self._told[worker] = {want: Found(values) for want, values in told.items()}
+        if len(files) == 1:
+            self._told[None] = next(iter(self._told.values()), {})
+        self._read_ahead()
+
+    def _learn(self) -> None:
+        for worker, file in self._files.get(self._step, {}).items():
+            asked = self._missed.get(worker, {})
+            for want, found in self._told.get(worker, {}).items():
+                asked.setdefault(want, set()).update(found.asked)
+            self._habits.setdefault((worker, file.mode), _Habit()).note(asked)
+
+    def _landed(self, step: int, worker: str) -> Told | None:
+        """Return what was measured ahead of time, if it was."""
+        future = self._flying.pop((step, worker), None)
+        # What no thread has taken up is done sooner by whoever needs it.
+        if future is None or self._pool is None or self._pool.forked or future.cancel():
+            return None
+        return future.result()
+
+    def _read_ahead(self) -> None:
+        """Begin to measure the next steps."""
+        self._flying = {one: told for one, told in self._flying.items() if one[0] > self._step}
+        threads = min(_processors(), MOST_THREADS)
+        if threads == 1:
+            return
+        at = bisect_right(self._steps, self._step)
+        for step in self._steps[at : at + threads]:
+            for worker, file in self._files.get(step, {}).items():
+                habit = self._habits.get((worker, file.mode))
+                if (step, worker) in self._flying or habit is None or not habit.wants:
+                    continue
+                plan = habit.plan_for(file.entries, self._layouts)
+                if plan.nbytes >= WORTH_A_THREAD:
+                    self._pool = self._pool or ReadPool(threads)
+                    job = partial(self._carried_out, plan, step, worker)
+                    self._flying[step, worker] = self._pool.submit(job)
+
+    def _carried_out(self, plan: StepPlan, step: int, worker: str) -> Told:
+        """Return what a plan gives; nothing if the files cannot be read."""
+        with suppress(SMDebugError, MemoryError), ExitStack() as stack:
+            files: dict[int, tuple[OpenFile, Mapping[str, Entry]] | None] = {}
+
+            def opened(back: int) -> tuple[OpenFile, Mapping[str, Entry]] | None:
+                if back not in files:
+                    file = self._file(step, back, worker)
+                    files[back] = None
+                    if file is not None and file.event_key is not None:
+                        content = stack.enter_context(self._store.opened(file.event_key))
+                        files[back] = content, file.entries
+                return files[back]
+
+            latest = opened(0)
+            return {} if latest is None else plan.carry_out(latest[0], opened)
+        return {}
+
+    def _file(self, step: int, back: int, worker: str) -> IndexFile | None:
+        """Return the index file of a worker so many steps before a step."""
+        at = bisect_left(self._steps, step) - back
+        return self._files.get(self._steps[at], {}).get(worker) if at >= 0 else None
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -196,7 +196,9 @@ class InProcess:
             did, reason = Did.WAITS, type(err).__name__
         except (NoMoreData, NoMoreProfilerData):
             did, ends = Did.ENDED, True
-        except (Exception, SystemExit) as err:  # noqa: BLE001 - it is the user's code
+        except KeyboardInterrupt:  # of whoever evaluates with signal handlers of their own
+            raise
+        except BaseException as err:  # noqa: BLE001 - it is the user's code
             _log.info("rule_failed", rule=self._name, step=step, exc_info=True)
             did, ends = Did.FAILED, True
             reason = raised(f"Rule {self._name!r}", err, f"at step {step}")

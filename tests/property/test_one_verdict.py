@@ -214,7 +214,7 @@ class Arrivals(Script):
         super().wait(seconds)
 
 
-class KilledError(BaseException):
+class KilledError(KeyboardInterrupt):  # which no rule's error hides
     """The process ends here."""
 
 

@@ -1,6 +1,7 @@
 """What a rule can do at a step, and what comes of it: data, never an exception."""
 
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Any
 
@@ -186,6 +187,8 @@ def test_not_judged_with_its_reason() -> None:
             True,
         ),
         (SystemExit(3), Did.FAILED, "Rule 'Does' raised SystemExit at step 40: 3.", True),
+        # No Exception: what a rule's event loop lets out when a task of it was cancelled.
+        (CancelledError(), Did.FAILED, "Rule 'Does' raised CancelledError at step 40.", True),
         (
             RecursionError("deep"),
             Did.FAILED,

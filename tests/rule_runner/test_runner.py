@@ -558,7 +558,7 @@ def test_error_while_stopping_is_an_error(tmp_path: Path) -> None:
 def test_rule_that_does_not_come_back_ends_the_process_with_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class ExitedError(BaseException):
+    class ExitedError(KeyboardInterrupt):
         pass
 
     def leave(code: int) -> None:

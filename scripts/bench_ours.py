@@ -1,0 +1,49 @@
+"""Evaluate built-in rules over a trial as `rule-runner evaluate` does, and report the time.
+
+What is timed is the whole evaluation in a process that is up: opening the trial, its walk, judging,
+and the results in an output folder. Findings end nothing, so that all steps are judged.
+
+    python bench_ours.py TRIAL RULE[,RULE...]
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from bench_child import Watch
+
+from rule_runner.config import EvaluationConfig, RuleJobConfig
+from rule_runner.loader import load_builtin
+from rule_runner.logs import configure
+from rule_runner.runner import Runner
+
+# Rules that judge nothing until they are told what.
+WEIGHTS = {"collection_names": "weights"}
+PARAMETERS = {
+    "AllZero": WEIGHTS,
+    "TensorVariance": WEIGHTS | {"min_threshold": "1e-9", "max_threshold": "1e9"},
+    "UnchangedTensor": WEIGHTS,
+}
+
+
+def main(trial: str, names: str) -> None:
+    """Evaluate, and report."""
+    configure(-1)
+    rules = tuple(
+        RuleJobConfig(name, load_builtin(name), PARAMETERS.get(name, {}))
+        for name in names.split(",")
+    )
+    with tempfile.TemporaryDirectory() as output:
+        config = EvaluationConfig(trial, rules, Path(output), keep_going=True, wait=False)
+        watch = Watch()
+        results = Runner(config).run().result.rules
+        watch.report(
+            max(one.coverage.judged + sum(one.coverage.skipped.values()) for one in results)
+        )
+    for one in results:
+        if one.status == "Error":
+            sys.exit(f"Rule {one.rule!r} ended with an error: {one.status_details}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

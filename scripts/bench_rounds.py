@@ -1,0 +1,120 @@
+"""Contenders of a benchmark, each in a process of its own, run alternately; and what they took."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+HERE = Path(__file__).parent
+# The older library logs each step, and waits at the end of a trial, unless it is told not to.
+ENVIRONMENT = {
+    "SMDEBUG_LOG_LEVEL": "off",
+    "SMDEBUG_TRAINING_END_DELAY_REFRESH": "0",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+POLL_S = 0.01
+MB = 1024  # kB of /proc
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something that is timed.
+
+    Attributes
+    ----------
+    command
+        What is run; its last line of stdout is what `bench_child.Watch` reports.
+    cores
+        On how many processors it may run; 0 is all.
+    outside
+        Time the whole process, which reports nothing.
+    watched
+        Look at its memory while it runs.
+    """
+
+    name: str
+    command: Sequence[str]
+    cores: int = 1
+    outside: bool = False
+    watched: bool = False
+
+
+@dataclass
+class Took:
+    """What one run of a contender took: seconds by both clocks, memory in MB, steps judged."""
+
+    seconds: float
+    cpu_seconds: float = 0.0
+    judged: int = 0
+    peak_mb: float = 0.0
+    anonymous_mb: float = 0.0
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def pinned(cores: int) -> list[str]:
+    """Return the command that runs another one on so many processors: the last ones there are."""
+    usable = sorted(os.sched_getaffinity(0))
+    if not cores or cores >= len(usable):
+        return []
+    return ["taskset", "--cpu-list", ",".join(map(str, usable[-cores:]))]
+
+
+def run(contender: Contender) -> Took:
+    """Run a contender once.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    began = time.perf_counter()
+    process = subprocess.Popen(  # noqa: S603 - our own commands
+        [*pinned(contender.cores), *contender.command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | ENVIRONMENT,
+    )
+    anonymous = largest_anonymous(process) if contender.watched else 0.0
+    out, err = process.communicate()
+    seconds = time.perf_counter() - began
+    if process.returncode:
+        msg = f"Contender {contender.name!r} failed with {process.returncode}: {err[-500:]}"
+        raise RuntimeError(msg)
+    if contender.outside:
+        return Took(seconds)
+    said = json.loads(out.splitlines()[-1])
+    known = {key: said.pop(key) for key in ("seconds", "cpu_seconds", "judged", "peak_mb")}
+    return Took(**known, anonymous_mb=anonymous, more=said)
+
+
+def largest_anonymous(process: subprocess.Popen[str]) -> float:
+    """Return the most memory in MB that a process had at once beyond pages of files."""
+    largest = 0.0
+    status = Path(f"/proc/{process.pid}/status")
+    while True:
+        try:
+            process.wait(POLL_S)
+        except subprocess.TimeoutExpired:
+            lines = status.read_text("utf-8").splitlines()
+            found = next((one for one in lines if one.startswith("RssAnon")), "RssAnon: 0")
+            largest = max(largest, int(found.split()[1]) / MB)
+        else:
+            return largest
+
+
+def rounds(contenders: Sequence[Contender], times: int) -> dict[str, list[Took]]:
+    """Run contenders one after the other, so many times; return what each took each time."""
+    took: dict[str, list[Took]] = {one.name: [] for one in contenders}
+    for number in range(times):
+        for one in contenders:
+            click.echo(f"\r\033[K{number + 1}/{times} {one.name}", err=True, nl=False)
+            took[one.name].append(run(one))
+    click.echo("\r\033[K", err=True, nl=False)
+    return took

@@ -1,5 +1,6 @@
 """AllZero: some tensor consists of zeros, wholly or to a given share."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,15 +16,34 @@ from builtin_rules.selection import (
     reduction,
     saved,
     saved_reductions,
+    told,
     view,
 )
 from smdebug.core.collection import CollectionKeys
+from smdebug.core.measures import Piece
 from smdebug.rules import Page, Quantity, Rule
 from smdebug.rules.params import FloatParam, set_parameters
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
 _TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
+
+
+class Zeros:
+    """Measures how many elements are zero, and how many there are."""
+
+    def part(self, piece: Piece, before: Piece | None = None) -> int:
+        """Return how many are; see `smdebug.core.measures.Measure`."""
+        del before
+        return int(piece.elements.size - np.count_nonzero(piece.elements))
+
+    def join(self, parts: Sequence[int], size: int, dtype: "np.dtype[Any]") -> tuple[int, int]:
+        """Return how many of all elements are."""
+        del dtype
+        return sum(parts), size
+
+
+_ZEROS: Final = Zeros()
 
 
 class AllZero(Rule):
@@ -124,13 +144,18 @@ class AllZero(Rule):
 
     def _judge(self, one: Saved, step: int, *, strict: bool) -> bool | None:
         """Say whether one tensor is zero, or None if that is not to be told."""
-        array = view(one, step)
-        if array is None:
-            return self._judge_reductions(one, step)
-        if array.dtype.kind not in "biufcV" or array.size <= (0 if strict else 1):
+        found = told(one, step, _ZEROS)
+        if found is None:  # nothing, or no real numbers
+            array = view(one, step)
+            if array is None:
+                return self._judge_reductions(one, step)
+            found = (array.size - int(np.count_nonzero(array)), array.size)
+            if array.dtype.kind != "c" or not array.size:
+                return None
+        zeros, size = found
+        if size <= (0 if strict else 1):
             return None
-        share = 100.0 * (array.size - int(np.count_nonzero(array))) / array.size
-        return self._measured(one, step, share)
+        return self._measured(one, step, 100.0 * zeros / size)
 
     def _judge_reductions(self, one: Saved, step: int) -> bool | None:
         if self.threshold < _ALL:

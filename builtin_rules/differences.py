@@ -1,12 +1,12 @@
 """Differences: how far two arrays lie apart, piece by piece, in double precision."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-PIECE: Final = 1 << 16  # elements: half a megabyte, which stays in the cache
+from smdebug.core.measures import Piece, measure
 
 
 class Norms(NamedTuple):
@@ -16,34 +16,76 @@ class Norms(NamedTuple):
     before: float
 
 
-def tolerances(
-    value: Any, reference: Any, *, rtol: float, atol: float, equal_nan: bool = False
-) -> float:
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Measures the largest difference from an earlier value in units of what is tolerated.
+
+    ``atol + rtol * |value|`` is tolerated: the measure is at most 1 exactly where
+    ``numpy.allclose(before, value, rtol, atol, equal_nan)`` holds, 0 where all elements are equal,
+    and infinity where nothing makes them so.
+    """
+
+    rtol: float
+    atol: float
+    equal_nan: bool = False
+
+    def part(self, piece: Piece, before: Piece | None = None) -> float:
+        """Return it for a piece; see `smdebug.core.measures.Measure`."""
+        if before is None or not piece.elements.size:
+            return 0.0
+        one, other = piece.doubles, before.doubles
+        ratio = np.subtract(one, other)
+        np.abs(ratio, out=ratio)
+        tolerated = np.abs(one)
+        tolerated *= self.rtol
+        tolerated += self.atol
+        ratio /= tolerated
+        largest = float(ratio.max())
+        if np.isfinite(largest):
+            return largest
+        ratio[~np.isfinite(ratio)] = np.inf
+        ratio[one == other] = 0.0
+        if self.equal_nan:
+            ratio[np.isnan(one) & np.isnan(other)] = 0.0
+        return float(ratio.max())
+
+    def join(self, parts: Sequence[float], size: int, dtype: "np.dtype[Any]") -> float:
+        """Return it for all elements."""
+        del size, dtype
+        return max(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Measures the norms of the difference from an earlier value, and of that value."""
+
+    def part(self, piece: Piece, before: Piece | None = None) -> tuple[float, float]:
+        """Return the squares for a piece; see `smdebug.core.measures.Measure`."""
+        if before is None:
+            return 0.0, 0.0
+        difference = piece.doubles - before.doubles
+        change, size = np.dot(difference, difference), np.dot(before.doubles, before.doubles)
+        return float(change), float(size)
+
+    def join(
+        self, parts: Sequence[tuple[float, float]], size: int, dtype: "np.dtype[Any]"
+    ) -> Norms:
+        """Return the norms over all elements; NaN goes through."""
+        del size, dtype
+        change, before = (sum(squares) ** 0.5 for squares in zip(*parts, strict=True))
+        return Norms(change, before)
+
+
+CHANGE: Final = Change()
+
+
+def tolerances(value: Any, reference: Any, tolerance: Tolerance) -> float:
     """Return the largest difference of two arrays in units of what is tolerated.
 
-    Parameters
-    ----------
-    value, reference
-        Real numbers, of one shape ``(...)``.
-    rtol, atol, equal_nan
-        As in `numpy.allclose`: ``atol + rtol * |reference|`` is tolerated.
-
-    Returns
-    -------
-    float
-        At most 1 exactly where ``numpy.allclose(value, reference, rtol, atol, equal_nan)`` holds;
-        0 where all elements are equal, and infinity where nothing makes them so.
+    Both are arrays of real numbers, of one shape ``(...)``; `reference` is the later one.
     """
-    largest = 0.0
-    with np.errstate(all="ignore"):
-        for one, other in _pieces(value, reference):
-            ratio = np.abs(one - other) / (atol + rtol * np.abs(other))
-            ratio[~np.isfinite(ratio)] = np.inf
-            ratio[one == other] = 0.0
-            if equal_nan:
-                ratio[np.isnan(one) & np.isnan(other)] = 0.0
-            largest = max(largest, float(ratio.max()))
-    return largest
+    found: float = measure(reference, [tolerance], value)[tolerance]
+    return found
 
 
 def norms(value: Any, before: Any) -> Norms:
@@ -51,18 +93,5 @@ def norms(value: Any, before: Any) -> Norms:
 
     Both are arrays of real numbers, of one shape ``(...)``.
     """
-    change = size = 0.0
-    with np.errstate(all="ignore"):
-        for one, other in _pieces(value, before):
-            difference = one - other
-            change += float(np.dot(difference, difference))
-            size += float(np.dot(other, other))
-    return Norms(change**0.5, size**0.5)
-
-
-def _pieces(one: Any, other: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield copies of the parts of two arrays that belong together."""
-    flat, other_flat = one.reshape(-1), other.reshape(-1)
-    for start in range(0, flat.size, PIECE):
-        part = slice(start, start + PIECE)
-        yield flat[part].astype(np.float64), other_flat[part].astype(np.float64)
+    found: Norms = measure(value, [CHANGE], before)[CHANGE]
+    return found

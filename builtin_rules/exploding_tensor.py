@@ -1,6 +1,7 @@
 """ExplodingTensor: some tensor holds NaN or infinity."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from builtin_rules.selection import (
     named,
     saved,
     saved_reductions,
+    told,
     view,
 )
+from smdebug.core.measures import Piece
 from smdebug.rules import Page, Quantity, Rule
 from smdebug.rules.params import BoolParam, set_parameters
 
@@ -23,6 +26,39 @@ TREES: Final = "trees"  # the collection of XGBoost's
 
 # Sums and norms overflow on healthy tensors; these cannot.
 _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("max", True)})
+
+
+class Counts(NamedTuple):
+    """How many elements are NaN, how many are infinite, and how many of which kind there are."""
+
+    nan: int
+    infinite: int
+    size: int
+    kind: str
+
+
+class NotFinite:
+    """Measures how many elements are not finite."""
+
+    def part(self, piece: Piece, before: Piece | None = None) -> tuple[int, int]:
+        """Return how many are NaN and infinite; see `smdebug.core.measures.Measure`.
+
+        A look at each element is due where their sum shows NaN or infinity only.
+        """
+        del before
+        elements = piece.elements
+        if elements.dtype.kind != "f" or np.isfinite(piece.total(absolute=False)):
+            return 0, 0
+        nan, infinite = np.isnan(elements), np.isinf(elements)
+        return int(np.count_nonzero(nan)), int(np.count_nonzero(infinite))
+
+    def join(self, parts: Sequence[tuple[int, int]], size: int, dtype: "np.dtype[Any]") -> Counts:
+        """Return how many of all elements are."""
+        nan, infinite = (sum(counts) for counts in zip(*parts, strict=True))
+        return Counts(nan, infinite, size, dtype.kind)
+
+
+_NOT_FINITE: Final = NotFinite()
 
 
 class ExplodingTensor(Rule):
@@ -111,23 +147,27 @@ class ExplodingTensor(Rule):
 
     def _judge(self, one: Saved, step: int) -> bool | None:
         """Say whether one tensor has exploded, or None if that cannot be told."""
-        array = view(one, step)
-        if array is None:
+        found = told(one, step, _NOT_FINITE)
+        if found is None:  # nothing, or no real numbers
+            found = self._look_at(one, step)
+        if found is None:
             return self._judge_reductions(one, step)
-        if array.dtype.kind not in "fcV":
+        if found.kind not in "fcV":
             return None
-        nan = infinite = 0
-        if self._is_suspect(array):
-            nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
-        count = nan if self.only_nan else nan + infinite
-        note = f"{nan} NaN and {infinite} infinite of {array.size} elements."
+        count = found.nan if self.only_nan else found.nan + found.infinite
+        note = f"{found.nan} NaN and {found.infinite} infinite of {found.size} elements."
         return self._measured(one, step, count, note)
 
-    def _is_suspect(self, array: Any) -> bool:
-        """Say whether a look at each element is due: a sum shows NaN and infinity in one pass."""
-        with np.errstate(all="ignore"):
-            total = array.sum(dtype=np.float32 if array.dtype.kind == "V" else None)
-        return not np.isfinite(total)
+    @staticmethod
+    def _look_at(one: Saved, step: int) -> "Counts | None":
+        """Return the counts of an array of another kind, or None if there is no value."""
+        array = view(one, step)
+        if array is None:
+            return None
+        nan = infinite = 0
+        if array.dtype.kind == "c":
+            nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+        return Counts(nan, infinite, array.size, array.dtype.kind)
 
     def _judge_reductions(self, one: Saved, step: int) -> bool | None:
         values = saved_reductions(one, step)

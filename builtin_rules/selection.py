@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from smdebug.core.measures import Measure
 from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor import Tensor
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TensorUnavailableForStep
@@ -99,6 +100,18 @@ def reduction(one: Saved, step: int, operation: str, *, absolute: bool = False) 
         value = one.tensor.reduction_value(step, operation, worker=one.worker, abs=absolute)
         return float(value if value.shape == () else value.reshape(-1)[0])
     except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError, IndexError):
+        return None
+
+
+def told(one: Saved, step: int, measure: Measure, before: int | None = None) -> Any:
+    """Return what a measure tells of real numbers, at least one; None where there are none.
+
+    `before` is the step of the value that it is compared with, which must be of the same shape and
+    type.
+    """
+    try:
+        return one.tensor.measure(step, measure, before, one.worker)
+    except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError):
         return None
 
 

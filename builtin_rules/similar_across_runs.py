@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.differences import tolerances
+from builtin_rules.differences import Tolerance, tolerances
 from builtin_rules.selection import (
     COLLECTION_NAMES,
     TENSOR_REGEX,
@@ -170,7 +170,7 @@ class SimilarAcrossRuns(Rule):
     def _differs(
         self, one: Saved, step: int, value: Any, reference: Any, note: str | None = None
     ) -> bool:
-        difference = tolerances(value, reference, rtol=RTOL, atol=ATOL, equal_nan=True)
+        difference = tolerances(value, reference, Tolerance(RTOL, ATOL, equal_nan=True))
         return self.measured(
             step,
             DIFFERENCE,

@@ -1,9 +1,10 @@
 """UnchangedTensor: some tensor no longer changes from step to step."""
 
-from itertools import islice, pairwise
+import math
+from itertools import islice
 from typing import Any, Final
 
-from builtin_rules.differences import tolerances
+from builtin_rules.differences import Tolerance, tolerances
 from builtin_rules.history import Comparable, Gradients, backwards
 from builtin_rules.selection import (
     COLLECTION_NAMES,
@@ -14,6 +15,7 @@ from builtin_rules.selection import (
     no_selector,
     numbers,
     saved,
+    told,
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules import Page, Quantity, Rule
@@ -170,16 +172,9 @@ class UnchangedTensor(Rule):
     def _judge(self, one: Saved, step: int, among: Comparable | None) -> bool | None:
         """Say whether a tensor is unchanged, or None if that cannot be told."""
         steps = [*islice(backwards(one, step, among), self.num_steps)][::-1]
-        values = [numbers(one, at) for at in steps]
-        if len(values) < self.num_steps or any(value is None for value in values):
-            return None
-        if len({value.shape for value in values}) > 1:
-            return False
-        pairs = pairwise(values) if self.literal else ((one, values[-1]) for one in values[:-1])
-        change = max(
-            tolerances(value, reference, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan)
-            for value, reference in pairs
-        )
+        change = self._change(one, steps) if len(steps) == self.num_steps else None
+        if change is None or math.isnan(change):
+            return None if change is None else False
         met = change <= _LIMIT
         return self.measured(
             step,
@@ -191,6 +186,24 @@ class UnchangedTensor(Rule):
             worker=one.worker,
             note=self._note(one, step, steps[0], change) if met else None,
         )
+
+    def _change(self, one: Saved, steps: list[int]) -> float | None:
+        """Return the largest change in units of what is tolerated.
+
+        None if there are no numbers to compare, NaN if their shapes differ.
+        """
+        measure = Tolerance(self.rtol, self.atol, self.equal_nan)
+        last = len(steps) - 1
+        pairs = [(at, at + 1 if self.literal else last) for at in range(last)]
+        told_changes = [told(one, steps[later], measure, steps[at]) for at, later in pairs]
+        if None not in told_changes:
+            return float(max(told_changes))
+        values = [numbers(one, at) for at in steps]
+        if any(value is None for value in values):
+            return None
+        if len({value.shape for value in values}) > 1:
+            return math.nan
+        return max(tolerances(values[at], values[later], measure) for at, later in pairs)
 
     def _note(self, one: Saved, step: int, since: int, change: float) -> str:
         frozen = change == 0 and one.name in self._parameters(step)

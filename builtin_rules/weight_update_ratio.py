@@ -4,9 +4,9 @@ import math
 from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
-from builtin_rules.differences import norms
+from builtin_rules.differences import CHANGE, norms
 from builtin_rules.history import Comparable, Gradients, backwards, learns
-from builtin_rules.selection import LITERAL, Saved, named, numbers, saved
+from builtin_rules.selection import LITERAL, Saved, named, numbers, saved, told
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Page, Quantity, Rule
@@ -178,11 +178,15 @@ class WeightUpdateRatio(Rule):
     def _update(self, one: Saved, step: int, among: Comparable) -> _Update | None:
         """Return how far a weight moved, or None if there is nothing to compare it with."""
         at = self._partner(one, step, among)
-        value = numbers(one, step)
-        before = None if at is None else numbers(one, at)
-        if at is None or value is None or before is None or value.shape != before.shape:
+        if at is None:
             return None
-        return _Update(one, self.base_trial.mode_step(at), *norms(value, before))
+        change = told(one, step, CHANGE, at)
+        if change is None:  # nothing, or of another type
+            value, before = numbers(one, step), numbers(one, at)
+            if value is None or before is None or value.shape != before.shape:
+                return None
+            change = norms(value, before)
+        return _Update(one, self.base_trial.mode_step(at), *change)
 
     def _partner(self, one: Saved, step: int, among: Comparable) -> int | None:
         """Return the step that a weight is compared with, or None if there is none."""

@@ -72,7 +72,8 @@ def total(elements: Array) -> Any:
 class Measure(Hashable, Protocol):
     """Something to be told of a tensor, or of a tensor and an earlier value of it.
 
-    Equal measures give equal answers: what one rule has asked for is kept for the others.
+    Equal measures give equal answers: what one rule has asked for is kept for the others. A tuple
+    makes a poor measure: without fields it equals any other.
     """
 
     def part(self, piece: Piece, before: Piece | None = None) -> Any:
@@ -103,13 +104,6 @@ def comfortable(elements: Array) -> Array:
     return elements if elements.flags.aligned else elements.copy()
 
 
-def pieces(flat: Array) -> Iterator[Array]:
-    """Yield the pieces of a flat array, at least one."""
-    length = piece_length(flat.dtype)
-    for start in range(0, max(flat.size, 1), length):
-        yield comfortable(flat[start : start + length])
-
-
 def measure(
     array: Array, measures: Iterable[Measure], before: Array | None = None
 ) -> dict[Measure, Any]:
@@ -125,14 +119,16 @@ def measure(
         {0: array.reshape(-1)} if before is None else {0: array.reshape(-1), 1: before.reshape(-1)}
     )
     wants = [(one, distance) for one in measures]
-    found = measure_pieces(_in_step(flats), wants, array.size, array.dtype)
+    found = measure_pieces(_pieces(flats), wants, array.size, array.dtype)
     return {one: value for (one, _), value in found.items()}
 
 
-def _in_step(flats: dict[int, Array]) -> Iterator[dict[int, Piece]]:
-    """Yield the pieces of flat arrays that belong together."""
-    for parts in zip(*map(pieces, flats.values()), strict=True):
-        yield {one: Piece(part) for one, part in zip(flats, parts, strict=True)}
+def _pieces(flats: Mapping[int, Array]) -> Iterator[dict[int, Piece]]:
+    """Yield the pieces of flat arrays that belong together, at least once."""
+    length = min(piece_length(flat.dtype) for flat in flats.values())
+    for start in range(0, max(flats[0].size, 1), length):
+        part = slice(start, start + length)
+        yield {one: Piece(comfortable(flat[part])) for one, flat in flats.items()}
 
 
 def measure_pieces(

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rules.differences import PIECE, norms, tolerances
+from builtin_rules.differences import Tolerance, norms, tolerances
+from smdebug.core.measures import PIECE_BYTES
 
+PIECE = PIECE_BYTES // 4
 NUMBERS = st.sampled_from([0.0, 1.0, 1.0 + 1e-5, 1.1, -1.0, 1e-8, 1e300, np.inf, -np.inf, np.nan])
 PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=4)
 
@@ -18,7 +20,7 @@ def test_at_most_one_is_what_numpy_calls_close(
     value, reference = np.array(pairs).T
     with np.errstate(all="ignore"):
         expected = bool(np.allclose(value, reference, rtol, atol, equal_nan))
-    found = tolerances(value, reference, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    found = tolerances(value, reference, Tolerance(rtol, atol, equal_nan))
     assert (found <= 1) is expected
 
 
@@ -26,7 +28,7 @@ def test_at_most_one_is_what_numpy_calls_close(
 def test_every_piece_is_looked_at(size: int) -> None:
     value, before = np.zeros(size, np.float32), np.zeros(size, np.float32)
     value[-1], before[-1] = 7.0, 3.0
-    assert tolerances(value, before, rtol=0.0, atol=2.0) == 2.0
+    assert tolerances(value, before, Tolerance(0.0, 2.0)) == 2.0
     assert norms(value, before) == (4.0, 3.0)
 
 

@@ -179,7 +179,8 @@ TRIAL_NOT_ASKED = {
     *("name", "path", "index", "clock", "dynamic_refresh", "horizon", "share"),
     *("reads", "damaged"),
     *("maybe_refresh", "refresh_data", "refresh_tensor"),
-    *("original_name", "tensor_steps", "tensor_workers", "find", "read", "reduce"),
+    *("original_name", "tensor_steps", "tensor_workers", "find", "read", "measure", "foreseen"),
+    "saved_by",
 }
 
 

@@ -9,6 +9,7 @@ import rawtrial
 from evaluating import END
 
 from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import Reduction
 from smdebug.storage import ObjectNotFoundError
 from smdebug.storage.memory import MemoryStore
 from smdebug.trials import trial_index, troubles
@@ -206,16 +207,16 @@ def test_end_mark_and_finish() -> None:
 def test_reductions_are_kept_for_others_and_their_number_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trial_index, "KEPT_REDUCTIONS", 2)
+    monkeypatch.setattr(trial_index, "KEPT_MEASURED", 2)
     one, files = index(collections(), step(0), step(4))
     one.refresh()
-    first = one.reduction("loss", 4, "worker_0", "max", False)
-    assert (first, one.reduction("loss", 4, "worker_0", "min", False)) == (4.0, 2.0)
+    first = one.measure("loss", 4, "worker_0", Reduction("max"))
+    assert (first, one.measure("loss", 4, "worker_0", Reduction("min"))) == (4.0, 2.0)
     files.clear()
-    assert one.reduction("loss", 4, "worker_0", "max", False) is first
+    assert one.measure("loss", 4, "worker_0", Reduction("max")) is first
     files |= step(0)
-    one.reduction("loss", 0, "worker_0", "sum", False)
-    assert len(one._reductions) == 2
+    one.measure("loss", 0, "worker_0", Reduction("sum"))
+    assert len(one._told) == 2
 
 
 def test_what_was_not_saved_cannot_be_read() -> None:
@@ -226,6 +227,6 @@ def test_what_was_not_saved_cannot_be_read() -> None:
     one, _ = index(collections(), {key: data})
     one.refresh()
     with pytest.raises(ObjectNotFoundError):
-        one.reduction("loss", 0, "worker_0", "max", False)
+        one.measure("loss", 0, "worker_0", Reduction("max"))
     with pytest.raises(ObjectNotFoundError):
         one.tensor("loss", 0, "worker_0")

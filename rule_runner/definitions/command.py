@@ -121,6 +121,9 @@ def _read(options: Options) -> "JobDefinition":
             "Give --allow-code if that may be."
         )
         raise UsageError(msg)
+    if options["check"] and options["form"] != "table":
+        msg = f"Option --check prints lines only, got --format {options['form']}."
+        raise UsageError(msg)
     with redirect_stdout(sys.stderr):  # of a program
         definition = read_job_file(path)
     return choose(definition, options["only"], options["exclude"])

@@ -71,7 +71,7 @@ class JobDefinition:
     trial
         Where the job saves its tensors, if that is said.
     place
-        The file or value that it was read from, for messages.
+        What it was read from, for messages: such as ``job file x.yaml``.
     """
 
     place: str
@@ -82,6 +82,15 @@ class JobDefinition:
     def of(self, kind: Kind) -> list[RuleConfiguration]:
         """Return the configurations of one list."""
         return [one for one in self.configurations if one.kind is kind]
+
+
+def begun(place: str) -> str:
+    """Return what a definition was read from, as a sentence begins.
+
+    >>> begun("job file x.yaml")
+    'Job file x.yaml'
+    """
+    return place[:1].upper() + place[1:]
 
 
 def definition_of(request: object, place: str) -> JobDefinition:
@@ -98,7 +107,7 @@ def definition_of(request: object, place: str) -> JobDefinition:
         If it is no such object.
     """
     if not isinstance(request, Mapping):
-        msg = f"{place} must hold an object with {Kind.DEBUG}, got {_kind_of(request)}."
+        msg = f"{begun(place)} must hold an object with {Kind.DEBUG}, got {_kind_of(request)}."
         raise JobError(msg)
     found = [
         configuration_of(one, kind, f"{kind}[{number}]")
@@ -108,7 +117,7 @@ def definition_of(request: object, place: str) -> JobDefinition:
     if not found:
         words = [str(name) for name in request if name not in [*Kind]]
         hint = next(filter(None, (did_you_mean(word, [*map(str, Kind)]) for word in words)), "")
-        msg = f"{place} holds no rules: neither {Kind.DEBUG} nor {Kind.PROFILER}.{hint}"
+        msg = f"{begun(place)} holds no rules: neither {Kind.DEBUG} nor {Kind.PROFILER}.{hint}"
         raise JobError(msg)
     name = _text(request.get("TrainingJobName"))
     return JobDefinition(place, tuple(found), name, _saved_to(request, name))

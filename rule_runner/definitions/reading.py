@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rule_runner.config import check_is_local
-from rule_runner.definitions.definition import JobDefinition, definition_of
+from rule_runner.definitions.definition import JobDefinition, begun, definition_of
 from rule_runner.definitions.python_file import SUFFIX, rules_of_file
 from rule_runner.definitions.rule_objects import configurations_of
 from rule_runner.definitions.text import TextError, parse, read_text, shown
@@ -29,13 +29,13 @@ def read_job_file(path: str) -> JobDefinition:
     """
     check_is_local(path, "Job file")
     file = Path(path)
-    place = f"Job file {shown(file)}"
+    place = f"job file {shown(file)}"
     if is_code(path):
         return JobDefinition(place, configurations_of(rules_of_file(file), place))
     try:
         request = parse(read_text(file), file.suffix)
     except TextError as err:
-        msg = f"{place} does not parse: {err}."
+        msg = f"{begun(place)} does not parse: {err}."
         raise JobError(msg) from err
     return definition_of(request, place)
 
@@ -51,8 +51,8 @@ def definition_from(rules: object) -> JobDefinition:
     if isinstance(rules, (str, os.PathLike)):
         return read_job_file(os.fspath(rules))
     if isinstance(rules, Mapping):
-        return definition_of(rules, "The job definition")
+        return definition_of(rules, "the job definition")
     if isinstance(rules, Iterable):
-        return JobDefinition("The list", configurations_of(rules, "the list"))
+        return JobDefinition("the list", configurations_of(rules, "the list"))
     msg = f"Rules must be a list, a request or the path of a job file, got {type(rules).__name__}."
     raise JobError(msg)

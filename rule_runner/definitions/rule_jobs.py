@@ -22,6 +22,7 @@ from rule_runner.definitions.definition import (
     JobDefinition,
     Kind,
     RuleConfiguration,
+    begun,
     check_names,
     limits_passed,
 )
@@ -140,7 +141,7 @@ def notes_on(definition: JobDefinition) -> tuple[str, ...]:
     names = ", ".join(repr(one.name) for one in profiling)
     told = f"Profiler rules are not evaluated by this version: {names}."
     if len(profiling) == len(definition.configurations):
-        msg = f"{definition.place} leaves nothing to evaluate. {told}"
+        msg = f"{begun(definition.place)} leaves nothing to evaluate. {told}"
         raise JobError(msg)
     wrong = [(one.name, profiler_problem(one)) for one in profiling]
     return (

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, TypeGuard
 
 from rule_runner.config import ACTIONS
 from rule_runner.contract import RULE
-from rule_runner.definitions.definition import Kind, RuleConfiguration, configuration_of
+from rule_runner.definitions.definition import Kind, RuleConfiguration, begun, configuration_of
 from rule_runner.errors import JobError
 from rule_runner.wording import raised
 
@@ -56,7 +56,7 @@ def configurations_of(rules: Iterable[object], place: str) -> tuple[RuleConfigur
         _configuration(one, f"rules[{number}]", place) for number, one in enumerate(rules)
     )
     if not found:
-        msg = f"{place} holds no rules: the list is empty."
+        msg = f"{begun(place)} holds no rules: the list is empty."
         raise JobError(msg)
     return found
 

@@ -6,12 +6,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from smdebug.core import locations
+from smdebug.core.locations import StepFile
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import CorruptFileError, TruncatedFileError
 
 MAX_RANK: Final = 64
 MAX_STEP: Final = 2**63 - 1
 MODES: Final = {mode.name: mode for mode in ModeKeys}
+LAYOUTS_KEPT: Final = 256
 
 
 class Span(NamedTuple):
@@ -30,34 +32,87 @@ class Entry(msgspec.Struct):
     original_name: str | None = None
 
 
-class IndexFile(msgspec.Struct, frozen=True):
-    """One index file: its mode and mode step, its event file, and an entry for each tensor.
+class Layout(msgspec.Struct, frozen=True, eq=False):
+    """What index files say of tensors: most steps say the same, and share one layout.
 
-    `damaged` has a sentence for each tensor whose record could not be used.
+    Attributes
+    ----------
+    entries
+        What there is of each tensor; nobody changes them.
+    names
+        The tensors' names, in order.
+    damaged
+        A sentence for each tensor whose record could not be used.
+    has_records
+        Whether an event file is needed.
+    first_record
+        The first record of the event file that is named here, or None: shapes only.
+    end
+        Where the last record of the event file ends.
     """
 
-    key: str
+    entries: dict[str, Entry]
+    names: tuple[str, ...]
+    damaged: dict[str, str]
+    has_records: bool
+    first_record: Span | None
+    end: int
+
+
+class IndexFile(msgspec.Struct, gc=False):
+    """One index file: its mode and mode step, its event file, and an entry for each tensor.
+
+    There may be very many of them: names of files that follow from step and worker are made when
+    they are asked for.
+
+    Attributes
+    ----------
+    step, worker
+        What the name of the file says.
+    own_key
+        Its place below the trial's root, if it is not the one that writers give it.
+    event_file
+        Place of the event file; True if it is the one that writers give it and nobody has asked
+        yet, None if there are shapes only.
+    entries
+        Those of the layout.
+    """
+
+    step: int
+    worker: str
+    own_key: str | None
     mode: ModeKeys
     mode_step: int
-    event_key: str | None
+    event_file: str | bool | None
+    layout: Layout
     entries: dict[str, Entry]
-    damaged: dict[str, str] = {}
+
+    @property
+    def key(self) -> str:
+        """The place of the index file below the trial's root."""
+        return self.own_key or locations.index_key(self.step, self.worker)
+
+    @property
+    def event_key(self) -> str | None:
+        """The place of the event file below the trial's root; None if there are shapes only."""
+        if self.event_file is True:
+            self.event_file = locations.event_key(self.step, self.worker)
+        return self.event_file or None
+
+    @property
+    def damaged(self) -> dict[str, str]:
+        """A sentence for each tensor whose record could not be used."""
+        return self.layout.damaged
 
     @property
     def first_record(self) -> Span | None:
         """The first record of the event file that is named here, or None: shapes only."""
-        return min(self._records(), default=None)
+        return self.layout.first_record
 
     @property
     def end(self) -> int:
         """Where the last record of the event file ends."""
-        return max((span.start + span.length for span in self._records()), default=0)
-
-    def _records(self) -> Iterator[Span]:
-        for entry in self.entries.values():
-            if entry.raw is not None:
-                yield entry.raw
-            yield from entry.reductions.values()
+        return self.layout.end
 
 
 class _Meta(msgspec.Struct):
@@ -84,64 +139,122 @@ class _Document(msgspec.Struct):
     shape_payload: list[_ShapeRecord] | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Document)
+_NULL: Final = msgspec.Raw(b"null")
 
 
-def parse_index(data: memoryview, key: str) -> IndexFile:
-    """Return the content of an index file.
+class _Envelope(msgspec.Struct, gc=False):
+    """A document whose payloads are not looked at."""
 
-    Parameters
-    ----------
-    data
-        The whole file.
-    key
-        Its place below the trial's root, for messages.
+    meta: _Meta
+    tensor_payload: msgspec.Raw = _NULL
+    shape_payload: msgspec.Raw = _NULL
 
-    Raises
-    ------
-    TruncatedFileError
-        If the JSON ends too early.
-    CorruptFileError
-        If it is no index file, or names an event file outside the trial.
-    """
-    document = _decode(data, key)
-    meta = document.meta
-    mode = MODES.get(meta.mode.strip())
-    if mode is None:
-        raise CorruptFileError(key, f"a mode of {', '.join(MODES)}", repr(meta.mode[:40]))
-    mode_step = _mode_step(meta.mode_step, key)
+
+_DOCUMENT = msgspec.json.Decoder(_Document)
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+
+
+class IndexParser:
+    """Makes records of index files; what many of them say alike is decoded once."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[tuple[bytes, bytes], Layout] = {}
+
+    def parse(self, data: memoryview | bytes, key: str, place: StepFile) -> IndexFile:
+        """Return the content of an index file.
+
+        Parameters
+        ----------
+        data
+            The whole file.
+        key
+            Its place below the trial's root.
+        place
+            What its name says.
+
+        Raises
+        ------
+        TruncatedFileError
+            If the JSON ends too early.
+        CorruptFileError
+            If it is no index file, or names an event file outside the trial.
+        """
+        meta, layout = self._decode(data, key)
+        mode = MODES.get(meta.mode) or MODES.get(meta.mode.strip())
+        if mode is None:
+            raise CorruptFileError(key, f"a mode of {', '.join(MODES)}", repr(meta.mode[:40]))
+        mode_step = _mode_step(meta.mode_step, key)
+        step, worker = place
+        named = meta.event_file_name
+        usual = named == locations.event_key(step, worker)
+        if named is not None and not usual and not locations.is_inside(named):
+            raise CorruptFileError(key, "an event file inside the trial", repr(named[:200]))
+        if named is None and layout.has_records:
+            raise CorruptFileError(key, "key 'event_file_name'", "none")
+        own_key = None if key == locations.index_key(step, worker) else key
+        if mode_step == step:
+            mode_step = step  # one object in memory
+        event = usual or named
+        return IndexFile(step, worker, own_key, mode, mode_step, event, layout, layout.entries)
+
+    def _decode(self, data: memoryview | bytes, key: str) -> tuple[_Meta, Layout]:
+        if not data:
+            raise TruncatedFileError(key, "a JSON object", "an empty file")
+        try:
+            envelope = _ENVELOPE.decode(data)
+            payloads = bytes(envelope.tensor_payload), bytes(envelope.shape_payload)
+            layout = self._layouts.get(payloads)
+            if layout is None:
+                layout = self._keep(payloads, _layout(_DOCUMENT.decode(data), key))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+            cls = TruncatedFileError if "truncated" in str(err) else CorruptFileError
+            raise cls(key, "an index of tensors", str(err).rstrip(".")) from err
+        return envelope.meta, layout
+
+    def _keep(self, payloads: tuple[bytes, bytes], layout: Layout) -> Layout:
+        """Keep a layout for the files that say the same; forget all when there are too many."""
+        if len(self._layouts) >= LAYOUTS_KEPT:
+            self._layouts.clear()
+        self._layouts[payloads] = layout
+        return layout
+
+
+def _mode_step(value: int | str, key: str) -> int:
+    if isinstance(value, int) and 0 <= value <= MAX_STEP:
+        return value
+    text = str(value)
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= MAX_STEP:  # noqa: PLR2004 - 2**63 has 19 digits
+        return int(text)
+    raise CorruptFileError(key, "a mode step >= 0", repr(value)[:40])
+
+
+def _layout(document: _Document, key: str) -> Layout:
+    """Return what the payloads of a document say."""
     tensors, shapes = document.tensor_payload, document.shape_payload
     if tensors is None and shapes is None:
         raise CorruptFileError(key, "key 'tensor_payload' or 'shape_payload'", "neither")
-    event_key = meta.event_file_name
-    if event_key is not None and not locations.is_inside(event_key):
-        raise CorruptFileError(key, "an event file inside the trial", repr(event_key[:200]))
-    if tensors and event_key is None:
-        raise CorruptFileError(key, "key 'event_file_name'", "none")
     entries: dict[str, Entry] = {}
     damaged: dict[str, str] = {}
     for tensor in tensors or ():
         _add_tensor(tensor, entries, damaged)
     for shape in shapes or ():
         _add_shape(shape, entries, damaged)
-    return IndexFile(key, mode, mode_step, event_key, entries, damaged)
+    spans = [*_spans(entries)]
+    return Layout(
+        entries,
+        tuple(entries),
+        damaged,
+        has_records=bool(tensors),
+        first_record=min(spans, default=None),
+        end=max((span.start + span.length for span in spans), default=0),
+    )
 
 
-def _decode(data: memoryview, key: str) -> _Document:
-    if not data:
-        raise TruncatedFileError(key, "a JSON object", "an empty file")
-    try:
-        return _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-        cls = TruncatedFileError if "truncated" in str(err) else CorruptFileError
-        raise cls(key, "an index of tensors", str(err).rstrip(".")) from err
-
-
-def _mode_step(value: int | str, key: str) -> int:
-    text = str(value)
-    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= MAX_STEP:  # noqa: PLR2004 - 2**63 has 19 digits
-        return int(text)
-    raise CorruptFileError(key, "a mode step >= 0", repr(value)[:40])
+def _spans(entries: dict[str, Entry]) -> Iterator[Span]:
+    for entry in entries.values():
+        if entry.raw is not None:
+            yield entry.raw
+        yield from entry.reductions.values()
 
 
 def _add_tensor(record: _TensorRecord, entries: dict[str, Entry], damaged: dict[str, str]) -> None:

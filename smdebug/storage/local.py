@@ -6,7 +6,6 @@ are not followed and only regular files are opened, so that a trial cannot lead 
 or make it wait on a pipe.
 """
 
-import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -15,15 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from smdebug.storage.local_folder import DEEPEST, FLAGS, LocalFolder, reason, walk
 from smdebug.storage.protocol import (
     ByteRange,
     ObjectNotFoundError,
     ReadCosts,
     StorageUnavailableError,
 )
-
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-DEEPEST = 16  # folders below each other; the format has three
 
 
 class LocalStore:
@@ -73,6 +70,17 @@ class LocalStore:
             elif key > start_after:
                 yield key
 
+    def folders(self, prefix: str, *, start_after: str = "") -> Iterator[LocalFolder]:
+        """Yield the folder `prefix` and those below it that hold files; see `FolderStore`."""
+        if not self.root.is_dir():
+            raise ObjectNotFoundError(self.uri)
+        with ExitStack() as opened:
+            try:
+                fd = opened.enter_context(self._open(prefix, os.O_DIRECTORY))
+            except ObjectNotFoundError:
+                return
+            yield from walk(prefix, fd, start_after, self.read)
+
     @contextmanager
     def opened(self, key: str) -> Iterator["LocalFile"]:
         """Open a regular file below the root; see `FileStore`."""
@@ -106,10 +114,10 @@ class LocalStore:
             try:
                 at = step(self.root, os.O_RDONLY | os.O_DIRECTORY)
                 for folder in folders:
-                    at = step(folder, _FLAGS | os.O_DIRECTORY, at)
-                at = step(name, _FLAGS | flags, at) if name else at
+                    at = step(folder, FLAGS | os.O_DIRECTORY, at)
+                at = step(name, FLAGS | flags, at) if name else at
             except (OSError, ValueError) as err:
-                raise _reason(key, err) from err
+                raise reason(key, err) from err
             yield at
 
 
@@ -127,15 +135,6 @@ class LocalFile:
             return os.preadv(self._fd, buffers, start)
         except OSError as err:
             raise StorageUnavailableError(self._key, os.strerror(err.errno or 0)) from err
-
-
-def _reason(key: str, err: OSError | ValueError) -> ObjectNotFoundError | StorageUnavailableError:
-    number = err.errno if isinstance(err, OSError) else errno.EINVAL
-    if number == errno.ENOENT:
-        return ObjectNotFoundError(key)
-    if number in {errno.ELOOP, errno.ENOTDIR}:
-        return StorageUnavailableError(key, "links inside a trial are not followed")
-    return StorageUnavailableError(key, os.strerror(number or 0))
 
 
 def _pread(fd: int, start: int, length: int, key: str) -> memoryview:

@@ -1,25 +1,29 @@
 """TrialFiles: which files of a trial have come, and what its index files say."""
 
 import math
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from smdebug.core import locations
 from smdebug.core.collection import Collection, parse_collections
-from smdebug.core.index import IndexFile, parse_index
-from smdebug.core.modes import ModeKeys
+from smdebug.core.index import IndexParser
+from smdebug.core.locations import StepFile
 from smdebug.core.read_pool import ReadPool, read_each
 from smdebug.exceptions import TrialFileError
 from smdebug.storage.protocol import (
+    Folder,
+    FolderStore,
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
 )
+from smdebug.trials.saved_steps import SavedSteps
 from smdebug.trials.troubles import Troubles
 
+Read = Callable[[], memoryview | bytes]
 _UNREADABLE: Final = (TrialFileError, ObjectNotFoundError, StorageUnavailableError)
 
 
@@ -54,11 +58,9 @@ class TrialFiles:
         self._pool = ReadPool[memoryview](parallel) if parallel > 1 else None
         self.range_steps = range_steps
         self.window = window
-        self.files: dict[int, dict[str, IndexFile]] = {}
-        self.steps: list[int] = []
-        self.names: dict[str, list[int]] = {}
-        self.mode_steps: dict[ModeKeys, dict[int, int]] = {}
-        self.names_by_mode: dict[ModeKeys, dict[str, list[int]]] = {}
+        self._saved = saved = SavedSteps()
+        self.files, self.steps, self.mode_steps = saved.files, saved.steps, saved.mode_steps
+        self.names, self.names_by_mode = saved.names, saved.names_by_mode
         self.collections: dict[str, Collection] = {}
         self.collections_version = 0
         self.workers: list[str] = []
@@ -70,7 +72,9 @@ class TrialFiles:
         self.troubles = Troubles(store.uri)
         self.problems = self.troubles.problems
         self.report = self.troubles.report
+        self._parser = IndexParser()
         self._ignored: set[str] = set()
+        self._taken: dict[str, int] = {}  # folders all of whose files were read: hash of the names
         self._bad_collections = False
 
     @property
@@ -102,7 +106,7 @@ class TrialFiles:
         changed = self._load_collections() if self.lacks_collections() else False
         names_before = len(self.names)
         after = "" if whole else self._cursor()
-        changed |= self._load_index_files(self.store.list_keys(locations.INDEX, start_after=after))
+        changed |= self._load_index_files(after)
         if len(self.names) > names_before:
             # A writer names a new member of a collection before the step that first saves it.
             self._load_collections()
@@ -175,8 +179,8 @@ class TrialFiles:
             self._count_complete(self.steps)
         return True
 
-    def _load_index_files(self, keys: Iterable[str]) -> bool:
-        """Read the index files among `keys` that were not read yet; say whether there were any.
+    def _load_index_files(self, after: str) -> bool:
+        """Read the index files behind `after` that were not read yet; say if there were any.
 
         Raises
         ------
@@ -184,27 +188,61 @@ class TrialFiles:
             If the store lets none of them be read: it is not theirs to be wrong.
         """
         changed, refused = False, None
-        for key, read in read_each(self.store, self._pool, filter(self._is_new, keys)):
+        for key, place, read in self._unread_files(after):
             try:
-                changed |= self._load_index_file(key, read)
+                changed |= self._load_index_file(key, place, read)
             except StorageUnavailableError as err:
                 refused = err
         if refused is not None and not self.files and self.is_remote and not refused.transient:
             raise refused
         return changed
 
-    def _is_new(self, key: str) -> bool:
-        """Say whether a key is that of an index file that was not read yet."""
+    def _unread_files(self, after: str) -> Iterator[tuple[str, StepFile, Read]]:
+        """Yield key, place and content of the index files that were not read yet."""
+        if isinstance(self.store, FolderStore):
+            for folder in self.store.folders(locations.INDEX, start_after=after):
+                yield from self._unread_in(folder)
+            return
+        places: dict[str, StepFile] = {}
+
+        def unread() -> Iterator[str]:
+            for key in self.store.list_keys(locations.INDEX, start_after=after):
+                place = self._place_if_new(key)
+                if place is not None:
+                    places[key] = place
+                    yield key
+
+        for key, read in read_each(self.store, self._pool, unread()):
+            yield key, places.pop(key), read
+
+    def _unread_in(self, folder: Folder) -> Iterator[tuple[str, StepFile, Read]]:
+        """Yield what is new in a folder; one that is as it was is not looked through."""
+        names = hash(tuple(folder.names))
+        if self._taken.get(folder.key) == names:
+            return
+        for name in folder.names:
+            key = folder.key + name
+            place = self._place_if_new(key)
+            if place is not None:
+                yield key, place, partial(folder.read, name)
+        if not any(key.startswith(folder.key) for key in self.troubles.unread_keys()):
+            self._taken[folder.key] = names
+
+    def _place_if_new(self, key: str) -> StepFile | None:
+        """Return what the name of an index file says, if it was not read yet and is wanted."""
         if key in self._ignored or key.endswith(".tmp"):
-            return False
+            return None
         place = locations.parse_index_key(key)
         if place is None:
             self._ignored.add(key)
             self.report(key, "Its name is not <step>_<worker>.json.")
-            return False
-        return place.worker not in self.files.get(place.step, ()) and self._in_range(place.step)
+            return None
+        known = self.files.get(place.step)
+        if (known is not None and place.worker in known) or not self._in_range(place.step):
+            return None
+        return place
 
-    def _load_index_file(self, key: str, read: Callable[[], memoryview]) -> bool:
+    def _load_index_file(self, key: str, place: StepFile, read: Read) -> bool:
         """Take in one index file; a bad one is asked again next time.
 
         Raises
@@ -212,11 +250,8 @@ class TrialFiles:
         StorageUnavailableError
             If the store does not give it, which is noted.
         """
-        place = locations.parse_index_key(key)
-        if place is None:
-            return False
         try:
-            found = parse_index(read(), key)
+            found = self._parser.parse(read(), key, place)
         except _UNREADABLE as err:
             self.troubles.cannot_read(key, place, err)
             if isinstance(err, StorageUnavailableError):
@@ -228,14 +263,17 @@ class TrialFiles:
         if not found.entries:
             self._ignored.add(key)
             return False
-        self._add(place.step, place.worker, found)
+        workers = self._saved.add(found)
+        if workers >= self.num_workers > 0 and place.step > self.last_complete_step:
+            self.last_complete_step = place.step
         return True
 
     def read_again(self, step: int) -> bool:
         """Try once more to read the index files of a step; say whether one may be read later."""
-        for unread in list(self.troubles.unread.get(step, {}).values()):
+        for worker, unread in list(self.troubles.unread.get(step, {}).items()):
             with suppress(StorageUnavailableError):
-                self._load_index_file(unread.key, partial(self.store.read, unread.key))
+                place, read = StepFile(step, worker), partial(self.store.read, unread.key)
+                self._load_index_file(unread.key, place, read)
         return any(unread.passes for unread in self.troubles.unread.get(step, {}).values())
 
     @property
@@ -247,22 +285,6 @@ class TrialFiles:
     def _in_range(self, step: int) -> bool:
         begin, end = self.range_steps or (None, None)
         return (begin is None or step >= begin) and (end is None or step < end)
-
-    def _add(self, step: int, worker: str, found: IndexFile) -> None:
-        """File what one worker saved at one step."""
-        if step not in self.files:
-            self.files[step] = {}
-            _insert(self.steps, step)
-        self.files[step][worker] = found
-        if found.mode is not ModeKeys.GLOBAL:
-            # Whatever the order of arrival: of several global steps the smallest counts.
-            numbers = self.mode_steps.setdefault(found.mode, {})
-            numbers[found.mode_step] = min(step, numbers.get(found.mode_step, step))
-        of_mode = self.names_by_mode.setdefault(found.mode, {})
-        for name in found.entries:
-            _insert(self.names.setdefault(name, []), step)
-            _insert(of_mode.setdefault(name, []), step)
-        self._count_complete([step])
 
     def _count_complete(self, steps: Iterable[int]) -> None:
         """Move the last complete step on."""
@@ -276,11 +298,3 @@ class TrialFiles:
         while self.num_workers and len(self.steps) - first > self.window:
             first += max(self.window // 2, 1)
             self.last_complete_step = self.settled_step = self.steps[first - 1]
-
-
-def _insert(steps: list[int], step: int) -> None:
-    """Insert into a sorted list, once; most steps come in order."""
-    if not steps or steps[-1] < step:
-        steps.append(step)
-    elif steps[bisect_left(steps, step)] != step:
-        insort(steps, step)

@@ -50,12 +50,19 @@ class Troubles:
         passes = getattr(err, "transient", not isinstance(err, CorruptFileError))
         self.unread.setdefault(place.step, {})[place.worker] = Unread(key, passes)
 
+    def unread_keys(self) -> Iterator[str]:
+        """Yield the index files that could not be read."""
+        for workers in self.unread.values():
+            for unread in workers.values():
+                yield unread.key
+
     def mended(self, key: str, place: StepFile) -> None:
         """Forget what was wrong with an index file: it was read."""
-        self.problems.pop(key, None)
-        workers = self.unread.get(place.step, {})
-        if place.worker in workers:
-            del workers[place.worker]
+        if self.problems:
+            self.problems.pop(key, None)
+        workers = self.unread.get(place.step)
+        if workers is not None:
+            workers.pop(place.worker, None)
             if not workers:
                 del self.unread[place.step]
 

@@ -7,12 +7,15 @@ import rawtrial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smdebug.core.index import Entry, IndexFile, Span, parse_index
+from smdebug.core import index
+from smdebug.core.index import Entry, IndexFile, IndexParser, Span
+from smdebug.core.locations import StepFile
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import CorruptFileError, TruncatedFileError
 
 KEY = rawtrial.index_key(3)
 EVENT = rawtrial.event_key(3)
+PLACE = StepFile(3, "worker_0")
 NAMES = st.text(max_size=20)
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | NAMES,
@@ -32,7 +35,7 @@ def tensor(name: str, start: int, length: int) -> dict[str, Any]:
 
 def parse(content: object) -> IndexFile:
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return parse_index(memoryview(data), KEY)
+    return IndexParser().parse(memoryview(data), KEY, PLACE)
 
 
 def test_values_reductions_and_shapes_are_filed_under_their_tensor() -> None:
@@ -144,3 +147,49 @@ def test_a_changed_byte_is_an_index_file_or_damage(data: st.DataObject) -> None:
     with suppress(TruncatedFileError, CorruptFileError):
         found = parse(bytes(content))
         assert len(found.entries) + len(found.damaged) <= 1
+
+
+def test_files_that_say_the_same_of_tensors_share_one_layout() -> None:
+    parser = IndexParser()
+    metas = [
+        {"mode": "TRAIN", "mode_step": 9, "event_file_name": EVENT},
+        {"mode": "EVAL", "mode_step": "3", "event_file_name": "events/other"},
+    ]
+    first, second = (
+        parser.parse(json.dumps(document(meta=meta)).encode(), KEY, PLACE) for meta in metas
+    )
+    assert first.layout is second.layout
+    assert (first.mode, first.mode_step, first.event_key) == (ModeKeys.TRAIN, 9, EVENT)
+    assert (second.mode, second.mode_step, second.event_key) == (ModeKeys.EVAL, 3, "events/other")
+
+
+def test_a_known_layout_still_needs_its_event_file() -> None:
+    parser = IndexParser()
+    parser.parse(json.dumps(document()).encode(), KEY, PLACE)
+    bare = document(meta={"mode": "TRAIN", "mode_step": 3})
+    with pytest.raises(CorruptFileError, match=r"expected key 'event_file_name', got none\.$"):
+        parser.parse(json.dumps(bare).encode(), KEY, PLACE)
+
+
+def test_layouts_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "LAYOUTS_KEPT", 2)
+    parser = IndexParser()
+    for size in range(5):
+        content = document(tensor_payload=[tensor("w", 0, size)])
+        found = parser.parse(json.dumps(content).encode(), KEY, PLACE)
+        assert found.entries["w"].raw == Span(0, size)
+        assert len(parser._layouts) <= 2
+
+
+def test_names_that_writers_do_not_give_are_kept() -> None:
+    found = IndexParser().parse(json.dumps(document()).encode(), "index/x/3_worker_0.csv", PLACE)
+    assert (found.key, found.event_key) == ("index/x/3_worker_0.csv", EVENT)
+    assert parse(document()).key == KEY
+
+
+def test_first_record_and_end_of_the_records() -> None:
+    spans = [tensor("b", 10, 5), tensor("smdebug/reductions/mean/a", 0, 10)]
+    found = parse(document(tensor_payload=spans))
+    assert (found.first_record, found.end) == (Span(0, 10), 15)
+    shapes = {"meta": {"mode": "EVAL", "mode_step": 3}, "shape_payload": []}
+    assert (parse(shapes).first_record, parse(shapes).end) == (None, 0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
+from rule_runner.surroundings import Surroundings
 from rule_runner.wording import raised
 from smdebug.analysis.utils import snapshot
 from smdebug.exceptions import (
@@ -125,12 +126,21 @@ class InProcess:
         Name of the rule, for messages.
     trials
         The views of the base trial and the other trials that the rule was constructed with.
+    surroundings
+        What the rule has to itself of this process; None if it leaves the process as it is.
     """
 
-    def __init__(self, name: str, rule: "Rule", trials: "Sequence[Trial]") -> None:
+    def __init__(
+        self,
+        name: str,
+        rule: "Rule",
+        trials: "Sequence[Trial]",
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self._name = name
         self._rule = rule
         self._trials = trials
+        self._surroundings = surroundings
 
     def begin(self) -> Begun:
         """Say that the rule was made; see `Invoker`."""
@@ -185,7 +195,10 @@ class InProcess:
         did, reason, ends = Did.CLEAR, "", False
         try:
             with snapshot(self._trials, step):
-                call(step)
+                if self._surroundings is None:
+                    call(step)
+                else:
+                    self._surroundings.call(call, step)
         except RuleEvaluationConditionMet as met:
             did, ends = Did.MET, met.end_of_rule
         except _SKIPPED as err:

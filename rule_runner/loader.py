@@ -7,7 +7,7 @@ import itertools
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
@@ -28,6 +28,7 @@ from urllib.parse import unquote, urlsplit
 from rule_runner.errors import RuleSourceError, UnknownRuleError
 from rule_runner.fetch import Fetched, fetch_rule_file
 from rule_runner.rule_file import RuleFile, read_rule_file
+from rule_runner.surroundings import Surroundings
 from rule_runner.unopened import Unopened
 from rule_runner.wording import raised
 from smdebug.rules.params import nearest
@@ -60,6 +61,8 @@ class LoadedRule:
         Of the file that defines the rule, in hexadecimal digits.
     fetched
         Where the rule file came from, if not from this machine.
+    surroundings
+        What a rule of the user's has to itself of this process, and what its file left of it.
     """
 
     name: str
@@ -68,6 +71,7 @@ class LoadedRule:
     source: Path | None
     source_sha256: str
     fetched: Fetched | None = None
+    surroundings: Surroundings = field(default_factory=Surroundings, compare=False, repr=False)
 
 
 def load_builtin(name: str) -> LoadedRule:
@@ -168,14 +172,16 @@ def load_source(source: Path | Fetched, class_name: str | None = None) -> Loaded
     """
     file, fetched = _read(source)
     name = file.choose(class_name)
-    package = _new_package(file.path.parent)
+    package, surroundings = _new_package(file.path.parent), Surroundings()
     try:
-        rule_class = _checked(vars(_execute(file, package)).get(name), name, file)
+        run = surroundings.call(_execute, file, package)
+        rule_class = _checked(vars(run).get(name), name, file)
     except BaseException:
         for module in [m for m in sys.modules if m.partition(".")[0] == package]:
             del sys.modules[module]
         raise
-    return LoadedRule(name, rule_class, False, file.path, file.sha256, fetched)
+    sha256 = file.sha256
+    return LoadedRule(name, rule_class, False, file.path, sha256, fetched, surroundings)
 
 
 def _checked(found: object, name: str, file: RuleFile) -> type[Rule]:

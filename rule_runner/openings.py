@@ -143,11 +143,15 @@ def _construct(
     """Construct a rule over views of its own."""
     views = [trial.share() for trial in trials]
     found = _parsed(actions, bound.loaded.name)
-    rule = construct(bound, views[0], views[1:], actions)
+    around = None if bound.loaded.builtin else bound.loaded.surroundings  # ours change nothing
+    if around is None:
+        rule = construct(bound, views[0], views[1:], actions)
+    else:
+        rule = around.call(construct, bound, views[0], views[1:], actions)
     rule.actions = found
     if getattr(rule, "output_dir", None) is None:
         rule.output_dir = output_dir
-    return InProcess(bound.loaded.name, rule, views)
+    return InProcess(bound.loaded.name, rule, views, around)
 
 
 def _parsed(actions: str, rule: str) -> NoActions:

@@ -35,7 +35,7 @@ class Zeros:
     def part(self, piece: Piece, before: Piece | None = None) -> int:
         """Return how many are; see `smdebug.core.measures.Measure`."""
         del before
-        return int(piece.elements.size - np.count_nonzero(piece.elements))
+        return int(np.count_nonzero(piece.elements == 0))
 
     def join(self, parts: Sequence[int], size: int, dtype: "np.dtype[Any]") -> tuple[int, int]:
         """Return how many of all elements are."""

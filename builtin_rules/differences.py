@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.core.measures import Piece, measure
+
+Array = NDArray[Any]
+_TOO_CLOSE: Final = 1e-4
+_SMALL, _LARGE = 1e-24, 1e36  # squares between which single precision loses nothing that counts
 
 
 class Norms(NamedTuple):
@@ -30,11 +35,21 @@ class Tolerance:
     equal_nan: bool = False
 
     def part(self, piece: Piece, before: Piece | None = None) -> float:
-        """Return it for a piece; see `smdebug.core.measures.Measure`."""
+        """Return it for a piece; see `smdebug.core.measures.Measure`.
+
+        Single precision does for single precision, unless it is too close to 1 to tell.
+        """
         if before is None or not piece.elements.size:
             return 0.0
-        one, other = piece.doubles, before.doubles
-        ratio = np.subtract(one, other)
+        one, other = piece.elements, before.elements
+        if one.dtype == other.dtype == np.float32:
+            largest = self._largest(one, other)
+            if np.isfinite(largest) and abs(largest - 1) > _TOO_CLOSE:
+                return largest
+        return self._largest(piece.doubles, before.doubles)
+
+    def _largest(self, one: Array, other: Array) -> float:
+        ratio = one - other
         np.abs(ratio, out=ratio)
         tolerated = np.abs(one)
         tolerated *= self.rtol
@@ -63,9 +78,7 @@ class Change:
         """Return the squares for a piece; see `smdebug.core.measures.Measure`."""
         if before is None:
             return 0.0, 0.0
-        difference = piece.doubles - before.doubles
-        change, size = np.dot(difference, difference), np.dot(before.doubles, before.doubles)
-        return float(change), float(size)
+        return _square_of_difference(piece, before), _square(before)
 
     def join(
         self, parts: Sequence[tuple[float, float]], size: int, dtype: "np.dtype[Any]"
@@ -74,6 +87,25 @@ class Change:
         del size, dtype
         change, before = (sum(squares) ** 0.5 for squares in zip(*parts, strict=True))
         return Norms(change, before)
+
+
+def _square_of_difference(piece: Piece, before: Piece) -> float:
+    one, other = piece.elements, before.elements
+    if one.dtype == other.dtype == np.float32:
+        difference = one - other
+        found = float(np.dot(difference, difference))
+        if _SMALL < found < _LARGE:
+            return found
+    difference = piece.doubles - before.doubles
+    return float(np.dot(difference, difference))
+
+
+def _square(piece: Piece) -> float:
+    if piece.elements.dtype == np.float32:
+        found = float(np.dot(piece.elements, piece.elements))
+        if _SMALL < found < _LARGE:
+            return found
+    return float(np.dot(piece.doubles, piece.doubles))
 
 
 CHANGE: Final = Change()

@@ -52,7 +52,8 @@ def evaluate_trial(**options: Any) -> int:
     sinks = _sinks(options["sink"])
     mirror = _mirror(options["output"])
     output = mirror.folder if mirror else Path(options["output"])
-    config = configuration({**options, "output": output})
+    with redirect_stdout(sys.stderr):  # of the files of rules
+        config = configuration({**options, "output": output})
     watching = observer(quiet=options["quiet"])
     try:
         evaluated = _run_mirrored(mirror, config, sinks, watching, options["sink_deadline"])

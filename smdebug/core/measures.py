@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-PIECE_BYTES: Final = 1 << 17  # with what is computed from it, it stays in a core's own cache
+PIECE_BYTES: Final = 1 << 18  # with what is computed from it, it stays in a core's own cache
 
 Array = NDArray[Any]
 

@@ -69,6 +69,7 @@ class StepPlan:
         self._layouts = layouts
         self._places: dict[str, Place] = {}
         self._unplaced: set[str] = set()
+        self._rooms: list[dict[int, _Room]] = []
         of_name: dict[str, list[Want]] = {}
         for want, names in wants.items():
             for name in names:
@@ -104,8 +105,9 @@ class StepPlan:
         told: Told = {want: {} for want in self._wants}
         if self._small is not None:
             self._small.carry_out(opened, told)
+        room = self._rooms.pop() if self._rooms else {}  # several threads may be at it
         for name, wants in self._large.items():
-            sources = self._sources(name, wants, opened, earlier)
+            sources = self._sources(name, wants, opened, earlier, room)
             if sources is None:
                 continue
             layout = sources[0].place.layout
@@ -115,6 +117,7 @@ class StepPlan:
                 continue
             for want, value in found.items():
                 told[want][name] = value
+        self._rooms.append(room)
         return told
 
     def _place(self, name: str, entries: Mapping[str, Entry]) -> Place | None:
@@ -130,11 +133,16 @@ class StepPlan:
         return alone and layout.stop - layout.start <= SMALL
 
     def _sources(
-        self, name: str, wants: Sequence[Want], opened: OpenFile, earlier: Earlier
+        self,
+        name: str,
+        wants: Sequence[Want],
+        opened: OpenFile,
+        earlier: Earlier,
+        room: "dict[int, _Room]",
     ) -> "dict[int, _Source] | None":
         """Return where a value and the earlier ones that it is compared with come from."""
         place = self._places[name]
-        sources = {0: _Source(opened, place)}
+        sources = {0: _Source(opened, place, _room(room, 0))}
         for _, back in wants:
             if back in sources:
                 continue
@@ -142,7 +150,7 @@ class StepPlan:
             there = None if before is None else self._place(name, before[1])
             if before is None or there is None:
                 return None
-            sources[back] = _Source(before[0], there)
+            sources[back] = _Source(before[0], there, _room(room, back))
         return sources
 
 
@@ -160,14 +168,29 @@ class _UnlikeError(Exception):
     """A record is not like those before it, or cut off."""
 
 
+class _Room:
+    """Memory for one piece and for what is computed from it; taking it anew would cost time."""
+
+    def __init__(self) -> None:
+        self.buffer = np.empty(PIECE_BYTES, np.uint8)
+        self.spare = np.empty(PIECE_BYTES, np.uint8)
+
+
+def _room(rooms: dict[int, _Room], back: int) -> _Room:
+    """Return the memory for the value of so many steps back."""
+    found = rooms.get(back)
+    if found is None:
+        found = rooms[back] = _Room()
+    return found
+
+
 class _Source:
     """Reads one tensor piece by piece."""
 
-    def __init__(self, opened: OpenFile, place: Place) -> None:
+    def __init__(self, opened: OpenFile, place: Place, room: _Room) -> None:
         self.place = place
         self._opened = opened
-        self._buffer = np.empty(PIECE_BYTES, np.uint8)
-        self._spare = np.empty(PIECE_BYTES, np.uint8)
+        self._room = room
 
     def read(self, at: int, stop: int) -> Piece:
         """Return the elements from byte `at` to `stop`; the piece before is no more then.
@@ -178,7 +201,7 @@ class _Source:
             If what stands before or behind the elements is not what it was.
         """
         span, layout = self.place
-        content = self._buffer[: stop - at]
+        content = self._room.buffer[: stop - at]
         buffers, begin = [content.data], span.start + layout.start + at
         head = tail = None
         if at == 0:
@@ -193,7 +216,7 @@ class _Source:
             raise _UnlikeError
         if tail is not None and tail != layout.tail:
             raise _UnlikeError
-        return Piece(comfortable(content.view(layout.dtype)), self._spare)
+        return Piece(comfortable(content.view(layout.dtype)), self._room.spare)
 
 
 def _pieces(sources: Mapping[int, _Source]) -> Iterator[Mapping[int, Piece]]:

@@ -79,7 +79,7 @@ def floors(trial: str) -> list[Contender]:
 
 def saved_reductions(trial: str) -> list[Contender]:
     """Return those who judge reductions, of which there is no plain script."""
-    return [one for one in one_rule(trial) if one.name in {OLDER, ONE, CUSTOM}]
+    return [one for one in one_rule(trial) if one.name != FLOOR]
 
 
 def all_workers(trial: str) -> list[Contender]:

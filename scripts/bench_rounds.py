@@ -85,7 +85,7 @@ def run(contender: Contender) -> Took:
     out, err = process.communicate()
     seconds = time.perf_counter() - began
     if process.returncode:
-        msg = f"Contender {contender.name!r} failed with {process.returncode}: {err[-500:]}"
+        msg = f"Contender {contender.name!r} failed with {process.returncode}: {err.strip()[-500:]}"
         raise RuntimeError(msg)
     if contender.outside:
         return Took(seconds)
@@ -110,11 +110,21 @@ def largest_anonymous(process: subprocess.Popen[str]) -> float:
 
 
 def rounds(contenders: Sequence[Contender], times: int) -> dict[str, list[Took]]:
-    """Run contenders one after the other, so many times; return what each took each time."""
+    """Run contenders one after the other, so many times; return what each took each time.
+
+    Raises
+    ------
+    RuntimeError
+        If one fails, or has judged fewer steps than another.
+    """
     took: dict[str, list[Took]] = {one.name: [] for one in contenders}
     for number in range(times):
         for one in contenders:
             click.echo(f"\r\033[K{number + 1}/{times} {one.name}", err=True, nl=False)
             took[one.name].append(run(one))
     click.echo("\r\033[K", err=True, nl=False)
+    judged = {name: one.judged for name, every in took.items() for one in every if one.judged}
+    if len(set(judged.values())) > 1:
+        msg = f"Contenders must judge the same number of steps, got {judged}."
+        raise RuntimeError(msg)
     return took

@@ -25,7 +25,8 @@ POOL = 1 << 22  # random numbers that values are cut from
 WORKER = "worker_0"
 GRADIENTS = {"gradients": "^gradient/"}
 FULL_TENSORS = 0.1  # below this scale tensors shrink as well as steps
-EVAL_EVERY = 10  # every so many steps of the trial for all rules is one of evaluation
+ROWS = 32  # of every tensor
+EVAL_EVERY = 5  # every so many steps of the trial for all rules is one of evaluation
 
 
 class Size(NamedTuple):
@@ -39,10 +40,10 @@ class Size(NamedTuple):
 
     def scaled(self, scale: float) -> "Size":
         """Return so many times the steps; smaller tensors below `FULL_TENSORS`."""
-        elements = max(4, round(self.elements * min(1.0, scale / FULL_TENSORS)))
+        columns = round(self.elements / ROWS * min(1.0, scale / FULL_TENSORS))
         return self._replace(
             steps=max(self.fewest, round(self.steps * scale)),
-            elements=1 if self.elements == 1 else 4 * (elements // 4),
+            elements=1 if self.elements == 1 else ROWS * max(1, columns),
         )
 
     @property
@@ -58,7 +59,7 @@ SIZES = {
     "scalars": Size(20_000, 5, 1, fewest=12),
     "reductions": Size(1000, 50, 1),
     "workers": Size(100, 50, 256, 8),
-    "rules": Size(200, 50, 1 << 16, fewest=24),  # with less some rule judges nothing
+    "rules": Size(200, 50, 1 << 16, fewest=100),  # with less some rule judges nothing
     "opening": Size(100_000, 2, 1),
     "memory": Size(60, 20, 1 << 22),
 }
@@ -70,8 +71,7 @@ class Values:
     def __init__(self, size: Size) -> None:
         self._pool = np.random.default_rng(0).standard_normal(POOL + size.elements, np.float32)
         self._elements = size.elements
-        rows = math.gcd(size.elements, 1 << (size.elements.bit_length() // 2))
-        self._shape = (rows, size.elements // rows) if size.elements > 1 else (1,)
+        self._shape = (ROWS, size.elements // ROWS) if size.elements > 1 else (1,)
 
     def __call__(self, seed: int) -> Array:
         """Return an array of the trial's shape."""

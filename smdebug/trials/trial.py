@@ -202,7 +202,7 @@ class Trial(TrialView):
         TensorUnavailable
             If no step seen so far has it.
         """
-        if not self.has_tensor(tname):
+        if not (self._knows(tname) or self.has_tensor(tname)):
             self._note_missed(None, "tensor", tname)
             raise TensorUnavailable(tname)
         found = self._tensors.get(tname)

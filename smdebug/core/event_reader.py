@@ -15,6 +15,7 @@ from smdebug.exceptions import CorruptFileError, TruncatedFileError
 from smdebug.storage.protocol import ByteRange, TrialStore
 
 KEPT_BYTES: Final = 256 << 20  # what several rules ask for at one step is read once
+KEPT_LAYOUTS: Final = 1 << 17  # there is one for each tensor, mode and number of digits of a step
 WHOLE_FILE: Final = 1 << 20  # a smaller event file is read in one go
 # The header of a record, and the first field of its message: a tag and eight bytes.
 TIME_BYTES: Final = tfrecord.HEADER.size + 1 + 8
@@ -56,13 +57,13 @@ class EventReader:
     Attributes
     ----------
     layouts
-        Where the elements lie in the records that were read, by what they hold.
+        Where the elements lie in the records that were read, by what they hold and their length.
     """
 
     def __init__(self, store: TrialStore, kept_bytes: int = KEPT_BYTES) -> None:
         self._store = store
         self.bound = kept_bytes
-        self.layouts: dict[Hashable, RecordLayout] = {}
+        self.layouts: dict[tuple[Hashable, int], RecordLayout] = {}
         self._kept: OrderedDict[Part, Kept] = OrderedDict()
         self._bytes = 0
 
@@ -112,7 +113,7 @@ class EventReader:
         return self._store.read(key, ByteRange(start, stop))
 
     def _decode(self, key: str, span: Span, record: memoryview, what: Hashable) -> Array:
-        layout = self.layouts.get(what)
+        layout = self.layouts.get((what, span.length))
         found = None if layout is None else layout.view(record)
         if found is not None:
             return found
@@ -126,7 +127,9 @@ class EventReader:
             self._forget(key)  # the file may be replaced: ask again next time
             raise
         if layout is not None and what is not None:
-            self.layouts[what] = layout
+            if len(self.layouts) >= KEPT_LAYOUTS:
+                self.layouts.clear()
+            self.layouts[what, span.length] = layout
         return array
 
     def _forget(self, key: str) -> None:

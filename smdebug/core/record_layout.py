@@ -17,8 +17,8 @@ _TIME_TAG: Final = 0x09
 _STEP_TAG: Final = 0x10
 _TIME_AT: Final = tfrecord.HEADER.size + 1
 _STEP_AT: Final = _TIME_AT + 8 + 1
-_ORDER: Final = "little"
-_FOOTER: Final = tfrecord.FOOTER.pack(tfrecord.SMDEBUG_FOOTER)
+ORDER: Final = "little"
+FOOTER: Final = tfrecord.FOOTER.pack(tfrecord.SMDEBUG_FOOTER)
 
 Array = NDArray[Any]
 
@@ -32,14 +32,13 @@ class RecordLayout:
     length
         Bytes of a whole record.
     start, stop
-        Where the elements lie in it.
+        Where the elements lie in it. Behind them and before the footer stands nothing that is
+        looked at.
     dtype, shape
         Of the elements.
     mask, head
         Which bits before the elements are the same in every record, and these bits, as numbers of
         `start` bytes with the first byte lowest.
-    tail
-        All that stands behind the elements.
     """
 
     length: int
@@ -49,21 +48,20 @@ class RecordLayout:
     shape: tuple[int, ...]
     mask: int
     head: int
-    tail: bytes
 
     @property
     def size(self) -> int:
         """The number of elements."""
         return (self.stop - self.start) // self.dtype.itemsize
 
-    def fits(self, head: bytes | memoryview, tail: bytes | memoryview) -> bool:
-        """Say whether what stands before and behind the elements of a record is as it must be."""
-        found = int.from_bytes(head, _ORDER) & self.mask
-        return found == self.head and tail == self.tail
+    def begins(self, head: bytes | bytearray | memoryview) -> bool:
+        """Say whether what stands before the elements of a record is as it must be."""
+        return int.from_bytes(head, ORDER) & self.mask == self.head
 
     def view(self, record: memoryview) -> Array | None:
         """Return the tensor of a record, read-only, in place; None if the record does not fit."""
-        if len(record) != self.length or not self.fits(record[: self.start], record[self.stop :]):
+        whole = len(record) == self.length and record[-len(FOOTER) :] == FOOTER
+        if not whole or not self.begins(record[: self.start]):
             return None
         flat = np.frombuffer(record, self.dtype, self.size, self.start)
         return flat.reshape(self.shape)
@@ -77,21 +75,24 @@ def learnt(record: memoryview, key: str) -> tuple[Array, RecordLayout | None]:
     TruncatedFileError, CorruptFileError
         If the record is cut off or makes no sense.
     """
-    array = tensor_proto.decode_event(tfrecord.unframe(record, key), key)
+    message = tensor_proto.find_tensor(tfrecord.unframe(record, key), key)
+    array = tensor_proto.decode_tensor(message, key)
     fixed = _fixed_bits(record)
     if fixed is None or array.dtype.kind in "UO" or not array.size:
         return array, None
-    whole = np.frombuffer(record, np.uint8)
-    start = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    start = _address(array) - _address(np.frombuffer(record, np.uint8))
     stop = start + array.nbytes
+    end = _address(np.frombuffer(message, np.uint8)) + len(message)
     # A checksum of the elements, which some writers leave in the footer, fits no other record.
-    tail = bytes(record[stop:])
-    if start < len(fixed) or tail[-len(_FOOTER) :] != _FOOTER:
+    if start < len(fixed) or end != _address(array) + array.nbytes or record[-4:] != FOOTER:
         return array, None
-    mask = int.from_bytes(fixed + b"\xff" * (start - len(fixed)), _ORDER)
-    head = int.from_bytes(record[:start], _ORDER) & mask
-    layout = RecordLayout(len(record), start, stop, array.dtype, array.shape, mask, head, tail)
-    return array, layout
+    mask = int.from_bytes(fixed + b"\xff" * (start - len(fixed)), ORDER)
+    head = int.from_bytes(record[:start], ORDER) & mask
+    return array, RecordLayout(len(record), start, stop, array.dtype, array.shape, mask, head)
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _fixed_bits(record: memoryview) -> bytearray | None:

@@ -19,7 +19,7 @@ from smdebug.core.measures import (
     measure_pieces,
     piece_length,
 )
-from smdebug.core.record_layout import RecordLayout
+from smdebug.core.record_layout import FOOTER, ORDER, RecordLayout
 from smdebug.core.reductions import Reduction, is_in_pieces, of_rows
 from smdebug.storage.protocol import OpenFile
 
@@ -122,10 +122,11 @@ class StepPlan:
 
     def _place(self, name: str, entries: Mapping[str, Entry]) -> Place | None:
         """Return where the value of a tensor lies, if it is known."""
-        entry, layout = entries.get(name), self._layouts.get((name, None))
-        if entry is None or entry.raw is None or layout is None:
+        entry = entries.get(name)
+        if entry is None or entry.raw is None:
             return None
-        return Place(entry.raw, layout) if layout.length == entry.raw.length else None
+        layout = self._layouts.get(((name, None), entry.raw.length))
+        return None if layout is None else Place(entry.raw, layout)
 
     def _is_small(self, name: str, wants: Sequence[Want]) -> bool:
         layout = self._places[name].layout
@@ -208,13 +209,13 @@ class _Source:
             head, begin = bytearray(layout.start), span.start
             buffers.insert(0, memoryview(head))
         if stop == layout.stop - layout.start:
-            tail = bytearray(len(layout.tail))
+            tail = bytearray(layout.length - layout.stop)
             buffers.append(memoryview(tail))
         if self._opened.read_into(begin, buffers) != sum(map(len, buffers)):
             raise _UnlikeError
-        if head is not None and int.from_bytes(head, "little") & layout.mask != layout.head:
+        if head is not None and not layout.begins(head):
             raise _UnlikeError
-        if tail is not None and tail != layout.tail:
+        if tail is not None and not tail.endswith(FOOTER):
             raise _UnlikeError
         return Piece(comfortable(content.view(layout.dtype)), self._room.spare)
 
@@ -254,9 +255,9 @@ class _Gathered:
             span, layout = places[name]
             at = self._read(span)
             self._frame(at, at + layout.start)
-            self._frame(at + layout.stop, at + layout.length)
-            masks += [layout.mask.to_bytes(layout.start, "little"), b"\xff" * len(layout.tail)]
-            heads += [layout.head.to_bytes(layout.start, "little"), layout.tail]
+            self._frame(at + layout.length - len(FOOTER), at + layout.length)
+            masks += [layout.mask.to_bytes(layout.start, ORDER), b"\xff" * len(FOOTER)]
+            heads += [layout.head.to_bytes(layout.start, ORDER), FOOTER]
             key = layout.dtype, layout.size, tuple(wants[name])
             group = self._groups.setdefault(key, _Group([], [], *key))
             group.names.append(name)

@@ -133,9 +133,17 @@ def decode_event(payload: memoryview, key: str) -> NDArray[np.generic]:
     TruncatedFileError, CorruptFileError
         If the message is cut off, or its shape, type and bytes do not agree.
     """
+    return decode_tensor(find_tensor(payload, key), key)
+
+
+def find_tensor(payload: memoryview, key: str) -> memoryview:
+    """Return the TensorProto message of an Event, in place; raises what `decode_event` does.
+
+    Whatever stands behind it is not looked at.
+    """
     summary = _first(payload, 5, "summary", key)
     value = _first(summary, 1, "value", key)
-    return decode_tensor(_first(value, 8, "tensor", key), key)
+    return _first(value, 8, "tensor", key)
 
 
 def decode_wall_time(head: memoryview, key: str) -> float:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+import aws_server as aws_server_
 import faulty_s3
 import pytest
 import s3_objects
@@ -20,10 +21,16 @@ CREATE, FIRST, SECOND, LAST, COMPLETE = range(5)
 GONE = says(404, "NoSuchUpload", "The upload is not there.")
 
 
+@pytest.fixture(scope="module")
+def aws_server() -> Iterator[str]:
+    """Return a server that takes small parts, as S3 itself would not."""
+    with aws_server_.serving(S3_UPLOAD_PART_MIN_SIZE=str(PARTS)) as endpoint:
+        yield endpoint
+
+
 @pytest.fixture
-def output(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> S3Output:
-    """Return an output with small parts, which S3 itself would not take."""
-    monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", PARTS)
+def output(bucket: Bucket) -> S3Output:
+    """Return an output with small parts."""
     return S3Output(bucket, PatientClock(), part=PARTS)
 
 

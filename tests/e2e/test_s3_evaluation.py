@@ -89,7 +89,7 @@ def call(*arguments: object) -> Result:
 
 
 def evaluate(*arguments: object, output: str = OUT) -> Result:
-    return call("evaluate", "--trial", TRIAL, "--output", output, *arguments)
+    return call("evaluate", "--trial", TRIAL, "--output", output, "--end-grace", "0", *arguments)
 
 
 def process(
@@ -152,7 +152,7 @@ def test_kill_9_and_restart(s3: str, tmp_path: Path, machine: str) -> None:
     at = tmp_path / "at"
     at.write_text("4")
     command = ["evaluate", "--trial", TRIAL, "--source", RULE, "-p", f"at={at}", "--keep-going"]
-    command += ["--output", OUT]
+    command += ["--output", OUT, "--end-grace", "0"]
     killed = process(*command)
     assert killed.returncode == -signal.SIGKILL
     assert [one["step"] for one in lines(s3, "findings.jsonl")] == [2, 3]

@@ -6,6 +6,7 @@ They follow the format's description alone, are slow, and write whatever they ar
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,15 @@ def field(number: int, value: int | bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
+@lru_cache
+def dimension(size: int) -> bytes:
+    """Return a dimension of a TensorShapeProto; kept, for some tests have a million of them."""
+    return field(2, field(1, size) if size else b"")
+
+
 def shape_message(sizes: Sequence[int]) -> bytes:
     """Return a TensorShapeProto."""
-    return b"".join(field(2, field(1, size) if size else b"") for size in sizes)
+    return b"".join(map(dimension, sizes))
 
 
 def tensor_message(

@@ -5,7 +5,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,13 +119,15 @@ def evaluate(
 def _configuration(options: dict[str, Any]) -> EvaluationConfig:
     """Return the evaluation of some arguments; the request may say the trial and the job's name."""
     definition: JobDefinition = options["definition"]
+    job = definition.training_job_name
     place, name = _place(options["trial"])
-    if place is None and definition.trial is None:
+    if place is None:
+        place, name = definition.trial, job
+    if place is None:
         msg = f"No trial was given, and {definition.place} does not say where one is saved."
         raise UsageError(msg)
-    options["trial"] = definition.trial if place is None else place
-    options["training_job_name"] = options["training_job_name"] or definition.training_job_name
-    return replace(configured(options), trial_name=name)
+    found = {"trial": place, "trial_name": name}
+    return configured(options | found | {"training_job_name": options["training_job_name"] or job})
 
 
 def _place(trial: Place | Trial | None) -> tuple[str | None, str | None]:

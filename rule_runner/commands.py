@@ -199,6 +199,7 @@ def configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         rules=jobs,
         output=options["output"],
         other_trials=options["other_trial"],
+        trial_name=options.get("trial_name"),
         training_job_name=options["training_job_name"],
         keep_going=options["keep_going"],
         wait=not options["no_wait"],

@@ -197,6 +197,6 @@ def evaluate(**options: Any) -> int:
     if options["check"]:
         return command.check(options)
     options["output"] = options["output"] or configuration.default_output(
-        options["trial"], datetime.now().astimezone()
+        options.get("trial_name") or options["trial"], datetime.now().astimezone()
     )
     return evaluate_trial(**options)

@@ -39,7 +39,8 @@ def completed(options: Options) -> dict[str, Any]:
     else:
         definition = _read(options)
         found["definition"] = definition
-        found["trial"] = options["trial"] or definition.trial
+        if options["trial"] is None and definition.trial is not None:  # it ends with debug-output
+            found["trial"], found["trial_name"] = definition.trial, definition.training_job_name
         found["training_job_name"] = options["training_job_name"] or definition.training_job_name
     if found["trial"] is None and not options["check"]:
         msg = "No trial was given: give --trial PATH."

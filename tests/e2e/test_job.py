@@ -334,6 +334,7 @@ def test_the_request_says_where_the_trial_is(
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == "A (ExplodingTensor): NoIssuesFound"
     (folder,) = (tmp_path / "rule-output").iterdir()
+    assert folder.name.startswith("mnist-42-")
     assert (folder / "A" / "rule_result.json").exists()
 
 

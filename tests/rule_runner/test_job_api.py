@@ -135,8 +135,9 @@ def test_the_request_says_the_trial(trial: Path, tmp_path: Path) -> None:
         "DebugRuleConfigurations": [rules()[1].to_debugger_rule_config_dict()],
     }
     result = rule_runner.evaluate(None, request, output=tmp_path / "out")
-    assert (result.trial.path, outcomes(result)) == (
+    assert (result.trial.path, result.trial.name, outcomes(result)) == (
         str(place),
+        "mnist-42",
         {"ExplodingTensor": "NoIssuesFound"},
     )
     event = msgspec.json.decode(

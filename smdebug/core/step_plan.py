@@ -4,7 +4,7 @@ Small tensors are read and measured together; the others are measured piece by p
 read, so that their elements are never all in memory.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,8 +39,8 @@ class Place(NamedTuple):
     layout: RecordLayout
 
 
-# Gives an open event file of so many steps back, and what its index file says, if there is one.
-Earlier = Callable[[int], tuple[OpenFile, Mapping[str, Entry]] | None]
+# Event files, and what their index files say, by how many steps back they are.
+Opened = Mapping[int, tuple[OpenFile, Mapping[str, Entry]]]
 
 
 class StepPlan:
@@ -59,6 +59,8 @@ class StepPlan:
     ----------
     nbytes
         What is read at a step, without the earlier values.
+    backs
+        How many steps back the values are that are read.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class StepPlan:
         small = {name: told for name, told in of_name.items() if self._is_small(name, told)}
         self._small = _Gathered(self._places, small) if small else None
         self._large = {name: told for name, told in of_name.items() if name not in small}
+        self.backs = {0, *(back for _, back in wants)}
         self.nbytes = sum(place.span.length for place in self._places.values())
 
     def serves(self, entries: Mapping[str, Entry], wants: Mapping[Want, Names]) -> bool:
@@ -100,14 +103,21 @@ class StepPlan:
             self._entries = entries
         return same
 
-    def carry_out(self, opened: OpenFile, earlier: Earlier) -> Told:
-        """Read and measure; what does not lie where it should is left out."""
+    def carry_out(self, opened: Opened) -> Told:
+        """Read and measure; what does not lie where it should is left out.
+
+        Parameters
+        ----------
+        opened
+            The event file of the step, 0 steps back, and those earlier ones of `backs` that there
+            are.
+        """
         told: Told = {want: {} for want in self._wants}
         if self._small is not None:
-            self._small.carry_out(opened, told)
+            self._small.carry_out(opened[0][0], told)
         room = self._rooms.pop() if self._rooms else {}  # several threads may be at it
         for name, wants in self._large.items():
-            sources = self._sources(name, wants, opened, earlier, room)
+            sources = self._sources(name, wants, opened, room)
             if sources is None:
                 continue
             layout = sources[0].place.layout
@@ -137,21 +147,19 @@ class StepPlan:
         self,
         name: str,
         wants: Sequence[Want],
-        opened: OpenFile,
-        earlier: Earlier,
+        opened: Opened,
         room: "dict[int, _Room]",
     ) -> "dict[int, _Source] | None":
         """Return where a value and the earlier ones that it is compared with come from."""
-        place = self._places[name]
-        sources = {0: _Source(opened, place, _room(room, 0))}
-        for _, back in wants:
-            if back in sources:
-                continue
-            before = earlier(back)
-            there = None if before is None else self._place(name, before[1])
-            if before is None or there is None:
+        sources: dict[int, _Source] = {}
+        for back in {0, *(back for _, back in wants)}:
+            if back not in opened:
                 return None
-            sources[back] = _Source(before[0], there, _room(room, back))
+            file, entries = opened[back]
+            place = self._place(name, entries)
+            if place is None:
+                return None
+            sources[back] = _Source(file, place, _room(room, back))
         return sources
 
 

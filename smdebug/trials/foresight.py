@@ -7,7 +7,7 @@ meanwhile. What was not foreseen, or is not as it should be, is left to whoever 
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -94,6 +94,9 @@ class Foresight:
         self._habits: dict[tuple[str, ModeKeys], _Habit] = {}
         self._flying: dict[tuple[int, str], Future[Told]] = {}
         self._pool: ReadPool[Told] | None = None
+        self._of_mode: dict[ModeKeys | None, list[int]] = {}
+        self._sorted = 0  # steps that `_of_mode` has
+        self._last = -1  # of them
 
     def get(self, step: int, worker: str | None, name: str, want: Want) -> Any:
         """Return what was foreseen, or None; without a worker that of the only one."""
@@ -114,8 +117,21 @@ class Foresight:
             self._missed.setdefault(worker, {}).setdefault(want, set()).add(name)
 
     def back(self, step: int, before: int) -> int:
-        """Return how many known steps back an earlier one is."""
-        return bisect_left(self._steps, step) - bisect_left(self._steps, before)
+        """Return how many steps of its mode an earlier step is back."""
+        steps = self._like(step)
+        return bisect_left(steps, step) - bisect_left(steps, before)
+
+    def _like(self, step: int) -> Sequence[int]:
+        """Return the known steps of the mode of a step, ascending."""
+        if len(self._steps) < self._sorted or self._steps[self._sorted - 1] != self._last:
+            self._of_mode, self._sorted = {}, 0  # an older step has come
+        for one in self._steps[self._sorted :]:
+            self._of_mode.setdefault(self._mode(one), []).append(one)
+        self._sorted, self._last = len(self._steps), self._steps[-1]
+        return self._of_mode.get(self._mode(step), ())
+
+    def _mode(self, step: int) -> "ModeKeys | None":
+        return next((file.mode for file in self._files.get(step, {}).values()), None)
 
     def _turn_to(self, step: int) -> None:
         """Learn from the step before, and measure the next one."""
@@ -126,9 +142,8 @@ class Foresight:
         for worker, file in files.items():
             habit = self._habits.get((worker, file.mode))
             if habit is not None and habit.wants:
-                told = self._landed(step, worker) or self._carried_out(
-                    habit.plan_for(file.entries, self._layouts), step, worker
-                )
+                plan = habit.plan_for(file.entries, self._layouts)
+                told = self._landed(step, worker) or self._job(plan, step, worker)()
                 self._told[worker] = {want: Found(values) for want, values in told.items()}
         if len(files) == 1:
             self._told[None] = next(iter(self._told.values()), {})
@@ -164,31 +179,30 @@ class Foresight:
                 plan = habit.plan_for(file.entries, self._layouts)
                 if plan.nbytes >= WORTH_A_THREAD:
                     self._pool = self._pool or ReadPool(threads)
-                    job = partial(self._carried_out, plan, step, worker)
+                    job = self._job(plan, step, worker)
                     self._flying[step, worker] = self._pool.submit(job)
 
-    def _carried_out(self, plan: StepPlan, step: int, worker: str) -> Told:
+    def _job(self, plan: StepPlan, step: int, worker: str) -> Callable[[], Told]:
+        """Return what carries out a plan; it may be called by another thread."""
+        steps = self._like(step) if any(plan.backs) else [step]
+        at = bisect_left(steps, step)
+        files = {
+            back: self._files.get(steps[at - back], {}).get(worker)
+            for back in plan.backs
+            if back <= at
+        }
+        return partial(self._carried_out, plan, files)
+
+    def _carried_out(self, plan: StepPlan, files: Mapping[int, IndexFile | None]) -> Told:
         """Return what a plan gives; nothing if the files cannot be read."""
         with suppress(SMDebugError, MemoryError), ExitStack() as stack:
-            files: dict[int, tuple[OpenFile, Mapping[str, Entry]] | None] = {}
-
-            def opened(back: int) -> tuple[OpenFile, Mapping[str, Entry]] | None:
-                if back not in files:
-                    file = self._file(step, back, worker)
-                    files[back] = None
-                    if file is not None and file.event_key is not None:
-                        content = stack.enter_context(self._store.opened(file.event_key))
-                        files[back] = content, file.entries
-                return files[back]
-
-            latest = opened(0)
-            return {} if latest is None else plan.carry_out(latest[0], opened)
+            opened: dict[int, tuple[OpenFile, Mapping[str, Entry]]] = {}
+            for back, file in files.items():
+                if file is not None and file.event_key is not None:
+                    content = stack.enter_context(self._store.opened(file.event_key))
+                    opened[back] = content, file.entries
+            return plan.carry_out(opened) if 0 in opened else {}
         return {}
-
-    def _file(self, step: int, back: int, worker: str) -> IndexFile | None:
-        """Return the index file of a worker so many steps before a step."""
-        at = bisect_left(self._steps, step) - back
-        return self._files.get(self._steps[at], {}).get(worker) if at >= 0 else None
 
 
 def _processors() -> int:

@@ -9,6 +9,8 @@ from bench_contenders import (
     FLOOR,
     HELP,
     IMPORTS,
+    LIVE,
+    LIVE_TWELVE,
     NEWER,
     NUMPY,
     OLDER,
@@ -25,6 +27,7 @@ from bench_contenders import (
     one_rule,
     one_watched,
     opening,
+    running,
     saved_reductions,
     starts,
     twelve,
@@ -134,6 +137,11 @@ def heavy(took: Took) -> float:
     return len(took.more["heavy"])
 
 
+def step_ms(took: Took) -> float:
+    """Return the median time in ms between a step and its verdict."""
+    return float(took.more["step_ms"])
+
+
 CASES = {
     "small": Case("small", 5, one_rule, [*one("small", ">= 20", "", ">= 12"), *of_floor("small")]),
     "medium": Case(
@@ -149,7 +157,7 @@ CASES = {
     "large-floor": Case("large", 3, floors, made_of("large")),
     "scalars": Case(
         "scalars",
-        3,
+        2,
         losses,
         [
             Row("scalars: LossNotDecreasing", ONE, [OLDER], "smdebug reading the values"),
@@ -173,10 +181,20 @@ CASES = {
         [
             Row("twelve rules", TOGETHER, TWELVE, "the sum of their single runs", "<= 0.4", True),
             Row("twelve rules", TOGETHER, [OLDER], "smdebug reading the values", ">= 10"),
+            Row("twelve rules", TOGETHER, [NEWER], f"{NEWER}, reading the values"),
         ],
     ),
     "opening": Case(
         "opening", 2, opening, [Row("opening, steps, names", CUSTOM, [OLDER], "smdebug", ">= 20")]
+    ),
+    "latency": Case(
+        "",
+        3,
+        running,
+        [
+            Measure("verdict on a step of a running trial", LIVE, "ms", step_ms, "<= 50 ms"),
+            Measure("the same with twelve rule jobs", LIVE_TWELVE, "ms", step_ms),
+        ],
     ),
     "memory": Case(
         "memory",

@@ -13,6 +13,7 @@ ONE, TWO, CUSTOM = "one thread", "two cores", "documented names"
 OLDER, NEWER = "smdebug", "smdebug, compiled protobuf"
 FLOOR, PREAD, READ, NUMPY = "floor", "floor by pread", "reading alone", "arithmetic alone"
 HELP, PYTHON, IMPORTS = "rule-runner --help", "python -c pass", "imports of --help"
+LIVE, LIVE_TWELVE = "one rule job, live", "twelve rule jobs, live"
 TOGETHER = "twelve rules together"
 TWELVE = (
     "VanishingGradient",
@@ -107,12 +108,19 @@ def twelve(trial: str) -> list[Contender]:
         *documented(OLDER, "fetch", trial, TWELVE),
         ours(TOGETHER, trial, TWELVE),
         *(ours(rule, trial, [rule]) for rule in TWELVE),
+        *documented(NEWER, "fetch", trial, TWELVE),
     ]
 
 
 def opening(trial: str) -> list[Contender]:
     """Return those who open a trial."""
     return [*documented(OLDER, "open", trial), *documented(CUSTOM, "open", trial)]
+
+
+def running(_: str) -> list[Contender]:
+    """Return evaluations of a trial that is being written."""
+    command = [sys.executable, str(HERE / "bench_live.py")]
+    return [Contender(LIVE, [*command, "1"], 0), Contender(LIVE_TWELVE, [*command, "12"], 0)]
 
 
 def one_watched(trial: str) -> list[Contender]:

@@ -18,6 +18,7 @@ ENVIRONMENT = {
     "SMDEBUG_TRAINING_END_DELAY_REFRESH": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
+CLEAR = "\r\033[K"  # of a terminal: the line
 POLL_S = 0.01
 MB = 1024  # kB of /proc
 
@@ -120,9 +121,9 @@ def rounds(contenders: Sequence[Contender], times: int) -> dict[str, list[Took]]
     took: dict[str, list[Took]] = {one.name: [] for one in contenders}
     for number in range(times):
         for one in contenders:
-            click.echo(f"\r\033[K{number + 1}/{times} {one.name}", err=True, nl=False)
+            click.echo(f"{CLEAR}{number + 1}/{times} {one.name}", err=True, nl=False)
             took[one.name].append(run(one))
-    click.echo("\r\033[K", err=True, nl=False)
+    click.echo(CLEAR, err=True, nl=False)
     judged = {name: one.judged for name, every in took.items() for one in every if one.judged}
     if len(set(judged.values())) > 1:
         msg = f"Contenders must judge the same number of steps, got {judged}."

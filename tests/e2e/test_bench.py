@@ -92,7 +92,8 @@ def test_a_contender_that_fails_says_why(bench: SimpleNamespace) -> None:
 def test_every_benchmark_has_all_its_lines(bench: SimpleNamespace) -> None:
     for name, case in bench.cases.CASES.items():
         times = {
-            one.name: [bench.rounds.Took(number, 2 * number, more={"heavy": []})] * 3
+            one.name: [bench.rounds.Took(number, 2 * number, more={"heavy": [], "step_ms": 1.0})]
+            * 3
             for number, one in enumerate(case.contenders("trial"), start=1)
         }
         lines = [row.line(times, lambda took: took.seconds, 1000) for row in case.rows]
@@ -151,3 +152,17 @@ def test_the_script_prints_and_writes_the_table(tmp_path: Path) -> None:
     ]
     assert "CPU time, scale 0.0005, files in the page cache." in lines[-1]
     assert done.stdout == output.read_text("utf-8")
+
+
+def test_a_profile_tells_where_the_time_goes() -> None:
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "profile", "--top", "3", "rules", "list"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "VanishingGradient" in done.stdout
+    said, parts, functions = done.stderr.strip().split("\n\n")
+    assert "s of processor time" in said
+    assert parts.splitlines()[0] == functions.splitlines()[0] == "   own    all"
+    assert any(line.endswith("  imports") for line in parts.splitlines())

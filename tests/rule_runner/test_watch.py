@@ -6,9 +6,10 @@ from threading import Event
 from typing import Any
 
 import pytest
+from evaluating import WoundClock
 
 from rule_runner import watch
-from rule_runner.watch import POLL_S, TrialWatcher
+from rule_runner.watch import POLL_S, QUICK_POLL_S, TrialWatcher
 
 
 class Watched:
@@ -49,8 +50,8 @@ class Waits(Event):
         return self.is_set()
 
 
-def watcher(*roots: Path) -> tuple[TrialWatcher, Waits]:
-    made = TrialWatcher(roots)
+def watcher(*roots: Path, clock: WoundClock | None = None) -> tuple[TrialWatcher, Waits]:
+    made = TrialWatcher(roots, clock or WoundClock())
     made._came = waits = Waits()
     return made, waits
 
@@ -89,7 +90,7 @@ def test_first_wait_ends_at_once_for_files_may_have_come_before_it(
     made, came = watcher(tmp_path)
     made.wait(5)
     assert not came.is_set()
-    assert came.waits == [POLL_S]
+    assert came.waits == [QUICK_POLL_S]
     assert len(watched.calls) == 1
 
 
@@ -103,11 +104,26 @@ def test_change_wakes(tmp_path: Path, watched: Watched) -> None:
     assert not came.is_set()
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(0.1, 0.1), (60.0, POLL_S)])
+@pytest.mark.parametrize(("seconds", "expected"), [(0.05, 0.05), (60.0, QUICK_POLL_S)])
 def test_no_wait_is_longer_than_the_poll(tmp_path: Path, seconds: float, expected: float) -> None:
     made, came = watcher(tmp_path / "no")
     made.wait(seconds)
     assert came.waits == [expected]
+
+
+def test_looks_that_take_long_are_rare(tmp_path: Path) -> None:
+    clock = WoundClock()
+    made, came = watcher(tmp_path / "no", clock=clock)
+    for busy in (0.0, 0.0009765625, 0.0078125, 0.5, 0.0):
+        clock.now += busy
+        made.wait(60)
+    assert came.waits == pytest.approx([0.1, 0.1, 0.390625, 1.0, 0.1])
+
+
+def test_trials_that_are_not_here_are_not_looked_at_more_often() -> None:
+    made, came = watcher()
+    made.wait(60)
+    assert came.waits == [POLL_S]
 
 
 def test_folder_that_cannot_be_watched_is_polled(tmp_path: Path, watched: Watched) -> None:

@@ -1,6 +1,6 @@
 """History: the earlier steps that a step is compared with, and the parameters that are frozen."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -45,8 +45,7 @@ def backwards(one: Saved, step: int, among: Comparable | None) -> Iterator[int]:
 
     `among` tells which steps count; None: all.
     """
-    steps = one.tensor.steps()
-    for at in reversed(steps[: bisect_right(steps, step)]):
+    for at in one.tensor.steps_back(step):
         if (among is None or at in among) and one.worker in one.tensor.workers(at):
             yield at
 

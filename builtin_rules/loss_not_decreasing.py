@@ -339,8 +339,7 @@ class LossNotDecreasing(Rule):
         """
         found = None
         trial = self.base_trial
-        before = trial.tensor(name).prev_steps(number - self.num_steps, mode=self._mode)
-        for one in reversed(before):
+        for one in trial.tensor(name).steps_back(number - self.num_steps, self._mode):
             step = one if self._mode is ModeKeys.GLOBAL else trial.global_step(self._mode, one)
             if trial.mode(step) is mode:
                 loss = self._loss(name, step)

@@ -77,7 +77,7 @@ def saved(trial: Any, step: int, names: Iterable[str]) -> Iterator[Saved]:
 
 def begins(one: Saved, step: int) -> bool:
     """Say whether `step` is the first one at which anything of the tensor was saved."""
-    return one.tensor.steps()[0] == step
+    return one.tensor.first_step == step
 
 
 def view(one: Saved, step: int) -> Any:

@@ -1,6 +1,8 @@
 """Tensor: one named series of arrays over the steps of a trial."""
 
 import enum
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from numpy.typing import NDArray
@@ -45,6 +47,14 @@ class TensorSource(Protocol):
         self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
     ) -> list[int]:
         """Return the steps of `mode` at which anything of a tensor was saved, ascending."""
+        ...
+
+    def steps_back(self, name: str, step: int, mode: ModeKeys | None) -> Iterator[int]:
+        """Yield the steps of `mode` up to `step` at which a tensor was saved, the latest first."""
+        ...
+
+    def first_step(self, name: str) -> int:
+        """Return the first global step at which anything of a known tensor was saved."""
         ...
 
     def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
@@ -274,8 +284,16 @@ class Tensor:
         if n is not None and n < 0:
             msg = f"The number of previous steps must be >= 0, got {n}."
             raise ValueError(msg)
-        before = [one for one in self.steps(mode) if one <= step]
-        return before if n is None else before[len(before) - min(n, len(before)) :]
+        return [*islice(self.steps_back(step, mode), n)][::-1]
+
+    def steps_back(self, step: int, mode: ModeKeys | None = ModeKeys.GLOBAL) -> Iterator[int]:
+        """Yield the steps up to `step`, the latest first, as far as they are asked for."""
+        return self.trial.steps_back(self.name, step, mode)
+
+    @property
+    def first_step(self) -> int:
+        """The first global step at which anything of the tensor was saved."""
+        return self.trial.first_step(self.name)
 
     def step(self, *_: object, **__: object) -> NoReturn:
         """Raise: it was removed from the API long ago."""

@@ -3,7 +3,8 @@
 import math
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NoReturn, TypeVar
 
 from numpy.typing import NDArray
@@ -56,6 +57,7 @@ class TrialView:
         self.horizon: int | None = None
         self.reads = 0
         self.damaged = 0
+        self._ascents: dict[tuple[str, ModeKeys], tuple[int, int, int, bool]] = {}
 
     @property
     def loaded_all_steps(self) -> bool:
@@ -194,6 +196,44 @@ class TrialView:
         if mode is ModeKeys.GLOBAL:
             return list(places)
         return sorted({index.mode_step_at(place, mode) for place in places})
+
+    def steps_back(self, name: str, step: int, mode: ModeKeys | None) -> Iterator[int]:
+        """Yield the steps of a tensor up to a step, the latest first; see `TensorSource`."""
+        self.maybe_refresh()
+        mode = mode or ModeKeys.GLOBAL
+        index = self.index
+        of_mode = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
+        places = of_mode.get(name, [])
+        everything = self.horizon is not None or index.loaded_all_steps
+        if not (everything and (mode is ModeKeys.GLOBAL or self._ascend(name, mode, places))):
+            steps = self.tensor_steps(name, mode, show_incomplete_steps=False)
+            yield from reversed(steps[: bisect_right(steps, step)])
+            return
+
+        def number(place: int) -> int:
+            return index.mode_step_at(place, mode)
+
+        at = bisect_right(places, step, key=number)
+        if self.horizon is not None:
+            at = min(at, bisect_right(places, self.horizon))
+        while at > 0:
+            at -= 1
+            yield number(places[at])
+
+    def first_step(self, name: str) -> int:
+        """Return the first global step of a known tensor; see `TensorSource`."""
+        return self.index.names[name][0]
+
+    def _ascend(self, name: str, mode: ModeKeys, places: Sequence[int]) -> bool:
+        """Say whether the steps of a mode ascend with the global steps of a tensor."""
+        known, last, number, ascend = self._ascents.get((name, mode), (0, -1, -1, True))
+        if known and places[known - 1] != last:  # an older step has come
+            known, number, ascend = 0, -1, True
+        for place in islice(places, known, None):
+            before, number = number, self.index.mode_step_at(place, mode)
+            ascend = ascend and before < number
+        self._ascents[name, mode] = len(places), places[-1] if places else -1, number, ascend
+        return ascend
 
     def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
         """Return the workers of a tensor at a step; see `TensorSource`."""

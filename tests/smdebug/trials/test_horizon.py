@@ -91,7 +91,11 @@ def asked(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def tensor_answers(trial: Trial, name: str) -> dict[str, Any]:
     tensor = trial.tensor(name)
-    found: dict[str, Any] = {"name": tensor.name, "original_name": tensor.original_name}
+    found: dict[str, Any] = {
+        "name": tensor.name,
+        "original_name": tensor.original_name,
+        "first": tensor.first_step,
+    }
     for mode in ModeKeys:
         for method in (tensor.steps, tensor.values, tensor.shapes):
             found[f"{method.__name__} {mode}"] = asked(method, mode)
@@ -110,13 +114,14 @@ def tensor_answers(trial: Trial, name: str) -> dict[str, Any]:
             mean = asked(tensor.reduction_value, step, "mean", mode)
             found[f"mean {mode} {step}"] = mean
             found[f"prev {mode} {step}"] = asked(tensor.prev_steps, step, None, mode)
+            found[f"back {mode} {step}"] = [*tensor.steps_back(step, mode)]
             found[f"of worker {mode} {step}"] = asked(tensor.value, step, mode, "worker_1")
     return found
 
 
 TENSOR_ASKED = {
     *("name", "original_name", "steps", "values", "shapes", "value", "view", "shape", "workers"),
-    *("reduction_value", "reduction_values", "prev_steps", "measure"),
+    *("reduction_value", "reduction_values", "prev_steps", "measure", "steps_back", "first_step"),
 }
 TENSOR_NOT_ASKED = {"step", "trial"}
 
@@ -180,7 +185,7 @@ TRIAL_NOT_ASKED = {
     *("reads", "damaged"),
     *("maybe_refresh", "refresh_data", "refresh_tensor"),
     *("original_name", "tensor_steps", "tensor_workers", "find", "read", "measure", "foreseen"),
-    "saved_by",
+    *("saved_by", "steps_back", "first_step"),
 }
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from bench_child import Watch
 
-PART = 1 << 14  # elements
+PART = 1 << 16  # elements; parts of a quarter of this, and whole tensors, are slower
 MAGNITUDES = np.empty(PART, np.float32)
 HEADER = 12  # bytes in front of the event of a record
 PATH = (5, 1, 8, 4)  # summary of an event, its value, its tensor, its content

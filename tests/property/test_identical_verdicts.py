@@ -44,7 +44,7 @@ BUILTIN: dict[str, dict[str, str]] = {
     "VanishingGradient": {},
     "ExplodingTensor": {"tensor_regex": "fc|loss"},
     "AllZero": {"collection_names": "weights", "threshold": "50"},
-    "TensorVariance": {"collection_names": "gradients"},
+    "TensorVariance": {"collection_names": "gradients", "max_threshold": "1"},
     "UnchangedTensor": {"tensor_regex": "fc", "num_steps": "2"},
     "WeightUpdateRatio": {"num_steps": "1"},
     "DeadRelu": {"tensor_regex": "relu_output"},

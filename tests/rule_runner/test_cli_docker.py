@@ -186,6 +186,27 @@ def test_a_lost_engine_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (done.exit_code, "The engine went away while" in done.stderr) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("given", "passed_on", "containers"),
+    [
+        (["--isolate"], [], 1),
+        (["--isolate=container"], [], 1),
+        (["--isolate", "process"], ["--isolate=process"], 1),
+        (["--isolate=none"], [], 1),
+        (["--isolate", "--rule=b=Overfit"], [], 2),
+        (["--isolate=process", "--rule=b=Overfit"], ["--isolate=process"], 1),
+    ],
+)
+def test_what_each_rule_has_of_its_own(
+    given: list[str], passed_on: list[str], containers: int
+) -> None:
+    run("--rule=AllZero", "--output=out", *given)
+    plans = FakeFleet.plans.values()
+    assert len(plans) == containers
+    for plan in plans:
+        assert [one for one in plan.arguments if one.startswith("--isolate")] == passed_on
+
+
 def test_results_of_isolated_rules_are_printed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeFleet, "ending", Ending(137, out_of_memory=True))
     part = dump_json(compose("/trial", [], [])).encode()

@@ -16,9 +16,10 @@ import structlog
 from builtin_rules import RULES
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.commands import evaluate_trial, rule_jobs
-from rule_runner.config import RuleRequest
+from rule_runner.config import Isolation, RuleRequest
 from rule_runner.errors import OutputError, ParameterError, UnknownRuleError, UsageError
 from rule_runner.results import EVALUATION_SCHEMA
+from rule_runner.unopened import Unopened
 
 PRINTS = """
 from smdebug.rules import Rule
@@ -224,6 +225,7 @@ def test_options_reach_the_runner(
         "timeout": 4.0,
         "idle_timeout": 0.0,
         "rule_timeout": 5.0,
+        "isolate": "process",
         "end_grace": 6.0,
         "event_file_wait": 8.0,
         "overwrite": True,
@@ -240,9 +242,24 @@ def test_options_reach_the_runner(
     assert (config.other_trials, config.keep_going, config.wait) == (("/a", "/b"), True, False)
     assert (config.wait_for_trial, config.timeout, config.idle_timeout) == (3.0, 4.0, None)
     assert (config.rule_timeout, config.end_grace, config.event_file_wait) == (5.0, 6.0, 8.0)
+    assert config.isolate is Isolation.PROCESS
     assert (config.window, config.overwrite) == (7, True)
     assert (config.event_source, config.training_job_name) == ("mine", "job")
     assert config.stop_files == (tmp_path / "trial" / "signals" / "stop",)
+
+
+@pytest.mark.parametrize("own", [{"rule_timeout": 5.0}, {"isolate": "process"}])
+def test_file_of_a_rule_with_a_process_of_its_own_is_not_run_here(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("rule_runner.commands.Runner", Recorded)
+    file = source(tmp_path)
+    file.write_text(file.read_text() + "\nraise SystemError\n")
+    given = options | {"rule": (), "source": (str(file),), "param": (), **own}
+    with pytest.raises(KeyError):
+        evaluate_trial(**given)
+    (rule,) = Recorded.config.rules
+    assert (rule.loaded.name, rule.loaded.rule_class) == ("Prints", Unopened)
 
 
 def test_jobs_get_names_parameters_and_actions(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from rule_runner.openings import (
     roots,
     trial_name,
 )
+from rule_runner.unopened import Unopened
 from smdebug.rules import Quantity, Rule
 from smdebug.rules.action.action import NoActions, StopTrainingAction
 from smdebug.storage.memory import MemoryStore
@@ -273,3 +274,12 @@ def test_a_rule_of_another_process_knows_the_folder_too(tmp_path: Path) -> None:
     order = _Order("Writes", tmp_path / "writes.py", {}, ((str(root), "trial", 9),), "", tmp_path)
     assert _make(order).judge(3).did is Did.SKIPPED
     assert (tmp_path / "seen").read_text() == "3"
+
+
+def test_rule_that_is_made_elsewhere_judges_nothing_here() -> None:
+    rule = Unopened(None, threshold="1")
+    assert rule.parameters == {"threshold": "1"}
+    with pytest.raises(
+        NotImplementedError, match=r"^Step 3 is judged by the rule's own process\.$"
+    ):
+        rule.invoke_at_step(3)

@@ -1,12 +1,15 @@
 """What every test gets: no network, a quiet log, a clock that only moves when told."""
 
 import socket
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
 
 import aws_server as aws_server_
 import pytest
 import structlog
+import uncounted
 from hypothesis import HealthCheck, settings
 
 # The same cases everywhere, on machines of any speed.
@@ -17,6 +20,25 @@ settings.load_profile("calm")
 
 # Scripts that other interpreters run.
 collect_ignore = ["old_library"]
+# Tests of many parts at once, and comparisons with slow code, run through lines that have tests of
+# their own: what they cover is not counted, for they take twice as long while it is.
+NOT_COUNTED: Final = frozenset({"e2e", "faults", "fuzz", "oracle", "property"})
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark the tests whose coverage is not counted."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in NOT_COUNTED:
+            item.add_marker("no_cover")
+
+
+@pytest.fixture(autouse=True)
+def _no_cover_in_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processes that such a test starts count nothing either."""
+    if request.node.get_closest_marker("no_cover"):
+        for name in uncounted.NAMES:
+            monkeypatch.delenv(name, raising=False)
 
 
 class FakeClock:
@@ -58,7 +80,11 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def aws_server() -> Iterator[str]:
-    with aws_server_.serving() as endpoint:
+    from botocore import loaders  # noqa: PLC0415, TID251 - slow to import; no client is made here
+
+    with aws_server_.serving() as endpoint, pytest.MonkeyPatch.context() as patch:
+        # What is known of services is read once, not for each client anew.
+        patch.setattr("botocore.session.create_loader", lru_cache(loaders.create_loader))
         yield endpoint
 
 

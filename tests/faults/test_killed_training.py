@@ -15,6 +15,7 @@ import hooked
 import pytest
 import rawtrial
 import trained
+import uncounted
 
 from rule_runner.diagnosis import Grade
 from rule_runner.doctor_trial import examine_trial
@@ -32,7 +33,7 @@ class Killer:
         self.process = subprocess.Popen(
             [sys.executable, trained.__file__, "forked"],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**uncounted.environment(), "PYTHONPATH": str(ROOT)},
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -186,12 +186,13 @@ class IndexParser:
         mode_step = _mode_step(meta.mode_step, key)
         step, worker = place
         named = meta.event_file_name
-        usual = named == locations.event_key(step, worker)
+        index_key, event_key = locations.step_keys(step, worker)
+        usual = named == event_key
         if named is not None and not usual and not locations.is_inside(named):
             raise CorruptFileError(key, "an event file inside the trial", repr(named[:200]))
         if named is None and layout.has_records:
             raise CorruptFileError(key, "key 'event_file_name'", "none")
-        own_key = None if key == locations.index_key(step, worker) else key
+        own_key = None if key == index_key else key
         if mode_step == step:
             mode_step = step  # one object in memory
         event = usual or named

@@ -38,6 +38,7 @@ def worker_from_file_name(text: str) -> str:
     return text.replace("_", "/").replace("-", ":") if text.startswith("_") else text
 
 
+@lru_cache(maxsize=1 << 10)
 def worker_to_file_name(worker: str) -> str:
     """Return the form that a worker's name takes in file names."""
     return worker.replace("/", "_").replace(":", "-")
@@ -49,10 +50,21 @@ def parse_index_key(key: str) -> StepFile | None:
     >>> parse_index_key("index/000000000/000000000003_worker_0.json")
     StepFile(step=3, worker='worker_0')
     """
-    found = _INDEX_NAME.fullmatch(key.rpartition("/")[2])
-    if found is None or int(found[1]) > MAX_STEP:
+    name = key.rpartition("/")[2]
+    digits, worker = name[:12], _worker_behind(name[12:])
+    if worker is not None and digits.isdecimal():  # as all writers name them
+        return StepFile(int(digits), worker)
+    found = _INDEX_NAME.fullmatch(name)
+    if found is None or (step := int(found[1])) > MAX_STEP:
         return None
-    return StepFile(int(found[1]), worker_from_file_name(found[2]))
+    return StepFile(step, worker_from_file_name(found[2]))
+
+
+@lru_cache(maxsize=1 << 10)
+def _worker_behind(tail: str) -> str | None:
+    """Return the worker in what follows the number of an index file, or None."""
+    found = _INDEX_NAME.fullmatch(f"0{tail}")
+    return worker_from_file_name(found[2]) if found and tail.startswith("_") else None
 
 
 def is_index_name(key: str) -> bool:
@@ -87,6 +99,17 @@ def event_key(step: int, worker: str) -> str:
     'events/000000000003/000000000003_worker_0.tfevents'
     """
     return f"{EVENTS}{step:012d}/{step:012d}_{worker_to_file_name(worker)}.tfevents"
+
+
+def step_keys(step: int, worker: str) -> tuple[str, str]:
+    """Return `index_key` and `event_key` together, for those who need many.
+
+    >>> step_keys(3, "worker_0") == (index_key(3, "worker_0"), event_key(3, "worker_0"))
+    True
+    """
+    digits = f"{step:012d}"
+    name = f"{digits}_{worker_to_file_name(worker)}"
+    return f"index/{digits[:-3]}/{name}.json", f"events/{digits}/{name}.tfevents"
 
 
 def collections_key(worker: str) -> str:

@@ -51,18 +51,19 @@ class LocalFolder:
         return data if 0 < len(data) < SMALL else self._read(self.key + name)
 
 
-def scan(fd: int, prefix: str = "") -> tuple[list[str], list[str]]:
-    """Return the names in a folder that begin with `prefix`: of files, and of folders; sorted.
+def scan(fd: int) -> tuple[list[str], list[str]]:
+    """Return the names in a folder, of files and of folders, sorted.
 
     Links and pipes count as files, so that whoever reads them learns what they are.
     """
-    files: list[str] = []
-    folders: list[str] = []
-    with os.scandir(fd) as entries:
-        for entry in entries:
-            if entry.name.startswith(prefix):
-                (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
-    return sorted(files), sorted(folders)
+    with os.scandir(fd) as found:
+        entries = list(found)
+    folders = sorted([one.name for one in entries if one.is_dir(follow_symlinks=False)])
+    files = sorted([one.name for one in entries])
+    if folders:
+        inner = {*folders}
+        files = [name for name in files if name not in inner]
+    return files, folders
 
 
 def walk(

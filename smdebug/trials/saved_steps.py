@@ -2,11 +2,29 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from smdebug.core.index import IndexFile
+from smdebug.core.index import IndexFile, Layout
 from smdebug.core.modes import ModeKeys
 
-Series = tuple[list[int], ...]
+
+class _Series(NamedTuple):
+    """Where steps are filed at which the same tensors were saved in the same mode.
+
+    Attributes
+    ----------
+    layout
+        The last one that was looked for.
+    lists
+        Those of the tensors.
+    numbers
+        Global steps by the steps of the mode.
+    """
+
+    mode: ModeKeys
+    layout: Layout | None
+    lists: tuple[list[int], ...]
+    numbers: dict[int, int]
 
 
 class SavedSteps:
@@ -31,37 +49,42 @@ class SavedSteps:
         self.mode_steps: dict[ModeKeys, dict[int, int]] = {}
         self.names_by_mode: dict[ModeKeys, dict[str, list[int]]] = {}
         # Where steps of the same tensors in the same mode are filed.
-        self._series: dict[tuple[ModeKeys, tuple[str, ...]], Series] = {}
+        self._series: dict[tuple[ModeKeys, tuple[str, ...]], _Series] = {}
+        self._last = _Series(ModeKeys.GLOBAL, None, (), {})
 
     def add(self, found: IndexFile) -> int:
         """File what one worker saved at one step; return how many workers have."""
         step = found.step
-        series = self._series_of(found.mode, found.layout.names)
+        series = self._last
+        if found.layout is not series.layout or found.mode is not series.mode:
+            series = self._last = self._series_of(found.mode, found.layout)
         if not self.steps or step > self.steps[-1]:
             self.steps.append(step)
             workers = self.files[step] = {found.worker: found}
-            for one in series:
+            for one in series.lists:
                 one.append(step)
         else:
             workers = self.files.setdefault(step, {})
             workers[found.worker] = found
             _insert([self.steps], step)
-            _insert(series, step)
+            _insert(series.lists, step)
         if found.mode is not ModeKeys.GLOBAL:
-            numbers = self.mode_steps.setdefault(found.mode, {})
+            numbers = series.numbers
             if numbers.setdefault(found.mode_step, step) > step:
                 numbers[found.mode_step] = step
         return len(workers)
 
-    def _series_of(self, mode: ModeKeys, names: tuple[str, ...]) -> Series:
-        """Return the lists to which a step belongs at which these tensors were saved."""
-        series = self._series.get((mode, names))
+    def _series_of(self, mode: ModeKeys, layout: Layout) -> _Series:
+        """Return where a step belongs."""
+        place = (mode, layout.names)
+        series = self._series.get(place)
         if series is None:
             of_mode = self.names_by_mode.setdefault(mode, {})
             known = (self.names, of_mode)
-            series = tuple(by_name.setdefault(name, []) for by_name in known for name in names)
-            self._series[mode, names] = series
-        return series
+            lists = tuple(one.setdefault(name, []) for one in known for name in layout.names)
+            numbers = {} if mode is ModeKeys.GLOBAL else self.mode_steps.setdefault(mode, {})
+            series = self._series[place] = _Series(mode, layout, lists, numbers)
+        return series._replace(layout=layout)
 
 
 def _insert(series: Sequence[list[int]], step: int) -> None:

@@ -257,9 +257,11 @@ class TrialFiles:
             if isinstance(err, StorageUnavailableError):
                 raise
             return False
-        self.troubles.mended(key, place)
-        for name, reason in found.damaged.items():
-            self.report(f"{key}: {name}", reason)
+        if self.problems or self.troubles.unread:
+            self.troubles.mended(key, place)
+        if found.damaged:
+            for name, reason in found.damaged.items():
+                self.report(f"{key}: {name}", reason)
         if not found.entries:
             self._ignored.add(key)
             return False

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,15 @@ def test_index_names_hold_step_and_worker(step: int, worker: str) -> None:
     assert key.startswith(locations.index_shard(step))
     assert locations.is_inside(key)
     assert locations.is_inside(locations.event_key(step, worker))
+    expected = (key, locations.event_key(step, worker))
+    assert locations.step_keys(step, worker) == expected
+
+
+@given(st.from_regex(r"[0-9\u0663]{11,14}_?[a_\ud800]{0,2}\.(json|csv|txt)", fullmatch=True))
+def test_names_are_taken_apart_alike_however_long_their_numbers(name: str) -> None:
+    found = re.fullmatch(r"(\d{1,19})_([^\ud800-\udfff]+)\.(?:json|csv)", name)
+    expected = found and StepFile(int(found[1]), locations.worker_from_file_name(found[2]))
+    assert locations.parse_index_key(f"index/{name}") == expected
 
 
 @given(PLAIN_WORKERS | DEVICES)

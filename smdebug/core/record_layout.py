@@ -12,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.core import tensor_proto, tfrecord
+from smdebug.core.index import Span
+from smdebug.exceptions import CorruptFileError, TruncatedFileError
+from smdebug.storage.protocol import OpenFile
 
 _TIME_TAG: Final = 0x09
 _STEP_TAG: Final = 0x10
 _TIME_AT: Final = tfrecord.HEADER.size + 1
 _STEP_AT: Final = _TIME_AT + 8 + 1
+BEGINNING: Final = 1 << 12  # bytes in which the elements of any usual record begin
 ORDER: Final = "little"
 FOOTER: Final = tfrecord.FOOTER.pack(tfrecord.SMDEBUG_FOOTER)
 
@@ -89,6 +93,30 @@ def learnt(record: memoryview, key: str) -> tuple[Array, RecordLayout | None]:
     mask = int.from_bytes(fixed + b"\xff" * (start - len(fixed)), ORDER)
     head = int.from_bytes(record[:start], ORDER) & mask
     return array, RecordLayout(len(record), start, stop, array.dtype, array.shape, mask, head)
+
+
+def learnt_from(opened: OpenFile, span: Span, key: str) -> RecordLayout | None:
+    """Return the layout of a record of which its beginning and its end are read, not the elements.
+
+    None if it cannot be told from them.
+
+    Raises
+    ------
+    StorageUnavailableError
+        If the file cannot be read.
+    """
+    if span.start + span.length > opened.size:
+        return None
+    record = np.zeros(span.length, np.uint8)  # what is not written to takes no memory
+    head, tail = record.data[:BEGINNING], record.data[-len(FOOTER) :]
+    read = opened.read_into(span.start, [head])
+    read += opened.read_into(span.start + span.length - len(tail), [tail])
+    try:
+        _, layout = learnt(record.data.toreadonly(), key)
+    except (TruncatedFileError, CorruptFileError):
+        return None
+    whole = read == len(head) + len(tail) and layout is not None and layout.start <= len(head)
+    return layout if whole else None
 
 
 def _address(array: Array) -> int:

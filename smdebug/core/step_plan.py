@@ -4,7 +4,7 @@ Small tensors are read and measured together; the others are measured piece by p
 read, so that their elements are never all in memory.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -29,7 +29,9 @@ NEAR: Final = 1 << 14  # bytes between them that are read rather than left out
 Array = NDArray[Any]
 Names = frozenset[str]
 Told = dict[Want, dict[str, Any]]
-Layouts = Mapping[Any, RecordLayout]
+Layouts = MutableMapping[Any, RecordLayout]
+# Returns the layout of a record at which nobody has looked so far, or None.
+Learn = Callable[[str, Span], RecordLayout | None]
 
 
 class Place(NamedTuple):
@@ -53,7 +55,9 @@ class StepPlan:
     wants
         What is wanted of which tensors. What cannot be told piece by piece is left to others.
     layouts
-        Where the elements lie in records; a tensor that it does not know is left to others.
+        Where the elements lie in records.
+    learn
+        Is asked where they lie in others; a tensor of which it cannot tell is left to others.
 
     Attributes
     ----------
@@ -64,7 +68,11 @@ class StepPlan:
     """
 
     def __init__(
-        self, entries: Mapping[str, Entry], wants: Mapping[Want, Names], layouts: Layouts
+        self,
+        entries: Mapping[str, Entry],
+        wants: Mapping[Want, Names],
+        layouts: Layouts,
+        learn: Learn,
     ) -> None:
         self._entries = entries
         self._wants = wants
@@ -75,7 +83,7 @@ class StepPlan:
         of_name: dict[str, list[Want]] = {}
         for want, names in wants.items():
             for name in names:
-                place = self._places.get(name) or self._place(name, entries)
+                place = self._places.get(name) or self._place(name, entries, learn)
                 if place is None:
                     self._unplaced.add(name)
                 elif _is_told(want, entries[name], place.layout):
@@ -130,12 +138,19 @@ class StepPlan:
         self._rooms.append(room)
         return told
 
-    def _place(self, name: str, entries: Mapping[str, Entry]) -> Place | None:
-        """Return where the value of a tensor lies, if it is known."""
+    def _place(
+        self, name: str, entries: Mapping[str, Entry], learn: Learn | None = None
+    ) -> Place | None:
+        """Return where the value of a tensor lies, if it is known or can be learnt."""
         entry = entries.get(name)
         if entry is None or entry.raw is None:
             return None
-        layout = self._layouts.get(((name, None), entry.raw.length))
+        key = (name, None), entry.raw.length
+        layout = self._layouts.get(key)
+        if layout is None and learn is not None:
+            layout = learn(name, entry.raw)
+            if layout is not None:
+                self._layouts[key] = layout
         return None if layout is None else Place(entry.raw, layout)
 
     def _is_small(self, name: str, wants: Sequence[Want]) -> bool:

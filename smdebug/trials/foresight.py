@@ -12,10 +12,11 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from smdebug.core.index import Entry, IndexFile
+from smdebug.core.index import Entry, IndexFile, Span
 from smdebug.core.measures import Want
 from smdebug.core.read_pool import ReadPool
-from smdebug.core.step_plan import Layouts, Names, StepPlan, Told
+from smdebug.core.record_layout import RecordLayout, learnt_from
+from smdebug.core.step_plan import Layouts, Learn, Names, StepPlan, Told
 from smdebug.exceptions import SMDebugError
 from smdebug.storage.protocol import FileStore, OpenFile
 
@@ -63,10 +64,10 @@ class _Habit:
         if found != self.wants:
             self.wants = found
 
-    def plan_for(self, entries: Mapping[str, Entry], layouts: Layouts) -> StepPlan:
-        """Return the plan for an index file's entries."""
-        if self.plan is None or not self.plan.serves(entries, self.wants):
-            self.plan = StepPlan(entries, self.wants, layouts)
+    def plan_for(self, file: IndexFile, layouts: Layouts, learn: Learn) -> StepPlan:
+        """Return the plan for what an index file says."""
+        if self.plan is None or not self.plan.serves(file.entries, self.wants):
+            self.plan = StepPlan(file.entries, self.wants, layouts, learn)
         return self.plan
 
 
@@ -142,7 +143,7 @@ class Foresight:
         for worker, file in files.items():
             habit = self._habits.get((worker, file.mode))
             if habit is not None and habit.wants:
-                plan = habit.plan_for(file.entries, self._layouts)
+                plan = self._plan_for(file, habit)
                 told = self._landed(step, worker) or self._job(plan, step, worker)()
                 self._told[worker] = {want: Found(values) for want, values in told.items()}
         if len(files) == 1:
@@ -176,11 +177,28 @@ class Foresight:
                 habit = self._habits.get((worker, file.mode))
                 if (step, worker) in self._flying or habit is None or not habit.wants:
                     continue
-                plan = habit.plan_for(file.entries, self._layouts)
+                plan = self._plan_for(file, habit)
                 if plan.nbytes >= WORTH_A_THREAD:
                     self._pool = self._pool or ReadPool(threads)
                     job = self._job(plan, step, worker)
                     self._flying[step, worker] = self._pool.submit(job)
+
+    def _plan_for(self, file: IndexFile, habit: _Habit) -> StepPlan:
+        """Return the plan for a step; the event file is opened if records of new lengths come."""
+        with ExitStack() as stack:
+            opened: list[OpenFile] = []
+
+            def learn(_: str, span: Span) -> RecordLayout | None:
+                key = file.event_key
+                if key is None:
+                    return None
+                with suppress(SMDebugError):
+                    if not opened:
+                        opened.append(stack.enter_context(self._store.opened(key)))
+                    return learnt_from(opened[0], span, key)
+                return None
+
+            return habit.plan_for(file, self._layouts, learn)
 
     def _job(self, plan: StepPlan, step: int, worker: str) -> Callable[[], Told]:
         """Return what carries out a plan; it may be called by another thread."""

@@ -22,6 +22,7 @@ from bench_contenders import (
     TWELVE,
     TWO,
     all_workers,
+    both_watched,
     floors,
     losses,
     one_rule,
@@ -194,6 +195,15 @@ CASES = {
         [
             Measure("verdict on a step of a running trial", LIVE, "ms", step_ms, "<= 50 ms"),
             Measure("the same with twelve rule jobs", LIVE_TWELVE, "ms", step_ms),
+        ],
+    ),
+    "large-memory": Case(
+        "large",
+        1,
+        both_watched,
+        [
+            Measure("memory, one rule, large tensors", ONE, "MB", anonymous, "<= 500 MB"),
+            Measure("memory of smdebug, large tensors", OLDER, "MB", anonymous),
         ],
     ),
     "memory": Case(

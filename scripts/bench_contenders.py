@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench_rounds import HERE, Contender
@@ -31,12 +32,10 @@ TWELVE = (
 )
 
 
-def ours(
-    name: str, trial: str, rules: Sequence[str], cores: int = 1, *, watched: bool = False
-) -> Contender:
+def ours(name: str, trial: str, rules: Sequence[str], cores: int = 1) -> Contender:
     """Return an evaluation of built-in rules."""
     command = [sys.executable, str(HERE / "bench_ours.py"), trial, ",".join(rules)]
-    return Contender(name, command, cores, watched=watched)
+    return Contender(name, command, cores)
 
 
 def documented(name: str, what: str, trial: str, rules: Sequence[str] = ()) -> list[Contender]:
@@ -125,12 +124,18 @@ def running(_: str) -> list[Contender]:
 
 def one_watched(trial: str) -> list[Contender]:
     """Return one rule whose memory is looked at."""
-    return [ours(ONE, trial, TWELVE[:1], 2, watched=True)]
+    return [replace(ours(ONE, trial, TWELVE[:1], 2), watched=True)]
+
+
+def both_watched(trial: str) -> list[Contender]:
+    """Return one rule of either library whose memory is looked at."""
+    older = [replace(one, watched=True) for one in documented(OLDER, "custom", trial)]
+    return [*one_watched(trial), *older]
 
 
 def twelve_watched(trial: str) -> list[Contender]:
     """Return twelve rules whose memory is looked at."""
-    return [ours(TOGETHER, trial, TWELVE, 2, watched=True)]
+    return [replace(ours(TOGETHER, trial, TWELVE, 2), watched=True)]
 
 
 def starts(_: str) -> list[Contender]:

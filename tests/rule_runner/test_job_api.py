@@ -287,3 +287,11 @@ def test_importing_is_light() -> None:
     assert found.stdout.splitlines() == ["[]", "True True", "False False"]
     with pytest.raises(AttributeError, match=r"^module 'rule_runner' has no attribute 'x'$"):
         rule_runner.x  # type: ignore[attr-defined] # noqa: B018 - asking raises
+
+
+def test_events_go_to_sinks(trial: Path, tmp_path: Path) -> None:
+    told = tmp_path / "told.jsonl"
+    result = rule_runner.evaluate(trial, rules()[:1], sinks=[f"file:{told}"])
+    events = [msgspec.json.decode(line) for line in told.read_bytes().splitlines()]
+    (last,) = events[-1]["detail"]["DebugRuleEvaluationStatuses"]
+    assert (last["RuleEvaluationStatus"], result.notes) == ("IssuesFound", [])

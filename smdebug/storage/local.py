@@ -28,6 +28,7 @@ class LocalStore:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).expanduser()
+        self._path = str(self.root)
 
     @property
     def uri(self) -> str:
@@ -104,21 +105,25 @@ class LocalStore:
     def _open(self, key: str, flags: int = 0) -> Iterator[int]:
         """Open a file, or with ``O_DIRECTORY`` a folder, from the root down, following no link."""
         *folders, name = key.split("/")
-        with ExitStack() as opened:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+            for folder in folders:
+                fd = _below(fd, folder, FLAGS | os.O_DIRECTORY)
+            fd = _below(fd, name, FLAGS | flags) if name else fd
+        except (OSError, ValueError) as err:
+            raise reason(key, err) from err
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
-            def step(name: str | Path, flags: int, at: int | None = None) -> int:
-                fd = os.open(name, flags | os.O_CLOEXEC, dir_fd=at)
-                opened.callback(os.close, fd)
-                return fd
 
-            try:
-                at = step(self.root, os.O_RDONLY | os.O_DIRECTORY)
-                for folder in folders:
-                    at = step(folder, FLAGS | os.O_DIRECTORY, at)
-                at = step(name, FLAGS | flags, at) if name else at
-            except (OSError, ValueError) as err:
-                raise reason(key, err) from err
-            yield at
+def _below(folder: int, name: str, flags: int) -> int:
+    """Open something in an open folder, which is closed."""
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 class LocalFile:

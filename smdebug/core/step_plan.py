@@ -123,7 +123,7 @@ class StepPlan:
         told: Told = {want: {} for want in self._wants}
         if self._small is not None:
             self._small.carry_out(opened[0][0], told)
-        room = self._rooms.pop() if self._rooms else {}  # several threads may be at it
+        room = self._take_room()
         for name, wants in self._large.items():
             sources = self._sources(name, wants, opened, room)
             if sources is None:
@@ -137,6 +137,13 @@ class StepPlan:
                 told[want][name] = value
         self._rooms.append(room)
         return told
+
+    def _take_room(self) -> "dict[int, _Room]":
+        """Return memory that nobody is using."""
+        try:
+            return self._rooms.pop()
+        except IndexError:  # several threads may be at it
+            return {}
 
     def _place(
         self, name: str, entries: Mapping[str, Entry], learn: Learn | None = None

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from smdebug.core.index import Entry, IndexFile, Span
-from smdebug.core.measures import Want
+from smdebug.core.measures import Measure, Want
 from smdebug.core.read_pool import ReadPool
 from smdebug.core.record_layout import RecordLayout, learnt_from
-from smdebug.core.step_plan import Layouts, Learn, Names, StepPlan, Told
+from smdebug.core.step_plan import Layouts, Learn, Names, StepPlan
 from smdebug.exceptions import SMDebugError
 from smdebug.storage.protocol import FileStore, OpenFile
 
@@ -30,10 +30,13 @@ MOST_THREADS: Final = 4
 REMEMBERED: Final = 2  # steps of a mode
 
 Files = Mapping[int, Mapping[str, IndexFile]]
+# A measure, and the global step of the value that it compares with.
+Question = tuple[Measure, int | None]
+Told = dict[Question, dict[str, Any]]
 
 
 class Found:
-    """What was foreseen of a want at a step, by tensor, and which of it was asked for."""
+    """What was foreseen of a question at a step, by tensor, and which of it was asked for."""
 
     __slots__ = ("asked", "values")
 
@@ -90,8 +93,9 @@ class Foresight:
         self._steps = steps
         self._layouts = layouts
         self._step = -1
-        self._told: dict[str | None, dict[Want, Found]] = {}
-        self._missed: dict[str, dict[Want, set[str]]] = {}
+        self._present: Mapping[str, IndexFile] = {}  # of the step
+        self._told: dict[str, dict[Question, Found]] = {}
+        self._missed: dict[str, dict[Question, set[str]]] = {}
         self._habits: dict[tuple[str, ModeKeys], _Habit] = {}
         self._flying: dict[tuple[int, str], Future[Told]] = {}
         self._pool: ReadPool[Told] | None = None
@@ -99,12 +103,14 @@ class Foresight:
         self._sorted = 0  # steps that `_of_mode` has
         self._last = -1  # of them
 
-    def get(self, step: int, worker: str | None, name: str, want: Want) -> Any:
+    def get(self, step: int, worker: str | None, name: str, question: Question) -> Any:
         """Return what was foreseen, or None; without a worker that of the only one."""
         if step != self._step:
             self._turn_to(step)
-        told = self._told.get(worker)
-        found = None if told is None else told.get(want)
+        if worker is None and len(self._present) == 1:
+            (worker,) = self._present
+        told = None if worker is None else self._told.get(worker)
+        found = None if told is None else told.get(question)
         if found is None:
             return None
         value = found.values.get(name)
@@ -112,15 +118,19 @@ class Foresight:
             found.asked.add(name)
         return value
 
-    def missed(self, step: int, worker: str, name: str, want: Want) -> None:
+    def missed(self, step: int, worker: str, name: str, question: Question) -> None:
         """Take note of a question about the step in hand that was not foreseen."""
         if step == self._step:
-            self._missed.setdefault(worker, {}).setdefault(want, set()).add(name)
+            self._missed.setdefault(worker, {}).setdefault(question, set()).add(name)
 
-    def back(self, step: int, before: int) -> int:
-        """Return how many steps of its mode an earlier step is back."""
+    def _back(self, step: int, before: int | None) -> int | None:
+        """Return how many steps of its mode an earlier one is back; None if it is none of them."""
+        if before is None:
+            return 0
         steps = self._like(step)
-        return bisect_left(steps, step) - bisect_left(steps, before)
+        at = bisect_left(steps, before)
+        is_one = before < step and at < len(steps) and steps[at] == before
+        return bisect_left(steps, step) - at if is_one else None
 
     def _like(self, step: int) -> Sequence[int]:
         """Return the known steps of the mode of a step, ascending."""
@@ -138,30 +148,35 @@ class Foresight:
         """Learn from the step before, and measure the next one."""
         if step > self._step:
             self._learn()
+        if self._pool is not None and self._pool.forked:
+            self._flying = {}  # it never lands here
         self._step, self._told, self._missed = step, {}, {}
-        files = self._files.get(step, {})
-        for worker, file in files.items():
+        self._present = self._files.get(step, {})
+        for worker, file in self._present.items():
             habit = self._habits.get((worker, file.mode))
             if habit is not None and habit.wants:
                 plan = self._plan_for(file, habit)
                 told = self._landed(step, worker) or self._job(plan, step, worker)()
-                self._told[worker] = {want: Found(values) for want, values in told.items()}
-        if len(files) == 1:
-            self._told[None] = next(iter(self._told.values()), {})
+                self._told[worker] = {one: Found(values) for one, values in told.items()}
         self._read_ahead()
 
     def _learn(self) -> None:
         for worker, file in self._files.get(self._step, {}).items():
             asked = self._missed.get(worker, {})
-            for want, found in self._told.get(worker, {}).items():
-                asked.setdefault(want, set()).update(found.asked)
-            self._habits.setdefault((worker, file.mode), _Habit()).note(asked)
+            for question, found in self._told.get(worker, {}).items():
+                asked.setdefault(question, set()).update(found.asked)
+            wants: dict[Want, set[str]] = {}
+            for (one, before), names in asked.items():
+                back = self._back(self._step, before)
+                if back is not None:
+                    wants[one, back] = names
+            self._habits.setdefault((worker, file.mode), _Habit()).note(wants)
 
     def _landed(self, step: int, worker: str) -> Told | None:
         """Return what was measured ahead of time, if it was."""
         future = self._flying.pop((step, worker), None)
         # What no thread has taken up is done sooner by whoever needs it.
-        if future is None or self._pool is None or self._pool.forked or future.cancel():
+        if future is None or future.cancel():
             return None
         return future.result()
 
@@ -192,7 +207,7 @@ class Foresight:
                 key = file.event_key
                 if key is None:
                     return None
-                with suppress(SMDebugError):
+                with suppress(SMDebugError, MemoryError):
                     if not opened:
                         opened.append(stack.enter_context(self._store.opened(key)))
                     return learnt_from(opened[0], span, key)
@@ -204,22 +219,32 @@ class Foresight:
         """Return what carries out a plan; it may be called by another thread."""
         steps = self._like(step) if any(plan.backs) else [step]
         at = bisect_left(steps, step)
-        files = {
-            back: self._files.get(steps[at - back], {}).get(worker)
-            for back in plan.backs
-            if back <= at
-        }
-        return partial(self._carried_out, plan, files)
+        earlier = {back: steps[at - back] for back in plan.backs if back <= at}
+        files = {back: self._files.get(one, {}).get(worker) for back, one in earlier.items()}
+        return partial(self._carried_out, plan, files, earlier)
 
-    def _carried_out(self, plan: StepPlan, files: Mapping[int, IndexFile | None]) -> Told:
-        """Return what a plan gives; nothing if the files cannot be read."""
-        with suppress(SMDebugError, MemoryError), ExitStack() as stack:
+    def _carried_out(
+        self,
+        plan: StepPlan,
+        files: Mapping[int, IndexFile | None],
+        earlier: Mapping[int, int],
+    ) -> Told:
+        """Return what a plan gives; nothing if the files cannot be read.
+
+        Whatever else goes wrong, in a measure too, meets the one who asks.
+        """
+        with suppress(Exception), ExitStack() as stack:
             opened: dict[int, tuple[OpenFile, Mapping[str, Entry]]] = {}
             for back, file in files.items():
                 if file is not None and file.event_key is not None:
                     content = stack.enter_context(self._store.opened(file.event_key))
                     opened[back] = content, file.entries
-            return plan.carry_out(opened) if 0 in opened else {}
+            told = plan.carry_out(opened) if 0 in opened else {}
+            return {
+                (one, earlier[back] if back else None): values
+                for (one, back), values in told.items()
+                if back in earlier
+            }
         return {}
 
 

@@ -156,8 +156,7 @@ class TrialIndex(TrialFiles):
                 self._told.popitem(last=False)
             self._told[place] = known
         if self.foresight is not None:
-            back = 0 if before is None else self.foresight.back(step, before)
-            self.foresight.missed(step, worker, name, (one, back))
+            self.foresight.missed(step, worker, name, (one, before))
         return known
 
     def _measured(self, name: str, step: int, worker: str, one: Measure, before: int | None) -> Any:

@@ -297,8 +297,7 @@ class TrialView:
         foresight = self.index.foresight
         if foresight is None or step != self.horizon:
             return None
-        back = 0 if before is None else foresight.back(step, before)
-        found = foresight.get(step, worker, name, (one, back))
+        found = foresight.get(step, worker, name, (one, before))
         if found is not None:
             self.reads += 1
         return found

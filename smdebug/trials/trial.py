@@ -4,6 +4,7 @@ Several trials may look at one `TrialIndex`: each rule has one of its own, with 
 collections and its own horizon, over the same bytes.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, Final, Self
 
@@ -223,10 +224,17 @@ class Trial(TrialView):
             Also those that some worker has not written yet.
         """
         self.maybe_refresh()
-        known = self._known_steps(mode or ModeKeys.GLOBAL)
-        if show_incomplete_steps or self.horizon is not None or self.index.loaded_all_steps:
-            return [step for step, _ in known]
-        return [step for step, place in known if self.index.is_settled(place)]
+        mode = mode or ModeKeys.GLOBAL
+        all_of_them = show_incomplete_steps or self.horizon is not None
+        if mode is ModeKeys.GLOBAL:
+            steps = self._shown(self.index.steps)
+            return steps if all_of_them else self.index.settled(steps)
+        known = self._known_steps(mode)
+        return [step for step, place in known if all_of_them or self.index.is_settled(place)]
+
+    def _shown(self, steps: list[int]) -> list[int]:
+        """Return those of some global steps, ascending, that are shown."""
+        return steps[:] if self.horizon is None else steps[: bisect_right(steps, self.horizon)]
 
     def modes(self) -> list[ModeKeys]:
         """Return the modes seen, in the order of their first steps; GLOBAL is none."""

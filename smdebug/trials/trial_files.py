@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -14,16 +14,14 @@ from smdebug.core.locations import StepFile
 from smdebug.core.read_pool import ReadPool, read_each
 from smdebug.exceptions import TrialFileError
 from smdebug.storage.protocol import (
-    Folder,
-    FolderStore,
     ObjectNotFoundError,
     StorageUnavailableError,
     TrialStore,
 )
+from smdebug.trials.new_files import NewFiles, Read
 from smdebug.trials.saved_steps import SavedSteps
 from smdebug.trials.troubles import Troubles
 
-Read = Callable[[], memoryview | bytes]
 _UNREADABLE: Final = (TrialFileError, ObjectNotFoundError, StorageUnavailableError)
 
 
@@ -73,8 +71,7 @@ class TrialFiles:
         self.problems = self.troubles.problems
         self.report = self.troubles.report
         self._parser = IndexParser()
-        self._ignored: set[str] = set()
-        self._taken: dict[str, int] = {}  # folders all of whose files were read: hash of the names
+        self._new = NewFiles(store, self._pool, range_steps, self.files, self.troubles)
         self._bad_collections = False
 
     @property
@@ -123,14 +120,8 @@ class TrialFiles:
 
     def lost_files(self) -> int:
         """Return how many index files are there that nobody has read: they came too late."""
-        return sum(
-            place.worker not in self.files.get(place.step, ())
-            for key in self.store.list_keys(locations.INDEX)
-            if key not in self._ignored
-            and key not in self.problems
-            and (place := locations.parse_index_key(key)) is not None
-            and self._in_range(place.step)
-        )
+        listed = filter(self._new.place_if_new, self.store.list_keys(locations.INDEX))
+        return sum(key not in self.problems for key in listed)
 
     def lacks_collections(self) -> bool:
         """Say whether fewer collections files are there than workers write."""
@@ -188,7 +179,7 @@ class TrialFiles:
             If the store lets none of them be read: it is not theirs to be wrong.
         """
         changed, refused = False, None
-        for key, place, read in self._unread_files(after):
+        for key, place, read in self._new.behind(after):
             try:
                 changed |= self._load_index_file(key, place, read)
             except StorageUnavailableError as err:
@@ -196,51 +187,6 @@ class TrialFiles:
         if refused is not None and not self.files and self.is_remote and not refused.transient:
             raise refused
         return changed
-
-    def _unread_files(self, after: str) -> Iterator[tuple[str, StepFile, Read]]:
-        """Yield key, place and content of the index files that were not read yet."""
-        if isinstance(self.store, FolderStore):
-            for folder in self.store.folders(locations.INDEX, start_after=after):
-                yield from self._unread_in(folder)
-            return
-        places: dict[str, StepFile] = {}
-
-        def unread() -> Iterator[str]:
-            for key in self.store.list_keys(locations.INDEX, start_after=after):
-                place = self._place_if_new(key)
-                if place is not None:
-                    places[key] = place
-                    yield key
-
-        for key, read in read_each(self.store, self._pool, unread()):
-            yield key, places.pop(key), read
-
-    def _unread_in(self, folder: Folder) -> Iterator[tuple[str, StepFile, Read]]:
-        """Yield what is new in a folder; one that is as it was is not looked through."""
-        names = hash(tuple(folder.names))
-        if self._taken.get(folder.key) == names:
-            return
-        for name in folder.names:
-            key = folder.key + name
-            place = self._place_if_new(key)
-            if place is not None:
-                yield key, place, partial(folder.read, name)
-        if not any(key.startswith(folder.key) for key in self.troubles.unread_keys()):
-            self._taken[folder.key] = names
-
-    def _place_if_new(self, key: str) -> StepFile | None:
-        """Return what the name of an index file says, if it was not read yet and is wanted."""
-        if key in self._ignored or key.endswith(".tmp"):
-            return None
-        place = locations.parse_index_key(key)
-        if place is None:
-            self._ignored.add(key)
-            self.report(key, "Its name is not <step>_<worker>.json.")
-            return None
-        known = self.files.get(place.step)
-        if (known is not None and place.worker in known) or not self._in_range(place.step):
-            return None
-        return place
 
     def _load_index_file(self, key: str, place: StepFile, read: Read) -> bool:
         """Take in one index file; a bad one is asked again next time.
@@ -263,7 +209,7 @@ class TrialFiles:
             for name, reason in found.damaged.items():
                 self.report(f"{key}: {name}", reason)
         if not found.entries:
-            self._ignored.add(key)
+            self._new.ignored.add(key)
             return False
         workers = self._saved.add(found)
         if workers >= self.num_workers > 0 and place.step > self.last_complete_step:
@@ -284,15 +230,17 @@ class TrialFiles:
         unread = self.troubles.unread
         return sorted({*self.steps, *unread}) if unread else self.steps
 
-    def _in_range(self, step: int) -> bool:
-        begin, end = self.range_steps or (None, None)
-        return (begin is None or step >= begin) and (end is None or step < end)
-
     def _count_complete(self, steps: Iterable[int]) -> None:
         """Move the last complete step on."""
         if self.num_workers:
             complete = (step for step in steps if len(self.files[step]) >= self.num_workers)
             self.last_complete_step = max(self.last_complete_step, *complete, -1)
+
+    def settled(self, steps: Sequence[int]) -> list[int]:
+        """Return those of some known steps, ascending, of which nothing more is expected."""
+        at = len(steps) if self.loaded_all_steps else bisect_right(steps, self.last_complete_step)
+        wanted = self.num_workers or math.inf
+        return [*steps[:at], *(step for step in steps[at:] if len(self.files[step]) >= wanted)]
 
     def _move_window(self) -> None:
         """Give up waiting for workers when too many steps are incomplete."""

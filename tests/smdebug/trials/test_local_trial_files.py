@@ -9,7 +9,9 @@ import rawtrial
 from smdebug.storage import ObjectNotFoundError
 from smdebug.storage.local import LocalStore
 from smdebug.storage.local_folder import LocalFolder
+from smdebug.storage.memory import MemoryStore
 from smdebug.trials.trial_files import TrialFiles
+from smdebug.trials.trial_index import TrialIndex
 
 COLLECTIONS = {rawtrial.collections_key(): rawtrial.collections({"losses": ["loss"]})}
 
@@ -136,3 +138,24 @@ def test_an_unreadable_folder_is_told_and_no_empty_trial(tmp_path: Path) -> None
     one = TrialFiles(LocalStore(tmp_path / "no"))
     with pytest.raises(ObjectNotFoundError, match="/no' is not there"):
         one.refresh()
+
+
+def test_settled_steps_are_those_that_each_is() -> None:
+    store = MemoryStore(
+        {rawtrial.collections_key(f"worker_{one}"): rawtrial.collections({}, 2) for one in (0, 1)}
+        | {**step(0), **step(2), **step(2, 1), **step(5), **step(6)}
+    )
+    one = TrialIndex(store)
+    assert one.settled([]) == []
+    one.refresh()
+    for last in (-1, 2, 5):
+        one.last_complete_step = last
+        assert one.settled(one.steps) == [number for number in one.steps if one.is_settled(number)]
+    one.finish()
+    assert one.settled([0, 5]) == [0, 5]
+
+
+def test_nothing_is_settled_while_nobody_knows_how_many_workers_there_are() -> None:
+    one = TrialIndex(MemoryStore(step(0)))
+    one.refresh()
+    assert (one.settled(one.steps), one.is_settled(0)) == ([], False)

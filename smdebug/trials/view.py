@@ -192,7 +192,7 @@ class TrialView:
         if self.horizon is not None:
             places = places[: bisect_right(places, self.horizon)]
         if not (show_incomplete_steps or self.horizon is not None or index.loaded_all_steps):
-            places = [place for place in places if index.is_settled(place)]
+            places = index.settled(places)
         if mode is ModeKeys.GLOBAL:
             return list(places)
         return sorted({index.mode_step_at(place, mode) for place in places})

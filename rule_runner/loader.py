@@ -1,46 +1,26 @@
 """Loads a rule class: from the table of built-in rules, or from a file of the user's."""
 
-import builtins
 import hashlib
 import inspect
-import itertools
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.abc import MetaPathFinder
-from importlib.machinery import (
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    ExtensionFileLoader,
-    FileFinder,
-    ModuleSpec,
-    PathFinder,
-    SourceFileLoader,
-)
+from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Final
+from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
 from rule_runner.errors import RuleSourceError, UnknownRuleError
 from rule_runner.fetch import Fetched, fetch_rule_file
 from rule_runner.rule_file import RuleFile, read_rule_file
+from rule_runner.rule_folder import FolderLoader, new_package
 from rule_runner.surroundings import Surroundings
 from rule_runner.unopened import Unopened
 from rule_runner.wording import raised
 from smdebug.rules.params import nearest
 from smdebug.rules.rule import Rule
 from smdebug.storage.uri import is_s3
-
-# The packages that stand for the folders of rule files: one a load, so that nothing collides.
-_PACKAGE: Final = "_rule_folder_"
-_NUMBERS: Final = itertools.count(1)
-# Never taken from a rule's folder by an absolute import: a rule file called `statistics.py` may
-# use the standard library's, and one beside a checkout of this project must see the one Rule.
-_ELSEWHERE: Final = sys.stdlib_module_names | {"smdebug", "builtin_rules", "rule_runner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +152,7 @@ def load_source(source: Path | Fetched, class_name: str | None = None) -> Loaded
     """
     file, fetched = _read(source)
     name = file.choose(class_name)
-    package, surroundings = _new_package(file.path.parent), Surroundings()
+    package, surroundings = new_package(file.path.parent), Surroundings()
     try:
         run = surroundings.call(_execute, file, package)
         rule_class = _checked(vars(run).get(name), name, file)
@@ -201,7 +181,7 @@ def _checked(found: object, name: str, file: RuleFile) -> type[Rule]:
 def _execute(file: RuleFile, package: str) -> ModuleType:
     """Run the file as a module of `package`, in `sys.modules` before it runs."""
     name = f"{package}.{file.path.name.removesuffix('.py').replace('.', '_')}"
-    loader = _Loader(name, str(file.path), file.code)
+    loader = FolderLoader(name, str(file.path), file.code)
     spec = ModuleSpec(name, loader, origin=str(file.path))
     spec.has_location = True
     module = sys.modules[name] = module_from_spec(spec)
@@ -227,83 +207,3 @@ def _where(err: BaseException, file: RuleFile) -> str:
         f.lineno for f in traceback.extract_tb(err.__traceback__) if f.filename == str(file.path)
     ]
     return f"at line {lines[-1]} while it is loaded"
-
-
-def _new_package(folder: Path) -> str:
-    """Make a package that stands for `folder`, and return its name."""
-    spec = ModuleSpec(f"{_PACKAGE}{next(_NUMBERS)}", None, is_package=True)
-    spec.submodule_search_locations = [str(folder)]
-    sys.modules[spec.name] = module_from_spec(spec)
-    if _FINDER not in sys.meta_path:
-        sys.meta_path.insert(0, _FINDER)
-    return spec.name
-
-
-class _Loader(SourceFileLoader):
-    """Runs a module of a rule's folder: keeps no bytecode, and imports from the folder first."""
-
-    def __init__(self, fullname: str, path: str, code: CodeType | None = None) -> None:
-        super().__init__(fullname, path)
-        self._code = code
-
-    def get_code(self, fullname: str) -> CodeType | None:
-        path = self.get_filename(fullname)
-        return self._code or self.source_to_code(self.get_data(path), path)
-
-    def exec_module(self, module: ModuleType) -> None:
-        package = module.__name__.partition(".")[0]
-        vars(module)["__builtins__"] = vars(builtins) | {"__import__": _importer(package)}
-        super().exec_module(module)
-
-
-class _Finder(MetaPathFinder):
-    """Finds the modules of the packages that stand for rule folders."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if path is None or not fullname.startswith(_PACKAGE):
-            return None
-        for folder in path:
-            spec = FileFinder(
-                folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_Loader, SOURCE_SUFFIXES)
-            ).find_spec(fullname, target)
-            if spec is not None:
-                return spec
-        return None
-
-
-_FINDER: Final = _Finder()
-
-
-@cache
-def _is_beside(package: str, name: str) -> bool:
-    """Say whether the top-level module `name` is meant to be the one in the package's folder.
-
-    A mere folder, without `__init__.py`, is meant if nothing else has the name.
-    """
-    if name in _ELSEWHERE:
-        return False
-    spec = _FINDER.find_spec(f"{package}.{name}", sys.modules[package].__path__)
-    if spec is None or spec.has_location:
-        return spec is not None
-    return name not in sys.modules and PathFinder.find_spec(name) is None
-
-
-def _importer(package: str) -> Callable[..., ModuleType]:
-    """Return the `__import__` of the modules in the folder that `package` stands for."""
-
-    def import_(
-        name: str,
-        globals: Mapping[str, object] | None = None,  # noqa: A002 - the name in __import__
-        locals: Mapping[str, object] | None = None,  # noqa: A002 - likewise
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> ModuleType:
-        top = name.partition(".")[0]
-        if level or not _is_beside(package, top):
-            return builtins.__import__(name, globals, locals, fromlist or (), level)
-        module = builtins.__import__(f"{package}.{name}", globals, locals, fromlist or ())
-        return module if fromlist else sys.modules[f"{package}.{top}"]
-
-    return import_

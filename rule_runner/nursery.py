@@ -10,7 +10,6 @@ The rule and its keeper have a socket to the runner each, so that no rule can ke
 being seen. All that is left of a rule when the keeper leaves is what made a session of its own.
 """
 
-import importlib
 import os
 import signal
 import socket
@@ -27,7 +26,6 @@ from typing import Final
 
 from rule_runner.errors import ClientError
 
-_PRELOADED: Final = ("rule_runner.openings", "builtin_rules")
 # The path is that of the runner: what it can import, rules can import.
 _BOOT: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
@@ -167,8 +165,9 @@ class Nursery:
 
 def raise_children(fd: int) -> None:
     """Fork keepers until the runner is gone: what the nursery's process does."""
-    for module in _PRELOADED:
-        importlib.import_module(module)
+    import builtin_rules  # noqa: F401, PLC0415 - for its copies, not for the runner
+    import rule_runner.openings  # noqa: F401, PLC0415 - likewise
+
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks what became of keepers
     with socket.socket(fileno=fd) as server:
         while True:

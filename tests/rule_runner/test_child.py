@@ -15,16 +15,15 @@ import rawtrial
 from evaluating import configured
 
 from rule_runner.binding import bind
-from rule_runner.child import ChildProcess, _verbosity, serve
+from rule_runner.child import ChildProcess, _verbosity
 from rule_runner.config import Isolation, RuleJobConfig
 from rule_runner.errors import ClientError, RuleSourceError
-from rule_runner.invocation import Begun, Did, Invocation, Invoker
+from rule_runner.invocation import Did, Invocation, Invoker
 from rule_runner.loader import load_from
 from rule_runner.logs import configure
 from rule_runner.nursery import Nursery, Ward
 from rule_runner.openings import make_invoker, open_trial
 from rule_runner.runner import Runner
-from smdebug.rules import Finding, Measurement, Quantity
 
 RULE = """
 import os, numpy
@@ -268,78 +267,9 @@ def test_step_that_no_message_holds(begun: Begin) -> None:
     assert (found.did, found.reason) == (Did.FAILED, reason)
 
 
-class Pipe:
-    """The other process's end of a connection, in this process."""
-
-    def __init__(self, *questions: Any) -> None:
-        self.questions = list(questions)
-        self.sent: list[Any] = []
-
-    def recv(self) -> Any:
-        if not self.questions:
-            raise EOFError
-        return self.questions.pop(0)
-
-    def send_bytes(self, answer: bytes) -> None:
-        self.sent.append(answer)
-
-
-class Answers:
-    """An invoker with odd findings."""
-
-    def begin(self) -> Begun:
-        return Begun(("n\ud800",), (Quantity("q\ud800", "l", log=1),))  # type: ignore[arg-type]
-
-    def judge(self, step: int) -> Invocation:
-        odd = Finding(step, Path("t"), 7, np.float32(1), object, Path("n"))  # type: ignore[arg-type]
-        point = Measurement(step, "q", float("nan"), 2.0, Path("t"), 7)  # type: ignore[arg-type]
-        return Invocation(Did.MET, findings=(Finding(step), odd), measurements=(point,))
-
-    def wait(self, step: int) -> None:
-        assert step == 4
-
-    def finish(self, step: int) -> Invocation:
-        assert step == 4
-        return Invocation(Did.CLEAR, "r\ud800")
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-
 def refuse(_: object) -> Invoker:
     msg = "Rule 'X' cannot be."
     raise ClientError(msg)
-
-
-@pytest.fixture
-def _same_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rule_runner.child.configure", lambda _: None)
-
-
-@pytest.mark.usefixtures("_same_process")
-def test_answers_are_made_of_what_any_process_understands() -> None:
-    pipe = Pipe((0, lambda _: Answers(), None), ("judge", 4), ("wait", 4), ("finish", 4))
-    serve(pipe)  # type: ignore[arg-type]
-    begun = msgspec.msgpack.decode(pipe.sent[0], type=Begun)
-    answer, waited, finished = (
-        msgspec.msgpack.decode(one, type=Invocation | None) for one in pipe.sent[1:]
-    )
-    assert begun == Begun(("n\ufffd",), (Quantity("q\ufffd", "l", log=True),))
-    assert (waited, finished) == (None, Invocation(Did.CLEAR, "r\ufffd"))
-    (point,) = answer.measurements
-    assert (point.quantity, str(point.measured), point.limit) == ("q", "nan", 2.0)
-    assert (point.tensor, point.worker) == ("t", "7")
-    assert answer.findings == (
-        Finding(4),
-        Finding(4, "t", "7", 1.0, "<class 'object'>", "n"),
-    )
-
-
-@pytest.mark.usefixtures("_same_process")
-def test_rule_that_cannot_be_made_is_said_instead() -> None:
-    pipe = Pipe((0, refuse, None), ("judge", 4))
-    serve(pipe)  # type: ignore[arg-type]
-    assert pipe.sent == [msgspec.msgpack.encode("Rule 'X' cannot be.")]
 
 
 @pytest.mark.parametrize("answer", [b"", b"junk", msgspec.msgpack.encode(Did.MET.value)])

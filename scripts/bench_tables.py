@@ -68,7 +68,7 @@ def markdown(lines: Iterable[Line]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def circumstances(scale: float, clock: str) -> str:
+def circumstances(scale: float, clock: str, pairs: int | None) -> str:
     """Return one sentence on where and how the numbers were measured."""
     processor = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text("utf-8"))
     name = processor[1] if processor else platform.machine()
@@ -77,7 +77,8 @@ def circumstances(scale: float, clock: str) -> str:
     )
     return (
         f"Measured on {datetime.now(UTC):%Y-%m-%d} with Python {platform.python_version()} on "
-        f"{cores} cores ({name}), {clock} time, scale {scale:g}, files in the page cache."
+        f"{cores} cores ({name}), {clock} time, scale {scale:g}, "
+        f"pairs: {pairs or 'as many as is usual'}, files in the page cache."
     )
 
 

@@ -1,6 +1,7 @@
 """The benchmarks at a tiny scale: who takes part does its work, and the table has every line."""
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -150,7 +151,7 @@ def test_the_script_prints_and_writes_the_table(tmp_path: Path) -> None:
         "| medium: reading alone, part of the floor",
         "| medium: arithmetic alone, part of the floor",
     ]
-    assert "CPU time, scale 0.0005, files in the page cache." in lines[-1]
+    assert "CPU time, scale 0.0005, pairs: 2, files in the page cache." in lines[-1]
     assert done.stdout == output.read_text("utf-8")
 
 
@@ -166,3 +167,17 @@ def test_a_profile_tells_where_the_time_goes() -> None:
     assert "s of processor time" in said
     assert parts.splitlines()[0] == functions.splitlines()[0] == "   own    all"
     assert any(line.endswith("  imports") for line in parts.splitlines())
+
+
+def test_a_benchmark_that_fails_is_named(tmp_path: Path) -> None:
+    options = ["--pairs", "1", "--scale", str(TINY), "--folder", tmp_path]
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "bench", "opening", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict.fromkeys(PYTHONS, "false") | {"PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("Benchmarks failed: opening. No document is written.")
+    assert "Contender 'smdebug' failed with 1:" in done.stderr

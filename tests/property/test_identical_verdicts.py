@@ -135,7 +135,7 @@ def evaluated(
     return [verdict(one) for one in found.result.rules]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(files=written(), jobs=rule_sets(), keep_going=st.booleans())
 def test_rules_together_come_to_what_each_comes_to_alone(
     files: dict[str, bytes], jobs: list[RuleJobConfig], keep_going: bool

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -258,3 +260,24 @@ def test_nursery_that_cannot_begin_is_no_answer(begin: Begin) -> None:
         pytest.raises(ClientError, match=r"^(No process can be had|Rule 'Bad' broke its connect)"),
     ):
         begin(nursery=broken)
+
+
+SCRIPT = """
+import pathlib, rule_runner
+with open({log!r}, "a") as log:
+    log.write("training ")
+rules = [{{"RuleConfigurationName": "zero", "RuleEvaluatorImage": "x",
+          "RuleParameters": {{"rule_to_invoke": "AllZero", "tensor_regex": "loss"}}}}]
+found = rule_runner.evaluate({trial!r}, rules, isolate="process", rule_timeout=60)
+with open({log!r}, "a") as log:
+    log.write(found.rules[0].outcome)
+"""
+
+
+def test_script_that_evaluates_is_not_run_again(tmp_path: Path) -> None:
+    values = {"loss": np.ones(1, "f4")}
+    trial = rawtrial.write(tmp_path / "trial", evaluating.trial({0: values}))
+    script, log = tmp_path / "script.py", tmp_path / "log"
+    script.write_text(SCRIPT.format(log=str(log), trial=str(trial)))
+    subprocess.run([sys.executable, str(script)], check=True, cwd=tmp_path)
+    assert log.read_text() == "training NoIssuesFound"

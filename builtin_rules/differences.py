@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.core.measures import Piece, measure
+from smdebug.core.measures import Piece, measure, sum_of_squares
 
 Array = NDArray[Any]
 _TOO_CLOSE: Final = 1e-4
@@ -92,20 +92,18 @@ class Change:
 def _square_of_difference(piece: Piece, before: Piece) -> float:
     one, other = piece.elements, before.elements
     if one.dtype == other.dtype == np.float32:
-        difference = one - other
-        found = float(np.dot(difference, difference))
+        found = sum_of_squares(one - other)
         if _SMALL < found < _LARGE:
             return found
-    difference = piece.doubles - before.doubles
-    return float(np.dot(difference, difference))
+    return sum_of_squares(piece.doubles - before.doubles)
 
 
 def _square(piece: Piece) -> float:
     if piece.elements.dtype == np.float32:
-        found = float(np.dot(piece.elements, piece.elements))
+        found = sum_of_squares(piece.elements)
         if _SMALL < found < _LARGE:
             return found
-    return float(np.dot(piece.doubles, piece.doubles))
+    return sum_of_squares(piece.doubles)
 
 
 CHANGE: Final = Change()

@@ -69,6 +69,18 @@ def total(elements: Array) -> Any:
     return float(found if np.isfinite(found) else elements.sum(dtype=np.float64))
 
 
+def sum_of_squares(elements: Array) -> float:
+    """Return the sum of the squares of floating-point numbers.
+
+    In their own precision, and again in double precision if that overflows. Not by a dot product:
+    BLAS takes threads of its own for it, and adds up in an order that depends on the machine.
+    """
+    found = np.add.reduce(np.square(elements))
+    if np.isfinite(found):
+        return float(found)
+    return float(np.add.reduce(np.square(elements, dtype=np.float64)))
+
+
 class Measure(Hashable, Protocol):
     """Something to be told of a tensor, or of a tensor and an earlier value of it.
 

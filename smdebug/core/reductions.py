@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.core.measures import Piece, comfortable, measure, total
+from smdebug.core.measures import Piece, comfortable, measure, sum_of_squares, total
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 OPERATIONS: Final = (
@@ -146,19 +146,11 @@ def _doubles(elements: Array) -> Array:
     return elements if elements.dtype.kind == "f" else elements.astype(np.float64)
 
 
-def _squares(elements: Array) -> float:
-    numbers = _doubles(elements)
-    found = np.dot(numbers, numbers)
-    if np.isfinite(found):
-        return float(found)
-    return float(np.square(numbers, dtype=np.float64).sum())
-
-
 def _moments(piece: Piece, absolute: bool) -> tuple[int, float, float]:
     """Return count, mean and sum of squared deviations."""
     numbers = _doubles(_of(piece, absolute))
     mean = _mean_sum(piece, absolute) / numbers.size
-    return numbers.size, mean, _squares(numbers - numbers.dtype.type(mean))
+    return numbers.size, mean, sum_of_squares(numbers - numbers.dtype.type(mean))
 
 
 def _mean_sum(piece: Piece, absolute: bool) -> Any:
@@ -193,7 +185,7 @@ _PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
     "variance": _moments,
     "std": _moments,
     "l1": lambda piece, _: float(piece.total(absolute=True)),
-    "l2": lambda piece, absolute: _squares(_of(piece, absolute)),
+    "l2": lambda piece, absolute: sum_of_squares(_doubles(_of(piece, absolute))),
 }
 # Exactly what a part and a join give for a single piece.
 _OF_ROWS: Final[dict[str, Callable[[Array], Array]]] = {

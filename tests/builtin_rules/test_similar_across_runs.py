@@ -206,7 +206,7 @@ def met_at(config: EvaluationConfig) -> tuple[str, int | None]:
 def test_the_other_run_may_be_a_parameter(name: str, runs: Path) -> None:
     job = rule_job("SimilarAcrossRuns", parameters={name: str(runs / "other")})
     config = configured(runs / "out", [job], str(runs / "base"))
-    assert config.other_trials == (str(runs / "other"),)
+    assert config.others_of(config.rules[0]) == (str(runs / "other"),)
     assert met_at(config) == ("IssuesFound", 1)
 
 

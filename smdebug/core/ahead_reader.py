@@ -3,12 +3,15 @@
 from collections.abc import Hashable
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
-from smdebug.core.event_reader import KEPT_BYTES, Array, EventReader, Kept, Part
+from smdebug.core.event_reader import Array, EventReader, Kept, Part
 from smdebug.core.index import Span
 from smdebug.core.read_pool import ReadPool
 from smdebug.exceptions import TrialFileError
 from smdebug.storage.protocol import ByteRange, TrialStore
+
+KEPT_BYTES: Final = 256 << 20  # with what is on its way
 
 
 class AheadReader(EventReader):
@@ -20,9 +23,9 @@ class AheadReader(EventReader):
     """
 
     def __init__(
-        self, store: TrialStore, pool: ReadPool[memoryview], kept_bytes: int = KEPT_BYTES
+        self, store: TrialStore, pool: ReadPool[memoryview], kept_bytes: int | None = None
     ) -> None:
-        super().__init__(store, kept_bytes)
+        super().__init__(store, KEPT_BYTES if kept_bytes is None else kept_bytes)
         self._pool = pool
         self._parts: dict[str, list[Part]] = {}
 

@@ -14,7 +14,7 @@ from smdebug.core.record_layout import RecordLayout, learnt
 from smdebug.exceptions import CorruptFileError, TruncatedFileError
 from smdebug.storage.protocol import ByteRange, TrialStore
 
-KEPT_BYTES: Final = 256 << 20  # what several rules ask for at one step is read once
+KEPT_BYTES: Final = 64 << 20  # what several rules ask for at one step is read once
 KEPT_LAYOUTS: Final = 1 << 17  # there is one for each tensor, mode and number of digits of a step
 WHOLE_FILE: Final = 1 << 20  # a smaller event file is read in one go
 # The header of a record, and the first field of its message: a tag and eight bytes.

@@ -296,7 +296,7 @@ def test_planned_reads_give_what_plain_ones_give(
         questions = sorted(questions)
     plain = answers(MemoryStore(content), questions)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("smdebug.core.event_reader.KEPT_BYTES", room * 100)
+        patch.setattr("smdebug.core.ahead_reader.KEPT_BYTES", room * 100)
         planned = answers(CountingStore(MemoryStore(content), ReadCosts(3, gap)), questions)
     assert planned == plain
 

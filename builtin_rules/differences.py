@@ -11,7 +11,7 @@ from smdebug.core.measures import Piece, measure, sum_of_squares
 
 Array = NDArray[Any]
 _TOO_CLOSE: Final = 1e-4
-_SMALL, _LARGE = 1e-24, 1e36  # squares between which single precision loses nothing that counts
+_LEAST, _MOST = 1e-30, 1e30  # tolerances between which single precision loses nothing that counts
 
 
 class Norms(NamedTuple):
@@ -42,11 +42,16 @@ class Tolerance:
         if before is None or not piece.elements.size:
             return 0.0
         one, other = piece.elements, before.elements
-        if one.dtype == other.dtype == np.float32:
+        if one.dtype == other.dtype == np.float32 and self._is_usual:
             largest = self._largest(one, other)
             if np.isfinite(largest) and abs(largest - 1) > _TOO_CLOSE:
                 return largest
         return self._largest(piece.doubles, before.doubles)
+
+    @property
+    def _is_usual(self) -> bool:
+        """Whether single precision holds what is tolerated of any element."""
+        return _LEAST <= self.atol <= _MOST and (self.rtol == 0 or _LEAST <= self.rtol <= 1)
 
     def _largest(self, one: Array, other: Array) -> float:
         ratio = one - other
@@ -93,17 +98,14 @@ def _square_of_difference(piece: Piece, before: Piece) -> float:
     one, other = piece.elements, before.elements
     if one.dtype == other.dtype == np.float32:
         found = sum_of_squares(one - other)
-        if _SMALL < found < _LARGE:
+        if np.isfinite(found):
             return found
     return sum_of_squares(piece.doubles - before.doubles)
 
 
 def _square(piece: Piece) -> float:
-    if piece.elements.dtype == np.float32:
-        found = sum_of_squares(piece.elements)
-        if _SMALL < found < _LARGE:
-            return found
-    return sum_of_squares(piece.doubles)
+    elements = piece.elements
+    return sum_of_squares(elements if elements.dtype == np.float32 else piece.doubles)
 
 
 CHANGE: Final = Change()

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 PIECE_BYTES: Final = 1 << 18  # with what is computed from it, it stays in a core's own cache
 
+LEAST_SQUARES: Final = 1e-30  # what single precision loses of a piece is nothing beside it
+
 Array = NDArray[Any]
 
 
@@ -72,11 +74,12 @@ def total(elements: Array) -> Any:
 def sum_of_squares(elements: Array) -> float:
     """Return the sum of the squares of floating-point numbers.
 
-    In their own precision, and again in double precision if that overflows. Not by a dot product:
-    BLAS takes threads of its own for it, and adds up in an order that depends on the machine.
+    In their own precision, and again in double precision if squares are too large or too small for
+    it. Not by a dot product: BLAS takes threads of its own for it, and adds up in an order that
+    depends on the machine.
     """
     found = np.add.reduce(np.square(elements))
-    if np.isfinite(found):
+    if LEAST_SQUARES < found < np.inf:
         return float(found)
     return float(np.add.reduce(np.square(elements, dtype=np.float64)))
 

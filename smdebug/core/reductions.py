@@ -120,7 +120,7 @@ def of_rows(rows: Array, wanted: Sequence[Reduction]) -> dict[Reduction, list[np
             if one.operation not in _OF_ROWS:
                 found[one] = [measure(row, [one])[one] for row in rows]
                 continue
-            absolute = one.absolute or one.operation == "l1"
+            absolute = bool(one.absolute) or one.operation == "l1"
             if absolute not in both:
                 both[True] = np.abs(elements)
             values = _OF_ROWS[one.operation](both[absolute])

@@ -1,12 +1,14 @@
 """Differences: tolerances as numpy has them, norms over all elements."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builtin_rules.differences import Tolerance, norms, tolerances
-from smdebug.core.measures import PIECE_BYTES
+from builtin_rules.differences import Change, Tolerance, norms, tolerances
+from smdebug.core.measures import PIECE_BYTES, Piece
 
 PIECE = PIECE_BYTES // 4
 NUMBERS = st.sampled_from([0.0, 1.0, 1.0 + 1e-5, 1.1, -1.0, 1e-8, 1e300, np.inf, -np.inf, np.nan])
@@ -39,3 +41,71 @@ def test_norms_are_those_of_all_elements_whatever_the_shape() -> None:
 
 def test_a_norm_with_nan_is_nan() -> None:
     assert np.isnan(norms(np.array([np.nan]), np.array([1.0])).change)
+
+
+SINGLE = st.floats(width=32, allow_nan=False, allow_infinity=False)
+STEPS = st.floats(0.99, 1.01) | st.sampled_from([1.0, 0.0, 0.5, 2.0])
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(SINGLE, STEPS, st.sampled_from([-1, 1])), min_size=1, max_size=5),
+    st.sampled_from([0.0, 1e-40, 1e-31, 1e-5, 0.1, 1.0, 3.0, 1e39]),
+    st.sampled_from([0.0, 1e-44, 1e-31, 1e-8, 1.0, 1e31, 1e39]),
+)
+def test_single_precision_draws_the_line_where_double_does(
+    pairs: list[tuple[float, float, int]], rtol: float, atol: float
+) -> None:
+    reference = np.array([one for one, _, _ in pairs])
+    factor = np.array([step * sign for _, step, sign in pairs])
+    with np.errstate(all="ignore"):  # beside the line, on it, and behind it
+        value = (reference + factor * (atol + rtol * np.abs(reference))).astype(np.float32)
+        single = reference.astype(np.float32)
+        wide = value.astype(np.float64)
+        expected = bool(np.allclose(wide, reference, rtol, atol))
+        ratios = np.abs(wide - reference) / (atol + rtol * np.abs(reference))
+    ratios[wide == reference] = 0.0
+    found = tolerances(value, single, Tolerance(rtol, atol))
+    assert (found <= 1) is expected
+    largest = np.inf if np.isnan(ratios).any() else ratios.max()
+    assert found == pytest.approx(largest, rel=1e-4, abs=1e-30)
+
+
+@pytest.mark.parametrize("scale", [1e-45, 1e-40, 1e-22, 1e-15, 1.0, 1e18, 1e20, 3e38])
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1)])
+def test_norms_of_single_precision_are_those_of_double(
+    scale: float, signs: tuple[int, int]
+) -> None:
+    numbers = np.random.default_rng(1).uniform(0.3, 1, (2, 50)) * scale
+    value, before = (numbers * np.array(signs)[:, None]).astype(np.float32)
+    wide, earlier = value.astype(np.float64), before.astype(np.float64)
+    expected = (np.linalg.norm(wide - earlier), np.linalg.norm(earlier))
+    assert norms(value, before) == pytest.approx(expected, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint8", "bool"])
+def test_equal_arrays_differ_by_nothing(dtype: str) -> None:
+    array = np.array([0, 1, 1, 0]).astype(dtype)
+    assert tolerances(array, array.copy(), Tolerance(0.0, 0.0)) == 0.0
+    assert norms(array, array.copy()) == (0.0, 2**0.5)
+
+
+@pytest.mark.parametrize(("equal_nan", "expected"), [(False, np.inf), (True, 0.0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_is_equal_to_nan_where_it_shall_be(
+    equal_nan: bool, expected: float, dtype: str
+) -> None:
+    array = np.array([np.nan, np.inf, 1.0], dtype)
+    assert tolerances(array, array, Tolerance(1.0, 1.0, equal_nan)) == expected
+    assert tolerances(np.array([1.0, 1.0, 1.0], dtype), array, Tolerance(1, 1, equal_nan)) == np.inf
+
+
+def test_measures_that_tell_alike_are_equal_and_others_are_not() -> None:
+    assert (Change(), Tolerance(0.1, 0.2)) == (Change(), Tolerance(0.1, 0.2))
+    different = {Change(), Tolerance(0.1, 0.2), Tolerance(0.1, 0.2, equal_nan=True)}
+    assert len(different | {Tolerance(0.2, 0.1)}) == 4
+
+
+@pytest.mark.parametrize("one", [Tolerance(0.1, 0.2), Change()])
+def test_without_an_earlier_value_there_is_no_difference(one: Any) -> None:
+    assert one.part(Piece(np.ones(3))) in {0.0, (0.0, 0.0)}

@@ -57,11 +57,11 @@ def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def test_every_block_is_known() -> None:
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds == [
-        *("sh", "sh", "python", "sh", "text", "sh", "sh"),
+        *("sh", "sh", "python", "sh", "text", "sh", "sh", "python", "sh"),
         *("python", "sh", "python", "sh", "sh", "sh"),
         *("python", "sh", "python", "sh", "sh", "sh", "sh", "sh", "sh"),
     ]
-    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (1, 1, 1, 8)
+    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (1, 1, 1, 9)
     assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
@@ -89,9 +89,10 @@ def test_the_commands_do_what_the_readme_says(home: Path) -> None:
     assert [(one["ruleId"], one["level"]) for one in log["results"]] == [
         ("VanishingGradient", "warning")
     ]
-    assert "IssuesFound at step 0" in shown[4]
-    assert shown[5].startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
-    assert shown[5].endswith("The training job has ended.\n")
+    assert shown[4].startswith("Gradients (VanishingGradient): NoIssuesFound\n")
+    assert "IssuesFound at step 0" in shown[5]
+    assert shown[6].startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
+    assert shown[6].endswith("The training job has ended.\n")
     assert "VanishingGradient" in (home / "runs.html").read_text()
 
 

@@ -210,7 +210,7 @@ CASES = {
         "memory",
         1,
         one_watched,
-        [Measure("memory, one rule, 20 GB", ONE, "MB", anonymous, "<= 500 MB")],
+        [Measure("memory, one rule, three times the steps", ONE, "MB", anonymous, "<= 500 MB")],
     ),
     "twelve-memory": Case(
         "rules",

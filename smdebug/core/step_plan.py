@@ -204,6 +204,8 @@ class _Room:
 
     def __init__(self) -> None:
         self.buffer = np.empty(PIECE_BYTES, np.uint8)
+        self.shown = self.buffer.view()  # to measures: what one writes the others would see
+        self.shown.flags.writeable = False
         self.spare = np.empty(PIECE_BYTES, np.uint8)
 
 
@@ -232,8 +234,8 @@ class _Source:
             If what stands before or behind the elements is not what it was.
         """
         span, layout = self.place
-        content = self._room.buffer[: stop - at]
-        buffers, begin = [content.data], span.start + layout.start + at
+        size = stop - at
+        buffers, begin = [self._room.buffer[:size].data], span.start + layout.start + at
         head = tail = None
         if at == 0:
             head, begin = bytearray(layout.start), span.start
@@ -247,7 +249,8 @@ class _Source:
             raise _UnlikeError
         if tail is not None and not tail.endswith(FOOTER):
             raise _UnlikeError
-        return Piece(comfortable(content.view(layout.dtype)), self._room.spare)
+        elements = self._room.shown[:size].view(layout.dtype)
+        return Piece(comfortable(elements), self._room.spare)
 
 
 def _pieces(sources: Mapping[int, _Source]) -> Iterator[Mapping[int, Piece]]:

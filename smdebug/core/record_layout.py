@@ -130,10 +130,10 @@ def _fixed_bits(record: memoryview) -> bytearray | None:
     """
     if len(record) <= _STEP_AT or record[tfrecord.HEADER.size] != _TIME_TAG:
         return None
-    if record[_STEP_AT - 1] != _STEP_TAG:
-        return None
     fixed = bytearray(b"\xff" * _STEP_AT)
     fixed[_TIME_AT : _TIME_AT + 8] = bytes(8)
+    if record[_STEP_AT - 1] != _STEP_TAG:  # step 0 is left out
+        return fixed
     at = _STEP_AT
     while at < len(record) and record[at] >= tensor_proto.MORE:
         at += 1

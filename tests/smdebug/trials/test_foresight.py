@@ -1,0 +1,518 @@
+"""Foresight: measures what was asked of the last two steps, and answers nothing else."""
+
+import gc
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+import rawtrial
+import steps_saved
+from faulty_store import REMOTE, CountingStore
+
+from builtin_rules.all_zero import Zeros
+from builtin_rules.differences import Change, Tolerance
+from smdebug.analysis.utils import snapshot
+from smdebug.core.measures import Piece
+from smdebug.core.read_pool import ReadPool
+from smdebug.core.step_plan import StepPlan
+from smdebug.exceptions import InvalidWorker, TensorDamaged, TensorUnavailableForStep
+from smdebug.storage.local import LocalStore
+from smdebug.storage.memory import MemoryFile, MemoryStore
+from smdebug.trials import Trial, foresight
+from smdebug.trials.trial_index import TrialIndex
+
+CHANGE: Final = Change()
+
+
+class Noting:
+    """Measures the first element, and notes which and by which thread; equal to itself only."""
+
+    def __init__(self) -> None:
+        self.noted: list[float] = []
+        self.threads: dict[float, str] = {}
+
+    def part(self, piece: Piece, before: Piece | None = None) -> float:
+        first = float(piece.elements[0])
+        self.noted.append(first)
+        self.threads[first] = threading.current_thread().name
+        return first if before is None else first + float(before.elements[0]) / 1000
+
+    def join(self, parts: Sequence[float], size: int, dtype: "np.dtype[Any]") -> float:
+        del size, dtype
+        return parts[0]
+
+
+class OpeningStore(MemoryStore):
+    """A store that notes which event files were opened, and read by whoever asked."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__(files)
+        self.content = files
+        self.steps: list[int] = []
+
+    @contextmanager
+    def opened(self, key: str) -> Iterator[MemoryFile]:
+        self.steps.append(int(key.split("/")[1]))
+        with super().opened(key) as found:
+            yield found
+
+
+def step(
+    number: int,
+    names: str = "w",
+    mode: str = "GLOBAL",
+    mode_step: int | None = None,
+    worker: str = "worker_0",
+    size: int = 3,
+) -> dict[str, bytes]:
+    """Return the files of a step, whose tensors begin with its number, and with 0.5 more each."""
+    arrays = {name: np.full(size, number + at / 2) for at, name in enumerate(names)}
+    records = {name: steps_saved.record(one, number, name) for name, one in arrays.items()}
+    return steps_saved.step_files(number, records, mode, mode_step, worker)
+
+
+def files(*found: dict[str, bytes], workers: int = 1) -> dict[str, bytes]:
+    content = {
+        rawtrial.collections_key(f"worker_{one}"): rawtrial.collections({}, workers)
+        for one in range(workers)
+    }
+    for one in found:
+        content |= one
+    return content
+
+
+def trial_of(content: dict[str, bytes], *, ended: bool = True) -> tuple[Trial, OpeningStore]:
+    store = OpeningStore(content)
+    return steps_saved.trial_of(store, ended=ended), store
+
+
+def ask(
+    trial: Trial,
+    number: int,
+    one: Any,
+    before: int | None = None,
+    name: str = "w",
+    worker: str | None = None,
+) -> Any:
+    with snapshot([trial], number):
+        return trial.tensor(name).measure(number, one, before, worker)
+
+
+def measured_for_a_question(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return where to find the steps of questions for which something had to be measured."""
+    found: list[int] = []
+    measured = trial.index._measured
+
+    def noted(name: str, step: int, *args: Any) -> Any:
+        found.append(step)
+        return measured(name, step, *args)
+
+    monkeypatch.setattr(trial.index, "_measured", noted)
+    return found
+
+
+@pytest.fixture
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foresight, "_processors", lambda: 1)
+
+
+@pytest.fixture
+def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foresight, "_processors", lambda: 2)
+    monkeypatch.setattr(foresight, "WORTH_A_THREAD", 0)
+
+
+# -- what is measured ---------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_what_was_asked_of_one_step_is_measured_at_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trial, _ = trial_of(files(*(step(number) for number in range(5))))
+    found = measured_for_a_question(trial, monkeypatch)
+    one = Noting()
+    assert [ask(trial, number, one) for number in range(5)] == [0, 1, 2, 3, 4]
+    assert found == [0]
+    assert one.noted == [0, 1, 2, 3, 4]
+    assert trial.reads == 5
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_reductions_are_measured_ahead_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, _ = trial_of(files(*(step(number) for number in range(4))))
+    found = measured_for_a_question(trial, monkeypatch)
+    for number in range(4):
+        with snapshot([trial], number):
+            assert trial.tensor("w").reduction_value(number, "mean", worker="worker_0") == number
+            assert trial.tensor("w").reduction_value(number, "median") == number
+    assert found == [0, 0, 1, 2, 3]  # a median needs the whole
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_what_was_not_asked_of_two_steps_is_measured_no_more() -> None:
+    trial, _ = trial_of(files(*(step(number, "wv") for number in range(9))))
+    one, other = Noting(), Noting()
+    for number in range(9):
+        ask(trial, number, other, name="v")
+        if number in {0, 5}:
+            ask(trial, number, one)
+    assert one.noted == [0, 1, 2, 5, 6, 7]
+    assert other.noted == [number + 0.5 for number in range(9)]
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_nothing_is_opened_while_nothing_is_asked() -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(8))))
+    one = Noting()
+    ask(trial, 0, one)
+    for number in range(1, 8):
+        with snapshot([trial], number), pytest.raises(InvalidWorker):
+            trial.tensor("w").measure(number, one, worker="nobody")
+    assert {*store.steps} == {1, 2}
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_modes_and_workers_have_habits_of_their_own() -> None:
+    modes = ["TRAIN", "TRAIN", "EVAL", "TRAIN", "EVAL", "TRAIN"]
+    steps = [
+        step(number, mode=mode, mode_step=number, worker=worker)
+        for number, mode in enumerate(modes)
+        for worker in ("worker_0", "worker_1")
+    ]
+    trial, _ = trial_of(files(*steps, workers=2))
+    one, other = Noting(), Noting()
+    for number, mode in enumerate(modes):
+        ask(trial, number, one if mode == "TRAIN" else other, worker="worker_1")
+    assert one.noted == [0, 1, 3, 5]
+    assert other.noted == [2, 4]
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_without_a_worker_only_that_of_a_single_one_is_meant() -> None:
+    first = [step(number, worker="worker_1") for number in range(3)]
+    trial, store = trial_of(files(*first, workers=2), ended=False)
+    one = Noting()
+    assert [ask(trial, number, one) for number in range(3)] == [0, 1, 2]
+    # The step is judged again because of another worker, whose tensor begins with something else.
+    late = {name: steps_saved.record(np.full(3, 70.0), 2, name) for name in "w"}
+    store.content |= steps_saved.step_files(2, late, worker="worker_0")
+    trial.index.refresh()
+    assert ask(trial, 2, one) == 70
+    assert ask(trial, 2, one, worker="worker_1") == 2
+
+
+# -- earlier values -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_values_are_compared_with_the_step_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trial, _ = trial_of(files(*(step(number) for number in (0, 2, 5, 6, 8, 9))))
+    found = measured_for_a_question(trial, monkeypatch)
+    one = Noting()
+    pairs = [(2, 0), (5, 2), (6, 5), (8, 5), (9, 8)]  # once two steps back
+    assert [ask(trial, number, one, before) for number, before in pairs] == [
+        number + before / 1000 for number, before in pairs
+    ]
+    assert found == [2, 8]
+
+
+@pytest.mark.usefixtures("_one_thread")
+@pytest.mark.parametrize("measure", [Tolerance(0.1, 0.1), CHANGE], ids=["tolerance", "change"])
+def test_steps_of_other_modes_and_the_step_itself_are_what_they_are(measure: Any) -> None:
+    modes = ["TRAIN", "EVAL"] * 4
+    steps = [step(number, mode=mode, mode_step=number) for number, mode in enumerate(modes)]
+    trial, plain = trial_of(files(*steps))[0], trial_of(files(*steps))[0]
+    plain.index.foresight = None
+    questions = [
+        (number, before)
+        for number in range(8)
+        for before in (number - 1, number - 3, number)
+        if before >= 0
+    ]
+    assert [ask(trial, *one[:1], measure, one[1]) for one in questions] == [
+        ask(plain, *one[:1], measure, one[1]) for one in questions
+    ]
+
+
+@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
+def test_step_that_comes_late_is_the_one_before(
+    threads: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(threads)
+    steps = [step(number) for number in (0, 1, 2, 4, 5)]
+    trial, store = trial_of(files(*steps), ended=False)
+    one = Noting()
+    assert [ask(trial, number, one, number - 1) for number in (1, 2)] == [1.0, 2.001]
+    assert ask(trial, 4, one, 2) == 4.002
+    store.content |= step(3)
+    trial.index.refresh()
+    assert ask(trial, 4, one, 3) == 4.003  # the same step once more
+    assert ask(trial, 5, one, 4) == 5.004
+    assert ask(trial, 5, one, 3) == 5.003
+
+
+@pytest.mark.usefixtures("_threads")
+def test_what_was_measured_before_a_step_came_late_is_not_taken_for_it() -> None:
+    steps = [step(number) for number in (0, 1, 2, 4)]
+    trial, store = trial_of(files(*steps), ended=False)
+    one = Noting()
+    ask(trial, 1, one, 0)
+    assert ask(trial, 2, one, 1) == 2.001
+    landed(trial)  # step 4 was compared with step 2
+    store.content |= step(3)
+    trial.index.refresh()
+    assert ask(trial, 4, one, 3) == 4.003
+    assert one.noted.count(4) == 2
+
+
+# -- what goes wrong ------------------------------------------------------------------------------
+
+
+class Choosy(Noting):
+    """Measures as it does, and fails at one value."""
+
+    def part(self, piece: Piece, before: Piece | None = None) -> float:
+        found = super().part(piece, before)
+        if found == 3:
+            msg = "It cannot be 3."
+            raise ZeroDivisionError(msg)
+        return found
+
+
+@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
+def test_measure_that_fails_fails_for_whom_it_is(
+    threads: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(threads)
+    trial, _ = trial_of(files(*(step(number, "wv") for number in range(6))))
+    one, other = Choosy(), Noting()
+    for number in range(6):
+        assert ask(trial, number, other, name="v") == number + 0.5
+        if number == 3:
+            with pytest.raises(ZeroDivisionError, match=r"It cannot be 3\."):
+                ask(trial, number, one)
+        else:
+            assert ask(trial, number, one) == number
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "empty", "other"])
+@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
+def test_event_file_that_breaks_between_steps_is_damage(
+    damage: str, threads: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(threads)
+    trial, store = trial_of(files(*(step(number) for number in range(8))))
+    one, key = Noting(), rawtrial.event_key(6)
+    for number in range(3):
+        ask(trial, number, one)
+    content = store.content.pop(key)
+    broken = {"cut": content[:-1], "empty": b"", "other": content[:-4] + b"1234"}
+    store.content |= {key: broken[damage]} if damage in broken else {}
+    for number in range(3, 8):
+        if number == 6:
+            with pytest.raises(TensorDamaged, match=key):
+                ask(trial, number, one)
+        else:
+            assert ask(trial, number, one) == number
+    assert (trial.reads, trial.damaged) == (7, 1)
+
+
+def test_place_that_no_file_has_is_damage(tmp_path: Path) -> None:
+    content = files(*(step(number) for number in range(4)))
+    key = rawtrial.index_key(3)
+    content[key] = content[key].replace(b'"start_idx": 0', b'"start_idx": %d' % (2**63 + 5))
+    trial = steps_saved.trial_of(LocalStore(rawtrial.write(tmp_path, content)))
+    assert [ask(trial, number, CHANGE, number - 1)[1] for number in (1, 2)] == [0.0, 3**0.5]
+    with pytest.raises(TensorDamaged, match="cut off"):
+        ask(trial, 3, CHANGE, 2)
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_without_memory_whoever_asks_learns_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(4))))
+
+    def full(_: str) -> Any:
+        raise MemoryError
+
+    one = Noting()
+    ask(trial, 0, one)
+    monkeypatch.setattr(store, "opened", full)
+    assert [ask(trial, number, one) for number in (1, 2, 3)] == [1, 2, 3]
+
+
+# -- horizon and order ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_threads")
+def test_nothing_of_a_later_step_shows_though_it_was_measured() -> None:
+    trial, _ = trial_of(files(*(step(number) for number in range(6))))
+    one = Noting()
+    for number in range(3):
+        ask(trial, number, one)
+    landed(trial)
+    assert {3, 4} <= {*one.noted}
+    with snapshot([trial], 2):
+        tensor = trial.tensor("w")
+        for later in (3, 4):
+            with pytest.raises(TensorUnavailableForStep, match=f"at step {later}"):
+                tensor.measure(later, one)
+            with pytest.raises(TensorUnavailableForStep, match=f"at step {later}"):
+                tensor.measure(2, one, later)
+        assert tensor.measure(1, one) == 1
+        assert tensor.steps() == [0, 1, 2]
+    assert trial.reads == 4
+
+
+@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
+def test_steps_may_be_judged_in_any_order(threads: str, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(threads)
+    trial, _ = trial_of(files(*(step(number) for number in range(9))))
+    one = Noting()
+    order = [0, 1, 2, 1, 0, 5, 3, 4, 8, 8, 7, 2]
+    assert [ask(trial, number, one) for number in order] == order
+
+
+def test_views_of_one_trial_share_what_was_foreseen() -> None:
+    trial, _ = trial_of(files(*(step(number) for number in range(4))))
+    other, one = trial.share(), Noting()
+    for number in range(4):
+        assert ask(trial, number, one) == ask(other, number, one) == number
+    assert one.noted == [0, 1, 2, 3]
+    assert (trial.reads, other.reads) == (4, 4)
+
+
+def test_outside_of_steps_nothing_is_foreseen() -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(4))))
+    assert [trial.tensor("w").measure(number, Noting()) for number in range(4)] == [0, 1, 2, 3]
+    assert store.steps == []
+
+
+def test_stores_where_each_read_takes_its_time_have_no_foresight() -> None:
+    store = MemoryStore(files(step(0)))
+    assert TrialIndex(store).foresight is not None
+    assert TrialIndex(CountingStore(store)).foresight is None  # cannot be opened
+    assert TrialIndex(CountingStore(store, REMOTE)).foresight is None
+
+
+# -- threads --------------------------------------------------------------------------------------
+
+
+def landed(trial: Trial) -> None:
+    """Wait for what threads are at."""
+    assert trial.index.foresight is not None
+    for future in trial.index.foresight._flying.values():
+        future.result(60)
+
+
+@pytest.mark.usefixtures("_threads")
+def test_next_steps_are_measured_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, _ = trial_of(files(*(step(number) for number in range(8))))
+    found = measured_for_a_question(trial, monkeypatch)
+    one = Noting()
+    for number in range(8):
+        assert ask(trial, number, one) == number
+        landed(trial)
+    here = threading.current_thread().name
+    assert [one.threads[number] for number in range(8)] == [here, here, *["read-ahead"] * 6]
+    assert one.noted == sorted(one.noted)
+    assert found == [0]
+
+
+@pytest.mark.parametrize(("processors", "worth"), [(1, 0), (2, 10**6)])
+def test_what_is_not_worth_a_thread_is_measured_here(
+    processors: int, worth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foresight, "_processors", lambda: processors)
+    monkeypatch.setattr(foresight, "WORTH_A_THREAD", worth)
+    trial, _ = trial_of(files(*(step(number) for number in range(5))))
+    one = Noting()
+    for number in range(5):
+        ask(trial, number, one)
+    assert {*one.threads.values()} == {threading.current_thread().name}
+    assert trial.index.foresight is not None
+    assert trial.index.foresight._pool is None
+
+
+@pytest.mark.usefixtures("_threads")
+def test_what_no_thread_has_begun_is_measured_by_who_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate, began = threading.Event(), threading.Event()
+    carry_out = StepPlan.carry_out
+
+    def slow(self: StepPlan, *args: Any) -> Any:
+        if threading.current_thread().name == "read-ahead":
+            began.set()
+            gate.wait(60)
+        return carry_out(self, *args)
+
+    monkeypatch.setattr(StepPlan, "carry_out", slow)
+    monkeypatch.setattr(foresight, "ReadPool", lambda _: ReadPool(1))
+    trial, _ = trial_of(files(*(step(number) for number in range(5))))
+    one = Noting()
+    assert [ask(trial, number, one) for number in range(2)] == [0, 1]
+    assert began.wait(60)
+    # Step 2 is in the hands of the only thread; step 3 waits for it.
+    assert ask(trial, 3, one) == 3
+    assert one.threads[3] == threading.current_thread().name
+    gate.set()
+
+
+@pytest.mark.usefixtures("_threads")
+def test_threads_end_with_the_trial() -> None:
+    before = {*threading.enumerate()}
+    trial, _ = trial_of(files(*(step(number) for number in range(6))))
+    for number in range(4):
+        ask(trial, number, Zeros())
+        landed(trial)
+    threads = {*threading.enumerate()} - before
+    assert len(threads) == 2
+    del trial
+    gc.collect()
+    for one in threads:
+        one.join(60)
+    assert [one.is_alive() for one in threads] == [False, False]
+
+
+@pytest.mark.usefixtures("_threads")
+def test_forked_process_waits_for_nothing_that_is_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = threading.Event()
+    began = threading.Semaphore(0)
+    carry_out = StepPlan.carry_out
+    here = True
+
+    def slow(self: StepPlan, *args: Any) -> Any:
+        if here and threading.current_thread().name == "read-ahead":
+            began.release()
+            gate.wait(60)
+        return carry_out(self, *args)
+
+    monkeypatch.setattr(StepPlan, "carry_out", slow)
+    trial, _ = trial_of(files(*(step(number) for number in range(8))))
+    one = Noting()
+    assert [ask(trial, number, one) for number in range(2)] == [0, 1]
+    for _ in range(2):  # steps 2 and 3
+        assert began.acquire(timeout=60)
+    assert trial.index.foresight is not None
+    stuck = [*trial.index.foresight._flying.values()]
+    here = False
+    monkeypatch.setattr("smdebug.core.read_pool.os.getpid", lambda: -1)
+    answers: list[float] = []
+    child = threading.Thread(
+        target=lambda: answers.extend(ask(trial, number, one) for number in range(2, 8)),
+        daemon=True,
+    )
+    child.start()
+    child.join(20)
+    assert answers == [2, 3, 4, 5, 6, 7]
+    assert [future.done() for future in stuck] == [False, False]
+    gate.set()

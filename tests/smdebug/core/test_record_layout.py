@@ -136,6 +136,23 @@ def test_other_tensors_do_not_fit(other: bytes) -> None:
     assert decoded(other) is not None
 
 
+def test_step_0_may_be_left_out() -> None:
+    def hooked(time: float, array: Any) -> bytes:
+        encoder = RecordEncoder(0, ModeKeys.TRAIN, 0)
+        return b"".join(encoder.encode("w", array, time)[0])
+
+    record = hooked(1e9, ARRAY)
+    _, layout = whole(record)
+    assert described(view(layout, hooked(1.5e9, ARRAY + 1))) == described(ARRAY + 1)
+    assert described(view(layout, hooked(1e9, ARRAY.T.copy()))) is None
+    for byte in range(layout.start):
+        for bit in range(8):
+            changed = bytearray(record)
+            changed[byte] ^= 1 << bit
+            fits = view(layout, bytes(changed)) is not None
+            assert fits is (TIME_AT <= byte < TIME_AT + 8)
+
+
 def checked(payload: bytes) -> bytes:
     return rawtrial.record(payload, rawtrial.masked(payload))
 
@@ -148,7 +165,6 @@ UNUSUAL: Final = {
     "no elements": steps_saved.record(np.zeros(0), STEP),
     "checksum": checked(PAYLOAD),
     "no time": rawtrial.record(NO_TIME),
-    "no step": rawtrial.record(NO_STEP),
     "step first": rawtrial.record(NO_TIME[:3] + PAYLOAD[:9] + NO_STEP[9:]),
     "shape last": rawtrial.record(
         rawtrial.event(

@@ -4,13 +4,16 @@ Small tensors are read and measured together; the others are measured piece by p
 read, so that their elements are never all in memory.
 """
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.core.index import Entry, Span
+from smdebug.core.loads import Bytes, Elements, Memory, Part, Unit
 from smdebug.core.measures import (
     PIECE_BYTES,
     Piece,
@@ -65,6 +68,8 @@ class StepPlan:
         What is read at a step, without the earlier values.
     backs
         How many steps back the values are that are read.
+    memory
+        For what is read.
     """
 
     def __init__(
@@ -79,7 +84,8 @@ class StepPlan:
         self._layouts = layouts
         self._places: dict[str, Place] = {}
         self._unplaced: set[str] = set()
-        self._rooms: list[dict[int, _Room]] = []
+        self._spares: list[list[Bytes]] = []
+        self.memory = Memory()
         of_name: dict[str, list[Want]] = {}
         for want, names in wants.items():
             for name in names:
@@ -111,39 +117,53 @@ class StepPlan:
             self._entries = entries
         return same
 
-    def carry_out(self, opened: Opened) -> Told:
-        """Read and measure; what does not lie where it should is left out.
+    def readings(self, opened: Opened, part_bytes: int) -> "list[Reading]":
+        """Return what is read of the tensors that are not small, in order.
 
         Parameters
         ----------
         opened
             The event file of the step, 0 steps back, and those earlier ones of `backs` that there
             are.
+        part_bytes
+            How many bytes of a tensor are read at once.
+        """
+        found = (self._reading(*one, opened, part_bytes) for one in self._large.items())
+        return [one for one in found if one is not None]
+
+    def carry_out(
+        self, opened: Opened, readings: "Sequence[Reading]", elements: Iterator[Elements]
+    ) -> Told:
+        """Measure; what does not lie where it should is left out.
+
+        Parameters
+        ----------
+        elements
+            Those of the units of `readings`.
         """
         told: Told = {want: {} for want in self._wants}
         if self._small is not None:
             self._small.carry_out(opened[0][0], told)
-        room = self._take_room()
-        for name, wants in self._large.items():
-            sources = self._sources(name, wants, opened, room)
-            if sources is None:
-                continue
-            layout = sources[0].place.layout
+        spares = self._take_spares()
+        for one in readings:
+            units = islice(elements, len(one.units))
             try:
-                found = measure_pieces(_pieces(sources), wants, layout.size, layout.dtype)
+                pieces = _pieces(one, units, spares)
+                found = measure_pieces(pieces, one.wants, one.layout.size, one.layout.dtype)
             except _UnlikeError:
+                deque(units, maxlen=0)
                 continue
             for want, value in found.items():
-                told[want][name] = value
-        self._rooms.append(room)
+                told[want][one.name] = value
+        self._spares.append(spares)
         return told
 
-    def _take_room(self) -> "dict[int, _Room]":
-        """Return memory that nobody is using."""
+    def _take_spares(self) -> list[Bytes]:
+        """Return memory for what is computed from pieces, which nobody else is using."""
         try:
-            return self._rooms.pop()
+            return self._spares.pop()
         except IndexError:  # several threads may be at it
-            return {}
+            return [np.empty(PIECE_BYTES, np.uint8) for _ in self.backs]
 
     def _place(
         self, name: str, entries: Mapping[str, Entry], learn: Learn | None = None
@@ -165,24 +185,44 @@ class StepPlan:
         alone = all(isinstance(one, Reduction) and not back for one, back in wants)
         return alone and layout.stop - layout.start <= SMALL
 
-    def _sources(
-        self,
-        name: str,
-        wants: Sequence[Want],
-        opened: Opened,
-        room: "dict[int, _Room]",
-    ) -> "dict[int, _Source] | None":
-        """Return where a value and the earlier ones that it is compared with come from."""
-        sources: dict[int, _Source] = {}
-        for back in {0, *(back for _, back in wants)}:
-            if back not in opened:
+    def _reading(
+        self, name: str, wants: Sequence[Want], opened: Opened, part_bytes: int
+    ) -> "Reading | None":
+        """Return how a tensor is read, and the earlier values that it is compared with."""
+        backs = [0, *sorted({back for _, back in wants if back})]
+        places: list[tuple[OpenFile, Place]] = []
+        for back in backs:
+            file, entries = opened.get(back, (None, {}))
+            place = None if file is None else self._place(name, entries)
+            if file is None or place is None:
                 return None
-            file, entries = opened[back]
-            place = self._place(name, entries)
-            if place is None:
-                return None
-            sources[back] = _Source(file, place, _room(room, back))
-        return sources
+            places.append((file, place))
+        layout = places[0][1].layout
+        kinds = {(one.layout.dtype, one.layout.shape) for _, one in places}
+        if len(kinds) > 1:
+            return None
+        end = layout.stop - layout.start
+        units = [
+            tuple(_part(file, place, at, min(at + part_bytes, end)) for file, place in places)
+            for at in range(0, end, part_bytes)
+        ]
+        return Reading(name, wants, layout, backs, units)
+
+
+class Reading(NamedTuple):
+    """How a tensor is read: piece by piece, each with those of earlier values.
+
+    Attributes
+    ----------
+    backs
+        How many steps back the values are of which each unit has a part.
+    """
+
+    name: str
+    wants: Sequence[Want]
+    layout: RecordLayout
+    backs: list[int]
+    units: list[Unit]
 
 
 def _is_told(want: Want, entry: Entry, layout: RecordLayout) -> bool:
@@ -199,72 +239,29 @@ class _UnlikeError(Exception):
     """A record is not like those before it, or cut off."""
 
 
-class _Room:
-    """Memory for one piece and for what is computed from it; taking it anew would cost time."""
-
-    def __init__(self) -> None:
-        self.buffer = np.empty(PIECE_BYTES, np.uint8)
-        self.shown = self.buffer.view()  # to measures: what one writes the others would see
-        self.shown.flags.writeable = False
-        self.spare = np.empty(PIECE_BYTES, np.uint8)
+def _part(opened: OpenFile, place: Place, at: int, stop: int) -> Part:
+    """Return the part of a record with the elements from byte `at` to `stop`."""
+    span, layout = place
+    head = layout.start if at == 0 else 0
+    tail = layout.length - layout.stop if stop == layout.stop - layout.start else 0
+    return Part(opened, span.start + layout.start + at - head, head, stop - at, tail, layout)
 
 
-def _room(rooms: dict[int, _Room], back: int) -> _Room:
-    """Return the memory for the value of so many steps back."""
-    found = rooms.get(back)
-    if found is None:
-        found = rooms[back] = _Room()
-    return found
-
-
-class _Source:
-    """Reads one tensor piece by piece."""
-
-    def __init__(self, opened: OpenFile, place: Place, room: _Room) -> None:
-        self.place = place
-        self._opened = opened
-        self._room = room
-
-    def read(self, at: int, stop: int) -> Piece:
-        """Return the elements from byte `at` to `stop`; the piece before is no more then.
-
-        Raises
-        ------
-        _UnlikeError
-            If what stands before or behind the elements is not what it was.
-        """
-        span, layout = self.place
-        size = stop - at
-        buffers, begin = [self._room.buffer[:size].data], span.start + layout.start + at
-        head = tail = None
-        if at == 0:
-            head, begin = bytearray(layout.start), span.start
-            buffers.insert(0, memoryview(head))
-        if stop == layout.stop - layout.start:
-            tail = bytearray(layout.length - layout.stop)
-            buffers.append(memoryview(tail))
-        if self._opened.read_into(begin, buffers) != sum(map(len, buffers)):
-            raise _UnlikeError
-        if head is not None and not layout.begins(head):
-            raise _UnlikeError
-        if tail is not None and not tail.endswith(FOOTER):
-            raise _UnlikeError
-        elements = self._room.shown[:size].view(layout.dtype)
-        return Piece(comfortable(elements), self._room.spare)
-
-
-def _pieces(sources: Mapping[int, _Source]) -> Iterator[Mapping[int, Piece]]:
+def _pieces(
+    reading: Reading, units: Iterable[Elements], spares: Sequence[Bytes]
+) -> Iterator[Mapping[int, Piece]]:
     """Yield the pieces of several values of a tensor that belong together."""
-    layout = sources[0].place.layout
-    for one in sources.values():
-        other = one.place.layout
-        if (other.dtype, other.shape) != (layout.dtype, layout.shape):
+    dtype = reading.layout.dtype
+    length = piece_length(dtype)
+    for unit in units:
+        values = [part.view(dtype) for part in unit if part is not None]
+        if len(values) < len(unit):
             raise _UnlikeError
-    end = layout.stop - layout.start
-    length = piece_length(layout.dtype) * layout.dtype.itemsize
-    for at in range(0, end, length):
-        stop = min(at + length, end)
-        yield {back: one.read(at, stop) for back, one in sources.items()}
+        for at in range(0, values[0].size, length):
+            yield {
+                back: Piece(comfortable(value[at : at + length]), spare)
+                for back, value, spare in zip(reading.backs, values, spares, strict=False)
+            }
 
 
 class _Gathered:

@@ -6,14 +6,15 @@ meanwhile. What was not foreseen, or is not as it should be, is left to whoever 
 """
 
 import os
+import weakref
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from smdebug.core.index import Entry, IndexFile, Span
-from smdebug.core.measures import Measure, Want
+from smdebug.core.loads import LOAD_BYTES, Ahead, Elements, at_once
+from smdebug.core.measures import PIECE_BYTES, Measure, Want
 from smdebug.core.read_pool import ReadPool
 from smdebug.core.record_layout import RecordLayout, learnt_from
 from smdebug.core.step_plan import Layouts, Learn, Names, StepPlan
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
 
 WORTH_A_THREAD: Final = 1 << 20  # bytes of a step; below that Python's own work is most of it
-MOST_THREADS: Final = 4
 REMEMBERED: Final = 2  # steps of a mode
 
 Files = Mapping[int, Mapping[str, IndexFile]]
@@ -97,8 +97,9 @@ class Foresight:
         self._told: dict[str, dict[Question, Found]] = {}
         self._missed: dict[str, dict[Question, set[str]]] = {}
         self._habits: dict[tuple[str, ModeKeys], _Habit] = {}
-        self._flying: dict[tuple[int, str], Future[Told]] = {}
-        self._pool: ReadPool[Told] | None = None
+        self._flights: dict[tuple[int, str], _Flight] = {}
+        self._pool: ReadPool[None] | None = None
+        weakref.finalize(self, _close, self._flights)
         self._of_mode: dict[ModeKeys | None, list[int]] = {}
         self._sorted = 0  # steps that `_of_mode` has
         self._last = -1  # of them
@@ -149,14 +150,14 @@ class Foresight:
         if step > self._step:
             self._learn()
         if self._pool is not None and self._pool.forked:
-            self._flying = {}  # it never lands here
+            self._flights.clear()  # they never land here
         self._step, self._told, self._missed = step, {}, {}
         self._present = self._files.get(step, {})
         for worker, file in self._present.items():
             habit = self._habits.get((worker, file.mode))
             if habit is not None and habit.wants:
                 plan = self._plan_for(file, habit)
-                told = self._landed(step, worker) or self._job(plan, step, worker)()
+                told = self._carried_out(plan, step, worker)
                 self._told[worker] = {one: Found(values) for one, values in told.items()}
         self._read_ahead()
 
@@ -172,31 +173,33 @@ class Foresight:
                     wants[one, back] = names
             self._habits.setdefault((worker, file.mode), _Habit()).note(wants)
 
-    def _landed(self, step: int, worker: str) -> Told | None:
-        """Return what was measured ahead of time, if it was."""
-        future = self._flying.pop((step, worker), None)
-        # What no thread has taken up is done sooner by whoever needs it.
-        if future is None or future.cancel():
-            return None
-        return future.result()
+    def _carried_out(self, plan: StepPlan, step: int, worker: str) -> Told:
+        """Return what a plan gives; nothing if the files cannot be read."""
+        flight = self._flights.pop((step, worker), None)
+        told = {} if flight is None else flight.end()
+        with suppress(SMDebugError):
+            return told or self._flight(plan, step, worker, PIECE_BYTES).end()
+        return {}
 
     def _read_ahead(self) -> None:
-        """Begin to measure the next steps."""
-        self._flying = {one: told for one, told in self._flying.items() if one[0] > self._step}
-        threads = min(_processors(), MOST_THREADS)
-        if threads == 1:
+        """Have the next step read by another thread while this one is judged."""
+        for one in [one for one in self._flights if one[0] <= self._step]:
+            self._flights.pop(one).close()
+        if _processors() == 1:
             return
         at = bisect_right(self._steps, self._step)
-        for step in self._steps[at : at + threads]:
+        for step in self._steps[at : at + 1]:
             for worker, file in self._files.get(step, {}).items():
                 habit = self._habits.get((worker, file.mode))
-                if (step, worker) in self._flying or habit is None or not habit.wants:
+                if (step, worker) in self._flights or habit is None or not habit.wants:
                     continue
                 plan = self._plan_for(file, habit)
                 if plan.nbytes >= WORTH_A_THREAD:
-                    self._pool = self._pool or ReadPool(threads)
-                    job = self._job(plan, step, worker)
-                    self._flying[step, worker] = self._pool.submit(job)
+                    self._pool = self._pool or ReadPool(1)
+                    with suppress(SMDebugError):
+                        flight = self._flight(plan, step, worker, LOAD_BYTES // 2)
+                        flight.begin(self._pool)
+                        self._flights[step, worker] = flight
 
     def _plan_for(self, file: IndexFile, habit: _Habit) -> StepPlan:
         """Return the plan for a step; the event file is opened if records of new lengths come."""
@@ -215,37 +218,92 @@ class Foresight:
 
             return habit.plan_for(file, self._layouts, learn)
 
-    def _job(self, plan: StepPlan, step: int, worker: str) -> Callable[[], Told]:
-        """Return what carries out a plan; it may be called by another thread."""
+    def _flight(self, plan: StepPlan, step: int, worker: str, part_bytes: int) -> "_Flight":
+        """Return what carries out a plan.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageUnavailableError
+            If an event file cannot be opened.
+        """
         steps = self._like(step) if any(plan.backs) else [step]
         at = bisect_left(steps, step)
         earlier = {back: steps[at - back] for back in plan.backs if back <= at}
         files = {back: self._files.get(one, {}).get(worker) for back, one in earlier.items()}
-        return partial(self._carried_out, plan, files, earlier)
+        return _Flight(self._store, plan, files, earlier, part_bytes)
 
-    def _carried_out(
+
+class _Flight:
+    """A plan on its way to be carried out at a step.
+
+    Parameters
+    ----------
+    files, earlier
+        The index files, and the global steps, by how many steps back they are.
+    """
+
+    def __init__(
         self,
+        store: FileStore,
         plan: StepPlan,
         files: Mapping[int, IndexFile | None],
         earlier: Mapping[int, int],
-    ) -> Told:
-        """Return what a plan gives; nothing if the files cannot be read.
-
-        Whatever else goes wrong, in a measure too, meets the one who asks.
-        """
-        with suppress(Exception), ExitStack() as stack:
-            opened: dict[int, tuple[OpenFile, Mapping[str, Entry]]] = {}
+        part_bytes: int,
+    ) -> None:
+        self._plan = plan
+        self._earlier = earlier
+        self._opened: dict[int, tuple[OpenFile, Mapping[str, Entry]]] = {}
+        self._future: Future[None] | None = None
+        with ExitStack() as stack:
             for back, file in files.items():
                 if file is not None and file.event_key is not None:
-                    content = stack.enter_context(self._store.opened(file.event_key))
-                    opened[back] = content, file.entries
-            told = plan.carry_out(opened) if 0 in opened else {}
-            return {
-                (one, earlier[back] if back else None): values
-                for (one, back), values in told.items()
-                if back in earlier
-            }
-        return {}
+                    content = stack.enter_context(store.opened(file.event_key))
+                    self._opened[back] = content, file.entries
+            self._readings = plan.readings(self._opened, part_bytes) if 0 in self._opened else []
+            self._units = [unit for one in self._readings for unit in one.units]
+            self._ahead = Ahead(self._units, plan.memory)
+            self._stack = stack.pop_all()
+
+    def begin(self, pool: ReadPool[None]) -> None:
+        """Have it read by a thread of the pool."""
+        self._future = pool.submit(self._ahead.run)
+
+    def end(self) -> Told:
+        """Return what the plan gives; nothing if the files cannot be read.
+
+        Whatever goes wrong, in a measure too, meets the one who asks.
+        """
+        try:
+            with suppress(Exception):
+                if 0 in self._opened:
+                    elements = self._elements()
+                    told = self._plan.carry_out(self._opened, self._readings, elements)
+                    return {
+                        (one, self._earlier[back] if back else None): values
+                        for (one, back), values in told.items()
+                        if back in self._earlier
+                    }
+            return {}
+        finally:
+            self.close()
+
+    def _elements(self) -> Iterator[Elements]:
+        # What the thread has not taken up is read sooner by whoever needs it.
+        if self._future is None or self._future.cancel():
+            return at_once(self._units, self._plan.memory)
+        return iter(self._ahead)
+
+    def close(self) -> None:
+        """Close the files, once nobody reads them."""
+        if self._future is not None and not self._future.cancel():
+            self._ahead.close()
+            self._future.result()
+        self._stack.close()
+
+
+def _close(flights: dict[tuple[int, str], _Flight]) -> None:
+    for one in flights.values():
+        one.close()
 
 
 def _processors() -> int:

@@ -111,7 +111,7 @@ def _read(parts: Sequence[Part], memory: Bytes) -> Elements:
         head, tail = bytearray(part.head), bytearray(part.tail)
         elements = memory[at : at + part.size]
         at += _room(part)
-        buffers += [memoryview(head), elements.data, memoryview(tail)]
+        buffers += [memoryview(one) for one in (head, elements, tail) if len(one)]
         elements = elements.view()
         elements.flags.writeable = False
         found.append((part, head, elements, tail))

@@ -19,6 +19,7 @@ from smdebug.storage.protocol import OpenFile
 
 LOAD_BYTES: Final = 1 << 21  # what a thread reads at once
 AHEAD: Final = 4  # loads that are read before they are used
+MOST_PARTS: Final = 256  # of one read: a system takes 1024 buffers, and three are of one part
 _ALIGNED: Final = 64
 
 Bytes = NDArray[np.uint8]
@@ -94,12 +95,13 @@ def read(parts: Sequence[Part], memory: Bytes) -> Elements:
 
 def _numbered(parts: Iterable[Part]) -> Iterator[tuple[int, Part]]:
     """Yield parts with the number of the run that they belong to."""
-    number, last = 0, None
+    number, count, last = 0, 0, None
     for part in parts:
-        if last is not None and (part.opened is not last.opened or part.start != last.stop):
-            number += 1
+        beside = last is not None and part.opened is last.opened and part.start == last.stop
+        if not beside or count == MOST_PARTS:
+            number, count = number + 1, 0
         yield number, part
-        last = part
+        last, count = part, count + 1
 
 
 def _read(parts: Sequence[Part], memory: Bytes) -> Elements:
@@ -111,7 +113,8 @@ def _read(parts: Sequence[Part], memory: Bytes) -> Elements:
         head, tail = bytearray(part.head), bytearray(part.tail)
         elements = memory[at : at + part.size]
         at += _room(part)
-        buffers += [memoryview(one) for one in (head, elements, tail) if len(one)]
+        around = memoryview(head), elements.data, memoryview(tail)
+        buffers += [one for one in around if len(one)]
         elements = elements.view()
         elements.flags.writeable = False
         found.append((part, head, elements, tail))

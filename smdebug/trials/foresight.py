@@ -175,6 +175,8 @@ class Foresight:
 
     def _carried_out(self, plan: StepPlan, step: int, worker: str) -> Told:
         """Return what a plan gives; nothing if the files cannot be read."""
+        if not plan.nbytes:
+            return {}
         flight = self._flights.pop((step, worker), None)
         told = {} if flight is None else flight.end()
         with suppress(SMDebugError):
@@ -294,11 +296,15 @@ class _Flight:
         return iter(self._ahead)
 
     def close(self) -> None:
-        """Close the files, once nobody reads them."""
-        if self._future is not None and not self._future.cancel():
+        """Close the files, once nobody reads them; nobody waits for that.
+
+        Whoever is here may be the thread that reads, or a process in which there is none.
+        """
+        if self._future is None or self._future.cancel():
+            self._stack.close()
+        else:
             self._ahead.close()
-            self._future.result()
-        self._stack.close()
+            self._future.add_done_callback(lambda _: self._stack.close())
 
 
 def _close(flights: dict[tuple[int, str], _Flight]) -> None:

@@ -1,6 +1,7 @@
 """Loads: the elements asked for, in order, a few loads ahead and no more, whoever reads them."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 
 from smdebug.core import loads
 from smdebug.core.loads import Ahead, Elements, Memory, Part, at_once, grouped, needed, read
-from smdebug.core.record_layout import RecordLayout
+from smdebug.core.record_layout import FOOTER, RecordLayout
 from smdebug.exceptions import SMDebugError
+from smdebug.storage.local import LocalStore
 from smdebug.storage.memory import MemoryFile
 
 CONTENT = bytes(range(200))
@@ -64,6 +66,20 @@ def test_elements_are_aligned_and_cannot_be_written_to() -> None:
         assert one is not None
         assert one.__array_interface__["data"][0] % 16 == 0
         assert not one.flags.writeable
+
+
+@pytest.mark.parametrize("count", [loads.MOST_PARTS, loads.MOST_PARTS + 1, 5000])
+def test_a_system_that_takes_so_many_buffers_at_once_is_given_no_more(
+    count: int, tmp_path: Path
+) -> None:
+    size = 12
+    layout = RecordLayout(size, 1, size - 4, np.dtype("u1"), (size - 5,), 0xFF, 7)
+    content = b"\7elements".ljust(size - 4, b".")[: size - 4] + FOOTER
+    (tmp_path / "file").write_bytes(content * count)
+    with LocalStore(tmp_path).opened("file") as opened:
+        parts = [Part(opened, size * at, 1, size - 5, 4, layout) for at in range(count)]
+        found = read(parts, Memory().take(needed(parts)))
+    assert plain(found) == [content[1:-4]] * count
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,6 @@ from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from smdebug.analysis.utils import snapshot
 from smdebug.core.measures import Piece
-from smdebug.core.read_pool import ReadPool
-from smdebug.core.step_plan import StepPlan
 from smdebug.exceptions import InvalidWorker, TensorDamaged, TensorUnavailableForStep
 from smdebug.storage.local import LocalStore
 from smdebug.storage.memory import MemoryFile, MemoryStore
@@ -26,19 +24,18 @@ from smdebug.trials import Trial, foresight
 from smdebug.trials.trial_index import TrialIndex
 
 CHANGE: Final = Change()
+AHEAD: Final = "read-ahead"
 
 
 class Noting:
-    """Measures the first element, and notes which and by which thread; equal to itself only."""
+    """Measures the first element, and notes which; equal to itself only."""
 
     def __init__(self) -> None:
         self.noted: list[float] = []
-        self.threads: dict[float, str] = {}
 
     def part(self, piece: Piece, before: Piece | None = None) -> float:
         first = float(piece.elements[0])
         self.noted.append(first)
-        self.threads[first] = threading.current_thread().name
         return first if before is None else first + float(before.elements[0]) / 1000
 
     def join(self, parts: Sequence[float], size: int, dtype: "np.dtype[Any]") -> float:
@@ -47,18 +44,46 @@ class Noting:
 
 
 class OpeningStore(MemoryStore):
-    """A store that notes which event files were opened, and read by whoever asked."""
+    """A store that notes which event files were opened, which are open, and which threads read.
+
+    Other threads read when `gate` is open only, and `began` tells that they would.
+    """
 
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(files)
         self.content = files
         self.steps: list[int] = []
+        self.open: list[int] = []
+        self.threads: dict[int, str] = {}
+        self.gate, self.began = threading.Event(), threading.Event()
+        self.gate.set()
 
     @contextmanager
     def opened(self, key: str) -> Iterator[MemoryFile]:
-        self.steps.append(int(key.split("/")[1]))
-        with super().opened(key) as found:
-            yield found
+        number = int(key.split("/")[1])
+        content = self.read(key)
+        self.steps.append(number)
+        self.open.append(number)
+        try:
+            yield NotingFile(content, self, number)
+        finally:
+            self.open.remove(number)
+
+
+class NotingFile(MemoryFile):
+    """An event file of an `OpeningStore`."""
+
+    def __init__(self, content: memoryview, store: OpeningStore, number: int) -> None:
+        super().__init__(content)
+        self.store = store
+        self.number = number
+
+    def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
+        name = self.store.threads[self.number] = threading.current_thread().name
+        if name == AHEAD:
+            self.store.began.set()
+            assert self.store.gate.wait(60)
+        return super().read_into(start, buffers)
 
 
 def step(
@@ -177,7 +202,7 @@ def test_nothing_is_opened_while_nothing_is_asked() -> None:
 
 
 @pytest.mark.usefixtures("_one_thread")
-def test_modes_and_workers_have_habits_of_their_own() -> None:
+def test_modes_and_workers_have_habits_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     modes = ["TRAIN", "TRAIN", "EVAL", "TRAIN", "EVAL", "TRAIN"]
     steps = [
         step(number, mode=mode, mode_step=number, worker=worker)
@@ -185,11 +210,13 @@ def test_modes_and_workers_have_habits_of_their_own() -> None:
         for worker in ("worker_0", "worker_1")
     ]
     trial, _ = trial_of(files(*steps, workers=2))
+    found = measured_for_a_question(trial, monkeypatch)
     one, other = Noting(), Noting()
     for number, mode in enumerate(modes):
         ask(trial, number, one if mode == "TRAIN" else other, worker="worker_1")
     assert one.noted == [0, 1, 3, 5]
     assert other.noted == [2, 4]
+    assert found == [0, 2]
 
 
 @pytest.mark.usefixtures("_one_thread")
@@ -239,6 +266,44 @@ def test_steps_of_other_modes_and_the_step_itself_are_what_they_are(measure: Any
     assert [ask(trial, *one[:1], measure, one[1]) for one in questions] == [
         ask(plain, *one[:1], measure, one[1]) for one in questions
     ]
+
+
+@pytest.mark.usefixtures("_one_thread")
+@pytest.mark.parametrize("back", [0, 1, -1])
+def test_nothing_is_measured_because_of_steps_of_another_mode(back: int) -> None:
+    modes = ["TRAIN", "EVAL"] * 5
+    steps = [step(number, mode=mode, mode_step=number) for number, mode in enumerate(modes)]
+    trial, _ = trial_of(files(*steps))
+    one = Noting()
+    for number in range(2, 9):
+        ask(trial, number, Zeros())
+        with snapshot([trial], 9 if back < 0 else number):
+            trial.tensor("w").measure(number, one, number - back)
+    assert one.noted == [*range(2, 9)]
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_nothing_is_measured_because_of_questions_about_earlier_steps() -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(8))))
+    one = Noting()
+    for number in range(1, 8):
+        with snapshot([trial], number):
+            assert trial.tensor("w").reduction_value(number, "median") == number
+            assert trial.tensor("w").measure(number - 1, one) == number - 1
+    assert one.noted == [*range(7)]
+    assert store.steps == []
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_nothing_is_compared_where_there_is_no_step_so_far_back() -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(6))))
+    one = Noting()
+    for number in (2, 3, 4):
+        assert ask(trial, number, one, number - 2) == number + (number - 2) / 1000
+    store.steps.clear()
+    assert ask(trial, 1, Zeros()) == (0, 3)
+    assert store.steps == [1]
+    assert one.noted == [2, 3, 4]
 
 
 @pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
@@ -336,14 +401,14 @@ def test_place_that_no_file_has_is_damage(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_one_thread")
 def test_without_memory_whoever_asks_learns_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial, store = trial_of(files(*(step(number) for number in range(4))))
+    trial, _ = trial_of(files(*(step(number, size=number + 1) for number in range(4))))
 
-    def full(_: str) -> Any:
+    def full(*_: Any) -> Any:
         raise MemoryError
 
     one = Noting()
     ask(trial, 0, one)
-    monkeypatch.setattr(store, "opened", full)
+    monkeypatch.setattr(foresight, "learnt_from", full)
     assert [ask(trial, number, one) for number in (1, 2, 3)] == [1, 2, 3]
 
 
@@ -351,13 +416,13 @@ def test_without_memory_whoever_asks_learns_of_it(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("_threads")
-def test_nothing_of_a_later_step_shows_though_it_was_measured() -> None:
-    trial, _ = trial_of(files(*(step(number) for number in range(6))))
+def test_nothing_of_a_later_step_shows_though_it_was_read() -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(6))))
     one = Noting()
     for number in range(3):
         ask(trial, number, one)
     landed(trial)
-    assert {3, 4} <= {*one.noted}
+    assert store.threads[3] == AHEAD
     with snapshot([trial], 2):
         tensor = trial.tensor("w")
         for later in (3, 4):
@@ -404,107 +469,111 @@ def test_stores_where_each_read_takes_its_time_have_no_foresight() -> None:
 # -- threads --------------------------------------------------------------------------------------
 
 
-def landed(trial: Trial) -> None:
-    """Wait for what threads are at."""
+def flights(trial: Trial) -> dict[tuple[int, str], Any]:
+    """Return what is being read ahead, by step and worker."""
     assert trial.index.foresight is not None
-    for future in trial.index.foresight._flying.values():
+    return {one: flight._future for one, flight in trial.index.foresight._flights.items()}
+
+
+def landed(trial: Trial) -> None:
+    """Wait for what is being read."""
+    for future in flights(trial).values():
         future.result(60)
 
 
 @pytest.mark.usefixtures("_threads")
-def test_next_steps_are_measured_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial, _ = trial_of(files(*(step(number) for number in range(8))))
+def test_next_step_is_read_by_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(8))))
     found = measured_for_a_question(trial, monkeypatch)
     one = Noting()
     for number in range(8):
         assert ask(trial, number, one) == number
         landed(trial)
+        assert store.open == ([number + 1] if 0 < number < 7 else [])
     here = threading.current_thread().name
-    assert [one.threads[number] for number in range(8)] == [here, here, *["read-ahead"] * 6]
-    assert one.noted == sorted(one.noted)
+    assert store.threads == {1: here, **dict.fromkeys(range(2, 8), AHEAD)}
+    assert one.noted == [*range(8)]
+    assert store.steps == [*range(1, 8)]
     assert found == [0]
 
 
+@pytest.mark.usefixtures("_threads")
+def test_nothing_is_kept_of_steps_that_were_passed_over() -> None:
+    trial, store = trial_of(files(*(step(number) for number in range(8))))
+    one = Noting()
+    for number in (0, 1, 5):
+        assert ask(trial, number, one) == number
+        landed(trial)
+    assert {*flights(trial)} == {(6, "worker_0")}
+    assert store.open == [6]
+    assert store.threads[2] == AHEAD
+    assert one.noted == [0, 1, 5]
+
+
 @pytest.mark.parametrize(("processors", "worth"), [(1, 0), (2, 10**6)])
-def test_what_is_not_worth_a_thread_is_measured_here(
+def test_what_is_not_worth_a_thread_is_read_here(
     processors: int, worth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(foresight, "_processors", lambda: processors)
     monkeypatch.setattr(foresight, "WORTH_A_THREAD", worth)
-    trial, _ = trial_of(files(*(step(number) for number in range(5))))
+    trial, store = trial_of(files(*(step(number) for number in range(5))))
     one = Noting()
     for number in range(5):
         ask(trial, number, one)
-    assert {*one.threads.values()} == {threading.current_thread().name}
+    assert {*store.threads.values()} == {threading.current_thread().name}
     assert trial.index.foresight is not None
     assert trial.index.foresight._pool is None
+    assert store.open == []
 
 
 @pytest.mark.usefixtures("_threads")
-def test_what_no_thread_has_begun_is_measured_by_who_asks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    gate, began = threading.Event(), threading.Event()
-    carry_out = StepPlan.carry_out
-
-    def slow(self: StepPlan, *args: Any) -> Any:
-        if threading.current_thread().name == "read-ahead":
-            began.set()
-            gate.wait(60)
-        return carry_out(self, *args)
-
-    monkeypatch.setattr(StepPlan, "carry_out", slow)
-    monkeypatch.setattr(foresight, "ReadPool", lambda _: ReadPool(1))
-    trial, _ = trial_of(files(*(step(number) for number in range(5))))
+def test_what_the_thread_has_not_begun_is_read_by_who_asks() -> None:
+    workers = ["worker_0", "worker_1"]
+    steps = [step(number, worker=worker) for number in range(3) for worker in workers]
+    trial, store = trial_of(files(*steps, workers=2))
     one = Noting()
-    assert [ask(trial, number, one) for number in range(2)] == [0, 1]
-    assert began.wait(60)
-    # Step 2 is in the hands of the only thread; step 3 waits for it.
-    assert ask(trial, 3, one) == 3
-    assert one.threads[3] == threading.current_thread().name
-    gate.set()
+    store.gate.clear()
+    for number in range(2):
+        assert [ask(trial, number, one, worker=worker) for worker in workers] == [number] * 2
+    assert store.began.wait(60)
+    first, second = flights(trial).values()  # of step 2: one is being read, the other is not
+    assert (first.running(), second.running()) == (True, False)
+    # Who needs them first takes up what the thread has not, once the thread has read the other.
+    threading.Timer(0, store.gate.set).start()
+    assert [ask(trial, 2, one, worker=worker) for worker in workers] == [2, 2]
 
 
 @pytest.mark.usefixtures("_threads")
-def test_threads_end_with_the_trial() -> None:
+@pytest.mark.parametrize("stuck", [False, True])
+def test_threads_end_with_the_trial_and_nobody_waits_for_them(stuck: bool) -> None:
     before = {*threading.enumerate()}
-    trial, _ = trial_of(files(*(step(number) for number in range(6))))
-    for number in range(4):
+    trial, store = trial_of(files(*(step(number) for number in range(6))))
+    if stuck:
+        store.gate.clear()
+    for number in range(2):
         ask(trial, number, Zeros())
-        landed(trial)
-    threads = {*threading.enumerate()} - before
-    assert len(threads) == 2
+    assert store.began.wait(60)
+    (thread,) = {*threading.enumerate()} - before
     del trial
     gc.collect()
-    for one in threads:
-        one.join(60)
-    assert [one.is_alive() for one in threads] == [False, False]
+    store.gate.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert store.open == []
 
 
 @pytest.mark.usefixtures("_threads")
 def test_forked_process_waits_for_nothing_that_is_in_flight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gate = threading.Event()
-    began = threading.Semaphore(0)
-    carry_out = StepPlan.carry_out
-    here = True
-
-    def slow(self: StepPlan, *args: Any) -> Any:
-        if here and threading.current_thread().name == "read-ahead":
-            began.release()
-            gate.wait(60)
-        return carry_out(self, *args)
-
-    monkeypatch.setattr(StepPlan, "carry_out", slow)
-    trial, _ = trial_of(files(*(step(number) for number in range(8))))
+    trial, store = trial_of(files(*(step(number) for number in range(8))))
     one = Noting()
+    store.gate.clear()
     assert [ask(trial, number, one) for number in range(2)] == [0, 1]
-    for _ in range(2):  # steps 2 and 3
-        assert began.acquire(timeout=60)
-    assert trial.index.foresight is not None
-    stuck = [*trial.index.foresight._flying.values()]
-    here = False
+    assert store.began.wait(60)
+    (stuck,) = flights(trial).values()
+    gate, store.gate = store.gate, threading.Event()  # as in a process without that thread
+    store.gate.set()
     monkeypatch.setattr("smdebug.core.read_pool.os.getpid", lambda: -1)
     answers: list[float] = []
     child = threading.Thread(
@@ -514,5 +583,5 @@ def test_forked_process_waits_for_nothing_that_is_in_flight(
     child.start()
     child.join(20)
     assert answers == [2, 3, 4, 5, 6, 7]
-    assert [future.done() for future in stuck] == [False, False]
+    assert stuck.running()
     gate.set()

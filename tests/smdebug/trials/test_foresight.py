@@ -16,6 +16,7 @@ from faulty_store import REMOTE, CountingStore
 from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from smdebug.analysis.utils import snapshot
+from smdebug.core import loads
 from smdebug.core.measures import Piece
 from smdebug.exceptions import InvalidWorker, TensorDamaged, TensorUnavailableForStep
 from smdebug.storage.local import LocalStore
@@ -46,7 +47,7 @@ class Noting:
 class OpeningStore(MemoryStore):
     """A store that notes which event files were opened, which are open, and which threads read.
 
-    Other threads read when `gate` is open only, and `began` tells that they would.
+    Other threads read steps from 2 when `gate` is open only, and `began` tells that they would.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -80,7 +81,7 @@ class NotingFile(MemoryFile):
 
     def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
         name = self.store.threads[self.number] = threading.current_thread().name
-        if name == AHEAD:
+        if name == AHEAD and self.number > 1:
             self.store.began.set()
             assert self.store.gate.wait(60)
         return super().read_into(start, buffers)
@@ -490,8 +491,7 @@ def test_next_step_is_read_by_another_thread(monkeypatch: pytest.MonkeyPatch) ->
         assert ask(trial, number, one) == number
         landed(trial)
         assert store.open == ([number + 1] if 0 < number < 7 else [])
-    here = threading.current_thread().name
-    assert store.threads == {1: here, **dict.fromkeys(range(2, 8), AHEAD)}
+    assert [store.threads[number] for number in range(2, 8)] == [AHEAD] * 6
     assert one.noted == [*range(8)]
     assert store.steps == [*range(1, 8)]
     assert found == [0]
@@ -527,7 +527,7 @@ def test_what_is_not_worth_a_thread_is_read_here(
 
 
 @pytest.mark.usefixtures("_threads")
-def test_what_the_thread_has_not_begun_is_read_by_who_asks() -> None:
+def test_what_the_thread_has_not_begun_is_read_all_the_same() -> None:
     workers = ["worker_0", "worker_1"]
     steps = [step(number, worker=worker) for number in range(3) for worker in workers]
     trial, store = trial_of(files(*steps, workers=2))
@@ -538,9 +538,29 @@ def test_what_the_thread_has_not_begun_is_read_by_who_asks() -> None:
     assert store.began.wait(60)
     first, second = flights(trial).values()  # of step 2: one is being read, the other is not
     assert (first.running(), second.running()) == (True, False)
-    # Who needs them first takes up what the thread has not, once the thread has read the other.
     threading.Timer(0, store.gate.set).start()
     assert [ask(trial, 2, one, worker=worker) for worker in workers] == [2, 2]
+
+
+@pytest.mark.usefixtures("_threads")
+def test_what_was_begun_and_dropped_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (loads, foresight):
+        monkeypatch.setattr(module, "LOAD_BYTES", 1 << 10)
+    monkeypatch.setattr(foresight, "PART_BYTES", 1 << 9, raising=False)
+    trial, store = trial_of(files(*(step(number, size=4000) for number in range(6))))
+    one = Noting()
+    assert [ask(trial, number, one) for number in range(2)] == [0, 1]
+    assert store.began.wait(60)  # many loads are to be read, more than are read ahead
+    assert trial.index.foresight is not None
+    trial.index.foresight._flights.clear()  # as when the one who asks is interrupted
+    answers: list[float] = []
+    others = threading.Thread(
+        target=lambda: answers.extend(ask(trial, number, one) for number in range(2, 6)),
+        daemon=True,
+    )
+    others.start()
+    others.join(20)
+    assert answers == [2, 3, 4, 5]
 
 
 @pytest.mark.usefixtures("_threads")

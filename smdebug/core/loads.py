@@ -156,8 +156,26 @@ def at_once(units: Iterable[Unit], memory: Memory) -> Iterator[Elements]:
     """Yield the elements of each unit, read when asked for; those before are no more then."""
     for unit in units:
         room = memory.take(needed(unit))
-        yield read(unit, room)
+        found, at = [], 0
+        for part in unit:
+            found.append(_read_one(part, room[at : at + part.size]))
+            at += _room(part)
+        yield found
         memory.give(room)
+
+
+def _read_one(part: Part, elements: Bytes) -> Bytes | None:
+    """Read the elements of one part; see `read`."""
+    head, tail = bytearray(part.head), bytearray(part.tail)
+    buffers = [elements.data]
+    if head:
+        buffers.insert(0, memoryview(head))
+    if tail:
+        buffers.append(memoryview(tail))
+    if part.opened.read_into(part.start, buffers) != part.head + part.size + part.tail:
+        return None
+    elements.flags.writeable = False
+    return elements if part.fits(head, tail) else None
 
 
 class Ahead:

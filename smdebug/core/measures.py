@@ -1,5 +1,6 @@
 """Measures: what can be told of a tensor from pieces that fit the cache, several in one pass."""
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -68,7 +69,7 @@ def total(elements: Array) -> Any:
     found = np.add.reduce(elements)
     if elements.dtype.kind != "f":
         return found
-    return float(found if np.isfinite(found) else elements.sum(dtype=np.float64))
+    return float(found if math.isfinite(found) else elements.sum(dtype=np.float64))
 
 
 def sum_of_squares(elements: Array) -> float:
@@ -134,7 +135,8 @@ def measure(
         {0: array.reshape(-1)} if before is None else {0: array.reshape(-1), 1: before.reshape(-1)}
     )
     wants = [(one, distance) for one in measures]
-    found = measure_pieces(_pieces(flats), wants, array.size, array.dtype)
+    with np.errstate(all="ignore"):
+        found = measure_pieces(_pieces(flats), wants, array.size, array.dtype)
     return {one: value for (one, _), value in found.items()}
 
 
@@ -152,7 +154,7 @@ def measure_pieces(
     size: int,
     dtype: "np.dtype[Any]",
 ) -> dict[Want, Any]:
-    """Return what is wanted of a tensor that comes piece by piece.
+    """Return what is wanted of a tensor that comes piece by piece; numpy is to warn of nothing.
 
     Parameters
     ----------
@@ -165,9 +167,8 @@ def measure_pieces(
         How many elements there are, and as what they were saved.
     """
     parts: dict[Want, list[Any]] = {want: [] for want in wants}
-    with np.errstate(all="ignore"):
-        for together in found:
-            for (one, distance), told in parts.items():
-                before = together[distance] if distance else None
-                told.append(one.part(together[0], before))
-        return {want: want[0].join(told, size, dtype) for want, told in parts.items()}
+    for together in found:
+        for (one, distance), told in parts.items():
+            before = together[distance] if distance else None
+            told.append(one.part(together[0], before))
+    return {want: want[0].join(told, size, dtype) for want, told in parts.items()}

@@ -145,16 +145,18 @@ class StepPlan:
         if self._small is not None:
             self._small.carry_out(opened[0][0], told)
         spares = self._take_spares()
-        for one in readings:
-            units = islice(elements, len(one.units))
-            try:
-                pieces = _pieces(one, units, spares)
-                found = measure_pieces(pieces, one.wants, one.layout.size, one.layout.dtype)
-            except _UnlikeError:
-                deque(units, maxlen=0)
-                continue
-            for want, value in found.items():
-                told[want][one.name] = value
+        with np.errstate(all="ignore"):
+            for one in readings:
+                units = islice(elements, len(one.units))
+                try:
+                    found = measure_pieces(
+                        _pieces(one, units, spares), one.wants, one.layout.size, one.layout.dtype
+                    )
+                except _UnlikeError:
+                    deque(units, maxlen=0)
+                    continue
+                for want, value in found.items():
+                    told[want][one.name] = value
         self._spares.append(spares)
         return told
 

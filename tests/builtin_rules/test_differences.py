@@ -109,3 +109,16 @@ def test_measures_that_tell_alike_are_equal_and_others_are_not() -> None:
 @pytest.mark.parametrize("one", [Tolerance(0.1, 0.2), Change()])
 def test_without_an_earlier_value_there_is_no_difference(one: Any) -> None:
     assert one.part(Piece(np.ones(3))) in {0.0, (0.0, 0.0)}
+
+
+def test_too_close_to_the_line_single_precision_does_not_decide() -> None:
+    draw = np.random.default_rng(0)
+    reference = draw.uniform(1e-3, 1, 200).astype(np.float32)
+    value = (reference + (0.25 + 0.3 * reference.astype(np.float64))).astype(np.float32)
+    pairs = zip(value[:, None], reference[:, None], strict=True)
+    expected = [
+        bool(np.allclose(one.astype(np.float64), other.astype(np.float64), 0.3, 0.25))
+        for one, other in zip(value, reference, strict=True)
+    ]
+    assert [tolerances(*pair, Tolerance(0.3, 0.25)) <= 1 for pair in pairs] == expected
+    assert {*expected} == {True, False}

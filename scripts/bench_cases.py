@@ -28,6 +28,7 @@ from bench_contenders import (
     one_rule,
     one_watched,
     opening,
+    opening_alone,
     running,
     saved_reductions,
     starts,
@@ -158,7 +159,7 @@ CASES = {
     "large-floor": Case("large", 3, floors, made_of("large")),
     "scalars": Case(
         "scalars",
-        2,
+        1,
         losses,
         [
             Row("scalars: LossNotDecreasing", ONE, [OLDER], "smdebug reading the values"),
@@ -186,7 +187,13 @@ CASES = {
         ],
     ),
     "opening": Case(
-        "opening", 2, opening, [Row("opening, steps, names", CUSTOM, [OLDER], "smdebug", ">= 20")]
+        "opening", 2, opening, [Row("opening 10,000 steps", CUSTOM, [OLDER], "smdebug", ">= 20")]
+    ),
+    "opening-all": Case(
+        "opening-all",
+        3,
+        opening_alone,
+        [Measure("opening 100,000 steps", CUSTOM, "s", lambda took: took.seconds)],
     ),
     "latency": Case(
         "",

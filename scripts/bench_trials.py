@@ -60,7 +60,8 @@ SIZES = {
     "reductions": Size(1000, 50, 1),
     "workers": Size(100, 50, 256, 8),
     "rules": Size(200, 50, 1 << 16, fewest=100),  # with less some rule judges nothing
-    "opening": Size(100_000, 2, 1),
+    "opening": Size(10_000, 2, 1),
+    "opening-all": Size(100_000, 2, 1),
     "memory": Size(60, 20, 1 << 22),
 }
 
@@ -200,6 +201,7 @@ WRITERS: dict[str, Callable[[Path, Size], None]] = {
     "workers": plain,
     "rules": for_all_rules,
     "opening": opened,
+    "opening-all": opened,
     "memory": repeated,
 }
 

@@ -116,11 +116,11 @@ def test_a_line_compares_rounds_with_each_other(bench: SimpleNamespace) -> None:
 
 
 def test_a_trial_that_is_there_is_not_written_again(bench: SimpleNamespace, tmp_path: Path) -> None:
-    trial, _ = bench.trials.written("opening", tmp_path, TINY)
+    trial, _ = bench.trials.written("opening-all", tmp_path, TINY)
     before = (trial / "training_job_end.ts").stat().st_mtime_ns
-    bench.trials.written("opening", tmp_path, TINY)
+    bench.trials.written("opening-all", tmp_path, TINY)
     assert (trial / "training_job_end.ts").stat().st_mtime_ns == before
-    _, larger = bench.trials.written("opening", tmp_path, 2 * TINY)
+    _, larger = bench.trials.written("opening-all", tmp_path, 2 * TINY)
     assert larger.steps == len([*trial.rglob("*.json")]) - 1 == 100
 
 

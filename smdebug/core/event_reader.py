@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from smdebug.core import tensor_proto, tfrecord
 from smdebug.core.index import Span
-from smdebug.core.record_layout import RecordLayout, learnt
+from smdebug.core.record_layout import RecordLayout, keep, learnt
 from smdebug.exceptions import CorruptFileError, TruncatedFileError
 from smdebug.storage.protocol import ByteRange, TrialStore
 
 KEPT_BYTES: Final = 64 << 20  # what several rules ask for at one step is read once
-KEPT_LAYOUTS: Final = 1 << 17  # there is one for each tensor, mode and number of digits of a step
 WHOLE_FILE: Final = 1 << 20  # a smaller event file is read in one go
 # The header of a record, and the first field of its message: a tag and eight bytes.
 TIME_BYTES: Final = tfrecord.HEADER.size + 1 + 8
@@ -127,9 +126,7 @@ class EventReader:
             self._forget(key)  # the file may be replaced: ask again next time
             raise
         if layout is not None and what is not None:
-            if len(self.layouts) >= KEPT_LAYOUTS:
-                self.layouts.clear()
-            self.layouts[what, span.length] = layout
+            keep(self.layouts, (what, span.length), layout)
         return array
 
     def _forget(self, key: str) -> None:

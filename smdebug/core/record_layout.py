@@ -5,6 +5,7 @@ time, its step and its elements only. A record that fits the layout of an earlie
 walked field by field again.
 """
 
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ _TIME_TAG: Final = 0x09
 _STEP_TAG: Final = 0x10
 _TIME_AT: Final = tfrecord.HEADER.size + 1
 _STEP_AT: Final = _TIME_AT + 8 + 1
+KEPT: Final = 1 << 17  # there is one for each tensor, mode and number of digits of a step
 BEGINNING: Final = 1 << 12  # bytes in which the elements of any usual record begin
 ORDER: Final = "little"
 FOOTER: Final = tfrecord.FOOTER.pack(tfrecord.SMDEBUG_FOOTER)
@@ -117,6 +119,13 @@ def learnt_from(opened: OpenFile, span: Span, key: str) -> RecordLayout | None:
         return None
     whole = read == len(head) + len(tail) and layout is not None and layout.start <= len(head)
     return layout if whole else None
+
+
+def keep(layouts: MutableMapping[Any, RecordLayout], key: Any, layout: RecordLayout) -> None:
+    """Keep a layout; if there are too many, forget the others."""
+    if len(layouts) >= KEPT:
+        layouts.clear()
+    layouts[key] = layout
 
 
 def _address(array: Array) -> int:

@@ -22,7 +22,7 @@ from smdebug.core.measures import (
     measure_pieces,
     piece_length,
 )
-from smdebug.core.record_layout import FOOTER, ORDER, RecordLayout
+from smdebug.core.record_layout import FOOTER, ORDER, RecordLayout, keep
 from smdebug.core.reductions import Reduction, is_in_pieces, of_rows
 from smdebug.storage.protocol import OpenFile
 
@@ -179,7 +179,7 @@ class StepPlan:
         if layout is None and learn is not None:
             layout = learn(name, entry.raw)
             if layout is not None:
-                self._layouts[key] = layout
+                keep(self._layouts, key, layout)
         return None if layout is None else Place(entry.raw, layout)
 
     def _is_small(self, name: str, wants: Sequence[Want]) -> bool:

@@ -268,3 +268,12 @@ def test_disk_that_fails_is_an_error() -> None:
 
     with pytest.raises(StorageUnavailableError, match="it is broken"):
         learnt_from(Broken(memoryview(LONG)), Span(0, len(LONG)), KEY)
+
+
+def test_so_many_layouts_are_kept_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_layout, "KEPT", 2)
+    layout = RecordLayout(8, 0, 4, np.dtype("u1"), (4,), 0, 0)
+    layouts: dict[int, RecordLayout] = {}
+    for key in range(3):
+        record_layout.keep(layouts, key, layout)
+    assert layouts == {2: layout}

@@ -7,7 +7,7 @@ walked field by field again.
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,13 @@ class RecordLayout:
             return None
         flat = np.frombuffer(record, self.dtype, self.size, self.start)
         return flat.reshape(self.shape)
+
+
+class Place(NamedTuple):
+    """Where a record lies, and its elements in it."""
+
+    span: Span
+    layout: RecordLayout
 
 
 def learnt(record: memoryview, key: str) -> tuple[Array, RecordLayout | None]:

@@ -7,11 +7,12 @@ read, so that their elements are never all in memory.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.core.gathered import SMALL, Gathered, Told
 from smdebug.core.index import Entry, Span
 from smdebug.core.loads import Bytes, Elements, Memory, Part, Unit
 from smdebug.core.measures import (
@@ -22,28 +23,15 @@ from smdebug.core.measures import (
     measure_pieces,
     piece_length,
 )
-from smdebug.core.record_layout import FOOTER, ORDER, RecordLayout, keep
-from smdebug.core.reductions import Reduction, is_in_pieces, of_rows
+from smdebug.core.record_layout import Place, RecordLayout, keep
+from smdebug.core.reductions import Reduction, is_in_pieces
 from smdebug.storage.protocol import OpenFile
-
-SMALL: Final = 1 << 14  # bytes of elements: such tensors are measured together
-NEAR: Final = 1 << 14  # bytes between them that are read rather than left out
 
 Array = NDArray[Any]
 Names = frozenset[str]
-Told = dict[Want, dict[str, Any]]
 Layouts = MutableMapping[Any, RecordLayout]
 # Returns the layout of a record at which nobody has looked so far, or None.
 Learn = Callable[[str, Span], RecordLayout | None]
-
-
-class Place(NamedTuple):
-    """Where a record lies, and its elements in it."""
-
-    span: Span
-    layout: RecordLayout
-
-
 # Event files, and what their index files say, by how many steps back they are.
 Opened = Mapping[int, tuple[OpenFile, Mapping[str, Entry]]]
 
@@ -96,7 +84,7 @@ class StepPlan:
                     self._places[name] = place
                     of_name.setdefault(name, []).append(want)
         small = {name: told for name, told in of_name.items() if self._is_small(name, told)}
-        self._small = _Gathered(self._places, small) if small else None
+        self._small = Gathered(self._places, small) if small else None
         self._large = {name: told for name, told in of_name.items() if name not in small}
         self.backs = {0, *(back for _, back in wants)}
         self.nbytes = sum(place.span.length for place in self._places.values())
@@ -264,79 +252,3 @@ def _pieces(
                 back: Piece(comfortable(value[at : at + length]), spare)
                 for back, value, spare in zip(reading.backs, values, spares, strict=False)
             }
-
-
-class _Gathered:
-    """Small tensors of one event file: read in a few ranges, put side by side, and checked.
-
-    Parameters
-    ----------
-    places
-        Where they lie.
-    wants
-        What is wanted of each.
-    """
-
-    def __init__(self, places: Mapping[str, Place], wants: Mapping[str, Sequence[Want]]) -> None:
-        names = sorted(wants, key=lambda name: places[name].span.start)
-        self._ranges: list[tuple[int, int, int]] = []  # start, stop, and where they go
-        self._frames: list[slice] = []
-        self._groups: dict[Any, _Group] = {}
-        masks, heads = [], []
-        for name in names:
-            span, layout = places[name]
-            at = self._read(span)
-            self._frame(at, at + layout.start)
-            self._frame(at + layout.length - len(FOOTER), at + layout.length)
-            masks += [layout.mask.to_bytes(layout.start, ORDER), b"\xff" * len(FOOTER)]
-            heads += [layout.head.to_bytes(layout.start, ORDER), FOOTER]
-            key = layout.dtype, layout.size, tuple(wants[name])
-            group = self._groups.setdefault(key, _Group([], [], *key))
-            group.names.append(name)
-            group.slices.append(slice(at + layout.start, at + layout.stop))
-        self._mask = np.frombuffer(b"".join(masks), np.uint8)
-        self._head = np.frombuffer(b"".join(heads), np.uint8)
-
-    def _read(self, span: Span) -> int:
-        """Have a record read; return where it will be."""
-        stop = span.start + span.length
-        start, end, at = self._ranges[-1] if self._ranges else (0, -1, 0)
-        if end >= 0 and 0 <= span.start - end <= NEAR:
-            self._ranges[-1] = (start, stop, at)
-            return at + span.start - start
-        at += max(end - start, 0)
-        self._ranges.append((span.start, stop, at))
-        return at
-
-    def _frame(self, start: int, stop: int) -> None:
-        """Have bytes compared."""
-        if self._frames and self._frames[-1].stop == start:
-            start = self._frames.pop().start
-        self._frames.append(slice(start, stop))
-
-    def carry_out(self, opened: OpenFile, told: Told) -> None:
-        """Read and measure all of them, unless one does not lie where it should."""
-        start, stop, at = self._ranges[-1]
-        view = memoryview(bytearray(at + stop - start))
-        for start, stop, at in self._ranges:
-            if opened.read_into(start, [view[at : at + stop - start]]) != stop - start:
-                return
-        frames = np.frombuffer(b"".join([view[one] for one in self._frames]), np.uint8)
-        if not np.array_equal(frames & self._mask, self._head):
-            return
-        for group in self._groups.values():
-            content = b"".join([view[one] for one in group.slices])
-            rows = np.frombuffer(content, group.dtype).reshape(-1, group.size)
-            found = of_rows(rows, [one for one, _ in group.wants if isinstance(one, Reduction)])
-            for one, values in found.items():
-                told[one, 0].update(zip(group.names, values, strict=True))
-
-
-class _Group(NamedTuple):
-    """Tensors of one type and size of which the same is wanted."""
-
-    names: list[str]
-    slices: list[slice]
-    dtype: "np.dtype[Any]"
-    size: int
-    wants: tuple[Want, ...]

@@ -17,7 +17,7 @@ from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from builtin_rules.exploding_tensor import NotFinite
 from smdebug.analysis.utils import snapshot
-from smdebug.core import loads, measures, step_plan
+from smdebug.core import gathered, loads, measures, step_plan
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reductions import OPERATIONS
 from smdebug.exceptions import SMDebugError
@@ -209,7 +209,7 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(module, "LOAD_BYTES", 1024)
     small, near = {"all": (100, 600), "small": (256, 0), "large": (-1, 0)}[request.param]
     monkeypatch.setattr(step_plan, "SMALL", small)
-    monkeypatch.setattr(step_plan, "NEAR", near)
+    monkeypatch.setattr(gathered, "NEAR", near)
 
 
 def same(seed: int) -> None:

@@ -13,7 +13,7 @@ import steps_saved
 
 from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
-from smdebug.core import measures, step_plan
+from smdebug.core import gathered, measures, step_plan
 from smdebug.core.index import Entry, Span
 from smdebug.core.loads import Ahead, at_once
 from smdebug.core.measures import Piece, Want, measure
@@ -142,7 +142,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "PIECE_BYTES", PIECE)
     monkeypatch.setattr(step_plan, "PIECE_BYTES", PIECE)
     monkeypatch.setattr(step_plan, "SMALL", 40)
-    monkeypatch.setattr(step_plan, "NEAR", 16)
+    monkeypatch.setattr(gathered, "NEAR", 16)
 
 
 def values(seed: int, dtypes: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:

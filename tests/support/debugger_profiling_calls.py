@@ -49,7 +49,7 @@ POSITIVES = {
 NAMED = {"3, 4": "start_step=3, num_steps=4", "None, None, 5": "start_unix_time=5"}
 REPORTS = [
     *("", "CPUBottleneck_cpu_threshold=80", "cpubottleneck_CPU_threshold=80"),
-    *("LowGPUUtilization_threshold_p5=1, LowGPUUtilization_threshold_p95=2"),
+    "LowGPUUtilization_threshold_p5=1, LowGPUUtilization_threshold_p95=2",
     *("Dataloader_min_threshold=80, BatchSize_window=3", "Dataloader_max_threshold=1000"),
     *("StepOutlier_mode=None", "StepOutlier_mode='x'", "StepOutlier_mode=3"),
     *("Foo_bar=1", "foo=1", "_x=1", "BatchSize=1", "CPUBottleneck_foo=1", "CPUBottleneck_=1"),

@@ -1,7 +1,6 @@
 """evaluate: rules over a trial, from Python, with typed results."""
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from msgspec.structs import replace as with_fields
 
 from rule_runner import config as configuration
 from rule_runner.commands import configuration as configured
-from rule_runner.commands import try_report
+from rule_runner.commands import event_sinks, try_report
 from rule_runner.config import EvaluationConfig
 from rule_runner.definitions.definition import JobDefinition, choose
 from rule_runner.definitions.reading import definition_from
@@ -24,7 +23,6 @@ from rule_runner.events import check_source
 from rule_runner.logs import through_logging
 from rule_runner.results import EvaluationResult
 from rule_runner.runner import Runner
-from rule_runner.sinks import EventSink
 from smdebug.trials import Trial
 
 Place = str | os.PathLike[str]
@@ -111,7 +109,7 @@ def evaluate(
         options["output"] = _folder(output, stack)
         config = _configuration(options)
         runner = Runner(
-            config, sinks=_sinks(sinks), sink_deadline=sink_deadline, handle_signals=False
+            config, sinks=event_sinks(sinks), sink_deadline=sink_deadline, handle_signals=False
         )
         return _result(runner.run(), config, keep=output is not None)
 
@@ -149,15 +147,6 @@ def _folder(output: Place | None, stack: ExitStack) -> Path:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rule-runner-")))
     configuration.check_is_local(os.fspath(output), "output")
     return Path(output)
-
-
-def _sinks(texts: Sequence[str]) -> list[EventSink]:
-    """Return the sinks that are asked for."""
-    if not texts:
-        return []
-    from rule_runner.sinks.parsing import parse_sinks  # noqa: PLC0415 - imports every sink
-
-    return parse_sinks(texts, sys.stdout)
 
 
 def _result(evaluated: Evaluated, config: EvaluationConfig, *, keep: bool) -> EvaluationResult:

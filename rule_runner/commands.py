@@ -49,7 +49,7 @@ def evaluate_trial(**options: Any) -> int:
     """Evaluate what the command line asks for; print the results, and return the exit code."""
     lenient = EVERY_RULE in options["rule"]
     check_source(options["event_source"])
-    sinks = _sinks(options["sink"])
+    sinks = event_sinks(options["sink"])
     mirror = _mirror(options["output"])
     output = mirror.folder if mirror else Path(options["output"])
     with redirect_stdout(sys.stderr):  # of the files of rules
@@ -72,7 +72,7 @@ def evaluate_trial(**options: Any) -> int:
     return code
 
 
-def _sinks(texts: Sequence[str]) -> list[EventSink]:
+def event_sinks(texts: Sequence[str]) -> list[EventSink]:
     """Return the sinks that are asked for."""
     if not texts:
         return []

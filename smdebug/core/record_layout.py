@@ -97,7 +97,11 @@ def learnt(record: memoryview, key: str) -> tuple[Array, RecordLayout | None]:
     stop = start + array.nbytes
     end = _address(np.frombuffer(message, np.uint8)) + len(message)
     # A checksum of the elements, which some writers leave in the footer, fits no other record.
-    if start < len(fixed) or end != _address(array) + array.nbytes or record[-4:] != FOOTER:
+    if (
+        start < len(fixed)
+        or end != _address(array) + array.nbytes
+        or record[-len(FOOTER) :] != FOOTER
+    ):
         return array, None
     mask = int.from_bytes(fixed + b"\xff" * (start - len(fixed)), ORDER)
     head = int.from_bytes(record[:start], ORDER) & mask

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smdebug.core.gathered import SMALL, Gathered, Told
 from smdebug.core.index import Entry, Span
@@ -27,7 +26,6 @@ from smdebug.core.record_layout import Place, RecordLayout, keep
 from smdebug.core.reductions import Reduction, is_in_pieces
 from smdebug.storage.protocol import OpenFile
 
-Array = NDArray[Any]
 Names = frozenset[str]
 Layouts = MutableMapping[Any, RecordLayout]
 # Returns the layout of a record at which nobody has looked so far, or None.

@@ -1,8 +1,8 @@
 """Foresight: measures what rules will ask of a step, learnt from what they asked before.
 
 At the first question about a step, all that was asked of the steps before it is measured in one
-pass over the files of the step; and, where that is worth a thread, that of the next steps
-meanwhile. What was not foreseen, or is not as it should be, is left to whoever asks.
+pass over the files of the step. Where that is worth a thread, it reads the next step meanwhile.
+What was not foreseen, or is not as it should be, is left to whoever asks.
 """
 
 import os
@@ -255,7 +255,8 @@ class _Flight:
         self._plan = plan
         self._earlier = earlier
         self._opened: dict[int, tuple[OpenFile, Mapping[str, Entry]]] = {}
-        self._future: Future[None] | None = None
+        self._ahead: Ahead | None = None
+        self._future: Future[None] | None = None  # of its reading
         with ExitStack() as stack:
             for back, file in files.items():
                 if file is not None and file.event_key is not None:
@@ -263,11 +264,11 @@ class _Flight:
                     self._opened[back] = content, file.entries
             self._readings = plan.readings(self._opened, part_bytes) if 0 in self._opened else []
             self._units = [unit for one in self._readings for unit in one.units]
-            self._ahead = Ahead(self._units, plan.memory)
             self._stack = stack.pop_all()
 
     def begin(self, pool: ReadPool[None]) -> None:
         """Have it read by a thread of the pool."""
+        self._ahead = Ahead(self._units, self._plan.memory)
         self._future = pool.submit(self._ahead.run)
 
     def end(self) -> Told:
@@ -291,7 +292,7 @@ class _Flight:
 
     def _elements(self) -> Iterator[Elements]:
         # What the thread has not taken up is read sooner by whoever needs it.
-        if self._future is None or self._future.cancel():
+        if self._ahead is None or self._future is None or self._future.cancel():
             return at_once(self._units, self._plan.memory)
         return iter(self._ahead)
 
@@ -300,7 +301,7 @@ class _Flight:
 
         Whoever is here may be the thread that reads, or a process in which there is none.
         """
-        if self._future is None or self._future.cancel():
+        if self._ahead is None or self._future is None or self._future.cancel():
             self._stack.close()
         else:
             self._ahead.close()

@@ -64,6 +64,11 @@ class TrialIndex(TrialFiles):
             return step
         return min(one.mode_step for one in self.files[step].values() if one.mode is mode)
 
+    def places(self, name: str, mode: ModeKeys) -> list[int]:
+        """Return the global steps at which a tensor was saved in a mode; nobody changes them."""
+        of_mode = self.names if mode is ModeKeys.GLOBAL else self.names_by_mode.get(mode, {})
+        return of_mode.get(name, [])
+
     def missing_workers(self, step: int) -> list[str]:
         """Return the workers known by name that have not written a step, sorted."""
         return sorted(set(self.workers) - set(self.files.get(step, ())))

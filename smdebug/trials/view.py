@@ -187,8 +187,7 @@ class TrialView:
         self.maybe_refresh()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
-        of_mode = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
-        places = of_mode.get(name, [])
+        places = index.places(name, mode)
         if self.horizon is not None:
             places = places[: bisect_right(places, self.horizon)]
         if not (show_incomplete_steps or self.horizon is not None or index.loaded_all_steps):
@@ -202,8 +201,7 @@ class TrialView:
         self.maybe_refresh()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
-        of_mode = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
-        places = of_mode.get(name, [])
+        places = index.places(name, mode)
         everything = self.horizon is not None or index.loaded_all_steps
         if not (everything and (mode is ModeKeys.GLOBAL or self._ascend(name, mode, places))):
             steps = self.tensor_steps(name, mode, show_incomplete_steps=False)

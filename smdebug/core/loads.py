@@ -165,7 +165,7 @@ def at_once(units: Iterable[Unit], memory: Memory) -> Iterator[Elements]:
 
 
 def _read_one(part: Part, elements: Bytes) -> Bytes | None:
-    """Read the elements of one part; see `read`."""
+    """Read the elements of one part; see `read`, whose runs would cost each part more time."""
     head, tail = bytearray(part.head), bytearray(part.tail)
     buffers = [elements.data]
     if head:

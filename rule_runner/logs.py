@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-import structlog
-
 from rule_runner.show import printable
 
 # By how often -v was given; -1 is --quiet.
@@ -39,6 +37,8 @@ def through_logging() -> Iterator[None]:
 
     No handler and no level is set. Without effect if the program has configured structlog.
     """
+    import structlog  # noqa: PLC0415 - see `configure`
+
     with _Through.lock:
         ours = _Through.count > 0 or not structlog.is_configured()
         _Through.count += ours
@@ -72,6 +72,9 @@ def configure(verbosity: int) -> None:
     verbosity
         -1 (errors only) to 2 (every step).
     """
+    # It brings asyncio and half of rich along, for which help should not wait.
+    import structlog  # noqa: PLC0415 - see above
+
     level = LEVELS[max(-1, min(verbosity, 2))]
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,

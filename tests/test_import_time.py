@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NEVER = {"boto3", "botocore", "docker", "pandas", "bokeh", "matplotlib", "torch", "tensorflow"}
-HELPFUL = {"numpy", "watchfiles", "ml_dtypes", "smdebug", "builtin_rules"}
+HELPFUL = {
+    *("numpy", "watchfiles", "ml_dtypes", "structlog", "rich", "asyncio", "msgspec"),
+    *("smdebug", "builtin_rules"),
+}
 
 
 def imported(*arguments: str) -> set[str]:

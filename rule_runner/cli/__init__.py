@@ -25,7 +25,6 @@ def main(context: click.Context) -> None:
     Without a command, the job of a rule container is done if the environment or
     processingjobconfig.json describes one.
     """
-    configure(0)
     if context.invoked_subcommand is None:
         _without_command(context)
 
@@ -75,7 +74,6 @@ def demo(output: Path | None) -> int:
     """Judge three real trainings while they run: healthy, vanishing, diverging."""
     from rule_runner.demo import run_demo  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     now = datetime.now().astimezone()
     place = output or configuration.default_output("demo", now)
     configuration.check_is_local(place, "--output of demo")
@@ -95,7 +93,6 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None) -> i
     """
     from rule_runner.report import command  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     return command.report(folders, output, title)
 
 

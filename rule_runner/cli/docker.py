@@ -128,5 +128,4 @@ def build(**options: Any) -> int:
     """Build the image from the checkout that this command runs from."""
     from rule_runner.containers.build import build_image  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     return build_image(**options)

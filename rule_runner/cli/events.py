@@ -34,7 +34,6 @@ def replay(folder: Path, sink: tuple[str, ...], again: bool, sink_deadline: floa
     """Send each sink the events in the output folder DIR that it has not taken."""
     from rule_runner import replay as replaying  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     return replaying.replay(folder, sink, again=again, seconds=sink_deadline)
 
 

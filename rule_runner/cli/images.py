@@ -34,7 +34,6 @@ def uri(region: str, kind: str) -> None:
     """Print the image's URI: yours if one is registered, else AWS's."""
     from rule_runner.images import image_uri  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     click.echo(image_uri(region, kind))
 
 
@@ -44,7 +43,6 @@ def list_() -> None:
     """List the image of every region, and where each comes from."""
     from rule_runner.images.listing import listing  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     click.echo("\n".join(listing()))
 
 
@@ -57,7 +55,6 @@ def register(region: str, uri: str, project: bool) -> None:
     """Use your image in a region instead of AWS's."""
     from rule_runner.images import registrations  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     file = registrations.register(region, uri, project=project)
     click.echo(f"Registered for {region} in {file}.", err=True)
 
@@ -70,7 +67,6 @@ def unregister(region: str, project: bool) -> None:
     """Forget your image in a region."""
     from rule_runner.images import registrations  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     file = registrations.unregister(region, project=project)
     click.echo(f"Removed the image of {region} from {file}.", err=True)
 
@@ -82,7 +78,6 @@ def trust(path: Path | None) -> None:
     """Use the images of a project's file, as it is now; by default the nearest images.toml."""
     from rule_runner.images.listing import trusted  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     click.echo("\n".join(trusted(path)))
 
 

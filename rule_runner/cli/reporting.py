@@ -6,7 +6,6 @@ from functools import wraps
 from typing import Any, Final
 
 import click
-import structlog
 
 from rule_runner.errors import (
     EXIT_CLIENT,
@@ -17,9 +16,9 @@ from rule_runner.errors import (
     OutputError,
     RuleRunnerError,
 )
+from rule_runner.logs import configure
 from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 
-_log: Final = structlog.get_logger()
 SHADOWED: Final = (
     "ClientError: Another package named 'smdebug' stands before that of rule-runner. "
     "Run 'rule-runner doctor'."
@@ -27,10 +26,11 @@ SHADOWED: Final = (
 
 
 def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
-    """End a command with the exit code of what it returns or raises."""
+    """Log warnings, and end a command with the exit code of what it returns or raises."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
+        configure(0)
         try:
             code = command(*args, **kwargs) or 0
         except RuleRunnerError as err:
@@ -44,7 +44,9 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
             if isinstance(err, ImportError) and (err.name or "").startswith("smdebug"):
                 click.echo(SHADOWED, err=True)
                 sys.exit(EXIT_CLIENT)
-            _log.exception("internal_error")
+            import structlog  # noqa: PLC0415 - see `configure`
+
+            structlog.get_logger().exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
             code = EXIT_INTERNAL
         sys.exit(code)

@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -54,5 +53,4 @@ def train(**options: Any) -> int:
     """
     from rule_runner.train import train as run_train  # noqa: PLC0415 - only when it is needed
 
-    configure(0)
     return run_train(**options)

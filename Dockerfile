@@ -6,11 +6,11 @@ FROM ${BASE_IMAGE} AS builder
 ARG PIP_INDEX_URL
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /build
-COPY requirements.lock requirements-build.lock ./
+COPY requirements-profiler.lock requirements-build.lock ./
 RUN python3 -m venv tools \
     && tools/bin/pip install --quiet --require-hashes --requirement requirements-build.lock \
     && python3 -m venv /opt/rule-runner \
-    && /opt/rule-runner/bin/pip install --quiet --require-hashes --requirement requirements.lock
+    && /opt/rule-runner/bin/pip install --quiet --require-hashes --requirement requirements-profiler.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY smdebug smdebug
 COPY builtin_rules builtin_rules

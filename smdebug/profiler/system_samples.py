@@ -1,0 +1,137 @@
+"""SystemSamples: system metrics in columns, which is how millions of them are kept and judged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_SERIES: Final = 100_000  # of one reader: a file of nonsense must not fill the memory
+
+
+class SeriesKey(NamedTuple):
+    """What one series of samples is of.
+
+    Attributes
+    ----------
+    node
+        Such as ``algo-1``.
+    type
+        Such as ``cpu``, ``gpu``, ``memory``, ``network``, ``i/o``.
+    dimension
+        Such as ``CPUUtilization``.
+    name
+        Such as ``cpu0``; None if the samples have none.
+    """
+
+    node: str
+    type: str
+    dimension: str
+    name: str | None
+
+
+class SeriesTable:
+    """The series that a reader has met, numbered as they came; a number is for ever."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str, str, str | None], int] = {}
+        self._keys: tuple[SeriesKey, ...] = ()
+
+    @property
+    def keys(self) -> tuple[SeriesKey, ...]:
+        """The series by their numbers."""
+        if len(self._keys) < len(self._numbers):
+            self._keys = tuple(SeriesKey(*key) for key in self._numbers)
+        return self._keys
+
+    def number(self, node: str, kind: str, dimension: str, name: str | None) -> int:
+        """Return the number of a series, which may be new; -1 if there are `MOST_SERIES`."""
+        key = (node, kind, dimension, name)
+        known = self._numbers.get(key)
+        if known is not None:
+            return known
+        if len(self._numbers) >= MOST_SERIES:
+            return -1
+        number = self._numbers[key] = len(self._numbers)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSamples:
+    """Samples of system metrics in columns, ascending in time (equal times keep file order).
+
+    Attributes
+    ----------
+    time_us
+        Microseconds since the epoch, cut off to whole ones; shape ``(n,)``.
+    value
+        In the unit of the dimension; shape ``(n,)``.
+    series
+        Index into `keys`; shape ``(n,)``.
+    keys
+        All series met so far, also those that have no sample here: it grows only, and a series
+        keeps its number for the whole life of a trial or reader.
+    """
+
+    time_us: NDArray[np.int64]
+    value: NDArray[np.float64]
+    series: NDArray[np.int32]
+    keys: tuple[SeriesKey, ...]
+
+    def __len__(self) -> int:
+        return len(self.time_us)
+
+    def of(
+        self,
+        dimension: str | None = None,
+        node: str | None = None,
+        type: str | None = None,  # noqa: A002 - as the column
+    ) -> "SystemSamples":
+        """Return the samples of exactly this dimension, node and type; None is any."""
+        wanted = np.fromiter(
+            (
+                (dimension is None or key.dimension == dimension)
+                and (node is None or key.node == node)
+                and (type is None or key.type == type)
+                for key in self.keys
+            ),
+            dtype=bool,
+            count=len(self.keys),
+        )
+        return self.where(wanted[self.series])
+
+    def where(self, chosen: NDArray[np.bool_]) -> "SystemSamples":
+        """Return the samples that are chosen; `chosen` has shape ``(n,)``."""
+        return SystemSamples(
+            self.time_us[chosen], self.value[chosen], self.series[chosen], self.keys
+        )
+
+
+def joined(
+    parts: Sequence[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]]],
+    keys: tuple[SeriesKey, ...],
+    *,
+    distinct: bool = False,
+) -> SystemSamples:
+    """Return samples of several files as one.
+
+    Parameters
+    ----------
+    parts
+        Time, value and series of each file, in the order of the files.
+    keys
+        The series.
+    distinct
+        Count samples once that are equal in everything: for files that overlap.
+    """
+    if not parts:
+        nothing = np.empty(0, np.int64)
+        return SystemSamples(nothing, np.empty(0), np.empty(0, np.int32), keys)
+    time_us, value, series = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    if distinct:
+        rows = np.rec.fromarrays([time_us, series, value])
+        chosen = np.sort(np.unique(rows, return_index=True)[1])
+        time_us, value, series = time_us[chosen], value[chosen], series[chosen]
+    order = np.argsort(time_us, kind="stable")
+    return SystemSamples(time_us[order], value[order], series[order], keys)

@@ -1,0 +1,148 @@
+"""TraceEvent: one event of a framework timeline, and the process and thread that it belongs to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+Number = int | float
+Id = int | str
+
+
+class ThreadInfo:
+    """A thread of a phase: its number in the file, and its name with the node before it."""
+
+    __slots__ = ("thread_name", "tid")
+
+    def __init__(self, tid: Id, thread_name: str) -> None:
+        self.tid = tid
+        self.thread_name = thread_name
+
+    def __repr__(self) -> str:
+        return f"tid:{self.tid} name:{self.thread_name}"
+
+
+class ProcessInfo:
+    """A phase, which traces call a process, and the threads that were seen in it.
+
+    Of several nodes that have the same phase, each is a thread of it.
+    """
+
+    __slots__ = ("_threads", "id", "name")
+
+    def __init__(self, id: Id, name: str) -> None:  # noqa: A002 - the documented name
+        self.id = id
+        self.name = name
+        self._threads: dict[Id, ThreadInfo] = {}
+
+    @property
+    def threads(self) -> Mapping[Id, ThreadInfo]:
+        """The threads, by their numbers."""
+        return self._threads
+
+    def add_thread(self, threadid: Id, thread_name: str) -> None:
+        """Add a thread, unless its number is known."""
+        if threadid not in self._threads:
+            self._threads[threadid] = ThreadInfo(threadid, thread_name)
+
+    def get_thread_info(self, threadid: Id) -> ThreadInfo:
+        """Return a thread; `KeyError` if there is none of that number."""
+        return self._threads[threadid]
+
+    def __repr__(self) -> str:
+        return f"id:{self.id} name:{self.name} threads:{self._threads}"
+
+
+class TraceEvent:
+    """One event; times are epoch microseconds.
+
+    Attributes
+    ----------
+    start_time, end_time, duration
+        Whole numbers, unless the file has fractions.
+    event_name, event_args
+        What happened, and what the writer tells about it; no args are None.
+    event_phase
+        The name of the phase, ``"Unknown"`` if the file does not give one.
+    phase
+        ``"X"``; of merged timelines also ``"i"`` and ``"C"``.
+    phase_pid, phase_tid
+        Numbers of the phase and the thread in the file. A thread that the file does not name has
+        a number made of node, thread and phase: the same in every process and of every file.
+    pid, tid
+        Numbers of the real process and thread, if the args have them, else those of the phase.
+    node_id, process_info, file_type
+        Who wrote it, its phase with its threads, and what kind of file it is from.
+    """
+
+    __slots__ = (
+        "duration",
+        "end_time",
+        "event_args",
+        "event_name",
+        "event_phase",
+        "file_type",
+        "node_id",
+        "phase",
+        "phase_pid",
+        "phase_tid",
+        "pid",
+        "process_info",
+        "start_time",
+        "tid",
+    )
+
+    def __init__(
+        self,
+        ts: Number,
+        name: str,
+        dur: Number,
+        phase_pid: Id,
+        phase_tid: Id,
+        event_args: dict[str, Any] | None,
+        node_id: str | None,
+        phase: str,
+        file_type: str,
+        event_phase: str = "",
+        pid: Id = 0,
+        tid: Id = 0,
+        process_info: ProcessInfo | None = None,
+    ) -> None:
+        self.start_time = ts
+        self.event_name = name
+        self.duration = dur
+        self.end_time = ts + dur
+        self.phase_pid = phase_pid
+        self.phase_tid = phase_tid
+        self.pid = pid
+        self.tid = tid
+        self.event_args = event_args
+        self.node_id = node_id
+        self.phase = phase
+        self.event_phase = event_phase
+        self.process_info = process_info
+        self.file_type = file_type
+
+    def to_json(self) -> str:
+        """Return the event as a record of the Trace Event Format."""
+        record: dict[str, Any] = {
+            "name": self.event_name,
+            "pid": self.pid,
+            "tid": self.tid,
+            "ph": self.phase,
+            "ts": self.start_time,
+        }
+        args = dict(self.event_args or {})
+        if self.phase == "i":
+            record["s"] = args.pop("s", "t")
+        elif self.phase == "X":
+            record["dur"] = self.duration
+        if args:
+            record["args"] = args
+        return msgspec.json.encode(record).decode()
+
+    def __repr__(self) -> str:
+        return (
+            f"TraceEvent({self.event_phase!r}, {self.event_name!r}, start_time={self.start_time}, "
+            f"duration={self.duration}, node_id={self.node_id!r})"
+        )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -45,16 +46,27 @@ class SeriesTable:
             self._keys = tuple(SeriesKey(*key) for key in self._numbers)
         return self._keys
 
-    def number(self, node: str, kind: str, dimension: str, name: str | None) -> int:
-        """Return the number of a series, which may be new; -1 if there are `MOST_SERIES`."""
-        key = (node, kind, dimension, name)
-        known = self._numbers.get(key)
-        if known is not None:
-            return known
-        if len(self._numbers) >= MOST_SERIES:
-            return -1
-        number = self._numbers[key] = len(self._numbers)
-        return number
+    def numbers(self, keys: Sequence[tuple[str, str, str, str | None]]) -> NDArray[np.int32]:
+        """Return the numbers of series, which may be new.
+
+        Parameters
+        ----------
+        keys
+            Node, type, dimension and name, as in `SeriesKey`.
+
+        Returns
+        -------
+        NDArray
+            Shape ``(len(keys),)``; -1 for those beyond `MOST_SERIES`.
+        """
+        known = self._numbers
+        try:
+            return np.fromiter(map(known.__getitem__, keys), np.int32, len(keys))
+        except KeyError:
+            new = (key for key in dict.fromkeys(keys) if key not in known)
+            for key in islice(new, MOST_SERIES - len(known)):
+                known[key] = len(known)
+        return np.fromiter((known.get(key, -1) for key in keys), np.int32, len(keys))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Analysis of what the profiler recorded: frames, timelines, Python profiles, charts, rules."""

@@ -1,11 +1,12 @@
 """Which tensors a built-in rule looks at, at one step: by collection, by pattern, per worker."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from smdebug.core.measures import Measure
 from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import Reduction
 from smdebug.core.tensor import Tensor
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.params import BoolParam, NamesParam, PatternsParam
@@ -19,6 +20,9 @@ LITERAL = BoolParam(
     "Judge by the documented sentence to the letter, without the refinements.",
     default=False,
 )
+
+
+Series = tuple[str, str]  # tensor, worker
 
 
 class Saved(NamedTuple):
@@ -101,6 +105,28 @@ def reduction(one: Saved, step: int, operation: str, *, absolute: bool = False) 
         return float(value if value.shape == () else value.reshape(-1)[0])
     except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError, IndexError):
         return None
+
+
+def reductions(
+    trial: Any, step: int, names: Collection[str], operation: str, *, absolute: bool = False
+) -> dict[Series, float]:
+    """Return a reduction of each tensor of `names` and worker that has it; see `reduction`."""
+    found: dict[Series, float] = {}
+    pairs = trial.saved_by(step, names)
+    wanted = Reduction(operation, absolute)
+    foreseen = {
+        worker: trial.foreseen_all(step, worker, names, wanted)
+        for worker in {two for _, two in pairs}
+    }
+    for one in pairs:
+        name, worker = one
+        value = foreseen[worker].get(name)
+        if value is None:
+            saved_there = Saved(trial.tensor(name), worker)
+            value = reduction(saved_there, step, operation, absolute=absolute)
+        if value is not None:
+            found[one] = float(value)
+    return found
 
 
 def told(one: Saved, step: int, measure: Measure, before: int | None = None) -> Any:

@@ -1,15 +1,17 @@
 """VanishingGradient: some gradient's mean magnitude fell below a floor."""
 
 import re
+from collections.abc import Collection
 from typing import Any, Final
 
-from builtin_rules.selection import LITERAL, Saved, begins, named, reduction, saved
+from builtin_rules.selection import LITERAL, Saved, Series, begins, named, reductions
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.rules import Page, Quantity, Rule
 from smdebug.rules.params import FloatParam, set_parameters
 
 MEAN: Final = "mean |gradient|"
+ZERO: Final = "It is exactly 0: its parameter may be frozen."
 
 # What stands behind a layer's name in the names of its gradients, whatever the framework.
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
@@ -82,57 +84,44 @@ class VanishingGradient(Rule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the gradients of global step `step`."""
         names = named(self.base_trial, step, [CollectionKeys.GRADIENTS], [])
-        means = {
-            one: mean
-            for one in saved(self.base_trial, step, names)
-            if (mean := reduction(one, step, "mean", absolute=True)) is not None
-        }
+        means = reductions(self.base_trial, step, names, "mean", absolute=True)
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
         if not self.literal:
-            means = {one: mean for one, mean in means.items() if mean or not begins(one, step)}
+            means = {
+                one: mean for one, mean in means.items() if mean or not self._begins(one, step)
+            }
             if not means:
                 return self.not_judged("gradients that are exactly 0 at their first step")
         vanished = [one for one, mean in means.items() if mean < self.threshold]
         if not self.literal:
-            vanished = self._that_count(vanished, list(means), step)
-        met = set(vanished)
-        for one, mean in means.items():
-            note = "It is exactly 0: its parameter may be frozen." if mean == 0 else None
-            self.measured(
-                step,
-                MEAN,
-                mean,
-                self.threshold,
-                met=one in met,
-                tensor=one.name,
-                worker=one.worker,
-                note=note,
-            )
-        return bool(vanished)
+            vanished = self._that_count(vanished, means, step)
+        zeros = {one: ZERO for one in vanished if means[one] == 0}
+        return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
 
-    @staticmethod
-    def _that_count(vanished: list[Saved], judged: list[Saved], step: int) -> list[Saved]:
+    def _begins(self, one: Series, step: int) -> bool:
+        name, worker = one
+        return begins(Saved(self.base_trial.tensor(name), worker), step)
+
+    def _that_count(
+        self, vanished: list[Series], judged: Collection[Series], step: int
+    ) -> list[Series]:
         """Leave out one-dimensional gradients of layers that have others above the floor."""
         if not vanished:
             return vanished
-        flat = {one for one in judged if _rank(one, step) < 2}  # noqa: PLR2004 - a matrix has two
+        flat = {one for one in judged if self._rank(one, step) < 2}  # noqa: PLR2004 - a matrix has two
         if len(flat) == len(judged):
             return vanished
-        alive = {(_layer(one.name), one.worker) for one in judged if one not in vanished}
-        return [
-            one
-            for one in vanished
-            if one not in flat or (_layer(one.name), one.worker) not in alive
-        ]
+        alive = {(_layer(name), worker) for name, worker in set(judged).difference(vanished)}
+        return [one for one in vanished if one not in flat or (_layer(one[0]), one[1]) not in alive]
 
-
-def _rank(one: Saved, step: int) -> int:
-    """Return the number of dimensions; without a saved shape it is taken for a matrix."""
-    try:
-        return len(one.tensor.shape(step, worker=one.worker))
-    except TensorUnavailableForStep:
-        return 2
+    def _rank(self, one: Series, step: int) -> int:
+        """Return the number of dimensions; without a saved shape it is taken for a matrix."""
+        name, worker = one
+        try:
+            return len(self.base_trial.tensor(name).shape(step, worker=worker))
+        except TensorUnavailableForStep:
+            return 2
 
 
 def _layer(name: str) -> str:

@@ -16,7 +16,7 @@ from rule_runner.invocation import Begun, Did, Invocation, Invoker
 from rule_runner.logs import LEVELS, configure
 from rule_runner.nursery import GoneError, Nursery
 from rule_runner.results import evidence
-from smdebug.rules.rule import Finding, Measurement, Quantity
+from smdebug.rules.evidence import Finding, Measured, Quantity
 
 T = TypeVar("T")
 _START_LIMIT_S: Final = 60.0
@@ -160,7 +160,7 @@ def _plain(invocation: Invocation) -> Invocation:
         findings=tuple(map(_plain_finding, invocation.findings)),
         missed=tuple(map(_clean, invocation.missed)),
         notes=tuple(map(_clean, invocation.notes)),
-        measurements=tuple(map(_plain_point, invocation.measurements)),
+        measurements=tuple(map(_plain_points, invocation.measurements)),
     )
 
 
@@ -176,9 +176,11 @@ def _plain_finding(finding: Finding) -> Finding:
     )
 
 
-def _plain_point(one: Measurement) -> Measurement:
-    quantity, tensor, worker = _clean(one.quantity), _text(one.tensor), _text(one.worker)
-    return replace(one, quantity=quantity, tensor=tensor, worker=worker)
+def _plain_points(one: Measured) -> Measured:
+    points = [
+        ((_text(tensor), _text(worker)), value, met) for (tensor, worker), value, met in one.points
+    ]
+    return replace(one, quantity=_clean(one.quantity), points=points)
 
 
 def _value(value: object) -> object:

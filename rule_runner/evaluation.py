@@ -18,7 +18,7 @@ from rule_runner.status import (
 )
 
 if TYPE_CHECKING:
-    from smdebug.rules.rule import Finding
+    from smdebug.rules.evidence import Finding
 
 REASON_LIMIT: Final = 50
 WORKER_LIMIT: Final = 1000

@@ -21,10 +21,13 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.rules.rule import Finding, Measurement, Quantity, Rule
+from smdebug.rules.evidence import Finding, Measured, Quantity
+from smdebug.rules.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from smdebug.trials.profiler_trial import ProfilerTrial
 
     from smdebug.trials import Trial
 
@@ -76,7 +79,7 @@ class Invocation:
     seconds: float = 0.0
     missed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    measurements: tuple[Measurement, ...] = ()
+    measurements: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class InProcess:
         self,
         name: str,
         rule: "Rule",
-        trials: "Sequence[Trial]",
+        trials: "Sequence[Trial | ProfilerTrial]",
         surroundings: Surroundings | None = None,
     ) -> None:
         self._name = name

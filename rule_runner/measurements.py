@@ -1,20 +1,25 @@
 """Measurements: what a rule measured over the steps, kept within a bound for the report."""
 
-import math
 from collections.abc import Iterable, Sequence
+from itertools import compress
+from math import inf, isfinite, isnan
+from operator import itemgetter
 from typing import Final, Literal
 
 import msgspec
 
 from rule_runner.results import JsonScalar, json_scalar
-from smdebug.rules import Measurement, Quantity
+from smdebug.rules import Measured, Quantity
+from smdebug.rules.evidence import Series
 
 SCHEMA_VERSION: Final = 1
 SERIES_KEPT: Final = 30  # of each quantity
 POINTS_KEPT: Final = 1000  # of each series
 COUNTED: Final = 100_000  # series beyond are left out uncounted
 
-Key = tuple[str | None, str | None]  # tensor, worker
+# Whether the condition was met, how far beyond the limit (which together say what it is worth
+# keeping for), step, value, limit.
+Point = tuple[bool, float, int, float, float]
 Side = Literal["above", "below"]
 
 
@@ -59,44 +64,43 @@ def excess(measured: float, limit: float, worse: Side) -> float:
     """Return how far a value is on the wrong side of its limit: the greater, the worse.
 
     Relative to the limit, if that is not 0; infinite for NaN, and if only the value is infinite.
+    Where the limit is not finite, nothing is beyond it.
 
-    >>> excess(3.0, 2.0, "above"), excess(1.5, 2.0, "below"), excess(1.0, math.inf, "above")
+    >>> excess(3.0, 2.0, "above"), excess(1.5, 2.0, "below"), excess(1.0, inf, "above")
     (0.5, 0.25, -inf)
     """
-    if math.isinf(limit):
-        return -math.inf
-    if math.isnan(measured):
-        return math.inf
-    distance = measured - limit if worse == "above" else limit - measured
-    return distance / abs(limit) if limit else distance
+    return _excesses([measured], limit, worse)[0]
 
 
-class _Series:
+def _excesses(values: Sequence[float], limit: float, worse: Side) -> list[float]:
+    if not isfinite(limit):
+        return [-inf] * len(values)
+    scale = (abs(limit) or 1.0) * (1.0 if worse == "above" else -1.0)
+    return [inf if isnan(one) else (one - limit) / scale for one in values]
+
+
+class _Points:
     """The points of one series, thinned where there are many: the worst of neighbours stays."""
 
-    def __init__(self, worse: Side) -> None:
-        self.points: list[Measurement] = []
-        self.worst = -math.inf
-        self._worse = worse
+    __slots__ = ("_stride", "_taken", "points", "worst")
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self.worst = -inf
         self._stride = 1  # measurements to a point
         self._taken = 0  # measurements in the last point
 
-    def rank(self, one: Measurement) -> tuple[bool, float]:
-        """Return what a point is worth keeping for: that the condition was met, and how far."""
-        return one.met, excess(one.measured, one.limit, self._worse)
-
-    def add(self, one: Measurement) -> None:
+    def add(self, point: Point) -> None:
         """Add a point, of a step after all others."""
-        met, far = self.rank(one)
-        self.worst = max(self.worst, far)
+        self.worst = max(self.worst, point[1])
         if self._taken == 0:
-            self.points.append(one)
-        elif self.rank(self.points[-1]) < (met, far):
-            self.points[-1] = one
+            self.points.append(point)
+        elif self.points[-1][:2] < point[:2]:
+            self.points[-1] = point
         self._taken = (self._taken + 1) % self._stride
         if self._taken == 0 and len(self.points) >= POINTS_KEPT:
             pairs = zip(self.points[::2], self.points[1::2], strict=True)
-            self.points = [max(pair, key=self.rank) for pair in pairs]
+            self.points = [max(pair, key=itemgetter(0, 1)) for pair in pairs]
             self._stride *= 2
 
 
@@ -105,37 +109,41 @@ class _Chart:
 
     def __init__(self, quantity: Quantity) -> None:
         self.quantity = quantity
-        self.series: dict[Key, _Series] = {}
+        self.series: dict[Series, _Points] = {}
         self.left_out: set[int] = set()
-        self._floor: tuple[float, Key] | None = None
+        self._least: tuple[Series, float] | None = None  # the least bad one
 
-    def add(self, one: Measurement) -> None:
-        key = (one.tensor, one.worker)
-        known = self.series.get(key)
-        if known is None:
-            if not self._make_room(key, one):
-                return
-            known = self.series[key] = _Series(self.quantity.worse)
-        elif self._floor is not None and self._floor[1] == key:
-            self._floor = None  # it may be the least bad no more
-        known.add(one)
+    def add(self, one: Measured) -> None:
+        """Add points of a step after all others."""
+        series, step, limit = self.series, one.step, one.limit
+        far = _excesses([value for _, value, _ in one.points], limit, self.quantity.worse)
+        for (key, value, met), distance in zip(one.points, far, strict=True):
+            known = series.get(key)
+            if known is None and self._make_room(key, distance):
+                known = series[key] = _Points()
+            if known is not None:
+                known.add((met, distance, step, value, limit))
 
-    def _make_room(self, key: Key, one: Measurement) -> bool:
+    def _make_room(self, key: Series, far: float) -> bool:
         """Say whether a new series is to be kept; the least bad one goes if there are many."""
         if len(self.series) < SERIES_KEPT:
             return True
-        if self._floor is None:
-            gone, series = min(self.series.items(), key=lambda item: item[1].worst)
-            self._floor = series.worst, gone
-        least, gone = self._floor
-        kept = excess(one.measured, one.limit, self.quantity.worse) > least
+        gone, least = self._least_bad()
+        kept = far > least
         if kept:
             del self.series[gone]
-            self._floor = None
             self.left_out.discard(hash(key))
         if len(self.left_out) < COUNTED:
             self.left_out.add(hash(gone if kept else key))
         return kept
+
+    def _least_bad(self) -> tuple[Series, float]:
+        """Return the least bad series, the first of several, and how bad it is."""
+        known = self.series.get(self._least[0]) if self._least is not None else None
+        if self._least is None or known is None or known.worst != self._least[1]:
+            key, found = min(self.series.items(), key=lambda item: item[1].worst)
+            self._least = key, found.worst
+        return self._least
 
 
 class Measurements:
@@ -147,7 +155,7 @@ class Measurements:
     def __init__(self, quantities: Sequence[Quantity] = ()) -> None:
         self._charts = {one.name: _Chart(one) for one in quantities}
 
-    def add(self, measurements: Iterable[Measurement]) -> None:
+    def add(self, measurements: Iterable[Measured]) -> None:
         """Take what was measured at a step; steps come in ascending order."""
         for one in measurements:
             chart = self._charts.get(one.quantity)
@@ -174,17 +182,23 @@ def _fields(quantity: Quantity) -> tuple[str, str, Side, bool]:
 def _series(chart: _Chart) -> Iterable[SeriesRecord]:
     """Yield the series of a chart: first those whose condition was met, the worst first."""
 
-    def badness(item: tuple[Key, _Series]) -> tuple[bool, float]:
-        return not any(one.met for one in item[1].points), -item[1].worst
+    def badness(item: tuple[Series, _Points]) -> tuple[bool, float]:
+        return not any(met for met, *_ in item[1].points), -item[1].worst
 
-    for (tensor, worker), series in sorted(chart.series.items(), key=badness):
-        points = series.points
+    for (tensor, worker), kept in sorted(chart.series.items(), key=badness):
+        met, _, steps, values, limits = map(list, zip(*kept.points, strict=True))
         yield SeriesRecord(
             chart.quantity.name,
             tensor,
             worker,
-            [one.step for one in points],
-            [json_scalar(one.measured) for one in points],
-            [json_scalar(one.limit) for one in points],
-            [one.step for one in points if one.met],
+            steps,
+            _numbers(values),
+            _numbers(limits),
+            [*compress(steps, met)],
         )
+
+
+def _numbers(values: list[float]) -> list[JsonScalar]:
+    """Return numbers as JSON can hold them; most are finite."""
+    finite = all(map(isfinite, values))
+    return [*values] if finite else [*map(json_scalar, values)]

@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Iterable
 
 from rule_runner.loader import load_builtin
+from smdebug.rules.evidence import Quantity
 from smdebug.rules.params import Param, PatternsParam
-from smdebug.rules.rule import Quantity, Rule
+from smdebug.rules.rule import Rule
 
 
 def page(name: str, picture: str = "") -> str:

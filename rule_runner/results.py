@@ -20,7 +20,7 @@ from rule_runner.evaluation import Coverage, Evaluation
 from rule_runner.rule_source import RuleSource
 
 if TYPE_CHECKING:
-    from smdebug.rules.rule import Finding
+    from smdebug.rules.evidence import Finding
 
 SCHEMA_VERSION: Final = 1
 TEXT_LIMIT: Final = 200  # characters of an object that JSON has no word for

@@ -3,66 +3,25 @@
 import inspect
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from smdebug.analysis.utils import snapshot
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules.action import Actions
+from smdebug.rules.evidence import Finding, Measured, Quantity, Series
 from smdebug.rules.req_tensors import RequiredTensors
 
 if TYPE_CHECKING:
     from smdebug.rules.params import Param
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One time that a rule's condition was met: what was measured, against which limit."""
-
-    step: int
-    tensor: str | None = None
-    worker: str | None = None
-    measured: Any = None
-    limit: Any = None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """What a rule measures, for whoever draws it.
-
-    Attributes
-    ----------
-    name
-        What `Rule.measured` calls it.
-    label
-        What stands at the axis, with the unit.
-    worse
-        On which side of the limit the condition is met.
-    log
-        Whether it is drawn on a logarithmic axis.
-    """
-
-    name: str
-    label: str
-    worse: Literal["above", "below"] = "above"
-    log: bool = False
-
-
-@dataclass(slots=True)
-class Measurement:
-    """What was measured at a step against its limit, and whether the condition was met."""
-
-    step: int
-    quantity: str
-    measured: float
-    limit: float
-    tensor: str | None = None
-    worker: str | None = None
-    met: bool = False
+S = TypeVar("S", bound=Series)
+_NO_NOTES: Final[Mapping[Any, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +111,7 @@ class Rule(ABC):
         self._action_str: str = action_str or ""
         self._actions: Actions | None = None
         self._findings: list[Finding] = []
-        self._measurements: list[Measurement] = []
+        self._measurements: list[Measured] = []
         self._not_judged: str | None = None
         self._warned_of_none = False
 
@@ -253,12 +212,60 @@ class Rule(ABC):
             If `step` is no integer, or `measured` or `limit` is no number.
         """
         at, value, bound = operator.index(step), float(measured), float(limit)
-        self._measurements.append(
-            Measurement(at, quantity, value, bound, tensor, worker, bool(met))
-        )
+        self._measurements_of(at, quantity, bound).append(((tensor, worker), value, bool(met)))
         if met:
             self.found(step, tensor, worker, measured, limit, note)
         return bool(met)
+
+    def measured_all(
+        self,
+        step: int,
+        quantity: str,
+        measured: Mapping[S, Any],
+        limit: Any,
+        *,
+        met: Collection[S],
+        notes: Mapping[S, str] = _NO_NOTES,
+    ) -> bool:
+        """Record what was measured of many tensors against one limit; see `measured`.
+
+        Parameters
+        ----------
+        measured
+            By tensor and worker.
+        met
+            Those of them whose condition is met.
+        notes
+            A sentence for people on some of those.
+
+        Returns
+        -------
+        bool
+            Whether any condition is met.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `measured`.
+        """
+        at, values, bound = operator.index(step), [*map(float, measured.values())], float(limit)
+        flags = [one in met for one in measured]
+        self._measurements_of(at, quantity, bound).extend(zip(measured, values, flags, strict=True))
+        for one in compress(measured, flags):
+            tensor, worker = one
+            self.found(step, tensor, worker, measured[one], limit, notes.get(one))
+        return any(flags)
+
+    def _measurements_of(
+        self, step: int, quantity: str, limit: float
+    ) -> list[tuple[Series, float, bool]]:
+        """Return what takes more of the same."""
+        if self._measurements:
+            last = self._measurements[-1]
+            if (last.step, last.limit, last.quantity) == (step, limit, quantity):
+                return last.points
+        self._measurements.append(Measured(step, quantity, limit))
+        return self._measurements[-1].points
 
     def not_judged(self, reason: str) -> bool:
         """Record that this step could not be judged, and why; return False."""
@@ -271,8 +278,8 @@ class Rule(ABC):
         self._findings, self._not_judged = [], None
         return evidence
 
-    def take_measurements(self) -> list[Measurement]:
-        """Return, and forget, what `measured` recorded since the last call."""
+    def take_measurements(self) -> list[Measured]:
+        """Return, and forget, what `measured` and its like recorded since the last call."""
         measurements, self._measurements = self._measurements, []
         return measurements
 

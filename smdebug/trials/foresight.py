@@ -8,7 +8,7 @@ What was not foreseen, or is not as it should be, is left to whoever asks.
 import os
 import weakref
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +32,8 @@ REMEMBERED: Final = 2  # steps of a mode
 Files = Mapping[int, Mapping[str, IndexFile]]
 # A measure, and the global step of the value that it compares with.
 Question = tuple[Measure, int | None]
-Told = dict[Question, dict[str, Any]]
+Values = dict[str, Any]  # by tensor
+Told = dict[Question, Values]
 
 
 class Found:
@@ -40,7 +41,7 @@ class Found:
 
     __slots__ = ("asked", "values")
 
-    def __init__(self, values: dict[str, Any]) -> None:
+    def __init__(self, values: Values) -> None:
         self.values = values
         self.asked: set[str] = set()
 
@@ -121,6 +122,17 @@ class Foresight:
 
     def missed(self, step: int, worker: str, name: str, question: Question) -> None:
         """Take note of a question about the step in hand that was not foreseen."""
+    def get_all(self, step: int, worker: str, names: Iterable[str], question: Question) -> Values:
+        """Return what was foreseen of tensors, without those of which nothing was."""
+        if step != self._step:
+            self._turn_to(step)
+        found = self._told.get(worker, {}).get(question)
+        if found is None:
+            return {}
+        values = {name: found.values[name] for name in names if name in found.values}
+        found.asked.update(values)
+        return values
+
         if step == self._step:
             self._missed.setdefault(worker, {}).setdefault(question, set()).add(name)
 

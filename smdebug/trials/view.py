@@ -3,7 +3,7 @@
 import math
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -311,6 +311,17 @@ class TrialView:
         """Return what `read` does; wait for an event file that is late."""
         deadline: float | None = None
         while True:
+    def foreseen_all(
+        self, step: int, worker: str, names: Iterable[str], one: Measure
+    ) -> Mapping[str, Any]:
+        """Return what was measured ahead of the question; tensors not foreseen are left out."""
+        foresight = self.index.foresight
+        if foresight is None or step != self.horizon:
+            return {}
+        found = foresight.get_all(step, worker, names, (one, None))
+        self.reads += len(found)
+        return found
+
             try:
                 found = read()
             except ObjectNotFoundError as err:

@@ -209,7 +209,6 @@ def test_every_share_is_measured(tmp_path: Path) -> None:
     root = save(tmp_path, {0: {"a.loss": np.array([0.0, 1.0]), "b.loss": np.zeros(2)}})
     rule = AllZero(opened(root), collection_names="losses")
     rule.invoke_at_step(0)
-    assert [(one.tensor, one.measured, one.met) for one in rule.take_measurements()] == [
-        ("a.loss", 50.0, False),
-        ("b.loss", 100.0, True),
+    assert [one.points for one in rule.take_measurements()] == [
+        [(("a.loss", "worker_0"), 50.0, False), (("b.loss", "worker_0"), 100.0, True)]
     ]

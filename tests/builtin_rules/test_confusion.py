@@ -413,5 +413,9 @@ def test_both_quantities_are_measured_met_or_not(tmp_path: Path) -> None:
     rule = Confusion(opened(tmp_path))
     for step in range(6):
         rule.invoke_at_step(step)
-    found = {(one.step, one.quantity, one.met) for one in rule.take_measurements()}
+    found = {
+        (one.step, one.quantity, met)
+        for one in rule.take_measurements()
+        for _, _, met in one.points
+    }
     assert found == {(at, name, False) for at in (5,) for name in (DIAGONAL, BESIDE)}

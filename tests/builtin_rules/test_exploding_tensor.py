@@ -170,7 +170,8 @@ def test_every_count_is_measured(tmp_path: Path) -> None:
     root = save(tmp_path, {0: {"a": np.ones(2), "b": np.array([NAN, 1.0])}}, reductions=reductions)
     rule = ExplodingTensor(opened(root))
     rule.invoke_at_step(0)
-    assert [(one.tensor, one.measured, one.met) for one in rule.take_measurements()] == [
+    (found,) = rule.take_measurements()
+    assert [(tensor, value, met) for (tensor, _), value, met in found.points] == [
         ("a", 0.0, False),
         ("b", 1.0, True),
         ("c", 0.0, False),

@@ -10,7 +10,8 @@ import rawtrial
 from judging import Judged, judge, opened, save
 
 from builtin_rules import RULES
-from builtin_rules.selection import Saved, reduction, saved_reductions, view
+from builtin_rules.selection import Saved, reduction, reductions, saved, saved_reductions, view
+from smdebug.analysis.utils import snapshot
 from smdebug.core.modes import ModeKeys
 
 # By rule: parameters, a tensor's name, and its values: healthy, then met, then healthy. Rules that
@@ -152,3 +153,24 @@ def test_reductions_of_a_step_without_the_tensor_are_none(tmp_path: Path) -> Non
     save(tmp_path, {0: {"t": 1.0}, 1: {"u": 1.0}})
     one = Saved(opened(tmp_path).tensor("t"), "worker_0")
     assert (view(one, 1), reduction(one, 1, "mean"), saved_reductions(one, 1)) == (None, None, {})
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_reductions_of_many_tensors_are_those_of_each(step: int, tmp_path: Path) -> None:
+    rows = {name: np.full((2, 2), float(at)) for at, name in enumerate("tuv")}
+    odd = {"w": np.zeros(0), "x": np.array(["a"])}
+    for worker in ("worker_0", "worker_1"):
+        steps = {0: rows | odd, 1: rows, 2: rows | odd, 3: {"t": rows["v"]}}
+        more = {at: {"y": {("mean", True): 7.0}} for at in steps}
+        save(tmp_path, steps, num_workers=2, worker=worker, reductions=more)
+    trial, names = opened(tmp_path), list("yxwvuta")
+    for earlier in range(step + 1):
+        with snapshot([trial], earlier):
+            found = reductions(trial, earlier, names, "mean", absolute=True)
+            each = {
+                (one.name, one.worker): reduction(one, earlier, "mean", absolute=True)
+                for one in saved(trial, earlier, names)
+            }
+    assert [*found.items()] == [item for item in each.items() if item[1] is not None]
+    assert len(found) == (4 if step == 3 else 8)
+    assert {type(one) for one in found.values()} == {float}

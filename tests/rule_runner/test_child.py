@@ -145,7 +145,7 @@ def test_it_waits_and_finishes_as_in_this_process(begun: Begin) -> None:
     made = begun("waits")
     with closing(made):
         judged_0, waited, finished = made.judge(0), made.wait(0), made.finish(0)
-    assert [one.measured for one in judged_0.measurements] == [0.0]
+    assert [one.points for one in judged_0.measurements] == [[((None, None), 0.0, False)]]
     assert waited is not None
     assert (waited.did, [one.note for one in waited.findings]) == (Did.MET, ["waited"])
     assert finished.did is Did.SKIPPED  # nothing failed

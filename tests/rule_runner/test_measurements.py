@@ -12,7 +12,7 @@ from evaluating import Script, WoundClock, configured, json_lines, runner, trial
 from rule_runner import measurements
 from rule_runner.measurements import Measurements, MeasurementsRecord, excess
 from rule_runner.results import dump_json
-from smdebug.rules import Measurement, Quantity, Rule
+from smdebug.rules import Measured, Quantity, Rule
 from smdebug.storage.memory import MemoryStore
 
 LOSS = Quantity("loss", "loss [nat]", log=True)
@@ -21,9 +21,9 @@ SMALL = Quantity("mean", "mean |g|", worse="below")
 
 def points(
     *values: float, quantity: str = "loss", tensor: str = "a", limit: float = 1.0, start: int = 0
-) -> list[Measurement]:
+) -> list[Measured]:
     return [
-        Measurement(start + at, quantity, value, limit, tensor, "worker_0", value > limit)
+        Measured(start + at, quantity, limit, [((tensor, "worker_0"), value, value > limit)])
         for at, value in enumerate(values)
     ]
 
@@ -44,6 +44,7 @@ def kept(found: Measurements) -> list[tuple[str | None, list[int]]]:
         (math.nan, 2.0, "below", math.inf),
         (math.nan, math.inf, "above", -math.inf),
         (5.0, -math.inf, "below", -math.inf),
+        (5.0, math.nan, "above", -math.inf),
     ],
 )
 def test_how_far_a_value_is_beyond_its_limit(
@@ -56,8 +57,8 @@ def test_a_series_is_written_as_it_was_measured() -> None:
     found = Measurements([LOSS])
     found.add(
         [
-            Measurement(3, "loss", math.nan, 2.0, "a", "w"),
-            Measurement(4, "loss", 3, 2, "a", "w", met=True),
+            Measured(3, "loss", 2.0, [(("a", "w"), math.nan, False)]),
+            Measured(4, "loss", 2.0, [(("a", "w"), 3.0, True)]),
         ]
     )
     record = msgspec.json.decode(dump_json(found.record()))
@@ -82,8 +83,9 @@ def test_a_series_is_written_as_it_was_measured() -> None:
 
 def test_those_that_were_met_come_first_then_the_worst() -> None:
     found = Measurements([SMALL])
-    for tensor, value, met in (("ok", 5.0, False), ("low", 0.1, False), ("met", 0.9, True)):
-        found.add([Measurement(0, "mean", value, 1.0, tensor, None, met)])
+    values = (("ok", 5.0, False), ("low", 0.1, False), ("met", 0.9, True))
+    points = [((tensor, None), value, met) for tensor, value, met in values]
+    found.add([Measured(0, "mean", 1.0, points)])
     assert [tensor for tensor, _ in kept(found)] == ["met", "low", "ok"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from rule_runner.child import serve
 from rule_runner.errors import ClientError
 from rule_runner.invocation import Begun, Did, Invocation, Invoker
-from smdebug.rules import Finding, Measurement, Quantity
+from smdebug.rules import Finding, Measured, Quantity
 
 
 class Pipe:
@@ -37,7 +37,8 @@ class Answers:
 
     def judge(self, step: int) -> Invocation:
         odd = Finding(step, Path("t"), 7, np.float32(1), object, Path("n"))  # type: ignore[arg-type]
-        point = Measurement(step, "q", float("nan"), 2.0, Path("t"), 7)  # type: ignore[arg-type]
+        series: Any = (Path("t"), 7)
+        point = Measured(step, "q", 2.0, [(series, float("nan"), False)])
         return Invocation(Did.MET, findings=(Finding(step), odd), measurements=(point,))
 
     def wait(self, step: int) -> None:
@@ -72,8 +73,9 @@ def test_answers_are_made_of_what_any_process_understands() -> None:
     assert begun == Begun(("n\ufffd",), (Quantity("q\ufffd", "l", log=True),))
     assert (waited, finished) == (None, Invocation(Did.CLEAR, "r\ufffd"))
     (point,) = answer.measurements
-    assert (point.quantity, str(point.measured), point.limit) == ("q", "nan", 2.0)
-    assert (point.tensor, point.worker) == ("t", "7")
+    ((series, value, met),) = point.points
+    assert (point.quantity, str(value), point.limit) == ("q", "nan", 2.0)
+    assert (series, met) == (("t", "7"), False)
     assert answer.findings == (
         Finding(4),
         Finding(4, "t", "7", 1.0, "<class 'object'>", "n"),

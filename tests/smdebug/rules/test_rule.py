@@ -1,6 +1,7 @@
 """Rule: every documented way to construct and to call it."""
 
 import contextlib
+import math
 from typing import Any
 
 import evaluating
@@ -14,7 +15,7 @@ from smdebug.exceptions import (
     SMDebugValueError,
     StepUnavailable,
 )
-from smdebug.rules import Finding, Rule
+from smdebug.rules import Finding, Measured, Rule
 from smdebug.rules.action import Actions
 from smdebug.rules.req_tensors import RequiredTensors
 from smdebug.rules.rule import Rule as SameRule
@@ -172,6 +173,49 @@ def test_evidence_is_taken_once() -> None:
 def test_step_of_a_finding_must_be_an_integer() -> None:
     with pytest.raises(TypeError):
         Plain(BASE).found(1.5)  # type: ignore[arg-type]
+
+
+def test_what_is_measured_against_one_limit_stays_together() -> None:
+    rule = Plain(BASE)
+    assert rule.measured(3, "mean", np.float32(0.5), 1, met=True, tensor="a", worker="w")
+    assert rule.measured(3, "mean", 2, 1.0, met=np.False_) is False
+    rule.measured(3, "max", 2, 1, met=False)
+    rule.measured(3, "max", 2, 4, met=False)
+    rule.measured(4, "max", 2, 4, met=False)
+    rule.measured(3, "max", 2, math.nan, met=False)
+    one = ((None, None), 2.0, False)
+    *found, last = rule.take_measurements()
+    assert found == [
+        Measured(3, "mean", 1.0, [(("a", "w"), 0.5, True), one]),
+        Measured(3, "max", 1.0, [one]),
+        Measured(3, "max", 4.0, [one]),
+        Measured(4, "max", 4.0, [one]),
+    ]
+    assert math.isnan(last.limit)
+    assert rule.take_measurements() == []
+    assert rule.take_evidence() == ([Finding(3, "a", "w", np.float32(0.5), 1)], None)
+
+
+def test_many_are_measured_at_once_as_one_by_one() -> None:
+    means = {("a", "w"): np.float32(0.5), ("b", "w"): 2, ("c", None): 0.25}
+    met = {("c", None), ("a", "w")}
+    rule, other = Plain(BASE), Plain(BASE)
+    assert rule.measured_all(3, "mean", means, 1, met=met, notes={("c", None): "Low."}) is True
+    for (tensor, worker), mean in means.items():
+        at: Any = {"tensor": tensor, "worker": worker, "note": "Low." if tensor == "c" else None}
+        other.measured(3, "mean", mean, 1, met=tensor != "b", **at)
+    assert rule.take_measurements() == other.take_measurements()
+    assert rule.take_evidence() == other.take_evidence()
+    assert rule.measured_all(3, "mean", means, 1, met=()) is False
+
+
+@pytest.mark.parametrize("wrong", [{"step": 1.5}, {"measured": {("a", "w"): "x"}}, {"limit": None}])
+def test_what_is_measured_is_numbers(wrong: dict[str, Any]) -> None:
+    good: dict[str, Any] = {"step": 1, "quantity": "q", "measured": {("a", "w"): 1}, "limit": 2}
+    rule = Plain(BASE)
+    with pytest.raises((TypeError, ValueError)):
+        rule.measured_all(**good | wrong, met={("a", "w")})
+    assert (rule.take_measurements(), rule.take_evidence()) == ([], ([], None))
 
 
 def test_actions_come_before_the_exception() -> None:

@@ -192,6 +192,21 @@ def test_what_was_not_asked_of_two_steps_is_measured_no_more() -> None:
 
 
 @pytest.mark.usefixtures("_one_thread")
+def test_of_many_tensors_that_is_told_which_was_foreseen() -> None:
+    trial, _ = trial_of(files(*(step(number, "wvu") for number in range(4))))
+    one, found = Noting(), []
+    for number in range(4):
+        with snapshot([trial], number):
+            found.append(trial.foreseen_all(number, "worker_0", ["v", "w", "x"], one))
+            for name in "wv"[: max(2 - number, 0)]:
+                ask(trial, number, one, name=name)
+    assert found == [{}, {"v": 1.5, "w": 1}, {"v": 2.5, "w": 2}, {"v": 3.5, "w": 3}]
+    assert sorted(one.noted) == [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5]
+    assert trial.reads == 9
+    assert trial.foreseen_all(3, "worker_0", "wv", one) == {}
+
+
+@pytest.mark.usefixtures("_one_thread")
 def test_nothing_is_opened_while_nothing_is_asked() -> None:
     trial, store = trial_of(files(*(step(number) for number in range(8))))
     one = Noting()

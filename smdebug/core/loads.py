@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.core.measures import Want
 from smdebug.core.record_layout import FOOTER, RecordLayout
 from smdebug.storage.protocol import OpenFile
 
@@ -61,6 +62,24 @@ class Part(NamedTuple):
 # Parts that are used together: of a value, and of the earlier ones that it is compared with.
 Unit = tuple[Part, ...]
 Elements = list[Bytes | None]
+
+
+class Reading(NamedTuple):
+    """How a tensor is read: part by part, each with those of earlier values.
+
+    Attributes
+    ----------
+    name, wants, layout
+        The tensor, what is wanted of it, and where its elements lie in the record.
+    backs
+        How many steps back the values are of which each unit has a part.
+    """
+
+    name: str
+    wants: Sequence[Want]
+    layout: RecordLayout
+    backs: list[int]
+    units: list[Unit]
 
 
 def grouped(units: Iterable[Unit], limit: int) -> Iterator[list[Unit]]:
@@ -112,7 +131,7 @@ def _read(parts: Sequence[Part], memory: Bytes) -> Elements:
     for part in parts:
         head, tail = bytearray(part.head), bytearray(part.tail)
         elements = memory[at : at + part.size]
-        at += _room(part)
+        at += room(part)
         around = memoryview(head), elements.data, memoryview(tail)
         buffers += [one for one in around if len(one)]
         elements = elements.view()
@@ -145,37 +164,12 @@ class Memory:
 
 def needed(parts: Iterable[Part]) -> int:
     """Return how much memory the elements of parts need."""
-    return sum(map(_room, parts))
+    return sum(map(room, parts))
 
 
-def _room(part: Part) -> int:
+def room(part: Part) -> int:
+    """Return how much memory the elements of one part need."""
     return -(-part.size // _ALIGNED) * _ALIGNED
-
-
-def at_once(units: Iterable[Unit], memory: Memory) -> Iterator[Elements]:
-    """Yield the elements of each unit, read when asked for; those before are no more then."""
-    for unit in units:
-        room = memory.take(needed(unit))
-        found, at = [], 0
-        for part in unit:
-            found.append(_read_one(part, room[at : at + part.size]))
-            at += _room(part)
-        yield found
-        memory.give(room)
-
-
-def _read_one(part: Part, elements: Bytes) -> Bytes | None:
-    """Read the elements of one part; see `read`, whose runs would cost each part more time."""
-    head, tail = bytearray(part.head), bytearray(part.tail)
-    buffers = [elements.data]
-    if head:
-        buffers.insert(0, memoryview(head))
-    if tail:
-        buffers.append(memoryview(tail))
-    if part.opened.read_into(part.start, buffers) != part.head + part.size + part.tail:
-        return None
-    elements.flags.writeable = False
-    return elements if part.fits(head, tail) else None
 
 
 class Ahead:

@@ -6,6 +6,7 @@ read, so that their elements are never all in memory.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from smdebug.core.gathered import SMALL, Gathered, Told
 from smdebug.core.index import Entry, Span
-from smdebug.core.loads import Bytes, Elements, Memory, Part, Unit
+from smdebug.core.loads import Bytes, Elements, Memory, Part, Reading
 from smdebug.core.measures import (
     PIECE_BYTES,
     Piece,
@@ -22,6 +23,7 @@ from smdebug.core.measures import (
     measure_pieces,
     piece_length,
 )
+from smdebug.core.prepared import Prepared
 from smdebug.core.record_layout import Place, RecordLayout, keep
 from smdebug.core.reductions import Reduction, is_in_pieces
 from smdebug.storage.protocol import OpenFile
@@ -71,6 +73,7 @@ class StepPlan:
         self._places: dict[str, Place] = {}
         self._unplaced: set[str] = set()
         self._spares: list[list[Bytes]] = []
+        self._prepared: list[tuple[_Key, Prepared]] = []
         self.memory = Memory()
         of_name: dict[str, list[Want]] = {}
         for want, names in wants.items():
@@ -103,7 +106,7 @@ class StepPlan:
             self._entries = entries
         return same
 
-    def readings(self, opened: Opened, part_bytes: int) -> "list[Reading]":
+    def readings(self, opened: Opened, part_bytes: int) -> list[Reading]:
         """Return what is read of the tensors that are not small, in order.
 
         Parameters
@@ -118,33 +121,54 @@ class StepPlan:
         return [one for one in found if one is not None]
 
     def carry_out(
-        self, opened: Opened, readings: "Sequence[Reading]", elements: Iterator[Elements]
+        self,
+        opened: Opened,
+        readings: Sequence[Reading] = (),
+        ahead: Iterator[Elements] | None = None,
     ) -> Told:
         """Measure; what does not lie where it should is left out.
 
         Parameters
         ----------
-        elements
-            Those of the units of `readings`.
+        ahead
+            The elements of the units of `readings`, if somebody else reads them.
         """
         told: Told = {want: {} for want in self._wants}
         if self._small is not None:
             self._small.carry_out(opened[0][0], told)
-        spares = self._take_spares()
         with np.errstate(all="ignore"):
-            for one in readings:
-                units = islice(elements, len(one.units))
-                try:
-                    found = measure_pieces(
-                        _pieces(one, units, spares), one.wants, one.layout.size, one.layout.dtype
-                    )
-                except _UnlikeError:
-                    deque(units, maxlen=0)
-                    continue
+            every = self._directly(opened) if ahead is None else self._as_read(readings, ahead)
+            for name, found in every:
                 for want, value in found.items():
-                    told[want][one.name] = value
-        self._spares.append(spares)
+                    told[want][name] = value
         return told
+
+    def _directly(self, opened: Opened) -> Iterator[tuple[str, dict[Want, Any]]]:
+        """Yield what is told of tensors that are not small, each piece measured when it is read."""
+        if not self._large:
+            return
+        key = _Key(len(self._layouts), {back: entries for back, (_, entries) in opened.items()})
+        kept = None
+        with suppress(IndexError):  # there is none at first, or another thread has it
+            kept = self._prepared.pop()
+        if kept is None or not kept[0].is_like(key):
+            kept = key, Prepared(self.readings(opened, PIECE_BYTES))
+        yield from kept[1].measure({back: file for back, (file, _) in opened.items()})
+        self._prepared.append(kept)
+
+    def _as_read(
+        self, readings: Sequence[Reading], ahead: Iterator[Elements]
+    ) -> Iterator[tuple[str, dict[Want, Any]]]:
+        """Yield what is told of tensors that somebody else reads."""
+        spares = self._take_spares()
+        for one in readings:
+            units = islice(ahead, len(one.units))
+            try:
+                pieces = _pieces(one, units, spares)
+                yield one.name, measure_pieces(pieces, one.wants, one.layout.size, one.layout.dtype)
+            except _UnlikeError:
+                deque(units, maxlen=0)
+        self._spares.append(spares)
 
     def _take_spares(self) -> list[Bytes]:
         """Return memory for what is computed from pieces, which nobody else is using."""
@@ -175,7 +199,7 @@ class StepPlan:
 
     def _reading(
         self, name: str, wants: Sequence[Want], opened: Opened, part_bytes: int
-    ) -> "Reading | None":
+    ) -> Reading | None:
         """Return how a tensor is read, and the earlier values that it is compared with."""
         backs = [0, *sorted({back for _, back in wants if back})]
         places: list[tuple[OpenFile, Place]] = []
@@ -197,22 +221,6 @@ class StepPlan:
         return Reading(name, wants, layout, backs, units)
 
 
-class Reading(NamedTuple):
-    """How a tensor is read: piece by piece, each with those of earlier values.
-
-    Attributes
-    ----------
-    backs
-        How many steps back the values are of which each unit has a part.
-    """
-
-    name: str
-    wants: Sequence[Want]
-    layout: RecordLayout
-    backs: list[int]
-    units: list[Unit]
-
-
 def _is_told(want: Want, entry: Entry, layout: RecordLayout) -> bool:
     """Say whether a measure is told piece by piece, and was not saved."""
     one, _ = want
@@ -221,6 +229,21 @@ def _is_told(want: Want, entry: Entry, layout: RecordLayout) -> bool:
     if not isinstance(one, Reduction):
         return True
     return one not in entry.reductions and is_in_pieces(one, layout.dtype, layout.size)
+
+
+class _Key(NamedTuple):
+    """What readings depend on: how many layouts are known, and where records lie."""
+
+    layouts: int
+    entries: Mapping[int, Mapping[str, Entry]]
+
+    def is_like(self, other: "_Key") -> bool:
+        """Say whether readings are the same: steps whose records lie alike share their entries."""
+        return (
+            self.layouts == other.layouts
+            and self.entries.keys() == other.entries.keys()
+            and all(self.entries[back] is one for back, one in other.entries.items())
+        )
 
 
 class _UnlikeError(Exception):

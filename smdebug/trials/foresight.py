@@ -13,8 +13,8 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from smdebug.core.index import Entry, IndexFile, Span
-from smdebug.core.loads import LOAD_BYTES, Ahead, Elements, at_once
-from smdebug.core.measures import PIECE_BYTES, Measure, Want
+from smdebug.core.loads import LOAD_BYTES, Ahead, Elements, Reading
+from smdebug.core.measures import Measure, Want
 from smdebug.core.read_pool import ReadPool
 from smdebug.core.record_layout import RecordLayout, learnt_from
 from smdebug.core.step_plan import Layouts, Learn, Names, StepPlan
@@ -192,7 +192,7 @@ class Foresight:
         flight = self._flights.pop((step, worker), None)
         told = {} if flight is None else flight.end()
         with suppress(SMDebugError):
-            return told or self._flight(plan, step, worker, PIECE_BYTES).end()
+            return told or self._flight(plan, step, worker).end()
         return {}
 
     def _read_ahead(self) -> None:
@@ -211,7 +211,7 @@ class Foresight:
                 if plan.nbytes >= WORTH_A_THREAD:
                     self._pool = self._pool or ReadPool(1)
                     with suppress(SMDebugError):
-                        flight = self._flight(plan, step, worker, LOAD_BYTES // 2)
+                        flight = self._flight(plan, step, worker)
                         flight.begin(self._pool)
                         self._flights[step, worker] = flight
 
@@ -232,7 +232,7 @@ class Foresight:
 
             return habit.plan_for(file, self._layouts, learn)
 
-    def _flight(self, plan: StepPlan, step: int, worker: str, part_bytes: int) -> "_Flight":
+    def _flight(self, plan: StepPlan, step: int, worker: str) -> "_Flight":
         """Return what carries out a plan.
 
         Raises
@@ -244,7 +244,7 @@ class Foresight:
         at = bisect_left(steps, step)
         earlier = {back: steps[at - back] for back in plan.backs if back <= at}
         files = {back: self._files.get(one, {}).get(worker) for back, one in earlier.items()}
-        return _Flight(self._store, plan, files, earlier, part_bytes)
+        return _Flight(self._store, plan, files, earlier)
 
 
 class _Flight:
@@ -262,25 +262,26 @@ class _Flight:
         plan: StepPlan,
         files: Mapping[int, IndexFile | None],
         earlier: Mapping[int, int],
-        part_bytes: int,
     ) -> None:
         self._plan = plan
         self._earlier = earlier
         self._opened: dict[int, tuple[OpenFile, Mapping[str, Entry]]] = {}
         self._ahead: Ahead | None = None
+        self._readings: list[Reading] = []  # of it
         self._future: Future[None] | None = None  # of its reading
         with ExitStack() as stack:
             for back, file in files.items():
                 if file is not None and file.event_key is not None:
                     content = stack.enter_context(store.opened(file.event_key))
                     self._opened[back] = content, file.entries
-            self._readings = plan.readings(self._opened, part_bytes) if 0 in self._opened else []
-            self._units = [unit for one in self._readings for unit in one.units]
             self._stack = stack.pop_all()
 
     def begin(self, pool: ReadPool[None]) -> None:
         """Have it read by a thread of the pool."""
-        self._ahead = Ahead(self._units, self._plan.memory)
+        if 0 in self._opened:
+            self._readings = self._plan.readings(self._opened, LOAD_BYTES // 2)
+        units = [unit for one in self._readings for unit in one.units]
+        self._ahead = Ahead(units, self._plan.memory)
         self._future = pool.submit(self._ahead.run)
 
     def end(self) -> Told:
@@ -302,10 +303,10 @@ class _Flight:
         finally:
             self.close()
 
-    def _elements(self) -> Iterator[Elements]:
+    def _elements(self) -> Iterator[Elements] | None:
         # What the thread has not taken up is read sooner by whoever needs it.
         if self._ahead is None or self._future is None or self._future.cancel():
-            return at_once(self._units, self._plan.memory)
+            return None
         return iter(self._ahead)
 
     def close(self) -> None:

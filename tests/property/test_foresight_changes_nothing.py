@@ -17,7 +17,7 @@ from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from builtin_rules.exploding_tensor import NotFinite
 from smdebug.analysis.utils import snapshot
-from smdebug.core import gathered, loads, measures, step_plan
+from smdebug.core import gathered, loads, measures, prepared, step_plan
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reductions import OPERATIONS
 from smdebug.exceptions import SMDebugError
@@ -203,7 +203,7 @@ def evaluated(files: Mapping[str, bytes], seed: int, *, foresight: bool) -> list
 @pytest.fixture(params=["all", "small", "large"])
 def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small arrays be as large ones are, or next to each other, or both."""
-    for module in (measures, step_plan, foresight_):
+    for module in (measures, prepared, step_plan):
         monkeypatch.setattr(module, "PIECE_BYTES", 256)
     for module in (loads, foresight_):
         monkeypatch.setattr(module, "LOAD_BYTES", 1024)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smdebug.core import loads
-from smdebug.core.loads import Ahead, Elements, Memory, Part, at_once, grouped, needed, read
+from smdebug.core.loads import Ahead, Elements, Memory, Part, grouped, needed, read
 from smdebug.core.record_layout import FOOTER, RecordLayout
 from smdebug.exceptions import SMDebugError
 from smdebug.storage.local import LocalStore
@@ -99,16 +99,9 @@ def test_memory_is_used_again() -> None:
     assert memory.take(10) is not first
 
 
-def test_at_once_reads_when_it_is_asked() -> None:
-    file = Counting()
-    units = [(part(file, 0), part(file, 50)), (part(file, 100),)]
-    found = at_once(units, Memory())
-    assert plain(next(found)) == [CONTENT[:10], CONTENT[50:60]]
-    assert file.reads == 2
-    assert [plain(one) for one in found] == [[CONTENT[100:110]]]
-
-
-def test_ahead_gives_the_same_and_reads_a_few_loads_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ahead_reads_a_few_loads_only_and_gives_all_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(loads, "LOAD_BYTES", 10)
     file = Counting()
     units = [(part(file, 10 * at),) for at in range(20)]
@@ -117,7 +110,9 @@ def test_ahead_gives_the_same_and_reads_a_few_loads_only(monkeypatch: pytest.Mon
         over = pool.submit(ahead.run)
         file.came.wait(60)
         assert (file.reads, over.done()) == (loads.AHEAD, False)
-        assert [plain(one) for one in ahead] == [plain(one) for one in at_once(units, Memory())]
+        assert [plain(one) for one in ahead] == [
+            [CONTENT[at : at + 10]] for at in range(0, 200, 10)
+        ]
 
 
 def test_ahead_that_is_closed_reads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

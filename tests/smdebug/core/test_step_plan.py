@@ -13,9 +13,9 @@ import steps_saved
 
 from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
-from smdebug.core import gathered, measures, step_plan
+from smdebug.core import gathered, measures, prepared, step_plan
 from smdebug.core.index import Entry, Span
-from smdebug.core.loads import Ahead, at_once
+from smdebug.core.loads import Ahead
 from smdebug.core.measures import Piece, Want, measure
 from smdebug.core.record_layout import RecordLayout, learnt_from
 from smdebug.core.reductions import Reduction, compute
@@ -35,9 +35,11 @@ class Watched(MemoryFile):
     def __init__(self, content: bytes) -> None:
         super().__init__(memoryview(content))
         self.read: list[tuple[int, list[int]]] = []
+        self.into: list[Sequence[memoryview]] = []
 
     def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
         self.read.append((start, [len(one) for one in buffers]))
+        self.into.append(buffers)
         return super().read_into(start, buffers)
 
 
@@ -91,10 +93,10 @@ def exactly(value: Any) -> Any:
 
 def carried_out(plan: StepPlan, opened: Opened, *, ahead: bool = False) -> Told:
     """Return what a plan gives, reading piece by piece or, ahead, several at once."""
-    readings = plan.readings(opened, 3 * PIECE if ahead else PIECE)
-    units = [unit for one in readings for unit in one.units]
     if not ahead:
-        return plan.carry_out(opened, readings, at_once(units, plan.memory))
+        return plan.carry_out(opened)
+    readings = plan.readings(opened, 3 * PIECE)
+    units = [unit for one in readings for unit in one.units]
     reading = Ahead(units, plan.memory)
     with ThreadPoolExecutor(1) as pool:
         over = pool.submit(reading.run)
@@ -139,8 +141,8 @@ def expected(wants: Mapping[Want, frozenset[str]], *steps: Step) -> dict[Want, d
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pieces be short, and small tensors fit them."""
-    monkeypatch.setattr(measures, "PIECE_BYTES", PIECE)
-    monkeypatch.setattr(step_plan, "PIECE_BYTES", PIECE)
+    for module in (measures, prepared, step_plan):
+        monkeypatch.setattr(module, "PIECE_BYTES", PIECE)
     monkeypatch.setattr(step_plan, "SMALL", 40)
     monkeypatch.setattr(gathered, "NEAR", 16)
 
@@ -274,6 +276,24 @@ def test_nothing_is_compared_with_a_value_of_another_kind(other: Any, known: boo
     assert told(plan, now, before) == {(CHANGE, 1): {"v": (90**0.5, 90**0.5)}}
 
 
+def test_earlier_value_is_compared_once_its_place_is_known() -> None:
+    now, before = (saved(values(step, ["float32"], [100]), step) for step in (128, 127))
+    layouts: dict[Any, RecordLayout] = {}
+    wants = wanted(now.values, (CHANGE, 1))
+    plan = plan_of(now, wants, layouts)
+    assert told(plan, now, before) == {(CHANGE, 1): {}}
+    plan_of(before, wants, layouts)
+    assert told(plan, now, before) == expected(wants, now, before)
+
+
+def test_earlier_values_may_lie_elsewhere_at_the_next_step() -> None:
+    steps = [saved(values(step, ["float32"], [100]), step, first=step) for step in (3, 2, 1)]
+    wants = wanted(steps[0].values, (CHANGE, 1))
+    plan = plan_of(steps[0], wants)
+    for before in steps[1:]:
+        assert told(plan, steps[0], before) == expected(wants, steps[0], before)
+
+
 # -- what is left to others -----------------------------------------------------------------------
 
 
@@ -347,6 +367,17 @@ def test_short_file_leaves_nothing_wrong(lost: int) -> None:
         assert "float324" not in found[CHANGE, 1]
 
 
+@pytest.mark.parametrize("at", [3, -2])
+def test_damage_at_a_step_is_gone_at_the_next(at: int) -> None:
+    step = saved(values(1, ["float32"], [50, 60]))
+    wants = wanted(step.values, (MEAN, 0))
+    plan, span = plan_of(step, wants), step.entries["float3260"].raw or Span(0, 0)
+    broken = step.damaged(span.start + at % span.length)
+    right = expected(wants, step)
+    others = {(MEAN, 0): {"float3250": right[MEAN, 0]["float3250"]}}
+    assert [told(plan, one) for one in (step, broken, step)] == [right, others, right]
+
+
 def test_tensor_of_another_shape_in_a_record_as_long_is_left_out() -> None:
     now, later = (
         saved({"s": np.ones(shape, np.float32), "l": np.ones(large)})
@@ -412,6 +443,20 @@ def test_layouts_are_learnt_once_for_each_name_and_length() -> None:
 
 
 # -- memory and threads ---------------------------------------------------------------------------
+
+
+def test_steps_alike_are_read_by_the_same_calls_into_the_same_memory() -> None:
+    now, before, other = (saved(values(seed, ["float32"], [50, 100]), 1) for seed in (1, 2, 3))
+    later = Step(other.content, now.entries, other.values)
+    plan = plan_of(now, wanted(now.values, (CHANGE, 1), (MEAN, 0)))
+    files = []
+    for step in (now, later):
+        opened = {0: step.opened, 1: before.opened}
+        carried_out(plan, opened)
+        files.append([file for file, _ in opened.values()])
+    for first, second in zip(*files, strict=True):
+        assert first.read == second.read
+        assert [*map(id, first.into)] == [*map(id, second.into)]
 
 
 @pytest.mark.parametrize("threads", [2, 3])

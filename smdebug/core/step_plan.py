@@ -106,6 +106,10 @@ class StepPlan:
             self._entries = entries
         return same
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a tensor of which something is told."""
+        return self._places[name].layout.shape
+
     def readings(self, opened: Opened, part_bytes: int) -> list[Reading]:
         """Return what is read of the tensors that are not small, in order.
 

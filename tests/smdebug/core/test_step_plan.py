@@ -204,6 +204,12 @@ def test_small_tensors_are_read_together_and_large_ones_by_the_piece() -> None:
     assert plan.nbytes == a.length + b.length + c.length + d.length == len(step.content)
 
 
+def test_shapes_are_told() -> None:
+    step = saved({"small": np.ones((1, 2)), "large": np.ones((3, 4, 5))})
+    plan = plan_of(step, wanted(step.values, (MEAN, 0)))
+    assert {name: plan.shape(name) for name in step.values} == {"small": (1, 2), "large": (3, 4, 5)}
+
+
 @pytest.mark.parametrize(("gap", "reads"), [(0, 1), (16, 1), (17, 3)])
 def test_near_ones_are_read_with_what_lies_between(gap: int, reads: int) -> None:
     step = saved({name: np.ones(2) for name in "cab"}, gap=gap)

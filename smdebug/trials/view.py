@@ -300,17 +300,6 @@ class TrialView:
             self.reads += 1
         return found
 
-    def measure(self, name: str, place: Place, one: Measure, before: int | None = None) -> Any:
-        """Return what a measure tells of a saved value; see `TensorSource`."""
-        step, worker = place.step, place.worker
-        return self._patiently(
-            name, place, lambda: self.index.measure(name, step, worker, one, before)
-        )
-
-    def _patiently(self, name: str, place: Place, read: Callable[[], T]) -> T:
-        """Return what `read` does; wait for an event file that is late."""
-        deadline: float | None = None
-        while True:
     def foreseen_all(
         self, step: int, worker: str, names: Iterable[str], one: Measure
     ) -> Mapping[str, Any]:
@@ -322,6 +311,17 @@ class TrialView:
         self.reads += len(found)
         return found
 
+    def measure(self, name: str, place: Place, one: Measure, before: int | None = None) -> Any:
+        """Return what a measure tells of a saved value; see `TensorSource`."""
+        step, worker = place.step, place.worker
+        return self._patiently(
+            name, place, lambda: self.index.measure(name, step, worker, one, before)
+        )
+
+    def _patiently(self, name: str, place: Place, read: Callable[[], T]) -> T:
+        """Return what `read` does; wait for an event file that is late."""
+        deadline: float | None = None
+        while True:
             try:
                 found = read()
             except ObjectNotFoundError as err:

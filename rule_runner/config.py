@@ -19,6 +19,7 @@ DEFAULT_END_GRACE_S: Final = 1.0
 DEFAULT_EVENT_FILE_WAIT_S: Final = 10.0
 DEFAULT_POLL_MAX_S: Final = 10.0
 DEFAULT_ACTION_TIMEOUT_S: Final = 30.0
+DEFAULT_SCAN_INTERVAL_US: Final = 60_000_000
 ACTIONS: Final = "action_json"
 STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
 WINDOW: Final = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
@@ -72,6 +73,10 @@ class RuleJobConfig:
         Paths of trials that this rule compares with, besides those of the evaluation.
     folder
         Name of its folder among others'; by default the configuration's.
+    profiler
+        Whether it judges time windows of profiler data, not steps of tensors.
+    window_us
+        How long those are, in microseconds.
     """
 
     configuration_name: str
@@ -86,6 +91,8 @@ class RuleJobConfig:
     refused: str = ""
     other_trials: tuple[str, ...] = ()
     folder: str = ""
+    profiler: bool = False
+    window_us: int = DEFAULT_SCAN_INTERVAL_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,8 @@ class EvaluationConfig:
     ----------
     trial, other_trials
         Paths. Every rule gets the other trials, and those of its own besides.
+    profiler_trial
+        Path of the profiler data; None if that is `trial`.
     output
         Output folder: of the only rule job, or with a folder for each of several in it.
     own_folders
@@ -125,14 +134,17 @@ class EvaluationConfig:
         How long each action may take.
     dry_run
         Whether it is only said what actions would do.
-    stop_file, stop_grace
-        Evaluation stops when this file is there and the time in it is `stop_grace` ago.
+    stop_files, stop_grace
+        Evaluation stops when such a file is there and the time in it is `stop_grace` ago.
+    profiler_stop_files
+        Such a file ends the profiler data, as the end of the job does.
     """
 
     trial: str
     rules: tuple[RuleJobConfig, ...]
     output: Path
     other_trials: tuple[str, ...] = ()
+    profiler_trial: str | None = None
     trial_name: str | None = None
     training_job_name: str | None = None
     keep_going: bool = False
@@ -147,6 +159,7 @@ class EvaluationConfig:
     poll_max: float = DEFAULT_POLL_MAX_S
     window: int = DEFAULT_WINDOW
     stop_files: tuple[Path, ...] = ()
+    profiler_stop_files: tuple[Path, ...] = ()
     stop_grace: float = 60.0
     action_timeout: float = DEFAULT_ACTION_TIMEOUT_S
     dry_run: bool = False
@@ -161,6 +174,10 @@ class EvaluationConfig:
 
         own = [(*one.other_trials, *other_trials(one.loaded, one.parameters)) for one in rules]
         return tuple(dict.fromkeys(path for paths in (self.other_trials, *own) for path in paths))
+
+    def trial_of(self, rule: RuleJobConfig) -> str:
+        """Return the path of the trial that a rule judges."""
+        return (self.profiler_trial or self.trial) if rule.profiler else self.trial
 
     @property
     def own_processes(self) -> bool:

@@ -14,6 +14,7 @@ from rule_runner.measurements import Measurements
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import Evidence, RuleJobFacts, RuleResult, evidence, rule_result
 from rule_runner.status import CLIENT_ERROR, RuleStatus, StatusChange
+from rule_runner.walk import Walk
 from smdebug.core.clock import Clock
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class RuleJob:
 
     Attributes
     ----------
+    walk
+        What it judges.
     position
         The last global step that was judged or skipped, or one before the first to judge.
     waits
@@ -41,6 +44,7 @@ class RuleJob:
     def __init__(
         self,
         config: RuleJobConfig,
+        walk: Walk,
         evaluation: Evaluation,
         facts: RuleJobFacts,
         folder: OutputFolder,
@@ -48,6 +52,7 @@ class RuleJob:
         now: Callable[[], datetime],
     ) -> None:
         self.config = config
+        self.walk = walk
         self.evaluation = evaluation
         self.facts = facts
         self.folder = folder
@@ -89,7 +94,7 @@ class RuleJob:
             self._over = True
         return self.live and not self.waits and step > self.position
 
-    def judge(self, step: int, missing_workers: list[str], trial_ended: bool) -> list[StatusChange]:
+    def judge(self, step: int, missing_workers: list[str]) -> list[StatusChange]:
         """Judge a step, record what was found, and return how the status moved."""
         if self.invoker is None:
             return []
@@ -97,7 +102,7 @@ class RuleJob:
         self.rule_time_s += invocation.seconds
         self.missed = invocation.missed
         self.measurements.add(invocation.measurements)
-        if invocation.did is Did.WAITS and not trial_ended:
+        if invocation.did is Did.WAITS and not self.walk.ended:
             self.waits = True
             return []
         self.position = step
@@ -105,7 +110,7 @@ class RuleJob:
         if missing_workers:
             self.evaluation.missing_workers(step, missing_workers)
         if change or self._clock.monotonic() - self._written >= WRITE_EVERY_S:
-            self.write(trial_ended)
+            self.write()
         return [change] if change else []
 
     def pass_over(self, step: int, reason: str) -> None:
@@ -122,7 +127,7 @@ class RuleJob:
         self.measurements.add(invocation.measurements)
         change = self._take(step, invocation)
         if change:
-            self.write(trial_ended=False)
+            self.write()
         return [change] if change else []
 
     def finish(self, *, complete: bool) -> list[StatusChange]:
@@ -189,25 +194,25 @@ class RuleJob:
         """Say whether anything came of actions since the last call."""
         return self.actions is not None and bool(self.actions.news())
 
-    def result(self, trial_ended: bool) -> RuleResult:
+    def result(self) -> RuleResult:
         """Return what the rule job came to so far."""
         return rule_result(
             self.evaluation,
             self.facts,
-            trial_ended=trial_ended,
+            trial_ended=self.walk.ended,
             duration_s=round(self._clock.monotonic() - self._began, 3),
             rule_time_s=round(self.rule_time_s, 6),
             actions=self.actions.results() if self.actions else (),
         )
 
-    def write(self, trial_ended: bool, *, final: bool = False) -> None:
+    def write(self, *, final: bool = False) -> None:
         """Write ``rule_result.json``, and at the end ``measurements.json`` before it.
 
         Only the `final` one says that the evaluation has ended: whatever was not told or not
         judged when the process was killed before that is made up for after a restart.
         """
         self._written = self._clock.monotonic()
-        result = self.result(trial_ended)
+        result = self.result()
         if final:
             self.folder.write_measurements(self.measurements.record())
         self.folder.write_result(result if final else replace(result, ended_at=None))

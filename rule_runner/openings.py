@@ -1,9 +1,10 @@
 """Opens trials and makes rules over them, in this process or in one of their own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rule_runner.binding import BoundRule, bind, construct
 from rule_runner.child import ChildProcess
@@ -18,10 +19,16 @@ from smdebug.exceptions import SMDebugError
 from smdebug.rules.action.action import NoActions
 from smdebug.storage import StorageUnavailableError, open_store
 from smdebug.storage.local import LocalStore
+from smdebug.storage.protocol import TrialStore
 from smdebug.storage.s3_bucket import parse_s3
 from smdebug.storage.uri import is_s3
 from smdebug.trials import Trial
 from smdebug.trials.trial_index import TrialIndex
+
+if TYPE_CHECKING:
+    from smdebug.trials.profiler_trial import ProfilerTrial
+
+    AnyTrial = Trial | ProfilerTrial
 
 
 def open_trial(path: str, name: str | None = None, window: int = 1000) -> Trial:
@@ -37,6 +44,30 @@ def open_trial(path: str, name: str | None = None, window: int = 1000) -> Trial:
     except SMDebugError as err:
         raise TrialError(str(err)) from err
     return Trial(name or trial_name(path), path, TrialIndex(store, window=window))
+
+
+def open_profiler_trial(
+    path: str, name: str | None, stop_files: Sequence[Path] = (), stop_grace: float = 60.0
+) -> "ProfilerTrial":
+    """Return the trial of profiler data at `path`, without a look at its files.
+
+    Parameters
+    ----------
+    stop_files, stop_grace
+        Its data end when such a file is there and the time in it is so many seconds ago.
+
+    Raises
+    ------
+    TrialError
+        If paths of this kind cannot be read.
+    """
+    from smdebug.trials.profiler_trial import ProfilerTrial  # noqa: PLC0415 - rarely needed
+
+    try:
+        store = open_store(path)
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
+    return ProfilerTrial.over(store, name or trial_name(path), path, stop_files, stop_grace)
 
 
 def trial_name(path: str) -> str:
@@ -60,13 +91,17 @@ def real_path(path: str) -> str:
     return os.path.realpath(Path(path.strip()).expanduser())
 
 
-def roots(trials: Sequence[Trial]) -> list[Path]:
+def roots(trials: "Iterable[AnyTrial]") -> list[Path]:
     """Return the folders of trials that can be watched."""
-    stores = (trial.index.store for trial in trials)
+    stores = (_store(trial) for trial in trials)
     return [store.root for store in stores if isinstance(store, LocalStore)]
 
 
-def is_there(trial: Trial) -> bool:
+def _store(trial: "AnyTrial") -> TrialStore:
+    return trial.index.store if isinstance(trial, Trial) else trial.store
+
+
+def is_there(trial: "AnyTrial") -> bool:
     """Say whether the folder of a trial is there, or any object under its address.
 
     Raises
@@ -80,13 +115,15 @@ def is_there(trial: Trial) -> bool:
             raise TrialError(msg)
         return root.is_dir()
     try:
-        return not trial.index.is_remote or trial.index.is_there()
+        if isinstance(trial, Trial):
+            return not trial.index.is_remote or trial.index.is_there()
+        return any(True for _ in trial.store.list_keys(""))
     except StorageUnavailableError as err:
         msg = f"Trial {trial.path!r} cannot be read: {err.reason}."
         raise TrialError(msg) from err
 
 
-def absent(trial: Trial) -> str:
+def absent(trial: "AnyTrial") -> str:
     """Return the sentence about a trial whose folder is not there."""
     return f"Trial {trial.path!r} is not there."
 
@@ -102,7 +139,7 @@ def nursery_of(config: EvaluationConfig) -> Nursery | None:
 def make_invoker(
     config: RuleJobConfig,
     bound: BoundRule,
-    trials: Sequence[Trial],
+    trials: "Sequence[AnyTrial]",
     nursery: Nursery | None,
     output_dir: Path | None = None,
 ) -> Invoker:
@@ -130,15 +167,23 @@ def make_invoker(
         loaded.name,
         loaded.fetched or loaded.source,
         dict(config.parameters),
-        tuple((trial.path, trial.name, trial.index.window) for trial in trials),
+        tuple(_arguments(trial) for trial in trials),
         actions,
         output_dir,
+        config.profiler,
     )
     return ChildProcess(loaded.name, _make, order, nursery)
 
 
+def _arguments(trial: "AnyTrial") -> tuple[Any, ...]:
+    """Return what opens the same trial in another process."""
+    if isinstance(trial, Trial):
+        return trial.path, trial.name, trial.index.window
+    return trial.path, trial.name, tuple(trial.stop_files), trial.stop_grace
+
+
 def _construct(
-    bound: BoundRule, trials: Sequence[Trial], actions: str, output_dir: Path | None
+    bound: BoundRule, trials: "Sequence[AnyTrial]", actions: str, output_dir: Path | None
 ) -> InProcess:
     """Construct a rule over views of its own."""
     views = [trial.share() for trial in trials]
@@ -166,21 +211,24 @@ def _parsed(actions: str, rule: str) -> NoActions:
 class _Order:
     """What another process needs to make the same rule over the same trials.
 
-    Of each trial the path, the name and the wait window.
+    Of each trial the arguments that open it.
     """
 
     name: str
     source: Path | Fetched | None
     parameters: dict[str, str]
-    trials: tuple[tuple[str, str, int], ...]
+    trials: tuple[tuple[Any, ...], ...]
     actions: str
     output_dir: Path | None = None
+    profiler: bool = False
 
 
 class _Following:
     """Judges steps with a rule over trials that nobody else looks at."""
 
-    def __init__(self, invoker: InProcess, trials: Sequence[Trial], notes: tuple[str, ...]) -> None:
+    def __init__(
+        self, invoker: InProcess, trials: "Sequence[AnyTrial]", notes: tuple[str, ...]
+    ) -> None:
         self._invoker = invoker
         self._trials = trials
         self._notes = notes
@@ -203,7 +251,7 @@ class _Following:
             invocation = Invocation(Did.WAITS, UNREADABLE, notes=(str(err),))
         else:
             invocation = self._invoker.judge(step)
-        notes = [one for one in self._trials[0].index.troubles.notes() if one not in self._told]
+        notes = [one for one in self._troubles() if one not in self._told]
         self._told.update(notes)
         return replace(invocation, notes=(*invocation.notes, *notes))
 
@@ -219,9 +267,16 @@ class _Following:
         """Let the rule do what is left; see `Invoker`."""
         return self._invoker.finish(step)
 
+    def _troubles(self) -> Iterable[str]:
+        base = self._trials[0]
+        return base.index.troubles.notes() if isinstance(base, Trial) else base.problems
+
     def _follow(self, step: int) -> None:
         """Look for files up to a step."""
         for trial in self._trials:
+            if not isinstance(trial, Trial):
+                trial.refresh()
+                continue
             if trial.index.settled_step < step:
                 trial.index.refresh()
                 trial.index.refresh()
@@ -235,7 +290,8 @@ def _make(order: _Order) -> Invoker:
     """Make a rule in a process of its own."""
     source = order.source
     loaded = load_builtin(order.name) if source is None else load_source(source, order.name)
-    trials = [open_trial(*one) for one in order.trials]
+    opened = open_profiler_trial if order.profiler else open_trial
+    trials: list[AnyTrial] = [opened(*one) for one in order.trials]
     bound = bind(loaded, order.parameters)
     invoker = _construct(bound, trials, order.actions, order.output_dir)
     return _Following(invoker, trials, bound.warnings)

@@ -117,12 +117,15 @@ class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    trial, profiler_trial
+        The trial of tensors, and that of profiler data if both were judged; else the one.
     notes
         What concerns no single rule job, such as rules that were asked for and not evaluated.
     """
 
     schema_version: int = SCHEMA_VERSION
     trial: TrialSummary
+    profiler_trial: TrialSummary | None = None
     rules: list[RuleResult]
     notes: list[str] = []
 

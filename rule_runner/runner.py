@@ -22,11 +22,11 @@ from rule_runner.evaluation import Evaluation
 from rule_runner.fetch import remove_private_folders
 from rule_runner.invocation import LATE, UNREADABLE
 from rule_runner.job import RuleJob
-from rule_runner.openings import absent, is_there, roots
 from rule_runner.session import Session
 from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
 from rule_runner.stopping import StopReason, StopRequests, signals
+from rule_runner.walk import Walk
 from rule_runner.watch import POLL_S, TrialWatcher, Waiter
 from smdebug.core.clock import Clock, SystemClock
 from smdebug.storage import StorageUnavailableError
@@ -93,7 +93,7 @@ class Runner:
         self._sink_deadline = sink_deadline
         self.session = Session(config, sinks, self.clock)
         self.jobs = self.session.jobs
-        self.walk = self.session.walk
+        self.walks = self.session.walks
         self.waiter = waiter or self._watch()
         self.stops = StopRequests(
             self.clock, config.timeout, config.idle_timeout, config.stop_files, config.stop_grace
@@ -105,7 +105,7 @@ class Runner:
         self._unwritten = ""
 
     def _watch(self) -> Waiter:
-        watcher = TrialWatcher(roots(self.session.trials))
+        watcher = TrialWatcher(self.session.walks.roots())
         self.session.closing.callback(watcher.close)
         return watcher
 
@@ -149,41 +149,41 @@ class Runner:
             self._look()
             self.session.take_outcomes()
             self._check_that_trials_came()
+            self.session.make_rules()
             stop = self._judge_ready()
             live = [job for job in self.jobs if job.live]
-            if stop or not live or self._all_judged(live):
+            if stop or all(self._all_judged(job) for job in live):
                 return stop
-            if not self.config.wait and not self.walk.ending:
+            if not self.config.wait and not self.walks.ending:
                 return None
-            stop = self._wait(min(job.position for job in live))
+            stop = self._wait()
             if stop:
                 return stop
 
-    def _all_judged(self, live: list[RuleJob]) -> bool:
-        """Say whether the trial has ended and no step of it is left."""
-        steps = self.walk.base.all_steps
-        last = steps[-1] if steps else -1
-        return self.walk.ended and all(job.position >= last for job in live)
+    @staticmethod
+    def _all_judged(job: RuleJob) -> bool:
+        """Say whether the trial of a rule job has ended and no step of it is left."""
+        steps = job.walk.all_steps
+        return job.walk.ended and job.position >= (steps[-1] if steps else -1)
 
     def _check_that_trials_came(self) -> None:
         """Give up on trials whose folders did not come in time."""
         if self.clock.monotonic() - self._began < self.config.wait_for_trial:
             return
-        for trial in self.session.trials:
-            if not trial.index.steps and not is_there(trial):
-                raise TrialError(absent(trial))
+        for sentence in self.walks.absent():
+            raise TrialError(sentence)
 
     def _look(self) -> None:
         """Look for new files."""
-        ended = self.walk.ended
-        if not self.walk.look():
+        ended = self.walks.ended
+        if not self.walks.look():
             return
         self.stops.news()
         self.session.news_at = self.clock.monotonic()
         self._waited_since = None
         for job in self.jobs:
             job.waits = False
-        if self.walk.ended and not ended:
+        if self.walks.ended and not ended:
             self.session.announcer.announce(trial_ended=True)
 
     def _judge_ready(self) -> StopReason | None:
@@ -191,27 +191,35 @@ class Runner:
         stop = self.stops.reason()
         if stop:
             return stop
-        position = min((job.position for job in self.jobs if job.live), default=-1)
-        for step in self.walk.ready(position):
-            self._judge(step, [job for job in self.jobs if job.wants(step)])
-            steps = self.walk.base.steps
-            self.observer.progress(bisect_right(steps, step), len(steps))
-            stop = self.stops.reason()
-            if stop or not any(job.live for job in self.jobs):
+        for walk in self.walks.all:
+            stop = self._judge_over(walk, [job for job in self.jobs if job.walk is walk])
+            if stop:
                 return stop
         return None
 
-    def _judge(self, step: int, wanting: list[RuleJob]) -> None:
+    def _judge_over(self, walk: Walk, jobs: list[RuleJob]) -> StopReason | None:
+        """Judge every step of one walk that is ready, for the rule jobs that follow it."""
+        position = min((job.position for job in jobs if job.live), default=-1)
+        for step in walk.ready(position):
+            self._judge(walk, step, [job for job in jobs if job.wants(step)])
+            steps = walk.steps
+            self.observer.progress(bisect_right(steps, step), len(steps))
+            stop = self.stops.reason()
+            if stop or not any(job.live for job in jobs):
+                return stop
+        return None
+
+    def _judge(self, walk: Walk, step: int, wanting: list[RuleJob]) -> None:
         """Judge a step with the rules that want it; one that cannot be read is passed over."""
-        readable = step in self.walk.base.files
-        missing = self.walk.base.missing_workers(step) if wanting and readable else []
+        readable = bool(wanting) and walk.readable(step)
+        missing = walk.missing_workers(step) if readable else []
         for job in wanting:
             if not readable:
                 job.pass_over(step, UNREADABLE)
-            elif job.judge(step, missing, self.walk.ended):
+            elif job.judge(step, missing):
                 self.session.announce(job)
 
-    def _wait(self, position: int) -> StopReason | None:
+    def _wait(self) -> StopReason | None:
         """Wait for files; say for which after a while."""
         now = self.clock.monotonic()
         if self._waited_since is None:
@@ -219,19 +227,25 @@ class Runner:
             self._said_at = now + SAY_AFTER_S - SAY_EVERY_S
         if now - self._said_at >= SAY_EVERY_S:
             self._said_at = now
-            self.observer.waiting(self.walk.awaited(position), now - self._waited_since)
+            self.observer.waiting(self._awaited(), now - self._waited_since)
         self._judge_silence()
         stop = self.stops.reason(waiting=True)
         if stop is None and any(job.live for job in self.jobs):
-            self.waiter.wait(0.1 if self.walk.ending else POLL_S)
+            self.waiter.wait(0.1 if self.walks.ending else POLL_S)
         return stop
+
+    def _awaited(self) -> str:
+        """Say what the rule job that is furthest behind waits for."""
+        live = [job for job in self.jobs if job.live and not self._all_judged(job)]
+        job = min(live, key=lambda one: one.position)
+        return job.walk.awaited(job.position)
 
     def _judge_silence(self) -> None:
         """Let rules judge that nothing has come after the last step."""
-        steps = self.walk.base.steps
-        if not steps or self.walk.ending:
-            return
         for job in self.jobs:
+            steps = job.walk.steps
+            if not steps or job.walk.ending or job.walk.ended:
+                continue
             if job.live and job.position >= steps[-1] and job.wait(steps[-1]):
                 self.session.announce(job)
 
@@ -244,10 +258,12 @@ class Runner:
 
     def _finish(self, stop: StopReason | None, *, finish: bool = True) -> None:
         """Give every rule job its verdict; let its rule `finish` first."""
-        lost = self.session.lost_files()
+        lost = {walk: walk.lost_files() if walk.ended else 0 for walk in self.walks.all}
         for job in self.jobs:
-            if lost:
-                job.evaluation.note(f"{lost} index files came after the end and were not judged.")
+            if lost[job.walk]:
+                job.evaluation.note(
+                    f"{lost[job.walk]} index files came after the end and were not judged."
+                )
             for moved in self._conclude(job, stop, finish=finish):
                 if moved:
                     with self._as_far_as_it_goes():
@@ -256,7 +272,7 @@ class Runner:
         self.session.end_actions(wait=finish)
         for job in reversed(self.jobs):  # the first one last: it says whether all have ended
             with self._as_far_as_it_goes():
-                job.write(self.walk.ended, final=not self._unwritten)
+                job.write(final=not self._unwritten)
             self._log_end(job)
 
     def _conclude(self, job: RuleJob, stop: StopReason | None, *, finish: bool) -> Iterator[bool]:
@@ -265,20 +281,20 @@ class Runner:
         if stop and not evaluation.done:
             yield evaluation.stop_requested(stop.text, self.session.now()) is not None
         if finish:
-            complete = self.walk.ended and job.position >= max(known, default=-1)
+            complete = job.walk.ended and job.position >= max(known, default=-1)
             yield bool(job.finish(complete=complete))
         if not evaluation.done or evaluation.ended_at is None:
-            held, no_data = self.session.held(job), not self.walk.base.all_steps
-            moves = evaluation.ended(self.session.now(), self.walk.ended, held, no_data=no_data)
+            held, no_data = self.session.held(job), not job.walk.all_steps
+            moves = evaluation.ended(self.session.now(), job.walk.ended, held, no_data=no_data)
             yield bool(moves)
 
     def _cover(self, job: RuleJob) -> list[int]:
         """Say in the result what could not be read or came too late; return the known steps."""
-        for note in self.walk.notes():
+        for note in job.walk.notes():
             job.evaluation.note(note)
-        known = [step for step in self.walk.base.all_steps if self._in_range(job, step)]
+        known = [step for step in job.walk.all_steps if self._in_range(job, step)]
         job.evaluation.steps_known(len(known))
-        for step in self.walk.late():
+        for step in job.walk.late():
             if step <= job.position and self._in_range(job, step):
                 job.evaluation.step_skipped(step, LATE)
         return known

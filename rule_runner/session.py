@@ -1,9 +1,9 @@
 """Session: trials, rule jobs and output folders of one evaluation, opened and closed together."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -14,37 +14,30 @@ from rule_runner.announcer import Announcer
 from rule_runner.binding import BoundRule, bind
 from rule_runner.config import EvaluationConfig, RuleJobConfig, RuleMode
 from rule_runner.durable import remove_files
-from rule_runner.errors import ClientError, TrialError
+from rule_runner.errors import ClientError
 from rule_runner.evaluation import Evaluation
 from rule_runner.events import TrainingJob
 from rule_runner.finding_ids import FindingIds
 from rule_runner.job import RuleJob
 from rule_runner.nearest_names import nearest_names
-from rule_runner.openings import (
-    absent,
-    is_there,
-    make_invoker,
-    nursery_of,
-    open_trial,
-    real_path,
-)
+from rule_runner.openings import make_invoker, nursery_of, real_path
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import (
     EvaluationResult,
     Evidence,
     RuleJobFacts,
-    TrialSummary,
     fingerprint,
     versions,
 )
 from rule_runner.rule_source import rule_source
 from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR
-from rule_runner.walk import StepWalk
+from rule_runner.walks import Walks
 from smdebug.core.clock import Clock
 from smdebug.rules.action.base import Action
-from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
-from smdebug.trials import Trial
+
+if TYPE_CHECKING:
+    from rule_runner.nursery import Nursery
 
 _log: Final = structlog.get_logger()
 _NAMES_SHOWN: Final = 10
@@ -63,10 +56,8 @@ class Session:
 
     Attributes
     ----------
-    trials
-        The base trial, then the other trials.
-    walk
-        Their steps as they become ready.
+    walks
+        The trials, and their steps as they become ready.
     jobs
         The rule jobs, whose rules `begin` makes.
     closing
@@ -83,18 +74,7 @@ class Session:
     def __init__(self, config: EvaluationConfig, sinks: Sequence[EventSink], clock: Clock) -> None:
         self.config = config
         self.clock = clock
-        self._others = config.others_of(*config.rules)
-        self.trials = self._open_trials()
-        base, *others = (trial.index for trial in self.trials)
-        self.walk = StepWalk(
-            base,
-            others,
-            clock,
-            config.end_grace,
-            config.event_file_wait,
-            config.poll_max,
-            once=not config.wait,
-        )
+        self.walks = Walks(config, clock)
         self._bound = [
             BoundRule(rule.loaded, {}, dict(rule.parameters))
             if rule.lacking or rule.refused
@@ -108,6 +88,8 @@ class Session:
             for rule, bound in zip(config.rules, self._bound, strict=True)
         ]
         self.jobs: list[RuleJob] = []
+        self._unmade: list[tuple[RuleJob, BoundRule]] = []
+        self._nursery: Nursery | None = None
         self.news_at = clock.monotonic()
         with ExitStack() as stack:
             for one in zip(config.rules, self._bound, strict=True):
@@ -122,19 +104,10 @@ class Session:
         """Return the wall time, aware."""
         return datetime.fromtimestamp(self.clock.time(), UTC)
 
-    def _open_trials(self) -> list[Trial]:
-        config = self.config
-        paths = [(config.trial, config.trial_name), *((one, None) for one in self._others)]
-        trials = [open_trial(path, name, config.window) for path, name in paths]
-        for trial in trials:
-            if not is_there(trial) and not config.wait_for_trial:
-                raise TrialError(absent(trial))
-        return trials
-
     def _job(self, rule: RuleJobConfig, bound: BoundRule, stack: ExitStack) -> RuleJob:
         """Open the output folder of a rule job."""
         config = self.config
-        trial = real_path(config.trial)
+        trial = real_path(config.trial_of(rule))
         identity = fingerprint(
             rule_source=rule.loaded.source_sha256.encode(),
             rule=rule.loaded.name,
@@ -163,7 +136,8 @@ class Session:
             evaluation.note(warning)
         source = rule_source(rule.loaded)
         facts = RuleJobFacts(bound.parameters, trial, rule.mode, identity, versions(), source)
-        return RuleJob(rule, evaluation, facts, folder, self.clock, self.now)
+        walk = self.walks.of(rule)
+        return RuleJob(rule, walk, evaluation, facts, folder, self.clock, self.now)
 
     def _equip(self, job: RuleJob, actions: Sequence[Action], stack: ExitStack) -> None:
         """Give a rule job its actions; one that is only observed has none."""
@@ -178,7 +152,7 @@ class Session:
 
     def _announcer(self, sinks: Sequence[EventSink]) -> Announcer:
         config = self.config
-        name = config.training_job_name or self.trials[0].name
+        name = config.training_job_name or self.walks.name
         return Announcer(
             TrainingJob(name, self.now(), config.event_source),
             [job.folder.path for job in self.jobs],
@@ -192,27 +166,38 @@ class Session:
 
     def _lag(self, name: str) -> float:
         """Return for how many seconds the newest files have waited for a rule job."""
-        steps = self.walk.base.steps
         (job,) = (one for one in self.jobs if one.config.configuration_name == name)
+        steps = job.walk.steps
         behind = job.live and bool(steps) and job.position < steps[-1]
         return max(0.0, self.clock.monotonic() - self.news_at) if behind else 0.0
 
     def begin(self) -> None:
-        """Record that the rule jobs have begun, and make their rules."""
+        """Record that the rule jobs have begun, and make the rules that can be made."""
         for job in self.jobs:
-            job.write(self.walk.ended)
-        self.announcer.announce(self.walk.ended)
-        nursery = nursery_of(self.config)
-        if nursery is not None:
-            self.closing.callback(nursery.close)
-        for job, bound in zip(self.jobs, self._bound, strict=True):
+            job.write()
             self.closing.callback(job.close)
-            if job.config.lacking or job.config.refused:
-                continue
+        self.announcer.announce(self.walks.ended)
+        self._nursery = nursery_of(self.config)
+        if self._nursery is not None:
+            self.closing.callback(self._nursery.close)
+        self._unmade = [
+            (job, bound)
+            for job, bound in zip(self.jobs, self._bound, strict=True)
+            if not (job.config.lacking or job.config.refused)
+        ]
+        self.make_rules()
+
+    def make_rules(self) -> None:
+        """Make the rules whose trials have what they need for that, unless they are made."""
+        now = [one for one in self._unmade if one[0].walk.begun]
+        if not now:
+            return
+        self._unmade = [one for one in self._unmade if one not in now]
+        for job, bound in now:
             with self._failing(job):
-                trials, folder = self._trials(job), job.folder.path
-                job.invoker = make_invoker(job.config, bound, trials, nursery, folder)
-        for job in self.jobs:  # processes of their own begin side by side
+                trials, folder = self.walks.trials_of(job.config), job.folder.path
+                job.invoker = make_invoker(job.config, bound, trials, self._nursery, folder)
+        for job, _ in now:  # processes of their own begin side by side
             with self._failing(job):
                 job.begin()
 
@@ -225,14 +210,9 @@ class Session:
             job.evaluation.rule_failed(CLIENT_ERROR + str(err), self.now())
             self.tell(job)
 
-    def _trials(self, job: RuleJob) -> list[Trial]:
-        """Return the trials of a rule job: the base trial, and the other ones that it gets."""
-        others = dict(zip(self._others, self.trials[1:], strict=True))
-        return [self.trials[0], *(others[one] for one in self.config.others_of(job.config))]
-
     def tell(self, job: RuleJob) -> None:
         """Write down how a rule job's status moved, and announce it."""
-        job.write(self.walk.ended)
+        job.write()
         self.announce(job)
 
     def announce(self, job: RuleJob) -> None:
@@ -241,7 +221,7 @@ class Session:
         _log.info(
             "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
         )
-        self.announcer.announce(self.walk.ended)
+        self.announcer.announce(self.walks.ended)
         if job.actions is not None and job.first is not None:
             job.actions.begin(self._hit(job, job.first))
 
@@ -254,14 +234,14 @@ class Session:
             rule_job=job.config.configuration_name,
             status=str(job.evaluation.status),
             details=job.evaluation.status_details,
-            training_job=self.config.training_job_name or self.trials[0].name,
+            training_job=self.config.training_job_name or self.walks.name,
         )
 
     def take_outcomes(self) -> None:
         """Write down what came of actions meanwhile."""
         for job in self.jobs:
             if job.take_outcomes():
-                job.write(self.walk.ended)
+                job.write()
 
     def end_actions(self, *, wait: bool) -> None:
         """Give all actions of what was found an outcome; `wait` for those that have none yet."""
@@ -270,28 +250,12 @@ class Session:
                 job.actions.end(wait=wait)
                 job.take_outcomes()
 
-    def lost_files(self) -> int:
-        """Return how many files came after the trial was taken for ended."""
-        if not self.walk.ended:
-            return 0
-        with suppress(ObjectNotFoundError, StorageUnavailableError):
-            return self.walk.base.lost_files()
-        return 0
-
     def held(self, job: RuleJob) -> str:
         """Say what a rule that judged nothing lacks, or looked for, and what the trial holds."""
         if job.config.lacking or job.evaluation.coverage.judged:
             return job.config.lacking
-        trial, index = self.trials[0], self.walk.base
-        sought = self._sought(job)
-        if not index.steps:
-            kind = "readable steps" if index.all_steps else "steps"
-            return f"{sought}Trial {trial.path!r} holds no {kind}."
-        names = ", ".join(map(repr, sorted(index.collections)[:_NAMES_SHOWN])) or "none"
-        return (
-            f"{sought}Trial {trial.path!r} holds {len(index.steps)} steps ({index.steps[0]} to "
-            f"{index.steps[-1]}), {len(index.names)} tensors and the collections {names}."
-        )
+        trial = self.config.trial_of(job.config)
+        return f"{self._sought(job)}Trial {trial!r} {job.walk.holds()}"
 
     def _sought(self, job: RuleJob) -> str:
         """Say what a rule looked for in vain, and what comes nearest to it."""
@@ -299,21 +263,16 @@ class Session:
             return ""
         shown = job.missed[:_NAMES_SHOWN]
         wanted = ", ".join(one[:_WIDTH] + "..." * (len(one) > _WIDTH) for one in shown)
-        near = ", ".join(map(repr, nearest_names(job.missed, self.walk.base.names)))
+        near = ", ".join(map(repr, nearest_names(job.missed, job.walk.names())))
         hint = f"The nearest names: {near}. " if near else ""
         return f"It looked for {wanted}. {hint}"
 
     def result(self) -> EvaluationResult:
         """Return what the evaluation came to so far."""
-        trial, index = self.trials[0], self.walk.base
-        summary = TrialSummary(
-            name=trial.name,
-            path=real_path(trial.path),
-            ended=self.walk.ended,
-            steps=len(index.steps),
-            first_step=index.steps[0] if index.steps else None,
-            last_step=index.steps[-1] if index.steps else None,
-            workers=list(index.workers),
+        trial, profiler_trial = self.walks.summaries()
+        return EvaluationResult(
+            trial=trial,
+            profiler_trial=profiler_trial,
+            rules=[job.result() for job in self.jobs],
+            notes=[*self.config.notes],
         )
-        results = [job.result(self.walk.ended) for job in self.jobs]
-        return EvaluationResult(trial=summary, rules=results, notes=[*self.config.notes])

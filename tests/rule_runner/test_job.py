@@ -16,7 +16,10 @@ from rule_runner.job import RuleJob
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import RuleJobFacts
 from rule_runner.status import RuleStatus
+from rule_runner.step_walk import StepWalk
 from smdebug.rules import Finding, Rule
+from smdebug.storage.memory import MemoryStore
+from smdebug.trials.trial_index import TrialIndex
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -53,12 +56,24 @@ def folder(tmp_path: Path) -> Iterator[OutputFolder]:
         yield folder
 
 
+def walk() -> StepWalk:
+    """Return a walk over nothing, which has not ended."""
+    return StepWalk(TrialIndex(MemoryStore({})), [], WoundClock(), 1.0, 1.0)
+
+
+def ended(one: RuleJob) -> None:
+    """Let the trial of a rule job have ended."""
+    assert isinstance(one.walk, StepWalk)
+    one.walk.base.finish()
+
+
 def job(
     folder: OutputFolder, clock: WoundClock, *did: Invocation, keep_going: bool = False, **more: Any
 ) -> RuleJob:
     evaluating.log_nothing()
     made = RuleJob(
         rule_job(Anything, **more),
+        walk(),
         Evaluation("Anything", "Anything", keep_going, NOW),
         RuleJobFacts({}, "/trial", "enforce", "f", {}),
         folder,
@@ -77,7 +92,7 @@ def result(folder: OutputFolder) -> dict[str, Any]:
 def test_range_and_position_decide_what_is_wanted(folder: OutputFolder, clock: WoundClock) -> None:
     one = job(folder, clock, Invocation(Did.CLEAR), Invocation(Did.CLEAR), start_step=2, end_step=9)
     assert [one.wants(step) for step in (0, 1, 2)] == [False, False, True]
-    one.judge(3, [], trial_ended=False)
+    one.judge(3, [])
     assert [one.wants(step) for step in (2, 3, 4)] == [False, False, True]
     assert one.live
     assert one.wants(9) is False
@@ -86,11 +101,12 @@ def test_range_and_position_decide_what_is_wanted(folder: OutputFolder, clock: W
 
 def test_waiting_rule_keeps_its_place(folder: OutputFolder, clock: WoundClock) -> None:
     one = job(folder, clock, Invocation(Did.WAITS, "soon"), Invocation(Did.WAITS, "soon"))
-    assert one.judge(5, ["w"], trial_ended=False) == []
+    assert one.judge(5, ["w"]) == []
     assert (one.waits, one.position, one.wants(5)) == (True, -1, False)
     assert one.evaluation.coverage.seen == 0
     one.waits = False
-    assert one.judge(5, ["w"], trial_ended=True) == []
+    ended(one)
+    assert one.judge(5, ["w"]) == []
     assert (one.position, one.evaluation.coverage.skipped) == (5, {"soon": 1})
     assert one.evaluation.coverage.missing_workers == {"w": 1}
 
@@ -98,7 +114,7 @@ def test_waiting_rule_keeps_its_place(folder: OutputFolder, clock: WoundClock) -
 def test_hit_moves_the_status_and_is_written(folder: OutputFolder, clock: WoundClock) -> None:
     met = Invocation(Did.MET, findings=(Finding(4, "a"), Finding(4, "b")), seconds=1.5)
     one = job(folder, clock, met)
-    (change,) = one.judge(4, [], trial_ended=False)
+    (change,) = one.judge(4, [])
     assert (change.old, change.new) == (RuleStatus.IN_PROGRESS, RuleStatus.ISSUES_FOUND)
     assert (one.live, one.rule_time_s) == (False, 1.5)
     assert [found["tensor"] for found in json_lines(folder.path / "findings.jsonl")] == ["a", "b"]
@@ -109,35 +125,36 @@ def test_only_the_final_word_says_that_it_has_ended(
     folder: OutputFolder, clock: WoundClock
 ) -> None:
     one = job(folder, clock, Invocation(Did.FAILED, "It broke.", ends=True))
-    one.judge(4, [], trial_ended=False)
+    one.judge(4, [])
     assert (result(folder)["status_details"], result(folder)["ended_at"]) == (
         "ClientError: It broke.",
         None,
     )
-    one.write(True, final=True)
+    ended(one)
+    one.write(final=True)
     assert result(folder)["ended_at"] == "2026-01-02T00:00:00.000Z"
 
 
 def test_end_of_rule(folder: OutputFolder, clock: WoundClock) -> None:
     met = Invocation(Did.MET, findings=(Finding(4),), ends=True)
     one = job(folder, clock, met, keep_going=True)
-    one.judge(4, [], trial_ended=False)
+    one.judge(4, [])
     assert not one.live
 
 
 def test_rule_that_ends_without_a_word(folder: OutputFolder, clock: WoundClock) -> None:
     one = job(folder, clock, Invocation(Did.ENDED, ends=True))
-    assert one.judge(4, [], trial_ended=False) == []
+    assert one.judge(4, []) == []
     assert (one.live, one.evaluation.coverage.skipped) == (False, {"the rule ended": 1})
 
 
 def test_progress_is_written_every_two_seconds(folder: OutputFolder, clock: WoundClock) -> None:
     one = job(folder, clock, *[Invocation(Did.CLEAR)] * 3)
-    one.write(trial_ended=False)
+    one.write()
     judged = []
     for step in range(3):
         clock.now += 1.0
-        one.judge(step, [], trial_ended=False)
+        one.judge(step, [])
         judged.append(result(folder)["coverage"]["judged"])
     assert judged == [0, 2, 2]
     assert result(folder)["duration_s"] == 2.0
@@ -146,7 +163,8 @@ def test_progress_is_written_every_two_seconds(folder: OutputFolder, clock: Woun
 def test_rule_that_could_not_be_made_is_not_asked(folder: OutputFolder, clock: WoundClock) -> None:
     one = job(folder, clock)
     one.invoker = None
-    assert one.judge(4, [], trial_ended=True) == []
+    ended(one)
+    assert one.judge(4, []) == []
     one.close()
 
 

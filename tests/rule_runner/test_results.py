@@ -304,4 +304,4 @@ def test_the_order_of_parameters_does_not_count() -> None:
 
 def test_the_schema_of_an_evaluation_holds_that_of_a_rule() -> None:
     rule, evaluation = SCHEMAS
-    assert evaluation["$defs"] == {"rule_result": rule}
+    assert evaluation["$defs"]["rule_result"] == rule

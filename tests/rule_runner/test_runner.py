@@ -738,7 +738,7 @@ def test_our_own_defect_is_an_internal_error(
     def broken(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("rule_runner.walk.StepWalk.look", broken)
+    monkeypatch.setattr("rule_runner.step_walk.StepWalk.look", broken)
     found = run(tmp_path, losses(1), Never)
     assert only(found).status_details == (
         "InternalServerError: We encountered an internal error. Please try again."
@@ -918,7 +918,7 @@ class DownSink(ListSink):
 
 
 def test_a_signal_ends_the_wait_for_sinks_and_costs_no_verdict(tmp_path: Path) -> None:
-    sink = DownSink(lambda: found.stops.by_signal(signal.SIGTERM) if found.walk.ended else None)
+    sink = DownSink(lambda: found.stops.by_signal(signal.SIGTERM) if found.walks.ended else None)
     config = configured(tmp_path, [Below])
     found = runner(config, MemoryStore(losses(1, 0)), sinks=[sink], sink_deadline=1e6)
     evaluated = found.run()

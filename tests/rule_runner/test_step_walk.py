@@ -7,7 +7,7 @@ import pytest
 import rawtrial
 from evaluating import END, WoundClock
 
-from rule_runner.walk import StepWalk
+from rule_runner.step_walk import StepWalk
 from smdebug.storage import ByteRange, StorageUnavailableError
 from smdebug.storage.local import LocalStore
 from smdebug.storage.memory import MemoryStore

@@ -8,7 +8,7 @@ import rawtrial
 from evaluating import END, WoundClock
 from faulty_store import REMOTE, CountingStore
 
-from rule_runner.walk import StepWalk
+from rule_runner.step_walk import StepWalk
 from smdebug.storage import ByteRange, StorageUnavailableError
 from smdebug.storage.memory import MemoryStore
 from smdebug.trials import Trial

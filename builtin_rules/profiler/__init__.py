@@ -1,0 +1,49 @@
+"""The built-in rules that judge windows of a profiler trial, one file each, and their table."""
+
+from types import MappingProxyType
+from typing import Final
+
+from builtin_rules.profiler.batch_size import BatchSize
+from builtin_rules.profiler.cpu_bottleneck import CPUBottleneck
+from builtin_rules.profiler.dataloader import Dataloader
+from builtin_rules.profiler.gpu_memory_increase import GPUMemoryIncrease
+from builtin_rules.profiler.io_bottleneck import IOBottleneck
+from builtin_rules.profiler.load_balancing import LoadBalancing
+from builtin_rules.profiler.low_gpu_utilization import LowGPUUtilization
+from builtin_rules.profiler.max_initialization_time import MaxInitializationTime
+from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMetrics
+from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
+from builtin_rules.profiler.step_outlier import StepOutlier
+from builtin_rules.profiler.window_rule import WindowRule
+
+PROFILER_RULES: Final = MappingProxyType[str, type[WindowRule]](
+    {
+        "BatchSize": BatchSize,
+        "CPUBottleneck": CPUBottleneck,
+        "Dataloader": Dataloader,
+        "GPUMemoryIncrease": GPUMemoryIncrease,
+        "IOBottleneck": IOBottleneck,
+        "LoadBalancing": LoadBalancing,
+        "LowGPUUtilization": LowGPUUtilization,
+        "MaxInitializationTime": MaxInitializationTime,
+        "OverallFrameworkMetrics": OverallFrameworkMetrics,
+        "OverallSystemUsage": OverallSystemUsage,
+        "StepOutlier": StepOutlier,
+    }
+)
+
+__all__ = [
+    "PROFILER_RULES",
+    "BatchSize",
+    "CPUBottleneck",
+    "Dataloader",
+    "GPUMemoryIncrease",
+    "IOBottleneck",
+    "LoadBalancing",
+    "LowGPUUtilization",
+    "MaxInitializationTime",
+    "OverallFrameworkMetrics",
+    "OverallSystemUsage",
+    "StepOutlier",
+    "WindowRule",
+]

@@ -1,0 +1,1 @@
+"""What profiler rules share, under the path that custom ones import it from."""

@@ -120,8 +120,6 @@ class Foresight:
             found.asked.add(name)
         return value
 
-    def missed(self, step: int, worker: str, name: str, question: Question) -> None:
-        """Take note of a question about the step in hand that was not foreseen."""
     def get_all(self, step: int, worker: str, names: Iterable[str], question: Question) -> Values:
         """Return what was foreseen of tensors, without those of which nothing was."""
         if step != self._step:
@@ -133,6 +131,8 @@ class Foresight:
         found.asked.update(values)
         return values
 
+    def missed(self, step: int, worker: str, name: str, question: Question) -> None:
+        """Take note of a question about the step in hand that was not foreseen."""
         if step == self._step:
             self._missed.setdefault(worker, {}).setdefault(question, set()).add(name)
 

@@ -33,6 +33,7 @@ def evaluate(
     trial: Place | Trial | None,
     rules: Rules,
     *,
+    profiler_trial: Place | None = None,
     output: Place | None = None,
     overwrite: bool = False,
     only: Sequence[str] = (),
@@ -69,6 +70,9 @@ def evaluate(
     trial
         Its root: a folder or ``s3://bucket/prefix``; or a trial from `create_trial`. None: where
         the request says that the training job saves to.
+    profiler_trial
+        Profiler data, for profiler rules: a folder that holds ``system`` and ``framework``, or an
+        address. None: where the request says that the training job saves them.
     rules
         A list of `rule_runner.debugger.Rule` (those of SageMaker's SDK do too) or of rule
         configurations in the form of a request; a whole CreateTrainingJob request as a mapping; or
@@ -121,10 +125,13 @@ def _configuration(options: dict[str, Any]) -> EvaluationConfig:
     place, name = _place(options["trial"])
     if place is None:
         place, name = definition.trial, job
-    if place is None:
+    profiler = definition.profiler_trial
+    if options["profiler_trial"] is not None:
+        profiler = os.fspath(options["profiler_trial"])
+    if place is None and profiler is None:
         msg = f"No trial was given, and {definition.place} does not say where one is saved."
         raise UsageError(msg)
-    found = {"trial": place, "trial_name": name}
+    found = {"trial": place, "profiler_trial": profiler, "trial_name": name}
     return configured(options | found | {"training_job_name": options["training_job_name"] or job})
 
 

@@ -3,15 +3,15 @@
 import sys
 from collections.abc import Iterable
 
+from rule_runner.loader import every_builtin
 from rule_runner.pages import page, sentence
 
 
 def listing() -> Iterable[str]:
     """Yield a line for each built-in rule."""
-    from builtin_rules import RULES  # noqa: PLC0415 - imports every rule
-
-    width = max(map(len, RULES))
-    for name, rule in RULES.items():
+    rules = every_builtin()
+    width = max(map(len, rules))
+    for name, rule in rules.items():
         yield f"{name:{width}}  {sentence(rule)}"
 
 

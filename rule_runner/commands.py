@@ -36,6 +36,7 @@ from rule_runner.runner import Runner
 from rule_runner.show import print_results, printable, results_at
 from rule_runner.sinks import EventSink
 from rule_runner.terminal import LogObserver, observer
+from rule_runner.windows import names_over, placed
 from smdebug.storage.uri import is_s3
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ def _asked_for(options: Mapping[str, Any]) -> tuple[tuple[RuleJobConfig, ...], t
         modes=options["mode"],
         other_trials=options["other_trial"],
         actions=options["action"],
+        tensors=options["trial"] is not None,
+        windows=options["profiler_trial"] is not None,
         run=options["rule_timeout"] is None and options["isolate"] == Isolation.NONE,
     )
     return jobs, ()
@@ -192,10 +195,15 @@ def configuration(options: Mapping[str, Any]) -> EvaluationConfig:
     UsageError
         If options do not go together.
     """
-    jobs, notes = _asked_for(options)
+    asked, notes = _asked_for(options)
+    jobs = placed(asked, options["trial"], options["profiler_trial"])
+    trial = options["trial"] or options["profiler_trial"]
+    stop_files = _stop_files(trial)
+    windows_only = all(one.profiler for one in jobs)
     idle = options["idle_timeout"]
     return EvaluationConfig(
-        trial=options["trial"],
+        trial=trial,
+        profiler_trial=options["profiler_trial"],
         rules=jobs,
         output=options["output"],
         other_trials=options["other_trial"],
@@ -216,7 +224,8 @@ def configuration(options: Mapping[str, Any]) -> EvaluationConfig:
         overwrite=options["overwrite"],
         event_source=options["event_source"],
         window=_window(),
-        stop_files=_stop_files(options["trial"]),
+        stop_files=() if windows_only else stop_files,
+        profiler_stop_files=stop_files,
         own_folders=bool(options.get("definition")),
         notes=notes,
     )
@@ -252,11 +261,14 @@ def rule_jobs(
     modes: Sequence[str] = (),
     other_trials: Sequence[str] = (),
     actions: Sequence[str] = (),
+    tensors: bool = True,
+    windows: bool = False,
     run: bool = True,
 ) -> tuple[RuleJobConfig, ...]:
     """Load the rules that are asked for, and give each its name, its parameters and its mode.
 
-    Of ``all``, a rule that cannot do without a parameter and was given none is there too, and
+    ``all`` are the built-in rules over `tensors`, over `windows` of profiler data, or both. Of
+    these, a rule that cannot do without a parameter and was given none is there too, and
     says what it lacks. Without `run` the files of rules are only looked at: for rules that are
     made in processes of their own.
 
@@ -268,7 +280,8 @@ def rule_jobs(
         If two rule jobs have one name, parameters, modes or actions do not say whose they are, or
         an action is none.
     """
-    loaded = [(*one, request) for request in requests for one in _load(request, run=run)]
+    over = {"tensors": tensors, "windows": windows}
+    loaded = [(*one, request) for request in requests for one in _load(request, over, run=run)]
     ids = [safe_name(one) for one, *_ in loaded]
     for one in ids:
         if ids.count(one) > 1:
@@ -299,15 +312,15 @@ def rule_jobs(
     )
 
 
-def _load(request: RuleRequest, *, run: bool) -> list[tuple[str, LoadedRule]]:
-    """Return ID and class of a requested rule; of ``all`` every built-in rule."""
+def _load(
+    request: RuleRequest, over: Mapping[str, bool], *, run: bool
+) -> list[tuple[str, LoadedRule]]:
+    """Return ID and class of a requested rule; of ``all`` every built-in rule over `over`."""
     if request.source is not None:
         loaded = load_from(request.source, request.name, run=run)
         return [(request.id or loaded.name, loaded)]
     if request.name == EVERY_RULE:
-        from builtin_rules import RULES  # noqa: PLC0415 - imports every rule
-
-        return [(name, load_builtin(name)) for name in RULES]
+        return [(name, load_builtin(name)) for name in names_over(**over)]
     loaded = load_builtin(request.name or "")
     return [(request.id or loaded.name, loaded)]
 

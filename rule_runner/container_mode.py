@@ -48,6 +48,7 @@ from rule_runner.sinks import EventSink
 from rule_runner.sinks.parsing import SINK_DEADLINE, SINKS, parse_sinks, sinks_of
 from rule_runner.status import CLIENT_ERROR, RuleStatus, message_bytes
 from rule_runner.terminal import LogObserver
+from rule_runner.windows import judges_windows, over_windows
 from smdebug.analysis.utils import parse_bool
 
 _log: Final = structlog.get_logger()
@@ -149,9 +150,13 @@ def _refuse(contract: Contract, details: str) -> str:
 
 def _configuration(contract: Contract) -> EvaluationConfig:
     rule = rule_job(contract, safe_name(contract.configuration_name))
+    if judges_windows(rule.loaded, otherwise=contract.has_profiler_only):
+        rule = over_windows(rule)
+    trial = contract.profiler if rule.profiler else contract.tensors
+    stop_files = _stop_files(contract.stop_file_in(trial), rule.loaded.name)
     idle = contract.number(IDLE_TIMEOUT, 0.0)
     return EvaluationConfig(
-        trial=str(contract.tensors),
+        trial=str(trial),
         rules=(rule,),
         output=contract.output,
         other_trials=contract.other_trials,
@@ -160,7 +165,8 @@ def _configuration(contract: Contract) -> EvaluationConfig:
         wait_for_trial=float("inf"),
         idle_timeout=idle or None,
         window=int(contract.number(WINDOW, DEFAULT_WINDOW)),
-        stop_files=_stop_files(contract.stop_file, rule.loaded.name),
+        stop_files=() if rule.profiler else stop_files,
+        profiler_stop_files=stop_files,
         stop_grace=contract.number(GRACE, 60.0),
         overwrite=parse_bool(contract.environment.get(OVERWRITE) or None),
     )

@@ -20,6 +20,7 @@ MODE: Final = "RULE_RUNNER_MODE"
 
 JOB: Final = ML / "config/processingjobconfig.json"
 TENSORS: Final = ML / "processing/input/tensors"
+PROFILER: Final = ML / "processing/input/profiler"
 OUTPUT: Final = ML / "processing/output/rule"
 MESSAGE: Final = ML / "output/message"
 
@@ -93,10 +94,25 @@ class Contract:
     @property
     def tensors(self) -> Path:
         """The folder of the base trial."""
+        return self._input(TENSORS)
+
+    @property
+    def profiler(self) -> Path:
+        """The folder of the profiler data."""
+        return self._input(PROFILER)
+
+    @property
+    def has_profiler_only(self) -> bool:
+        """Whether the job's inputs are profiler data, and no tensors."""
+        names = {one.input_name.lower() for one in self.job.processing_inputs}
+        return PROFILER.name in names and TENSORS.name not in names
+
+    def _input(self, usual: PurePosixPath) -> Path:
+        """Return the folder of the input that is called like the last part of its usual path."""
         for one in self.job.processing_inputs:
-            if one.input_name.lower() == "tensors" and one.s3_input.local_path:
+            if one.input_name.lower() == usual.name and one.s3_input.local_path:
                 return self.place(one.s3_input.local_path)
-        return self.place(TENSORS)
+        return self.place(usual)
 
     @property
     def output(self) -> Path:
@@ -121,11 +137,10 @@ class Contract:
         """The name of the training job, if its ARN was given."""
         return self.environment.get("TRAINING_JOB_ARN", "").rpartition("/")[2] or None
 
-    @property
-    def stop_file(self) -> Path | None:
-        """The file that asks to stop; a relative one lies in the trial."""
+    def stop_file_in(self, trial: Path) -> Path | None:
+        """Return the file that asks to stop; a relative one lies in `trial`."""
         given = self.environment.get(STOP_FILE)
-        return self.tensors / self.place(given) if given else None
+        return trial / self.place(given) if given else None
 
     @property
     def other_trials(self) -> tuple[str, ...]:

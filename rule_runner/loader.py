@@ -9,6 +9,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rule_runner.errors import RuleSourceError, UnknownRuleError
@@ -21,6 +22,9 @@ from rule_runner.wording import raised
 from smdebug.rules.params import nearest
 from smdebug.rules.rule import Rule
 from smdebug.storage.uri import is_s3
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,14 @@ class LoadedRule:
     surroundings: Surroundings = field(default_factory=Surroundings, compare=False, repr=False)
 
 
+def every_builtin() -> dict[str, type[Rule]]:
+    """Return all built-in rules by name: those over tensors, then those over profiler data."""
+    from builtin_rules import RULES  # noqa: PLC0415 - imports every rule; a file needs none
+    from builtin_rules.profiler import PROFILER_RULES  # noqa: PLC0415 - likewise
+
+    return {**RULES, **PROFILER_RULES}
+
+
 def load_builtin(name: str) -> LoadedRule:
     """Return the built-in rule `name`; another case is accepted if the exact name is not there.
 
@@ -64,15 +76,16 @@ def load_builtin(name: str) -> LoadedRule:
     """
     from builtin_rules import RULES  # noqa: PLC0415 - imports every rule; a file needs none
 
-    folded = {known.casefold(): known for known in RULES}
-    found = name if name in RULES else folded.get(name.casefold())
+    known: Mapping[str, type[Rule]] = RULES if name in RULES else every_builtin()
+    folded = {one.casefold(): one for one in known}
+    found = name if name in known else folded.get(name.casefold())
     if found is None:
-        near = nearest(name, RULES)
-        names = ", ".join(map(repr, RULES))
+        near = nearest(name, known)
+        names = ", ".join(map(repr, known))
         hint = f"Did you mean {near!r}?" if near else f"Built-in rules: {names}."
         msg = f"Unknown rule {name!r}. {hint}"
         raise UnknownRuleError(msg)
-    rule_class = RULES[found]
+    rule_class = known[found]
     source = Path(inspect.getfile(rule_class)).read_bytes()
     return LoadedRule(found, rule_class, True, None, hashlib.sha256(source).hexdigest())
 

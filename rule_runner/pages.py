@@ -1,7 +1,7 @@
 """Pages on the built-in rules, in Markdown: all of it from what the rules declare themselves."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rule_runner.loader import load_builtin
 from smdebug.rules.evidence import Quantity
@@ -86,16 +86,26 @@ def _also(param: PatternsParam) -> str:
 def index() -> str:
     """Return a page that leads to those of all built-in rules."""
     from builtin_rules import RULES  # noqa: PLC0415 - imports every rule
+    from builtin_rules.profiler import PROFILER_RULES  # noqa: PLC0415 - likewise
 
-    rows = [f"| [{name}]({name}.md) | {_cell(sentence(rule))} |" for name, rule in RULES.items()]
     lines = [
         "# Built-in rules",
         "",
         "What each finds. `rule-runner rules show NAME` prints its page, and",
         "`rule-runner evaluate --trial DIR --rule NAME -p name=value` judges a trial by it.",
         "",
-        "| rule | what it finds |",
-        "|---|---|",
-        *rows,
+        *_table(RULES),
+        "",
+        "These judge profiler data, one time window after the other:",
+        "`rule-runner evaluate --profiler-trial DIR --rule NAME`.",
+        "",
+        *_table(PROFILER_RULES),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _table(rules: Mapping[str, type[Rule]]) -> Iterable[str]:
+    yield "| rule | what it finds |"
+    yield "|---|---|"
+    for name, rule in rules.items():
+        yield f"| [{name}]({name}.md) | {_cell(sentence(rule))} |"

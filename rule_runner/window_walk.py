@@ -2,14 +2,17 @@
 
 A window's number is its step. The data of a window are those of the finished trial, live too: it
 is ready once no earlier data can come, and the last one, which is shorter, when the job is over.
+Windows in which there can be no data, as after a jump of the clock, are no steps.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from smdebug.core.clock import Clock
 from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
+from smdebug.storage.local import LocalStore
 
 if TYPE_CHECKING:
     from smdebug.trials.profiler_trial import ProfilerTrial
@@ -76,15 +79,17 @@ class Following:
         return self.news
 
     def _look(self) -> bool:
-        # The end mark is looked for first: all that its writer wrote is there by then.
-        finished = self.trial.job_finished()
         changed = self.trial.refresh()
-        if not finished:
+        if not self.trial.job_finished():
             return changed
         now = self._clock.monotonic()
         if changed or self._ended_since is None:
             self._ended_since = now
-        if now - self._ended_since >= self._end_grace:
+        waited = now - self._ended_since >= self._end_grace
+        if isinstance(self.trial.store, LocalStore):  # a listing of other stores may lag
+            self.trial.refresh()
+            waited = True
+        if waited and self.trial.loaded_all_steps:
             self.ended = changed = True
         return changed
 
@@ -113,6 +118,7 @@ class WindowWalk:
         self._trial = following.trial
         self._length = length_us
         self._leads = leads
+        self._steps: list[int] = []
 
     @property
     def begun(self) -> bool:
@@ -132,26 +138,38 @@ class WindowWalk:
     @property
     def steps(self) -> Sequence[int]:
         """The windows that can be judged."""
-        first = self._trial.first_timestamp
-        if first <= 0:
-            return range(0)
-        if self.ended:  # the last one is as long as its data
-            newest = self._trial.newest_timestamp
-            return range((newest - first) // self._length + 1 if newest >= first else 0)
-        return range(max(0, (self._trial.settled_timestamp - first) // self._length))
+        return self._steps
 
     @property
     def all_steps(self) -> Sequence[int]:
         """The windows that can be judged."""
-        return self.steps
+        return self._steps
 
     def look(self) -> bool:
         """Look once for files; see `Following.look`."""
-        return self._following.look() if self._leads else self._following.news
+        news = self._following.look() if self._leads else self._following.news
+        if news:
+            self._steps.extend(self._settled())
+        return news
+
+    def _settled(self) -> Iterator[int]:
+        """Yield the windows after those that are known of which nothing more can come."""
+        trial, length = self._trial, self._length
+        first = trial.first_timestamp
+        after = self._steps[-1] + 1 if self._steps else 0
+        while first > 0:
+            begins = trial.next_timestamp(first + after * length)
+            if begins is None or begins > trial.newest_timestamp:
+                return
+            window = (begins - first) // length
+            after = window + 1
+            if not self.ended and first + after * length > trial.settled_timestamp:
+                return
+            yield window
 
     def ready(self, after: int) -> Iterator[int]:
         """Yield the windows after `after` that can be judged now, ascending."""
-        yield from range(after + 1, len(self.steps))
+        yield from self._steps[bisect_right(self._steps, after) :]
 
     def readable(self, step: int) -> bool:
         """Say that a window can be read: what of it cannot is among the notes."""

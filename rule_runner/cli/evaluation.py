@@ -16,6 +16,11 @@ FORMATS: Final = ("table", "json", "junit", "sarif")
 
 _TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
 _trial: Final = click.option("--trial", required=True, metavar="PATH", help=_TRIAL_HELP)
+_profiler_trial: Final = click.option(
+    "--profiler-trial",
+    metavar="PATH",
+    help="Profiler data for profiler rules: the folder that holds 'system' and 'framework'.",
+)
 
 _OPTIONS: Final = (
     click.option("--other-trial", multiple=True, metavar="PATH", help="A trial to compare with."),
@@ -135,6 +140,7 @@ _isolate: Final = click.option(  # docker run has one of its own
 
 _JOB: Final = (
     click.option("--trial", metavar="PATH", help=f"{_TRIAL_HELP} A job file may say it."),
+    _profiler_trial,
     click.option(
         "--job",
         metavar="FILE",
@@ -197,6 +203,7 @@ def evaluate(**options: Any) -> int:
     if options["check"]:
         return command.check(options)
     options["output"] = options["output"] or configuration.default_output(
-        options.get("trial_name") or options["trial"], datetime.now().astimezone()
+        options.get("trial_name") or options["trial"] or options["profiler_trial"],
+        datetime.now().astimezone(),
     )
     return evaluate_trial(**options)

@@ -39,11 +39,13 @@ def completed(options: Options) -> dict[str, Any]:
     else:
         definition = _read(options)
         found["definition"] = definition
-        if options["trial"] is None and definition.trial is not None:  # it ends with debug-output
-            found["trial"], found["trial_name"] = definition.trial, definition.training_job_name
+        for place in ("trial", "profiler_trial"):  # it ends with debug-output or profiler-output
+            told = getattr(definition, place)
+            if options[place] is None and told is not None:
+                found[place], found["trial_name"] = told, definition.training_job_name
         found["training_job_name"] = options["training_job_name"] or definition.training_job_name
-    if found["trial"] is None and not options["check"]:
-        msg = "No trial was given: give --trial PATH."
+    if found["trial"] is None and found["profiler_trial"] is None and not options["check"]:
+        msg = "No trial was given: give --trial PATH, or --profiler-trial PATH for profiler rules."
         if options["job"] is not None:
             msg = (
                 "No trial was given, and the job file does not say where one is saved, with "
@@ -61,39 +63,36 @@ def check(options: Options) -> int:
     JobError
         If there are only rules that are not evaluated.
     """
-    from rule_runner.definitions.definition import Kind  # noqa: PLC0415 - only when it is needed
-    from rule_runner.definitions.rule_jobs import (  # noqa: PLC0415 - likewise
+    from rule_runner.definitions.rule_jobs import (  # noqa: PLC0415 - only when it is needed
         Besides,
         notes_on,
-        profiler_problem,
         rule_jobs_of,
     )
 
     definition = options["definition"]
-    besides = replace(Besides.of(options), look=False, run=options["allow_code"])
+    besides = replace(
+        Besides.of(options), tensors=True, windows=True, look=False, run=options["allow_code"]
+    )
     with redirect_stdout(sys.stderr):  # of the rules' files
         jobs = {one.configuration_name: one for one in rule_jobs_of(definition, besides)}
-        profiler = {one.name: profiler_problem(one) for one in definition.of(Kind.PROFILER)}
     for one in definition.configurations:
-        print(printable(_line(one, jobs.get(one.name), profiler.get(one.name, ""))))  # noqa: T201
-    for note in notes_on(definition):
+        if one.name in jobs:
+            print(printable(_line(one, jobs[one.name])))  # noqa: T201 - stdout carries results
+    for note in notes_on(definition, besides):
         print(f"note: {printable(note)}")  # noqa: T201 - stdout carries results
-    return int(any(profiler.values()) or any(one.refused for one in jobs.values()))
+    return int(any(one.refused for one in jobs.values()))
 
 
-def _line(configuration: "RuleConfiguration", job: RuleJobConfig | None, problem: str) -> str:
-    """Return what is said of one configuration; `job` is None for a profiler rule."""
-    problem = problem if job is None else job.refused
-    named = configuration.rule if job is None or job.refused else job.loaded.name
+def _line(configuration: "RuleConfiguration", job: RuleJobConfig) -> str:
+    """Return what is said of one configuration."""
+    named = configuration.rule if job.refused else job.loaded.name
     about = f" ({named})" if named != configuration.name else ""
-    return f"{configuration.name}{about}: " + "; ".join(_verdict(job, problem))
+    return f"{configuration.name}{about}: " + "; ".join(_verdict(job))
 
 
-def _verdict(job: RuleJobConfig | None, problem: str) -> Iterator[str]:
-    yield CLIENT_ERROR + problem if problem else "ok"
-    if job is None:
-        yield "a profiler rule, not evaluated by this version"
-    elif not problem and job.loaded.source is not None and _only_looked_at(job):
+def _verdict(job: RuleJobConfig) -> Iterator[str]:
+    yield CLIENT_ERROR + job.refused if job.refused else "ok"
+    if not job.refused and job.loaded.source is not None and _only_looked_at(job):
         yield "its file was not run and its parameters were not checked: --allow-code does both"
 
 

@@ -26,6 +26,8 @@ _FIELDS: Final = (
     "LocalPath",
     "S3OutputPath",
 )
+# Which part of a request says where the job saves what, and in which folder.
+_PLACES: Final = (("DebugHookConfig", "debug-output"), ("ProfilerConfig", "profiler-output"))
 # How a value that is not given is written in YAML, where every scalar is its text.
 _ABSENT: Final = (None, "", "~", "null", "Null", "NULL")
 
@@ -68,8 +70,8 @@ class JobDefinition:
 
     Attributes
     ----------
-    trial
-        Where the job saves its tensors, if that is said.
+    trial, profiler_trial
+        Where the job saves its tensors and its profiler data, if that is said.
     place
         What it was read from, for messages: such as ``job file x.yaml``.
     """
@@ -78,6 +80,7 @@ class JobDefinition:
     configurations: tuple[RuleConfiguration, ...]
     training_job_name: str | None = None
     trial: str | None = None
+    profiler_trial: str | None = None
 
     def of(self, kind: Kind) -> list[RuleConfiguration]:
         """Return the configurations of one list."""
@@ -120,7 +123,8 @@ def definition_of(request: object, place: str) -> JobDefinition:
         msg = f"{begun(place)} holds no rules: neither {Kind.DEBUG} nor {Kind.PROFILER}.{hint}"
         raise JobError(msg)
     name = _text(request.get("TrainingJobName"))
-    return JobDefinition(place, tuple(found), name, _saved_to(request, name))
+    places = (_saved_to(request, name, *one) for one in _PLACES)
+    return JobDefinition(place, tuple(found), name, *places)
 
 
 def configuration_of(raw: object, kind: Kind, where: str) -> RuleConfiguration:
@@ -255,11 +259,13 @@ def _remedy(value: object) -> str:
     return "Write its items as one text."
 
 
-def _saved_to(request: Mapping[str, Any], name: str | None) -> str | None:
-    """Return where the job saves its tensors; None if that is not said."""
-    hook = request.get("DebugHookConfig")
-    root = _text(hook.get("S3OutputPath")) if isinstance(hook, Mapping) else None
-    return None if root is None or name is None else f"{root.rstrip('/')}/{name}/debug-output"
+def _saved_to(
+    request: Mapping[str, Any], name: str | None, field_name: str, folder: str
+) -> str | None:
+    """Return where the job saves its tensors or profiler data; None if that is not said."""
+    config = request.get(field_name)
+    root = _text(config.get("S3OutputPath")) if isinstance(config, Mapping) else None
+    return None if root is None or name is None else f"{root.rstrip('/')}/{name}/{folder}"
 
 
 def _text(value: object) -> str | None:

@@ -26,13 +26,19 @@ from rule_runner.definitions.definition import (
     check_names,
     limits_passed,
 )
-from rule_runner.definitions.profiler_rules import problem_of
 from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError, UsageError
 from rule_runner.loader import LoadedRule
 from rule_runner.openings import absent, is_there, open_trial
 from rule_runner.outputs import safe_name
+from rule_runner.windows import judges_windows, over_windows
 from smdebug.rules import Rule
 
+PROCESSING: Final = "DetailedProfilerProcessing"  # no rule: what SageMaker's Profiler adds
+_LACKING: Final = {
+    Kind.DEBUG: "Rules over tensors are not evaluated without tensors: {}. Give --trial PATH.",
+    Kind.PROFILER: "Profiler rules are not evaluated without profiler data: {}. "
+    "Give --profiler-trial PATH.",
+}
 _NAME_SHOWN: Final = 256  # characters, what the service takes
 
 
@@ -58,6 +64,8 @@ class Besides:
         Paths, for every rule.
     training_job_name
         Whom to stop, where an action says nothing else.
+    tensors, windows
+        Whether it is known where tensors, and profiler data, are.
     look
         Whether the trials that rules compare with must be there by now.
     run
@@ -70,6 +78,8 @@ class Besides:
     end_step: int | None = None
     other_trials: Sequence[str] = ()
     training_job_name: str | None = None
+    tensors: bool = True
+    windows: bool = True
     look: bool = True
     run: bool = True
 
@@ -84,6 +94,8 @@ class Besides:
             end_step=options["end_step"],
             other_trials=options["other_trial"],
             training_job_name=options["training_job_name"],
+            tensors=options["trial"] is not None,
+            windows=options["profiler_trial"] is not None,
             look=not options["wait_for_trial"],
             run=not own_processes,
         )
@@ -93,12 +105,13 @@ def asked_for(
     definition: JobDefinition, options: Mapping[str, Any]
 ) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
     """Return the rule jobs of a definition, and what is to be told besides; see below."""
-    notes = notes_on(definition)
-    return rule_jobs_of(definition, Besides.of(options)), notes
+    besides = Besides.of(options)
+    notes = notes_on(definition, besides)
+    return rule_jobs_of(definition, besides), notes
 
 
 def rule_jobs_of(definition: JobDefinition, besides: Besides) -> tuple[RuleJobConfig, ...]:
-    """Return a rule job for each debugging rule; what is wrong with one is in it.
+    """Return a rule job for each rule that has data; what is wrong with one is in it.
 
     Raises
     ------
@@ -108,7 +121,7 @@ def rule_jobs_of(definition: JobDefinition, besides: Besides) -> tuple[RuleJobCo
         If an action or a mode is none, or is for none of them.
     """
     check_names(definition.configurations, definition.place)
-    found = definition.of(Kind.DEBUG)
+    found = _evaluated(definition, besides)
     ids = [one.name for one in found]
     actions = parse_actions(besides.actions, ids)
     modes = _given_modes(besides.modes, ids)
@@ -126,48 +139,52 @@ def rule_jobs_of(definition: JobDefinition, besides: Besides) -> tuple[RuleJobCo
     return tuple(jobs)
 
 
-def notes_on(definition: JobDefinition) -> tuple[str, ...]:
-    """Return what is to be told of a definition besides the verdicts on its debugging rules.
+def _evaluated(definition: JobDefinition, besides: Besides) -> list[RuleConfiguration]:
+    """Return the configurations of rules whose data are known, in their order."""
+    known = {Kind.DEBUG: besides.tensors, Kind.PROFILER: besides.windows}
+    return [one for one in definition.configurations if known[one.kind] and not _no_rule(one)]
+
+
+def _no_rule(configuration: RuleConfiguration) -> bool:
+    return configuration.kind is Kind.PROFILER and configuration.rule == PROCESSING
+
+
+def notes_on(definition: JobDefinition, besides: Besides) -> tuple[str, ...]:
+    """Return what is to be told of a definition besides the verdicts on its rules.
 
     Raises
     ------
     JobError
         If it has no other rules than such as are not evaluated.
     """
-    profiling = definition.of(Kind.PROFILER)
-    notes = [*limits_passed(definition), *_left_out(definition)]
-    if not profiling:
-        return tuple(notes)
-    names = ", ".join(repr(one.name) for one in profiling)
-    told = f"Profiler rules are not evaluated by this version: {names}."
-    if len(profiling) == len(definition.configurations):
-        msg = f"{begun(definition.place)} leaves nothing to evaluate. {told}"
+    without = [*_without_data(definition, besides)]
+    if not _evaluated(definition, besides):
+        msg = " ".join((f"{begun(definition.place)} leaves nothing to evaluate.", *without))
         raise JobError(msg)
-    wrong = [(one.name, profiler_problem(one)) for one in profiling]
-    return (
-        *notes,
-        told,
-        *(f"Profiler rule configuration {name!r} is wrong: {text}" for name, text in wrong if text),
-    )
+    return (*limits_passed(definition), *_left_out(definition), *without)
+
+
+def _without_data(definition: JobDefinition, besides: Besides) -> Iterator[str]:
+    """Yield a sentence for each kind of rules that is not evaluated."""
+    known = {Kind.DEBUG: besides.tensors, Kind.PROFILER: besides.windows}
+    for kind, told in _LACKING.items():
+        names = [one.name for one in definition.of(kind) if not _no_rule(one)]
+        if names and not known[kind]:
+            yield told.format(", ".join(map(repr, names)))
+    for one in definition.configurations:
+        if _no_rule(one):
+            yield f"Rule configuration {one.name!r} was left out: {PROCESSING} is no rule."
 
 
 def _left_out(definition: JobDefinition) -> Iterator[str]:
     """Yield a sentence for each parameter that means something in a container only."""
-    for one in definition.of(Kind.DEBUG):
+    for one in definition.configurations:
         for name in one.parameters:
             if name == GRACE or (is_platform(name) and name != MODE):
                 yield (
                     f"Parameter {name!r} of rule configuration {one.name!r} is for a container "
                     "and was left out."
                 )
-
-
-def profiler_problem(configuration: RuleConfiguration) -> str:
-    """Return what is wrong with the configuration of a profiler rule; "" if nothing is."""
-    try:
-        return configuration.problem or problem_of(configuration)
-    except ClientError as err:
-        return str(err)
 
 
 def _given_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]:
@@ -183,6 +200,13 @@ def _prepared(configuration: RuleConfiguration, besides: Besides) -> RuleJobConf
         raise JobError(configuration.problem)
     contract = contract_of(configuration.parameters)
     job = rule_job(contract, configuration.name, run=besides.run)
+    windows = configuration.kind is Kind.PROFILER
+    if job.loaded.builtin and judges_windows(job.loaded, otherwise=False) != windows:
+        kind = Kind.DEBUG if windows else Kind.PROFILER
+        msg = f"Rule {job.loaded.name!r} judges other data. It belongs to {kind}."
+        raise JobError(msg)
+    if windows:
+        return over_windows(job)
     own = set(besides.other_trials)
     return replace(
         job,
@@ -225,6 +249,7 @@ def _refused(configuration: RuleConfiguration, problem: str) -> RuleJobConfig:
         _told(configuration.parameters),
         refused=problem,
         folder=_folder(name),
+        profiler=configuration.kind is Kind.PROFILER,
     )
 
 

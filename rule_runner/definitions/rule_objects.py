@@ -104,8 +104,8 @@ def _without_prefix(actions: str) -> str:
 
 def _kind(configuration: Mapping[Any, Any]) -> Kind:
     """Return the list that a configuration belongs to: told by the rule that it names."""
-    from rule_runner.definitions.profiler_rules import names  # noqa: PLC0415 - only if needed
+    from builtin_rules.profiler import PROFILER_RULES  # noqa: PLC0415 - imports every rule
 
     parameters = configuration.get("RuleParameters")
     rule = parameters.get(RULE) if isinstance(parameters, Mapping) else None
-    return Kind.PROFILER if rule in names() else Kind.DEBUG
+    return Kind.PROFILER if rule in PROFILER_RULES else Kind.DEBUG

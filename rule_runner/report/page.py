@@ -14,8 +14,8 @@ import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from builtin_rules import RULES
 from rule_runner.durable import make_folder, write_atomically
+from rule_runner.loader import every_builtin
 from rule_runner.report.chart import COLOURED, Chart
 from rule_runner.report.lines import Drawing, Line, shown
 from rule_runner.report.picture import CHART, COLOURS
@@ -236,7 +236,8 @@ def _reason(details: str, outcome: Outcome) -> str:
 
 def _advice(rule: str) -> Markup | None:
     """Return what to do when a built-in rule fires; None for others."""
-    page = RULES[rule].PAGE if rule in RULES else None
+    rules = every_builtin()
+    page = rules[rule].PAGE if rule in rules else None
     if page is None:
         return None
     html = MarkdownIt("commonmark", {"html": False}).render(page.remedy)

@@ -177,7 +177,12 @@ def test_what_is_wrong_alone(trial: Path) -> None:
     assert outcomes(result) == {"Gradients": "IssuesFound", "B": "Error"}
     details = str(result.rules[1].status_details)
     assert details.startswith("ClientError: Unknown rule 'Unknown'. Built-in rules: ")
-    assert result.notes == ["Profiler rules are not evaluated by this version: 'BatchSize'."]
+    assert result.notes == [
+        (
+            "Profiler rules are not evaluated without profiler data: 'BatchSize'. "
+            "Give --profiler-trial PATH."
+        )
+    ]
 
 
 @pytest.mark.parametrize(

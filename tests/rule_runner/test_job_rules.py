@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from builtin_rules.profiler import PROFILER_RULES
 from rule_runner.config import RuleJobConfig, RuleMode
 from rule_runner.definitions.definition import JobDefinition, Kind, RuleConfiguration, definition_of
-from rule_runner.definitions.profiler_rules import names as profiler_names
-from rule_runner.definitions.rule_jobs import Besides, notes_on, profiler_problem, rule_jobs_of
+from rule_runner.definitions.rule_jobs import PROCESSING, Besides, notes_on, rule_jobs_of
 from rule_runner.errors import JobError, UsageError
 from rule_runner.unopened import Unopened
 from smdebug.rules.action.message_action import MessageAction
@@ -232,80 +232,93 @@ def test_two_of_one_name_are_refused_whole() -> None:
         rule_jobs_of(JobDefinition("the job", twice), Besides())
 
 
-@pytest.mark.parametrize("name", [*profiler_names(), "DetailedProfilerProcessing"])
+def profiler_job(**parameters: Any) -> RuleJobConfig:
+    """Return the rule job of a profiler rule's configuration, 'P'."""
+    definition = JobDefinition("the job", (profiler(**parameters),))
+    (job,) = rule_jobs_of(definition, Besides(run=False))
+    return job
+
+
+@pytest.mark.parametrize("name", PROFILER_RULES)
 def test_profiler_rules_with_their_defaults(name: str) -> None:
-    assert profiler_problem(profiler(rule_to_invoke=name)) == ""
+    job = profiler_job(rule_to_invoke=name)
+    assert (job.refused, job.loaded.name, job.profiler) == ("", name, True)
+    assert job.window_us == 60_000_000
 
 
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
         ({"rule_to_invoke": "BatchSize", "window": "10", "patience": "None"}, ""),
-        ({"rule_to_invoke": "StepOutlier", "mode": "train", "stddev": "2.5"}, ""),
-        ({"rule_to_invoke": "ProfilerReport", "CPUBottleneck_threshold": "90"}, ""),
-        ({"rule_to_invoke": "ProfilerReport", "opt_out_telemetry": "True"}, ""),
-        (
-            {"rule_to_invoke": "BatchSizes"},
-            "Unknown profiler rule 'BatchSizes'. Did you mean 'BatchSize'? Profiler rules: ",
-        ),
+        ({"rule_to_invoke": "StepOutlier", "mode": "TRAIN", "stddev": "2.5"}, ""),
+        ({"rule_to_invoke": "StepOutlier", "mode": "None"}, ""),
+        ({"rule_to_invoke": "BatchSizes"}, "Unknown rule 'BatchSizes'. Did you mean 'BatchSize'?"),
         (
             {"rule_to_invoke": "BatchSize", "windows": "10"},
             "Unknown parameter 'windows' of rule 'BatchSize'. Did you mean 'window'?",
         ),
+        ({"rule_to_invoke": "BatchSize", "window": "ten"}, "Parameter 'window' must be a whole number >= 1, got 'ten'."),
+        ({"rule_to_invoke": "BatchSize", "window": "-1"}, "Parameter 'window' must be a whole number >= 1, got '-1'."),
         (
-            {"rule_to_invoke": "BatchSize", "window": "ten"},
-            "Parameter 'window' must be a number, got 'ten'.",
-        ),
-        (
-            {"rule_to_invoke": "BatchSize", "window": "-1"},
-            "Argument window must be a positive number, got -1.",
-        ),
-        (
-            {"rule_to_invoke": "BatchSize", "cpu_threshold_p95": "nan"},
-            "Argument cpu_threshold_p95 must be a valid percentile, 0 to 100, got nan.",
-        ),
-        (
-            {"rule_to_invoke": "ProfilerReport", "CPUBottleneck_x": "90"},
-            "",
+            {"rule_to_invoke": "AllZero"},
+            "Rule 'AllZero' judges other data. It belongs to DebugRuleConfigurations.",
         ),
         ({"source_s3_uri": "/no/rule.py"}, "Rule file /no/rule.py does not exist."),
     ],
 )
 def test_what_is_wrong_with_a_profiler_rule(parameters: dict[str, str], problem: str) -> None:
-    found = profiler_problem(profiler(**parameters))
-    if parameters.get("CPUBottleneck_x"):
-        assert found != ""
-    elif problem:
-        assert found.startswith(problem), found
-    else:
-        assert found == ""
+    refused = profiler_job(**parameters).refused
+    assert refused.startswith(problem) if problem else refused == ""
+
+
+def test_a_profiler_rule_among_those_over_tensors_is_refused() -> None:
+    assert job_of(rule_to_invoke="BatchSize").refused == (
+        "Rule 'BatchSize' judges other data. It belongs to ProfilerRuleConfigurations."
+    )
 
 
 def test_a_profiler_rule_with_a_file_that_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("raise KeyError\n" + CUSTOM)
-    assert profiler_problem(profiler(source_s3_uri=str(path), rule_to_invoke="Mine")) == ""
+    job = profiler_job(source_s3_uri=str(path), rule_to_invoke="Mine", scan_interval_us="30000000")
+    assert (job.refused, job.profiler, job.window_us) == ("", True, 30_000_000)
 
 
-def test_profiler_rules_are_told_by_name() -> None:
+def test_rules_without_data_are_told_by_name() -> None:
     debug = RuleConfiguration("A", Kind.DEBUG, {"RULE_RUNNER_SINKS": "stdout", "x": "y"})
-    wrong = RuleConfiguration("Q", Kind.PROFILER, {"rule_to_invoke": "BatchSize", "window": "x"})
-    report = profiler(rule_to_invoke="ProfilerReport")
-    assert notes_on(JobDefinition("the job", (debug, report, wrong))) == (
-        (
-            "Parameter 'RULE_RUNNER_SINKS' of rule configuration 'A' is for a container and was "
-            "left out."
-        ),
-        "Profiler rules are not evaluated by this version: 'P', 'Q'.",
-        ("Profiler rule configuration 'Q' is wrong: Parameter 'window' must be a number, got 'x'."),
+    other = RuleConfiguration("Q", Kind.PROFILER, {"rule_to_invoke": "BatchSize"})
+    processing = RuleConfiguration("D", Kind.PROFILER, {"rule_to_invoke": PROCESSING})
+    definition = JobDefinition("the job", (debug, profiler(), other, processing))
+    left_out = (
+        "Parameter 'RULE_RUNNER_SINKS' of rule configuration 'A' is for a container and was "
+        "left out."
     )
-    assert notes_on(JobDefinition("the job", (RuleConfiguration("A", Kind.DEBUG),))) == ()
+    no_rule = "Rule configuration 'D' was left out: DetailedProfilerProcessing is no rule."
+    assert notes_on(definition, Besides()) == (left_out, no_rule)
+    assert notes_on(definition, Besides(windows=False)) == (
+        left_out,
+        (
+            "Profiler rules are not evaluated without profiler data: 'P', 'Q'. "
+            "Give --profiler-trial PATH."
+        ),
+        no_rule,
+    )
+    assert notes_on(definition, Besides(tensors=False)) == (
+        left_out,
+        "Rules over tensors are not evaluated without tensors: 'A'. Give --trial PATH.",
+        no_rule,
+    )
+    assert [one.configuration_name for one in rule_jobs_of(definition, Besides(tensors=False))] == [
+        "P",
+        "Q",
+    ]
 
 
-def test_profiler_rules_only_are_nothing_to_evaluate() -> None:
+def test_rules_without_data_only_are_nothing_to_evaluate() -> None:
     problem = (
         r"^The job leaves nothing to evaluate\. "
-        r"Profiler rules are not evaluated by this version: 'P'\.$"
+        r"Profiler rules are not evaluated without profiler data: 'P'\. "
+        r"Give --profiler-trial PATH\.$"
     )
     with pytest.raises(JobError, match=problem):
-        notes_on(JobDefinition("the job", (profiler(rule_to_invoke="ProfilerReport"),)))
+        notes_on(JobDefinition("the job", (profiler(),)), Besides(windows=False))

@@ -95,10 +95,13 @@ def _unzipped(pieces: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
         rest, full = piece, False
         while rest or full:
             if inflate.eof:
+                rest = rest.lstrip(b"\0")  # which may follow the last member
+                if not rest:
+                    break
                 inflate = zlib.decompressobj(_GZIP_BITS)
             text = _inflate(inflate, rest, limits.chunk)
             full = len(text) == limits.chunk and not inflate.eof
-            rest = inflate.unused_data.lstrip(b"\0") if inflate.eof else inflate.unconsumed_tail
+            rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
             given += len(text)
             if given > max(limits.swelling * taken, limits.unsuspected):
                 msg = f"swells to more than {limits.swelling} times its size: it is not read on"

@@ -22,6 +22,7 @@ _ENDS: Final = (b"},\n{", b"},{", b"}, {", b"},\r\n{")
 _PLACE: Final = re.compile(r" \(byte \d+\)$")
 _QUOTE, _OPENING, _ARRAY, _OBJECT = b'"'[0], b"{[", b"[", b"{"
 _END: Final = b"]"
+_MARK: Final = b"\xef\xbb\xbf"  # of the order of bytes, which some editors write
 _LIST_KEY: Final = b'"traceEvents"'
 _AFTER_KEY: Final = re.compile(rb"\s*:\s*\[")
 _SHOWN: Final = 20  # bytes of what is no record
@@ -110,7 +111,7 @@ class RecordReader:
 
     def _begin(self, text: bytes) -> int:
         """Return where the records begin, or -1 if the text does not go that far."""
-        start = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+        start = b"" if _MARK.startswith(text) else text.removeprefix(_MARK).lstrip()
         at = len(text) - len(start)
         if start.startswith(_ARRAY):
             return at + 1

@@ -67,8 +67,8 @@ ProfilerRuleConfigurations:
     (tmp_path / "job.yaml").write_text(block("yaml").rstrip() + rules)
     said = [line.removesuffix("...") for line in block("text").splitlines()]
     found = lines("--job", "job.yaml", "--check")
-    assert len(found) == len(said) + 1  # a note
-    assert [line[: len(one)] for line, one in zip(found, said, strict=False)] == said
+    assert len(found) == len(said)
+    assert [line[: len(one)] for line, one in zip(found, said, strict=True)] == said
 
 
 def test_the_python_file(tmp_path: Path) -> None:

@@ -1,0 +1,225 @@
+"""WindowWalk: the windows of profiler data that can be judged, live and afterwards."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from evaluating import WoundClock
+from faulty_store import REMOTE, CountingStore
+
+from rule_runner.window_walk import Following, WindowWalk
+from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
+from smdebug.storage.memory import MemoryStore
+from smdebug.trials.profiler_trial import ProfilerTrial
+
+BEGIN = 1_699_990_020  # seconds
+US = 1_000_000
+MINUTE = 60 * US
+END_MARK = {"system/training_job_end.ts": b""}
+
+
+def minute(number: int, node: int = 1, seconds: float = 60, begin: int = BEGIN) -> dict[str, bytes]:
+    """Return the file of one minute of a node, with a sample every ten seconds."""
+    start = begin + 60 * number
+    lines = [
+        json.dumps(
+            {
+                "Type": "cpu",
+                "Name": "cpu0",
+                "Dimension": "CPUUtilization",
+                "Value": 50.0,
+                "NodeId": f"algo-{node}",
+                "Timestamp": start + after,
+            }
+        )
+        for after in range(0, int(seconds), 10)
+    ]
+    text = "\n".join(lines) + "\n"
+    return {f"system/incremental/2023111419/{start}.algo-{node}.json": text.encode()}
+
+
+class Breaking(CountingStore):
+    """Raises what a test sets."""
+
+    error: Exception | None = None
+
+    def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
+        if self.error is not None:
+            raise self.error
+        return super().list_keys(prefix, start_after=start_after)
+
+
+class Followed:
+    """Profiler data in memory, and walks over them."""
+
+    def __init__(self, *lengths: int, remote: bool = False) -> None:
+        self.files: dict[str, bytes] = {}
+        memory = MemoryStore(self.files, "p0")
+        self.store = Breaking(memory, REMOTE) if remote else Breaking(memory)
+        self.clock = WoundClock(BEGIN + 3600.0)
+        self.trial = ProfilerTrial.over(self.store, "p", "p0", clock=self.clock)
+        self.following = Following(self.trial, self.clock, end_grace=1.0, poll_max=10.0)
+        self.walks = [
+            WindowWalk(self.following, length, leads=not number)
+            for number, length in enumerate(lengths or (MINUTE,))
+        ]
+        self.walk = self.walks[0]
+
+    def look(self, *files: dict[str, bytes]) -> list[bool]:
+        """Add files, let time pass, and look."""
+        for one in files:
+            self.files |= one
+        self.clock.now += 20
+        return [walk.look() for walk in self.walks]
+
+    def end(self) -> None:
+        """Add the end mark, and look until nothing more comes."""
+        self.look(END_MARK)
+        for _ in range(3):
+            self.look()
+
+
+def test_a_window_is_ready_when_a_later_minute_is_there() -> None:
+    one = Followed()
+    assert (one.look(), one.walk.begun, list(one.walk.ready(-1))) == ([False], False, [])
+    assert one.walk.awaited(-1) == "system metrics of profiler trial 'p0'"
+    assert one.walk.holds() == "holds no data of a whole time window."
+    assert (one.look(minute(0)), one.walk.begun, list(one.walk.ready(-1))) == ([True], True, [])
+    assert one.walk.awaited(-1) == (
+        "data up to 2023-11-14 19:28:00 UTC, or the end, of profiler trial 'p0'"
+    )
+    one.look(minute(1), minute(2))
+    assert (list(one.walk.ready(-1)), list(one.walk.ready(0))) == ([0, 1], [1])
+    assert one.walk.awaited(1) == (
+        "data up to 2023-11-14 19:30:00 UTC, or the end, of profiler trial 'p0'"
+    )
+    assert (one.walk.ended, one.walk.ending) == (False, False)
+
+
+def test_nothing_new_is_no_news() -> None:
+    one = Followed()
+    one.look(minute(0), minute(1))
+    assert one.look() == [False]
+    assert list(one.walk.ready(-1)) == [0]
+
+
+def test_the_slowest_node_is_waited_for() -> None:
+    one = Followed()
+    one.look(minute(0), minute(0, node=2), minute(1), minute(2))
+    assert list(one.walk.ready(-1)) == []
+    one.look(minute(1, node=2))
+    assert list(one.walk.ready(-1)) == [0]
+    assert one.walk.names() == ["algo-1", "algo-2"]
+
+
+def test_the_last_incomplete_minute_is_judged_at_the_end() -> None:
+    one = Followed()
+    one.look(minute(0), minute(1, seconds=20))
+    assert list(one.walk.ready(-1)) == [0]
+    one.end()
+    assert (one.walk.ended, one.walk.ending) == (True, False)
+    assert (one.walk.steps, one.walk.all_steps) == ([0, 1], [0, 1])
+    assert one.walk.holds() == (
+        "holds 2 windows of 60 s, the nodes 'algo-1' and no framework metrics."
+    )
+    assert one.look() == [False]
+
+
+def test_windows_between_which_there_is_nothing_are_no_steps() -> None:
+    one = Followed()
+    one.look(minute(0), minute(1), minute(1000), minute(1001))
+    one.end()
+    assert list(one.walk.ready(-1)) == [0, 1, 1000, 1001]
+
+
+def test_a_jump_of_the_clock_costs_nothing() -> None:
+    one = Followed()
+    early = BEGIN - 60 * 10_000_000
+    one.look(minute(0, begin=early), minute(0), minute(1))
+    one.end()
+    assert one.walk.steps == [0, 10_000_000, 10_000_001]
+
+
+def test_live_and_afterwards_the_windows_are_the_same() -> None:
+    live, afterwards = Followed(), Followed()
+    seen: list[int] = []
+    for number in (0, 1, 2, 7, 8):
+        live.look(minute(number))
+        seen += live.walk.ready(seen[-1] if seen else -1)
+    live.end()
+    seen += live.walk.ready(seen[-1])
+    afterwards.look(*map(minute, (0, 1, 2, 7, 8)), END_MARK)
+    for _ in range(3):
+        afterwards.look()
+    assert seen == list(afterwards.walk.ready(-1)) == [0, 1, 2, 7, 8]
+
+
+def test_walks_of_other_lengths_look_only_once() -> None:
+    one = Followed(MINUTE, 2 * MINUTE)
+    assert one.look(minute(0), minute(1), minute(2)) == [True, True]
+    assert [list(walk.ready(-1)) for walk in one.walks] == [[0, 1], [0]]
+    one.end()
+    assert [list(walk.ready(-1)) for walk in one.walks] == [[0, 1, 2], [0, 1]]
+    lists = one.store.counts["list"]
+    one.look()
+    assert one.store.counts["list"] == lists
+
+
+def test_a_remote_trial_ends_after_its_grace() -> None:
+    one = Followed(remote=True)
+    one.look(minute(0), END_MARK)
+    assert (one.walk.ending, one.walk.ended) == (True, False)
+    for _ in range(3):
+        one.look()
+    assert (one.walk.ending, one.walk.ended) == (False, True)
+
+
+def test_pauses_grow_while_nothing_comes() -> None:
+    one = Followed()
+    one.look(minute(0))
+    looks = []
+    for _ in range(40):
+        before = one.store.counts["list"]
+        one.clock.now += 1
+        one.walk.look()
+        looks.append(one.store.counts["list"] > before)
+    assert sum(looks[:10]) > sum(looks[30:]) > 0
+
+
+def test_a_store_that_goes_away_is_trouble_and_comes_back() -> None:
+    one = Followed(remote=True)
+    one.look(minute(0))
+    one.store.error = StorageUnavailableError("system/", "SlowDown", transient=True)
+    assert one.look() == [False]
+    assert list(one.walk.notes()) == ["Cannot read 'system/': SlowDown."]
+    assert one.walk.awaited(0) == (
+        "the storage of profiler trial 'p0': Cannot read 'system/': SlowDown."
+    )
+    one.store.error = None
+    assert one.look(minute(1)) == [True]
+    assert list(one.walk.notes()) == []
+
+
+def test_a_store_that_never_answers_is_an_error() -> None:
+    one = Followed(remote=True)
+    one.store.error = StorageUnavailableError("system/", "AccessDenied", transient=True)
+    with pytest.raises(StorageUnavailableError, match="AccessDenied"):
+        one.look()
+
+
+def test_a_folder_that_is_not_there_is_waited_for() -> None:
+    one = Followed()
+    one.store.error = ObjectNotFoundError("p0")
+    assert one.look() == [False]
+    one.store.error = None
+    assert one.look(minute(0)) == [True]
+
+
+def test_what_steps_of_tensors_have_and_windows_have_not() -> None:
+    walk = Followed().walk
+    assert (walk.readable(3), walk.missing_workers(3), walk.late(), walk.lost_files()) == (
+        True,
+        [],
+        [],
+        0,
+    )

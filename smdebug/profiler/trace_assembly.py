@@ -157,8 +157,8 @@ class Assembler:
     def _learn(self, record: Record) -> None:
         """Take what a metadata record says of phases, threads and the file's zero."""
         args = record.args or {}
-        if record.name == "process_name":
-            self._phases.name_process(_pid(record), _text(args.get("name")))
+        if record.name == "process_name" and "name" in args:
+            self._phases.name_process(_pid(record), _text(args["name"]))
         elif record.name == "thread_name":
             if record.tid is None:
                 raise _MissingError(field="tid")

@@ -25,7 +25,7 @@ class Piece:
     Parameters
     ----------
     spare
-        Bytes that may be written to, for what is computed; otherwise memory is taken anew.
+        Memory like the elements for their magnitudes; otherwise it is taken anew.
     """
 
     __slots__ = ("_doubles", "_magnitudes", "_spare", "_totals", "elements")
@@ -41,10 +41,7 @@ class Piece:
     def magnitudes(self) -> Array:
         """The absolute values."""
         if self._magnitudes is None:
-            room = None
-            if self._spare is not None and self.elements.nbytes <= self._spare.nbytes:
-                room = self._spare.view(self.elements.dtype)[: self.elements.size]
-            self._magnitudes = np.abs(self.elements, out=room)
+            self._magnitudes = np.abs(self.elements, out=self._spare)
         return self._magnitudes
 
     @property
@@ -93,7 +90,10 @@ class Measure(Hashable, Protocol):
     """
 
     def part(self, piece: Piece, before: Piece | None = None) -> Any:
-        """Return what a piece tells, and the same piece of the earlier value if there is one."""
+        """Return what a piece tells, and the same piece of the earlier value if there is one.
+
+        Nothing of it may lie in the pieces: their memory is used again for the next ones.
+        """
         ...
 
     def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> Any:

@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smdebug.core.loads import Bytes, Part, Reading, Unit, needed, room
-from smdebug.core.measures import PIECE_BYTES, Piece, Want, comfortable, measure_pieces
+from smdebug.core.measures import PIECE_BYTES, Measure, Piece, Want, comfortable
 from smdebug.core.record_layout import FOOTER, ORDER
+from smdebug.core.reductions import Reduction
 from smdebug.storage.protocol import OpenFile
 
 # A call that reads: of how many steps back, from where, into what, and how many bytes that are.
 _Read = tuple[int, int, list[memoryview], int]
-# What it brings: of how many steps back, the elements, and memory for what is computed from them.
-_Value = tuple[int, Any, Bytes]
+# What it brings: of how many steps back, the elements, and memory for their magnitudes; none if
+# the elements must be converted first.
+_Value = tuple[int, Any, Any]
 
 
 class _Tensor(NamedTuple):
@@ -64,19 +66,21 @@ class Prepared:
         opened
             The event files, by how many steps back they are.
         """
-        found: list[tuple[_Tensor, dict[Want, Any]]] = []
-        for one in self._tensors:
-            _, wants, layout, _, _ = one.reading
-            try:
-                told = measure_pieces(_pieces(one, opened), wants, layout.size, layout.dtype)
-            except _CutOffError:
-                continue
-            found.append((one, told))
+        # All reading first: what it needs of Python then stays in the processor's cache.
+        found = [(one, parts) for one in self._tensors if (parts := _parts(one, opened))]
         fits = (np.frombuffer(self._frames, np.uint8) & self._mask) == self._head
         all_fit = fits.all()
-        for one, told in found:
-            if all_fit or fits[one.frames].all():
-                yield one.reading.name, told
+        for (reading, _, frames), told in found:
+            if all_fit or fits[frames].all():
+                name, wants, layout, _, _ = reading
+                size, dtype = layout.size, layout.dtype
+                yield (
+                    name,
+                    {
+                        want: want[0].join(parts, size, dtype)
+                        for want, parts in zip(wants, told, strict=True)
+                    },
+                )
 
     def _piece(self, reading: Reading, unit: Unit, frame: int) -> tuple[list[_Read], list[_Value]]:
         """Prepare the reading of a piece, and of those that it is compared with."""
@@ -84,17 +88,26 @@ class Prepared:
         values: list[_Value] = []
         frames = memoryview(self._frames)
         at = 0
+        in_place = all(_is_of_magnitudes(one) for one, _ in reading.wants)
         for back, part in zip(reading.backs, unit, strict=True):
             content, elements = self._lie(at, part.size, reading.layout.dtype)
             end = frame + part.head + part.tail
             around = frames[frame : frame + part.head], content, frames[frame + part.head : end]
             buffers = [one for one in around if len(one)]
             reads.append((back, part.start, buffers, sum(map(len, buffers))))
-            if back not in self._spares:
-                self._spares[back] = np.empty(PIECE_BYTES, np.uint8)
-            values.append((back, elements, self._spares[back]))
+            values.append((back, elements, self._spare(back, content, elements, in_place)))
             at, frame = at + room(part), end
         return reads, values
+
+    def _spare(self, back: int, content: memoryview, elements: Any, in_place: bool) -> Any:
+        """Return memory for the magnitudes of elements; None if these must be converted first."""
+        if comfortable(elements) is not elements:
+            return None
+        if in_place:
+            return np.frombuffer(content, elements.dtype)
+        if back not in self._spares:
+            self._spares[back] = np.empty(PIECE_BYTES, np.uint8)
+        return self._spares[back][: elements.nbytes].view(elements.dtype)
 
     def _lie(self, at: int, size: int, dtype: "np.dtype[Any]") -> tuple[memoryview, Any]:
         """Return memory to read into, and the elements that come to lie there, read-only."""
@@ -107,17 +120,26 @@ class Prepared:
         return self._lying[key]
 
 
-class _CutOffError(Exception):
-    """A file ends before a part does."""
-
-
-def _pieces(one: _Tensor, opened: Mapping[int, OpenFile]) -> Iterator[Mapping[int, Piece]]:
-    """Yield the pieces of several values of a tensor that belong together."""
-    for reads, values in one.pieces:
+def _parts(tensor: _Tensor, opened: Mapping[int, OpenFile]) -> list[list[Any]] | None:
+    """Return for each want what the pieces of a tensor tell; None if a file is cut off."""
+    told = [(one.part, back, list[Any]()) for one, back in tensor.reading.wants]
+    together = {}
+    for reads, values in tensor.pieces:
         for back, start, buffers, nbytes in reads:
             if opened[back].read_into(start, buffers) != nbytes:
-                raise _CutOffError
-        yield {back: Piece(comfortable(elements), spare) for back, elements, spare in values}
+                return None
+        for back, elements, spare in values:
+            ready = comfortable(elements) if spare is None else elements
+            together[back] = Piece(ready, spare)
+        piece = together[0]
+        for part, back, parts in told:
+            parts.append(part(piece, together[back]) if back else part(piece))
+    return [parts for _, _, parts in told]
+
+
+def _is_of_magnitudes(one: Measure) -> bool:
+    """Say whether a measure looks at nothing but magnitudes, which may then replace elements."""
+    return isinstance(one, Reduction) and (bool(one.absolute) or one.operation == "l1")
 
 
 def _frame(part: Part) -> tuple[bytes, bytes]:

@@ -155,10 +155,9 @@ def _moments(piece: Piece, absolute: bool) -> tuple[int, float, float]:
 
 def _mean_sum(piece: Piece, absolute: bool) -> Any:
     """Return the sum that a mean is made of: of integers in double precision."""
-    elements = _of(piece, absolute)
-    if elements.dtype.kind == "f":
+    if piece.elements.dtype.kind == "f":
         return piece.total(absolute)
-    return total(elements.astype(np.float64))
+    return total(_of(piece, absolute).astype(np.float64))
 
 
 def _of(piece: Piece, absolute: bool) -> Array:

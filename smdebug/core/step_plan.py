@@ -274,6 +274,12 @@ def _pieces(
             raise _UnlikeError
         for at in range(0, values[0].size, length):
             yield {
-                back: Piece(comfortable(value[at : at + length]), spare)
+                back: _piece(value[at : at + length], spare)
                 for back, value, spare in zip(reading.backs, values, spares, strict=False)
             }
+
+
+def _piece(elements: Bytes, spare: Bytes) -> Piece:
+    found = comfortable(elements)
+    same = found.dtype == elements.dtype
+    return Piece(found, spare.view(found.dtype)[: found.size] if same else None)

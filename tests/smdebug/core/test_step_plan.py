@@ -173,6 +173,17 @@ def test_each_tensor_tells_what_it_tells_alone(
         assert told(plan, step) == expected(wants, step)
 
 
+@pytest.mark.parametrize(
+    "some",
+    [[TOP], [TOP, Reduction("l1"), Reduction("std", True)], [TOP, MEAN], [TOP, ZEROS]],
+    ids=["magnitudes", "several", "elements-too", "others-too"],
+)
+def test_magnitudes_may_replace_elements_that_nobody_looks_at(some: list[Any]) -> None:
+    step = saved(values(1, REAL, [16, 17, 100]))
+    wants = wanted(step.values, *((one, 0) for one in some))
+    assert told(plan_of(step, wants), step) == expected(wants, step)
+
+
 def test_different_things_may_be_wanted_of_each() -> None:
     step = saved(values(1, ["float32", "int8"], [3, 100]))
     names = sorted(step.values)

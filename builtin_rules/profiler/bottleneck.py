@@ -7,7 +7,15 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from builtin_rules.profiler.samples import GPU, MOMENT_US, NO_GPU, Whole, by_node, moments
+from builtin_rules.profiler.samples import (
+    GPU,
+    MOMENT_US,
+    NO_GPU,
+    Whole,
+    by_node,
+    moments,
+    sensible,
+)
 from builtin_rules.profiler.window_rule import WindowRule
 from smdebug.profiler.analysis.rules.utils import FrameworkTimes
 from smdebug.profiler.system_samples import SystemSamples
@@ -189,9 +197,9 @@ class Bottleneck(WindowRule):
 
 
 def _of_dimensions(samples: SystemSamples, dimensions: set[str]) -> SystemSamples:
-    """Return the samples of some dimensions, without those that are no finite numbers."""
+    """Return the sensible samples of some dimensions."""
     wanted = np.array([key.dimension in dimensions for key in samples.keys], bool)
-    return samples.where(wanted[samples.series] & np.isfinite(samples.value))
+    return sensible(samples.where(wanted[samples.series]))
 
 
 def _numbered(time_us: Whole, open_us: int) -> tuple[Whole, Whole]:

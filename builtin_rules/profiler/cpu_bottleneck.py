@@ -1,4 +1,4 @@
-"""CPUBottleneck: GPUs wait because processors are overloaded."""
+"""CPUBottleneck: processors are too slow for the GPUs, which wait."""
 
 from typing import Any
 

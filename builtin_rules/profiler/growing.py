@@ -10,6 +10,7 @@ from builtin_rules.profiler.samples import Device, Floats
 from smdebug.profiler.analysis.rules.utils import box_statistics
 
 GROWTH: Final = 1.25
+DIGITS: Final = 4  # behind the point, of percentages in single precision
 # 36 hours of two samples a second; of 64 GPUs at most 84 MB for each dimension.
 POINTS_KEPT: Final = 1 << 18
 
@@ -102,8 +103,8 @@ class Series:
         return float(np.percentile(self.newest, percent))
 
     def box(self) -> dict[str, float]:
-        """Return quartiles and whiskers of all values."""
-        return box_statistics(self.values)
+        """Return quartiles and whiskers of all values, to the digits that are kept of them."""
+        return {name: round(one, DIGITS) for name, one in box_statistics(self.values).items()}
 
 
 def extend_all(

@@ -1,4 +1,4 @@
-"""IOBottleneck: GPUs wait because data are read too slowly."""
+"""IOBottleneck: data are read too slowly for the GPUs, which wait."""
 
 from typing import Any
 

@@ -78,7 +78,7 @@ class LoadBalancing(WindowRule):
         """,
         limits="""
         A GPU that joins late is compared by what it did since. The threshold is a distance, not a
-        percentage: values above 0.83 never fire.
+        percentage: from 0.84 on it never fires.
         """,
     )
     REPORTED = ("threshold", "patience")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from smdebug.profiler.trace_event import TraceEvent
 
 SECOND_US: Final = 1_000_000
+DIGITS: Final = 6  # of seconds, behind the point
 OPEN_S: Final = 600  # so long before its end an event may have begun to count in full
 _WORKER: Final = profiler_constants.PT_DATALOADER_WORKER
 _ITER: Final = profiler_constants.PT_DATALOADER_ITER
@@ -70,8 +71,9 @@ class _Processes:
 
     def times(self) -> dict[str, Any]:
         """Return percentiles and histogram of how long loading took, in seconds."""
-        values = self._durations.values
-        return {**percentiles(values, (25, 50, 95)), **histogram(values)}
+        values = self._durations.values.astype(np.float64)
+        found = percentiles(values, (25, 50, 95))
+        return {name: round(one, DIGITS) for name, one in found.items()} | histogram(values)
 
 
 class Host:

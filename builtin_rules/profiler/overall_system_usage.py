@@ -17,6 +17,7 @@ from builtin_rules.profiler.samples import (
     Floats,
     means,
     of_dimension,
+    sensible,
     sums,
 )
 from builtin_rules.profiler.window_rule import WindowRule
@@ -30,7 +31,7 @@ DIGITS: Final = 2
 
 def _memory_used(samples: SystemSamples) -> dict[str, Floats]:
     named = np.array([key.name == MEMORY_USED for key in samples.keys], bool)
-    return means(samples.where(named[samples.series] & np.isfinite(samples.value)))
+    return means(sensible(samples.where(named[samples.series])))
 
 
 def _mean_of(dimension: str) -> Callable[[SystemSamples], dict[str, Floats]]:

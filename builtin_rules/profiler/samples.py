@@ -18,6 +18,8 @@ IO_WAIT: Final = "I/OWaitPercentage"
 NETWORK: Final = "Algorithm"
 MEMORY_USED: Final = "MemoryUsedPercent"  # a name, not a dimension
 NO_GPU: Final = "no GPU utilisation in this window"
+# Values beyond are no numbers of use, and sums and squares of them none at all.
+LARGEST: Final = 1e30
 # Samples of one moment have times that differ by this at most.
 MOMENT_US: Final = 20_000
 
@@ -29,10 +31,14 @@ class Device(NamedTuple):
     name: str
 
 
+def sensible(samples: SystemSamples) -> SystemSamples:
+    """Return the samples without those that are no finite numbers, or absurdly large ones."""
+    return samples.where(np.abs(samples.value) < LARGEST)
+
+
 def of_dimension(samples: SystemSamples, dimension: str) -> SystemSamples:
-    """Return the samples of a dimension, without those that are no finite numbers."""
-    found = samples.of(dimension=dimension)
-    return found.where(np.isfinite(found.value))
+    """Return the sensible samples of a dimension."""
+    return sensible(samples.of(dimension=dimension))
 
 
 def by_device(samples: SystemSamples, dimension: str) -> dict[Device, Floats]:

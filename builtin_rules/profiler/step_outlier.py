@@ -218,7 +218,7 @@ class StepOutlier(WindowRule):
         steps = self._kinds[kind]
         durations, limit = steps.judge(self.stddev)
         return {
-            "step_stats": summary(durations),
+            "step_stats": {"mean": float(durations.mean()), **summary(durations)},
             "number_of_outliers": steps.outliers,
             "phase": kind.phase,
             "stddev": float(durations.std()),

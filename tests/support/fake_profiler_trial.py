@@ -1,0 +1,168 @@
+"""A profiler trial made of arrays, and a rule that judges each of its windows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from builtin_rules.profiler import WindowRule
+from rule_runner.invocation import Did, InProcess
+from smdebug.exceptions import NoMoreProfilerData
+from smdebug.profiler.system_samples import SeriesKey, SystemSamples
+from smdebug.profiler.trace_event import TraceEvent
+from smdebug.rules import Finding
+
+BEGIN_US = 1_700_000_000_000_000
+SECOND = 1_000_000
+EVERY_S = 0.5
+PER_WINDOW = 120  # samples of a series in a window of 60 s
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Samples of one series: values at equal distances, from some second of the job on."""
+
+    dimension: str
+    name: str | None
+    values: ArrayLike
+    node: str = "algo-1"
+    begin_s: float = 0.0
+    every_s: float = EVERY_S
+    type: str = "any"
+
+
+def cpu(values: ArrayLike, name: str = "cpu0", **more: Any) -> Sampled:
+    return Sampled("CPUUtilization", name, values, **more)
+
+
+def gpu(values: ArrayLike, name: str = "gpu0", **more: Any) -> Sampled:
+    return Sampled("GPUUtilization", name, values, **more)
+
+
+def memory(values: ArrayLike, name: str = "gpu0", **more: Any) -> Sampled:
+    return Sampled("GPUMemoryUtilization", name, values, **more)
+
+
+def io_wait(values: ArrayLike, name: str = "cpu0", **more: Any) -> Sampled:
+    return Sampled("I/OWaitPercentage", name, values, **more)
+
+
+def event(
+    name: str,
+    start_s: float,
+    duration_s: float,
+    *,
+    phase: str | None = None,
+    node: str = "algo-1-51",
+    pid: int = 51,
+    file_type: str = "PythontimelineMetrics",
+    **args: Any,
+) -> TraceEvent:
+    """Return an event; `start_s` is a second of the job."""
+    return TraceEvent(
+        BEGIN_US + round(start_s * SECOND),
+        name,
+        round(duration_s * SECOND),
+        1,
+        1,
+        args,
+        node,
+        "X",
+        file_type,
+        name if phase is None else phase,
+        pid,
+        1,
+    )
+
+
+class FakeProfilerTrial:
+    """What a rule sees of a profiler trial, from memory."""
+
+    name = "fake"
+
+    def __init__(
+        self, *series: Sampled, events: Sequence[TraceEvent] = (), end_s: float = 0.0
+    ) -> None:
+        self._samples = _samples(series)
+        self._events = sorted(events, key=lambda one: (one.end_time, one.start_time))
+        self.first_timestamp = BEGIN_US
+        ends = [BEGIN_US + round(end_s * SECOND), *self._samples.time_us[-1:].tolist()]
+        self.newest_timestamp = max([*ends, *(int(one.end_time) for one in events)])
+        self.dynamic_refresh = True
+        self.horizon: int | None = None
+        self.reads = self.damaged = 0
+        self.missed: dict[str, None] = {}
+        self.waits: list[tuple[int, int]] = []
+
+    @property
+    def has_framework_data(self) -> bool:
+        return bool(self._events)
+
+    def wait_for_data(self, end_time: int, start_time: int) -> None:
+        self.waits.append((end_time, start_time))
+        if start_time > self.newest_timestamp:
+            raise NoMoreProfilerData(end_time)
+
+    def system_samples(self, start: int, end: int) -> SystemSamples:
+        time_us = self._samples.time_us
+        found = self._samples.where((start <= time_us) & (time_us < end))
+        self.reads += bool(len(found))
+        return found
+
+    def framework_events(self, start: int, end: int) -> list[TraceEvent]:
+        found = [one for one in self._events if start <= one.end_time < end]
+        self.reads += bool(found)
+        return found
+
+
+def _samples(series: Sequence[Sampled]) -> SystemSamples:
+    keys: dict[SeriesKey, int] = {}
+    times, values, numbers = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0, np.int32)]
+    for one in series:
+        values.append(np.asarray(one.values, np.float64))
+        seconds = one.begin_s + one.every_s * np.arange(len(values[-1]))
+        times.append(BEGIN_US + np.round(seconds * SECOND).astype(np.int64))
+        number = keys.setdefault(SeriesKey(one.node, one.type, one.dimension, one.name), len(keys))
+        numbers.append(np.full(len(seconds), number, np.int32))
+    time_us, value, number = map(np.concatenate, (times, values, numbers))
+    order = np.argsort(time_us, kind="stable")
+    return SystemSamples(time_us[order], value[order], number[order], tuple(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """What a rule said: the windows that meet its condition, why others were skipped, and more."""
+
+    met: list[int]
+    skipped: dict[int, str]
+    findings: list[Finding]
+    report: dict[str, Any]
+    rule: WindowRule
+
+
+def judge_windows(
+    rule_class: type[WindowRule],
+    trial: FakeProfilerTrial,
+    *,
+    output_dir: Path | None = None,
+    **params: Any,
+) -> Windows:
+    """Let a rule judge all windows, whatever it finds, and the end."""
+    rule = rule_class(trial, **params)
+    rule.output_dir = output_dir
+    invoker = InProcess(rule_class.__name__, rule, [trial])  # type: ignore[list-item] - a fake
+    did = {}
+    while (one := invoker.judge(len(did))).did is not Did.ENDED:
+        did[len(did)] = one
+    assert {one.did for one in did.values()} <= {Did.MET, Did.CLEAR, Did.SKIPPED}, did
+    assert invoker.finish(len(did) - 1).did in {Did.CLEAR, Did.SKIPPED}
+    return Windows(
+        [step for step, one in did.items() if one.did is Did.MET],
+        {step: one.reason for step, one in did.items() if one.did is Did.SKIPPED},
+        [finding for one in did.values() for finding in one.findings],
+        rule.report,
+        rule,
+    )

@@ -155,10 +155,13 @@ def _read(fd: int, leaf: str) -> bytes | None:
         number = os.open(leaf, _FILE, dir_fd=fd)
     except FileNotFoundError:
         return None
-    with os.fdopen(number, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(errno.EINVAL, "something there is no file")
-        return file.read(MOST_BYTES)
+        with os.fdopen(number, "rb", closefd=False) as file:
+            return file.read(MOST_BYTES)
+    finally:
+        os.close(number)
 
 
 def _write(fd: int, leaf: str, data: bytes) -> None:

@@ -1,0 +1,201 @@
+"""Rows of frames as numbers: samples and events, collected small, made into frames at once."""
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.profiler.analysis.pandas_extra import import_pandas
+from smdebug.profiler.system_columns import SystemColumns
+from smdebug.profiler.system_samples import SeriesKey
+from smdebug.profiler.trace_event import TraceEvent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Columns = Mapping[str, Callable[[TraceEvent], Any]]
+Mask = NDArray[np.bool_] | slice
+ALL: Final = slice(None)
+
+
+def whole(value: Any) -> int:
+    """Return a whole number of 64 bits; -1 for what is none.
+
+    >>> whole("12"), whole(3.0), whole(None), whole("x"), whole(1 << 70)
+    (12, 3, -1, -1, -1)
+    """
+    try:
+        found = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return -1
+    return found if -(1 << 63) <= found < 1 << 63 else -1
+
+
+def _number(name: str) -> Callable[[TraceEvent], int]:
+    get = attrgetter(name)
+    return lambda event: whole(get(event))
+
+
+def _argument(name: str) -> Callable[[TraceEvent], int]:
+    return lambda event: whole(event.event_args.get(name)) if event.event_args else -1
+
+
+def _metric(event: TraceEvent) -> str:
+    args = event.event_args or {}
+    return str(args.get("layer_name", args.get("name", event.event_name)))
+
+
+def _pinned(event: TraceEvent) -> str:
+    args = event.event_args or {}
+    return str(args["pin_memory"] is True) if "pin_memory" in args else "NA"
+
+
+SYSTEM_COLUMNS: Final = (
+    *("timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type"),
+)
+FRAMEWORK_COLUMNS: Final[Columns] = {
+    "start_time_us": _number("start_time"),
+    "end_time_us": _number("end_time"),
+    "tid": _number("tid"),
+    "pid": _number("pid"),
+    "framework_metric": _metric,
+    "step": _argument("step_num"),
+    "bytes": _argument("bytes_fetched"),
+    "process": attrgetter("event_phase"),
+    "nodeID": attrgetter("node_id"),
+}
+DATALOADER_COLUMNS: Final[Columns] = {
+    "start_time_us": _number("start_time"),
+    "end_time_us": _number("end_time"),
+    "duration_us": _number("duration"),
+    "pid": _number("pid"),
+    "framework_metric": _metric,
+    "step": _argument("step_num"),
+    "worker_id": _argument("worker_id"),
+    "num_workers": _argument("num_workers"),
+    "pin_memory": _pinned,
+    "process": attrgetter("event_phase"),
+    "node_id": attrgetter("node_id"),
+}
+_TEXTS: Final = frozenset({"framework_metric", "pin_memory", "process", "nodeID", "node_id"})
+# Beside each of these stands its text, before all others.
+_STAMPS: Final = {"start_time_us": "start_time", "end_time_us": "end_time"}
+
+
+class SampleRows:
+    """Samples of system metrics as columns of numbers: 20 bytes each."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]]] = []
+
+    def extend(self, found: SystemColumns, chosen: Mask = ALL) -> None:
+        """Add samples of one file."""
+        time_us = (found.time_s[chosen] * 1_000_000).astype(np.int64)
+        if len(time_us):
+            self._parts.append((time_us, found.value[chosen], found.series[chosen]))
+
+    def frame(self, start_time: int, keys: Sequence[SeriesKey]) -> "pd.DataFrame":
+        """Return a frame of all rows, without those that equal one before; labels keep the gaps.
+
+        Parameters
+        ----------
+        start_time
+            Epoch microseconds from which ``timestamp_us`` counts.
+        keys
+            The series by their numbers.
+        """
+        if not self._parts:
+            return _empty(SYSTEM_COLUMNS)
+        rows = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
+        kept = _first_of_equal(rows)
+        time_us, value, series = (column[kept] for column in rows)
+        self._parts = [(time_us, value, series)]
+        texts = (np.array(column, dtype=object) for column in zip(*keys, strict=True))
+        node, kind, dimension, name = (column[series] for column in texts)
+        columns = time_texts(time_us), time_us - start_time, value, name, dimension, node, kind
+        return _made(dict(zip(SYSTEM_COLUMNS, columns, strict=True)), kept)
+
+
+class EventRows:
+    """Events as rows of 64-bit numbers, which for texts are those of a table.
+
+    Parameters
+    ----------
+    columns
+        What of an event goes into which column.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._numbers = array("q")
+        self._texts: dict[str | None, int] = {}
+
+    def extend(self, events: Iterable[TraceEvent]) -> None:
+        """Add events."""
+        texts = self._texts
+        parts = [(of, name in _TEXTS) for name, of in self._columns.items()]
+        for event in events:
+            self._numbers.extend(
+                texts.setdefault(of(event), len(texts)) if is_text else of(event)
+                for of, is_text in parts
+            )
+
+    def frame(self, start_time: int) -> "pd.DataFrame":
+        """Return a frame of all rows, without those that equal one before; labels keep the gaps.
+
+        Parameters
+        ----------
+        start_time
+            Epoch microseconds from which ``start_time_us`` and ``end_time_us`` count.
+        """
+        if not self._numbers:
+            return _empty([*_STAMPS.values(), *self._columns])
+        rows = np.array(self._numbers).reshape(-1, len(self._columns))
+        kept = _first_of_equal(rows.T)
+        if len(kept) < len(rows):
+            rows = rows[kept]
+            self._numbers = array("q", rows.tobytes())
+        columns: dict[str, NDArray[Any]] = dict(zip(self._columns, rows.T, strict=True))
+        texts = np.array([*self._texts], dtype=object)
+        for name in _TEXTS & columns.keys():
+            columns[name] = texts[columns[name]]
+        stamps = {text: time_texts(columns[name]) for name, text in _STAMPS.items()}
+        for name in _STAMPS:
+            columns[name] -= start_time
+        return _made(stamps | columns, kept)
+
+
+def time_texts(time_us: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Return times in UTC as texts; equal times share one.
+
+    Parameters
+    ----------
+    time_us
+        Microseconds since the epoch, of shape ``(n,)``.
+
+    >>> time_texts(np.array([1591160699457089]))
+    array(['2020-06-03T05:04:59:457089'], dtype=object)
+    """
+    times, at = np.unique(time_us, return_inverse=True)
+    texts = np.datetime_as_string(times.astype("M8[us]"), unit="us")
+    found: NDArray[np.object_] = np.char.replace(texts, ".", ":").astype(object)[at]
+    return found
+
+
+def _first_of_equal(columns: Iterable[NDArray[Any]]) -> NDArray[np.intp]:
+    """Return the numbers of the rows that equal none before them."""
+    again = import_pandas().DataFrame(dict(enumerate(columns))).duplicated()
+    return np.flatnonzero(~again.to_numpy())
+
+
+def _made(columns: Mapping[str, NDArray[Any]], labels: NDArray[np.intp]) -> "pd.DataFrame":
+    frame: pd.DataFrame = import_pandas().DataFrame(dict(columns), index=labels)
+    return frame
+
+
+def _empty(columns: Iterable[str]) -> "pd.DataFrame":
+    frame: pd.DataFrame = import_pandas().DataFrame(columns=[*columns], dtype=object)
+    return frame

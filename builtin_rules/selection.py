@@ -42,11 +42,11 @@ def named(trial: Any, step: int, collections: Iterable[str], regex: Iterable[str
 
     A collection that the trial does not have selects nothing.
     """
-    names = {name for one in collections for name in trial.tensor_names(step=step, collection=one)}
+    found = [trial.tensor_names(step=step, collection=one) for one in collections]
     patterns = list(regex)
     if patterns:
-        names.update(trial.tensor_names(step=step, regex=patterns))
-    return sorted(names)
+        found.append(trial.tensor_names(step=step, regex=patterns))
+    return found[0] if len(found) == 1 else sorted(set().union(*found))
 
 
 def by_role(trial: Any, step: int, param: PatternsParam, patterns: tuple[str, ...]) -> list[str]:

@@ -65,6 +65,7 @@ class RuleJob:
         self.rule_time_s = 0.0
         self.missed: tuple[str, ...] = ()
         self.measurements = Measurements(config.loaded.rule_class.QUANTITIES)
+        self._log = _log.bind()  # which takes longer than not to write an event
         self._clock = clock
         self._now = now
         self._began = self._written = clock.monotonic()
@@ -159,7 +160,7 @@ class RuleJob:
         evaluation = self.evaluation
         for note in invocation.notes:
             evaluation.note(note)
-        _log.debug("step_judged", step=step, did=invocation.did.name, reason=invocation.reason)
+        self._log.debug("step_judged", step=step, did=invocation.did.name, reason=invocation.reason)
         match invocation.did:
             case Did.MET:
                 _log.info("condition_met", step=step, rule=evaluation.rule)

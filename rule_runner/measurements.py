@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, nan
 from operator import itemgetter
 from typing import Final, Literal
 
@@ -117,25 +117,31 @@ class _Chart:
         """Add points of a step after all others."""
         series, step, limit = self.series, one.step, one.limit
         far = _excesses([value for _, value, _ in one.points], limit, self.quantity.worse)
+        floor = self._least_bad()[1] if len(series) == SERIES_KEPT else nan  # it only rises
         for (key, value, met), distance in zip(one.points, far, strict=True):
             known = series.get(key)
-            if known is None and self._make_room(key, distance):
+            if known is None:
+                if distance <= floor or not self._make_room(key, distance):
+                    self._leave_out(key)
+                    continue
                 known = series[key] = _Points()
-            if known is not None:
-                known.add((met, distance, step, value, limit))
+            known.add((met, distance, step, value, limit))
 
     def _make_room(self, key: Series, far: float) -> bool:
         """Say whether a new series is to be kept; the least bad one goes if there are many."""
         if len(self.series) < SERIES_KEPT:
             return True
         gone, least = self._least_bad()
-        kept = far > least
-        if kept:
-            del self.series[gone]
-            self.left_out.discard(hash(key))
+        if far <= least:
+            return False
+        del self.series[gone]
+        self.left_out.discard(hash(key))
+        self._leave_out(gone)
+        return True
+
+    def _leave_out(self, key: Series) -> None:
         if len(self.left_out) < COUNTED:
-            self.left_out.add(hash(gone if kept else key))
-        return kept
+            self.left_out.add(hash(key))
 
     def _least_bad(self) -> tuple[Series, float]:
         """Return the least bad series, the first of several, and how bad it is."""

@@ -20,7 +20,7 @@ from rule_runner.durable import (
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.finding_ids import FindingIds
 from rule_runner.measurements import MeasurementsRecord
-from rule_runner.results import Evidence, RuleResult, dump_json
+from rule_runner.results import Evidence, RuleResult, dump_json, dump_numbers
 
 RESULT: Final = "rule_result.json"
 FINDINGS: Final = "findings.jsonl"
@@ -138,7 +138,7 @@ class OutputFolder(Closing):
 
     def write_measurements(self, record: MeasurementsRecord) -> None:
         """Replace ``measurements.json``."""
-        write_atomically(self.path / MEASUREMENTS, dump_json(record) + "\n")
+        write_atomically(self.path / MEASUREMENTS, dump_numbers(record) + "\n")
 
     def append_finding(self, evidence: Evidence) -> bool:
         """Add `evidence` to ``findings.jsonl``; steps come in ascending order.

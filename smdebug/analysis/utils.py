@@ -1,7 +1,7 @@
 """no_refresh, refresh, snapshot: what a trial shows inside a block; and parameter parsing."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -20,48 +20,41 @@ def _as_list(trials: Trials) -> list[Refreshing]:
 
 
 @contextmanager
-def _set(trial: Refreshing, refreshing: bool) -> Iterator[None]:
-    before = trial.dynamic_refresh
-    trial.dynamic_refresh = refreshing
+def _set(trials: Trials, refreshing: bool) -> Iterator[None]:
+    held = [(trial, trial.dynamic_refresh) for trial in _as_list(trials)]
+    for trial, _ in held:
+        trial.dynamic_refresh = refreshing
     try:
         yield
     finally:
-        trial.dynamic_refresh = before
+        for trial, before in held:
+            trial.dynamic_refresh = before
 
 
-@contextmanager
-def no_refresh(trials: Trials) -> Iterator[None]:
+def no_refresh(trials: Trials) -> AbstractContextManager[None]:
     """Hold back the search for new files, of one trial or several, inside the block.
 
     What held before the block holds again after it, also after an exception and when nested.
     """
-    with ExitStack() as stack:
-        for trial in _as_list(trials):
-            stack.enter_context(_set(trial, refreshing=False))
-        yield
+    return _set(trials, refreshing=False)
 
 
-@contextmanager
-def refresh(trials: Trials) -> Iterator[None]:
+def refresh(trials: Trials) -> AbstractContextManager[None]:
     """Let queries look for new files inside the block; the opposite of `no_refresh`."""
-    with ExitStack() as stack:
-        for trial in _as_list(trials):
-            stack.enter_context(_set(trial, refreshing=True))
-        yield
+    return _set(trials, refreshing=True)
 
 
 @contextmanager
 def snapshot(trials: Trials, step: int) -> Iterator[None]:
     """Show global steps up to `step` only, and no new files, inside the block."""
-    held = [(trial, trial.horizon) for trial in _as_list(trials)]
-    with no_refresh(one for one, _ in held):
-        for trial, _ in held:
-            trial.horizon = step
-        try:
-            yield
-        finally:
-            for trial, before in held:
-                trial.horizon = before
+    held = [(trial, trial.horizon, trial.dynamic_refresh) for trial in _as_list(trials)]
+    for trial, _, _ in held:
+        trial.horizon, trial.dynamic_refresh = step, False
+    try:
+        yield
+    finally:
+        for trial, *before in held:
+            trial.horizon, trial.dynamic_refresh = before
 
 
 def parse_list_from_str(arg: object, delimiter: str = ",") -> list[str]:

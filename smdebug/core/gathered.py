@@ -46,7 +46,7 @@ class Gathered:
             group.names.append(name)
             group.slices.append(slice(at + layout.start, at + layout.stop))
         self._mask = np.frombuffer(b"".join(masks), np.uint8)
-        self._head = np.frombuffer(b"".join(heads), np.uint8)
+        self._head = b"".join(heads)
 
     def _read(self, span: Span) -> int:
         """Have a record read; return where it will be."""
@@ -73,7 +73,7 @@ class Gathered:
             if opened.read_into(start, [view[at : at + stop - start]]) != stop - start:
                 return
         frames = np.frombuffer(b"".join([view[one] for one in self._frames]), np.uint8)
-        if not np.array_equal(frames & self._mask, self._head):
+        if (frames & self._mask).tobytes() != self._head:
             return
         for group in self._groups.values():
             content = b"".join([view[one] for one in group.slices])

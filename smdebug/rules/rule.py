@@ -249,7 +249,7 @@ class Rule(ABC):
             As `measured`.
         """
         at, values, bound = operator.index(step), [*map(float, measured.values())], float(limit)
-        flags = [one in met for one in measured]
+        flags = [one in met for one in measured] if met else [False] * len(values)
         self._measurements_of(at, quantity, bound).extend(zip(measured, values, flags, strict=True))
         for one in compress(measured, flags):
             tensor, worker = one

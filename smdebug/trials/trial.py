@@ -156,14 +156,8 @@ class Trial(TrialView):
         if step is not None:
             place = self._global(step, mode)
             files = index.files.get(-1 if place is None else place, {}).values()
-            return sorted(
-                {
-                    name
-                    for one in files
-                    if mode in {ModeKeys.GLOBAL, one.mode}
-                    for name in one.entries
-                }
-            )
+            of_mode = [one.entries for one in files if mode in {ModeKeys.GLOBAL, one.mode}]
+            return sorted(set().union(*of_mode))
         known = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
         if self.horizon is None:
             return sorted(known)

@@ -245,7 +245,8 @@ class TrialView:
         """Return each of `names` with each worker that saved it at a global step shown."""
         shown = self.horizon is None or step <= self.horizon
         files = sorted(self.index.files.get(step, {}).items()) if shown else []
-        return [(name, worker) for name in names for worker, file in files if name in file.entries]
+        saved = [(worker, file.entries) for worker, file in files]
+        return [(name, worker) for name in names for worker, entries in saved if name in entries]
 
     def _look_up(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         """Return the global step, and the workers of a tensor there; look for files if need be."""

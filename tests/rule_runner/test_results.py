@@ -1,6 +1,7 @@
 """Results: every output is valid JSON of its schema, whatever a rule handed over."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from importlib.metadata import PackageNotFoundError
 from typing import Any
@@ -25,6 +26,7 @@ from rule_runner.results import (
     RuleResult,
     TrialSummary,
     dump_json,
+    dump_numbers,
     evidence,
     fingerprint,
     json_scalar,
@@ -237,9 +239,10 @@ def test_a_finding_of_odd_types_is_evidence() -> None:
     assert expected == msgspec.structs.astuple(evidence(finding))
 
 
-@given(st.text(st.characters(exclude_categories=[]), max_size=20))
-def test_any_text_is_valid_and_harmless_json(text: str) -> None:
-    line = dump_json({"text": text, text: 1})
+@pytest.mark.parametrize("dump", [dump_json, dump_numbers])
+@given(text=st.text(st.characters(exclude_categories=[]), max_size=20))
+def test_any_text_is_valid_and_harmless_json(dump: Callable[[object], str], text: str) -> None:
+    line = dump({"text": text, text: 1})
     line.encode()
     assert not set(line) & {*map(chr, range(32)), *map(chr, range(0x7F, 0xA0)), "\u202e", "\u2028"}
     mended = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)

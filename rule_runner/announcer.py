@@ -1,6 +1,6 @@
 """Announcer: tells the world, through outboxes and sinks, whenever a rule's status changes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -27,6 +27,8 @@ class Announcer:
         Output folders of the rule jobs.
     sinks
         Where events go besides.
+    profiling
+        Names of the rule jobs that judge profiler data.
     modes
         ``enforce`` or ``observe`` by name of the rule job.
     lag
@@ -47,6 +49,7 @@ class Announcer:
         now: Callable[[], datetime],
         *,
         modes: Mapping[str, str],
+        profiling: Container[str] = (),
         overwrite: bool,
         lag: Callable[[str], float] = lambda _: 0.0,
     ) -> None:
@@ -54,6 +57,7 @@ class Announcer:
         self._evaluations = evaluations
         self._now = now
         self._modes = modes
+        self._profiling = profiling
         self._lag = lag
         with ExitStack() as stack:
             self._outboxes = [
@@ -95,7 +99,8 @@ class Announcer:
         coverage = evaluation.coverage
         progress = Progress(coverage.judged, coverage.last, self._lag(name))
         details = evaluation.status_details
-        return RuleState(name, evaluation.status, details, self._modes[name], progress)
+        profiler = name in self._profiling
+        return RuleState(name, evaluation.status, details, self._modes[name], progress, profiler)
 
     def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:
         """Wait for the sinks, and return what they did not take; nothing more is announced."""

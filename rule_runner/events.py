@@ -4,10 +4,10 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rule_runner.errors import UsageError
 from rule_runner.status import RuleStatus
@@ -17,6 +17,7 @@ Event: TypeAlias = dict[str, object]
 DETAIL_TYPE: Final = "SageMaker Training Job State Change"
 DEFAULT_SOURCE: Final = "rule-runner"
 COMPLETED: Final = "Completed"
+LISTS: Final = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
 RESERVED_SOURCE: Final = "aws."  # EventBridge refuses it from anyone but AWS
 SOURCE_LIMIT: Final = 256  # characters
 NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
@@ -117,13 +118,27 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """Where one rule job of this process stands; `mode` is ``enforce`` or ``observe``."""
+    """Where one rule job of this process stands.
+
+    Attributes
+    ----------
+    mode
+        ``enforce`` or ``observe``.
+    profiler
+        Whether its rule judges profiler data.
+    """
 
     configuration_name: str
     status: RuleStatus
     details: str | None = None
     mode: str = "enforce"
     progress: Progress = Progress()
+    profiler: bool = False
+
+
+def statuses(detail: Mapping[str, Any]) -> list[Any]:
+    """Return where the rule jobs of an event stand, those over tensors first."""
+    return [one for name in LISTS for one in detail.get(name, ())]
 
 
 def build_event(
@@ -182,8 +197,12 @@ def build_event(
             "SecondaryStatus": COMPLETED if training_ended else "Training",
             "CreationTime": _milliseconds(job.started_at),
             "LastModifiedTime": now,
-            "DebugRuleEvaluationStatuses": [_rule_entry(job, rule, now) for rule in rules],
-            "ProfilerRuleEvaluationStatuses": [],
+            "DebugRuleEvaluationStatuses": [
+                _rule_entry(job, rule, now) for rule in rules if not rule.profiler
+            ],
+            "ProfilerRuleEvaluationStatuses": [
+                _rule_entry(job, rule, now) for rule in rules if rule.profiler
+            ],
             "ChangedRules": [rule.configuration_name for rule in rules]
             if changed is None
             else list(changed),

@@ -292,6 +292,9 @@ def _make(order: _Order) -> Invoker:
     loaded = load_builtin(order.name) if source is None else load_source(source, order.name)
     opened = open_profiler_trial if order.profiler else open_trial
     trials: list[AnyTrial] = [opened(*one) for one in order.trials]
+    for trial in trials:
+        if not isinstance(trial, Trial):
+            trial.refresh()  # rules ask when the data begin while they are made
     bound = bind(loaded, order.parameters)
     invoker = _construct(bound, trials, order.actions, order.output_dir)
     return _Following(invoker, trials, bound.warnings)

@@ -36,11 +36,11 @@ class _State(msgspec.Struct, rename="pascal"):
     last_step: int | None = None
     evaluation_lag_seconds: float = 0.0
 
-    def told(self) -> RuleState:
+    def told(self, *, profiler: bool) -> RuleState:
         """Return where a rule job stood."""
         progress = Progress(self.steps_evaluated, self.last_step, self.evaluation_lag_seconds)
         name, status = self.rule_configuration_name, self.rule_evaluation_status
-        return RuleState(name, status, self.status_details, progress=progress)
+        return RuleState(name, status, self.status_details, progress=progress, profiler=profiler)
 
 
 class _Detail(msgspec.Struct, rename="pascal"):
@@ -48,6 +48,14 @@ class _Detail(msgspec.Struct, rename="pascal"):
     event_sequence: int
     training_job_status: str = ""
     debug_rule_evaluation_statuses: list[_State] = []
+    profiler_rule_evaluation_statuses: list[_State] = []
+
+    def states(self) -> Iterator[RuleState]:
+        """Yield where the rule jobs stood."""
+        for one in self.debug_rule_evaluation_statuses:
+            yield one.told(profiler=False)
+        for one in self.profiler_rule_evaluation_statuses:
+            yield one.told(profiler=True)
 
 
 class _Head(msgspec.Struct):
@@ -107,8 +115,7 @@ class Outbox(Closing):
     def _take(self, head: _Detail) -> None:
         """Take note of an event that is on disk."""
         self._keys.add(head.event_key)
-        states = head.debug_rule_evaluation_statuses
-        self.told |= {one.rule_configuration_name: one.told() for one in states}
+        self.told |= {one.configuration_name: one for one in head.states()}
         self.told_ended = self.told_ended or head.training_job_status == COMPLETED
         self.next_sequence = max(self.next_sequence, head.event_sequence + 1)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rule_runner.delivery import Delivery, drain
 from rule_runner.errors import EXIT_CLIENT, OutputError, UsageError
-from rule_runner.events import Event
+from rule_runner.events import Event, statuses
 from rule_runner.outbox import EVENTS, Outbox, feeds_sinks, read_events
 from rule_runner.results import dump_json
 from rule_runner.show import printable
@@ -90,7 +90,7 @@ def show_events(folder: Path, form: str) -> None:
 def _lines(event: Event) -> Iterator[str]:
     """Yield what people want to know of an event."""
     detail: Any = event["detail"]
-    rules = detail["DebugRuleEvaluationStatuses"]
+    rules = statuses(detail)
     told = {rule["RuleConfigurationName"]: rule for rule in rules}
     names = detail.get("ChangedRules", [*told])
     changed = [f"{name} {told[name]['RuleEvaluationStatus']}" for name in names if name in told]

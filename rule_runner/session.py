@@ -160,6 +160,7 @@ class Session:
             [job.evaluation for job in self.jobs],
             self.now,
             modes={rule.configuration_name: rule.mode for rule in config.rules},
+            profiling={rule.configuration_name for rule in config.rules if rule.profiler},
             overwrite=config.overwrite,
             lag=self._lag,
         )

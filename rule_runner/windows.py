@@ -70,12 +70,12 @@ def placed(
         windows = job.profiler or judges_windows(job.loaded, otherwise=trial is None)
         windows = windows and (job.loaded.builtin or job.profiler or profiler_trial is not None)
         if windows and profiler_trial is None:
-            msg = f"Rule {job.configuration_name!r} judges profiler data: give --profiler-trial."
-            raise UsageError(msg)
+            raise UsageError(_lacks(job, "profiler data", "--profiler-trial"))
         if not windows and trial is None:
-            msg = (
-                f"Rule {job.configuration_name!r} judges tensors, and none are given: give --trial."
-            )
-            raise UsageError(msg)
+            raise UsageError(_lacks(job, "tensors", "--trial"))
         found.append(over_windows(job) if windows else job)
     return tuple(found)
+
+
+def _lacks(job: RuleJobConfig, data: str, option: str) -> str:
+    return f"Rule {job.configuration_name!r} judges {data}: give {option} PATH."

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from rule_runner.events import Event
+from rule_runner.events import Event, statuses
 from rule_runner.results import dump_json
 from rule_runner.sinks.aws_calls import AwsSink, RefusedError
 from rule_runner.sinks.protocol import Refused, Sent
@@ -111,7 +111,7 @@ def streams(events: Sequence[Event]) -> dict[str, list[Line]]:
         detail: Any = event["detail"]
         run, changed = detail["TrainingJobName"], detail.get("ChangedRules")
         shared = {name: detail[name] for name in SHARED}
-        for rule in detail["DebugRuleEvaluationStatuses"]:
+        for rule in statuses(detail):
             name = rule["RuleConfigurationName"]
             if changed is None or name in changed:
                 stream = stream_name(run, name, detail["CreationTime"] // 1000)

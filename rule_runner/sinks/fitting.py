@@ -4,12 +4,11 @@ import copy
 from collections.abc import Callable
 from typing import Any, Final
 
-from rule_runner.events import Event
+from rule_runner.events import Event, statuses
 
 DROPPED: Final = ("HyperParameters", "InputDataConfig", "Tags")  # in this order
 DETAILS_KEPT: Final = 256  # characters
 TOO_LARGE: Final = "TooLarge: it has more than 256 KiB, also shortened"
-LISTS: Final = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
 
 
 def fitted(event: Event, fits: Callable[[Event], bool]) -> Event | None:
@@ -30,7 +29,7 @@ def fitted(event: Event, fits: Callable[[Event], bool]) -> Event | None:
     for name in DROPPED:
         if detail.pop(name, None) is not None and fits(short):
             return short
-    for rule in (one for each in LISTS for one in detail.get(each, ())):
+    for rule in statuses(detail):
         if "StatusDetails" in rule:
             rule["StatusDetails"] = rule["StatusDetails"][:DETAILS_KEPT]
     return short if fits(short) else None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rule_runner.events import Event
+from rule_runner.events import Event, statuses
 from rule_runner.status import RuleStatus
 
 NAMESPACE: Final = "RuleRunner/Rules"
@@ -41,7 +41,7 @@ class RuleNumbers:
 def numbers(event: Event) -> Iterator[RuleNumbers]:
     """Yield the numbers of each rule of an event."""
     detail: Any = event["detail"]
-    for rule in detail["DebugRuleEvaluationStatuses"]:
+    for rule in statuses(detail):
         status = rule["RuleEvaluationStatus"]
         values = {
             "IssuesFound": int(status == RuleStatus.ISSUES_FOUND),

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from rule_runner.events import Event
+from rule_runner.events import Event, statuses
 from rule_runner.results import dump_json
 from rule_runner.sinks.aws_calls import AwsSink, RefusedError
 from rule_runner.sinks.fitting import TOO_LARGE, fitted
@@ -70,11 +70,11 @@ def _order(event: Event) -> dict[str, object]:
 def _changed(event: Event) -> tuple[list[str], list[str]]:
     """Return the rules whose status changed, and the statuses that they have now."""
     detail: Any = event["detail"]
-    rules = detail["DebugRuleEvaluationStatuses"]
+    rules = statuses(detail)
     names = detail.get("ChangedRules", [rule["RuleConfigurationName"] for rule in rules])
     changed = [rule for rule in rules if rule["RuleConfigurationName"] in names]
-    statuses = {rule["RuleEvaluationStatus"]: None for rule in changed}
-    return names, [*statuses] or [detail["TrainingJobStatus"]]
+    words = {rule["RuleEvaluationStatus"]: None for rule in changed}
+    return names, [*words] or [detail["TrainingJobStatus"]]
 
 
 def attributes(event: Event) -> dict[str, dict[str, str]]:

@@ -4,7 +4,7 @@ Steps whose records lie in the same places are read by the same calls into the s
 these need is made once, so that Python has little to do for each piece.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,7 +122,9 @@ class Prepared:
 
 def _parts(tensor: _Tensor, opened: Mapping[int, OpenFile]) -> list[list[Any]] | None:
     """Return for each want what the pieces of a tensor tell; None if a file is cut off."""
-    told = [(one.part, back, list[Any]()) for one, back in tensor.reading.wants]
+    told: list[tuple[Callable[..., Any], int, list[Any]]] = [
+        (one.part, back, []) for one, back in tensor.reading.wants
+    ]
     together = {}
     for reads, values in tensor.pieces:
         for back, start, buffers, nbytes in reads:

@@ -163,13 +163,13 @@ class BatchSize(WindowRule):
         return min(cpu.count, memory.count, self._gpus[gpu].count) > self.window
 
     def _measure_cpu(self, step: int, node: str) -> float:
-        used = self._cpus[Device(node, _CPU)].percentile(_P95)
+        (used,) = self._cpus[Device(node, _CPU)].percentiles(_P95)
         self.measured(step, CPU_P95, used, self.cpu_threshold_p95, met=False, worker=node)
         return used
 
     def _judge_gpu(self, step: int, gpu: Device, cpu: float) -> bool:
-        busy = self._gpus[gpu].percentile(_P95)
-        full = self._memories[gpu].percentile(_P95)
+        (busy,) = self._gpus[gpu].percentiles(_P95)
+        (full,) = self._memories[gpu].percentiles(_P95)
         met = (
             cpu < self.cpu_threshold_p95
             and busy < self.gpu_threshold_p95

@@ -98,9 +98,10 @@ class Series:
         self.newest = joined[-self._keep :].copy()
         self.largest = max(self.largest, float(values.max()))
 
-    def percentile(self, percent: float) -> float:
-        """Return a percentile of the newest values, interpolated between neighbours."""
-        return float(np.percentile(self.newest, percent))
+    def percentiles(self, *percents: float) -> list[float]:
+        """Return percentiles of the newest values, interpolated between neighbours."""
+        found: list[float] = np.percentile(self.newest, percents).tolist()
+        return found
 
     def box(self) -> dict[str, float]:
         """Return quartiles and whiskers of all values, to the digits that are kept of them."""

@@ -118,7 +118,7 @@ class LowGPUUtilization(WindowRule):
 
     def _judge_gpu(self, step: int, gpu: Device) -> bool:
         node, name = gpu
-        high, low = (self._gpus[gpu].percentile(one) for one in (_HIGH, _LOW))
+        high, low = self._gpus[gpu].percentiles(_HIGH, _LOW)
         underused = self.measured(
             step,
             HIGH,
@@ -147,10 +147,11 @@ class LowGPUUtilization(WindowRule):
         """Return percentiles of the newest and of all values, by node and GPU."""
         found: dict[str, Any] = {}
         for (node, name), series in self._gpus.items():
+            high, low = series.percentiles(_HIGH, _LOW)
             found.setdefault(node, {})[name] = {
                 "gpu_max": series.largest,
-                "gpu_95": series.percentile(_HIGH),
-                "gpu_5": series.percentile(_LOW),
+                "gpu_95": high,
+                "gpu_5": low,
                 **series.box(),
             }
         return {**found, "last_timestamp": self._begun}

@@ -47,7 +47,7 @@ def test_a_series_keeps_the_newest_values_exactly() -> None:
     for part in ([0.1], [0.2, 0.3], [9.0, 0.4, 0.5, 0.6], [0.7]):
         series.extend(np.array(part))
     assert series.newest.tolist() == [0.5, 0.6, 0.7]
-    assert (series.count, series.largest, series.percentile(50)) == (8, 9.0, 0.6)
+    assert (series.count, series.largest, series.percentiles(50, 100)) == (8, 9.0, [0.6, 0.7])
     assert series.values.tolist() == np.float32([0.1, 0.2, 0.3, 9, 0.4, 0.5, 0.6, 0.7]).tolist()
 
 

@@ -79,8 +79,8 @@ class ProfilerFiles:
         Timelines by kind and node, ascending.
     ended
         Whether the training job had left its end mark before the last look.
-    version
-        Raised by each look that found something new.
+    looks
+        How often `refresh` was called.
     """
 
     def __init__(self, store: TrialStore) -> None:
@@ -88,7 +88,7 @@ class ProfilerFiles:
         self.system: dict[str, list[SystemFile]] = {}
         self.traces: dict[Writer, list[TraceFile]] = {}
         self.ended = False
-        self.version = 0
+        self.looks = 0
         self._system = Listing(store, file_names.SYSTEM, _each(file_names.system_file))
         self._traces = (
             Listing(store, file_names.TRACES, _each(file_names.trace_file)),
@@ -97,36 +97,39 @@ class ProfilerFiles:
 
     def has_end_mark(self) -> bool:
         """Say whether the training job has left its end mark."""
-        marks = file_names.END_MARKS
-        return any(mark in self.store.list_keys(mark) for mark in marks)
+        try:
+            return self.ended or any(
+                mark in self.store.list_keys(mark) for mark in file_names.END_MARKS
+            )
+        except ObjectNotFoundError:  # the folder itself is not there yet
+            return False
 
     def refresh(self, *, whole: bool = False) -> tuple[list[SystemFile], list[TraceFile]]:
-        """Look once for new files, and for the end mark before; return those there were.
+        """Look once for new files, and for the end mark before; return the new files.
 
         Parameters
         ----------
         whole
-            Look for files that came late, too; at the end of the training job that is done anyway.
+            Look for files that came late, too.
 
         Raises
         ------
         StorageUnavailableError
             If the store cannot be asked.
         """
+        self.looks += 1
         try:
-            ended = self.ended or self.has_end_mark()
-            whole |= ended and not self.ended
+            ended = self.has_end_mark()
+            whole |= ended
             system = self._system.new(whole=whole)
             # A profile and the file that says its time may lie far apart.
             traces = [*self._traces[0].new(whole=whole), *self._traces[1].new(whole=True)]
-        except ObjectNotFoundError:  # the folder itself is not there yet
+        except ObjectNotFoundError:
             return [], []
         for file in system:
             insort(self.system.setdefault(file.node, []), file)
         for trace in traces:
             insort(self.traces.setdefault((trace.kind, trace.node), []), trace)
-        if system or traces or ended != self.ended:
-            self.version += 1
         self.ended = ended
         return system, traces
 

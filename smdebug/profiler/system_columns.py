@@ -1,6 +1,6 @@
 """SystemColumns: one file of system metrics, from lines of JSON into columns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -189,12 +189,20 @@ def parse_system_metrics(
     return builder.built(cut_off=skipping)
 
 
-def pieces_of(store: TrialStore, key: str) -> Iterator[memoryview]:
-    """Yield the bytes of a file, `CHUNK` at a time; raises what the store's `read` does."""
-    start = 0
-    while True:
+def pieces_of(
+    store: TrialStore, key: str, first: Callable[[], memoryview] | None = None
+) -> Iterator[memoryview]:
+    """Yield the bytes of a file, `CHUNK` at a time; raises what the store's `read` does.
+
+    Parameters
+    ----------
+    first
+        Gives the first of them, if somebody is reading it already.
+    """
+    piece = store.read(key, ByteRange(0, CHUNK)) if first is None else first()
+    start = len(piece)
+    yield piece
+    while len(piece) == CHUNK:
         piece = store.read(key, ByteRange(start, start + CHUNK))
+        start += len(piece)
         yield piece
-        if len(piece) < CHUNK:
-            return
-        start += CHUNK

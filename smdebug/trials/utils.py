@@ -1,7 +1,7 @@
 """create_trial: opens the trial at a path."""
 
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from smdebug.core.clock import Clock
 from smdebug.core.logger import get_logger
@@ -12,24 +12,57 @@ from smdebug.trials.trial import Trial
 from smdebug.trials.trial_index import TrialIndex
 from smdebug.trials.view import POLL_S
 
+if TYPE_CHECKING:
+    from smdebug.trials.profiler_trial import ProfilerTrial
+
 SAY_SO_AFTER_S: Final = 10.0
+Range = tuple[int | None, int | None]
 
 
+@overload
 def create_trial(
     path: str | os.PathLike[str],
     name: str | None = None,
-    profiler: bool = False,
-    output_dir: str = "/opt/ml/processing/outputs/",
+    profiler: Literal[False] = False,
+    output_dir: str = ...,
     *,
-    range_steps: tuple[int | None, int | None] | None = None,
+    range_steps: Range | None = None,
     timeout: float | None = None,
     clock: Clock | None = None,
     check: Any = None,
     index_mode: Any = None,
     cache: Any = None,
     parallel: Any = None,
-) -> Trial:
-    """Open the trial at a path, and wait until its collections are there.
+) -> Trial: ...
+
+
+@overload
+def create_trial(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    profiler: Literal[True],
+    output_dir: str | None = ...,
+    timeout: float | None = None,
+    clock: Clock | None = None,
+) -> "ProfilerTrial": ...
+
+
+def create_trial(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    profiler: bool = False,
+    output_dir: str | None = "/opt/ml/processing/outputs/",
+    *,
+    range_steps: Range | None = None,
+    timeout: float | None = None,
+    clock: Clock | None = None,
+    check: Any = None,
+    index_mode: Any = None,
+    cache: Any = None,
+    parallel: Any = None,
+) -> "Trial | ProfilerTrial":
+    """Open the trial at a path, and wait until its collections, or its metrics, are there.
 
     Parameters
     ----------
@@ -37,26 +70,34 @@ def create_trial(
         A local folder, or an ``s3://bucket/prefix`` address.
     name
         Any name; by default the last part of `path`.
+    profiler
+        Open the system metrics and framework events of a training job instead of its tensors.
+    output_dir
+        The folder for what rules over a profiler trial write; without effect on other trials.
     range_steps
         ``(begin, end)``: load global steps ``begin <= step < end`` only; None is unbounded.
     timeout
-        Seconds to wait for the collections of a training job that has not ended; None is for
-        ever, as it always was (a warning says so after ten seconds).
-    check, index_mode, cache, parallel, output_dir
+        Seconds to wait for the collections, or the first metrics, of a training job that has not
+        ended; None is for ever, as it always was (a warning says so after ten seconds).
+    check, index_mode, cache, parallel
         Accepted, and without effect.
 
     Raises
     ------
     MissingCollectionFiles
         If the training job has ended, or `timeout` has passed, without all collections files.
+    NoMoreProfilerData
+        If the training job has ended, or `timeout` has passed, without any metrics.
     ValueError
         If `range_steps` is not ``0 <= begin < end``, or the path's kind cannot be read.
     """
-    del output_dir, check, index_mode, cache, parallel
-    if profiler:
-        msg = "Profiler trials cannot be read by this version."
-        raise NotImplementedError(msg)
+    del check, index_mode, cache, parallel
     text = os.fspath(path).strip()
+    if profiler:
+        from smdebug.trials import profiler_trial as of_metrics  # noqa: PLC0415 - its parsers
+
+        basename = text.rsplit("/", 1)[-1] if name is None else name
+        return of_metrics.opened(basename, text, output_dir, timeout, clock)
     _check_range(range_steps)
     window = int(os.environ.get("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "1000"))
     index = TrialIndex(open_store(text), range_steps, window)

@@ -1,0 +1,192 @@
+"""PackedEvents: the events of one timeline, parsed once and kept small, or on the disk."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, NamedTuple
+
+import msgspec
+
+from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.profiler.trace_event import Number, ProcessInfo, TraceEvent
+
+BLOCK: Final = 512  # events that are unpacked together
+IN_MEMORY: Final = 8 << 20  # bytes; larger timelines go to the disk
+_COST_ON_DISK: Final = 64  # bytes there are counted as one in memory
+
+Row = list[Any]
+
+
+class _Block(NamedTuple):
+    """Some events: from when to when, and their bytes, or where in the file they are."""
+
+    first_start: Number
+    first_end: Number
+    last_end: Number
+    packed: bytes
+    offset: int
+    length: int
+
+
+class PackedEvents:
+    """The events of one timeline in the order of the file.
+
+    Parameters
+    ----------
+    events
+        Of one node and one type of file; they are read once.
+    name
+        Of the timeline, for messages.
+
+    Raises
+    ------
+    SMDebugRuntimeError
+        If there is no room on the disk for a large timeline.
+    """
+
+    def __init__(self, events: Iterable[TraceEvent], name: str) -> None:
+        self.count = 0
+        self._name = name
+        self._blocks: list[_Block] = []
+        self._held = 0
+        self._disk: IO[bytes] | None = None
+        self._written = 0
+        self._processes: list[ProcessInfo | None] = []
+        self._process_numbers: dict[int, int] = {}
+        self._node_id: str | None = None
+        self._file_type = ""
+        rest = iter(events)
+        while some := list(islice(rest, BLOCK)):
+            self._add(some)
+
+    @property
+    def nbytes(self) -> int:
+        """What it costs to keep them."""
+        return self._held + self._written // _COST_ON_DISK + len(self._blocks) * BLOCK // 2
+
+    @property
+    def span(self) -> tuple[Number, Number, Number]:
+        """When the first event begins, when the first ends, and when the last ends (us)."""
+        return (
+            min((one.first_start for one in self._blocks), default=0),
+            min((one.first_end for one in self._blocks), default=0),
+            max((one.last_end for one in self._blocks), default=-1),
+        )
+
+    def ending(self, start_us: int, end_us: int) -> Iterator[TraceEvent]:
+        """Yield the events that end at ``start_us <= time < end_us``."""
+        return self._chosen(
+            lambda one: one.first_end < end_us and one.last_end >= start_us,
+            lambda row: start_us <= row[0] + row[2] < end_us,
+        )
+
+    def overlapping(self, start_us: int, end_us: int) -> Iterator[TraceEvent]:
+        """Yield the events that overlap a range of time, if only by touching it."""
+        return self._chosen(
+            lambda one: one.first_start <= end_us and one.last_end >= start_us,
+            lambda row: row[0] <= end_us and row[0] + row[2] >= start_us,
+        )
+
+    def _chosen(
+        self, near: Callable[[_Block], bool], wanted: Callable[[Row], bool]
+    ) -> Iterator[TraceEvent]:
+        for block in filter(near, self._blocks):
+            rows: list[Row] = msgspec.msgpack.decode(self._bytes(block))
+            yield from map(self._event, filter(wanted, rows))
+
+    def _bytes(self, block: _Block) -> bytes:
+        if self._disk is None:
+            return block.packed
+        try:
+            self._disk.seek(block.offset)
+            return self._disk.read(block.length)
+        except OSError as err:
+            raise self._no_disk(err) from err
+
+    def _event(self, row: Row) -> TraceEvent:
+        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, process = row
+        return TraceEvent(
+            ts,
+            name,
+            dur,
+            phase_pid,
+            phase_tid,
+            json.loads(args) if isinstance(args, str) else args,
+            self._node_id,
+            phase,
+            self._file_type,
+            event_phase,
+            pid,
+            tid,
+            self._processes[process],
+        )
+
+    def _row(self, event: TraceEvent) -> Row:
+        return [
+            event.start_time,
+            event.event_name,
+            event.duration,
+            event.phase_pid,
+            event.phase_tid,
+            event.event_args,
+            event.phase,
+            event.event_phase,
+            event.pid,
+            event.tid,
+            self._process_number(event.process_info),
+        ]
+
+    def _process_number(self, process: ProcessInfo | None) -> int:
+        number = self._process_numbers.setdefault(id(process), len(self._processes))
+        if number == len(self._processes):
+            self._processes.append(process)
+        return number
+
+    def _add(self, events: Sequence[TraceEvent]) -> None:
+        self.count += len(events)
+        self._node_id, self._file_type = events[0].node_id, events[0].file_type
+        rows = [self._row(event) for event in events]
+        try:
+            packed = msgspec.msgpack.encode(rows)
+        except OverflowError:  # whole numbers of more than 64 bits: JSON has them
+            packed = msgspec.msgpack.encode(
+                [[*row[:5], json.dumps(row[5]), *row[6:]] for row in rows]
+            )
+        block = _Block(
+            min(one.start_time for one in events),
+            min(one.end_time for one in events),
+            max(one.end_time for one in events),
+            packed,
+            0,
+            len(packed),
+        )
+        self._blocks.append(self._put(block) if self._disk is not None else block)
+        self._held += len(packed) if self._disk is None else 0
+        if self._held > IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Move what there is to the disk."""
+        try:
+            self._disk = TemporaryFile()  # noqa: SIM115 - it lives as long as this object
+        except OSError as err:
+            raise self._no_disk(err) from err
+        self._blocks = [self._put(block) for block in self._blocks]
+        self._held = 0
+
+    def _put(self, block: _Block) -> _Block:
+        assert self._disk is not None  # noqa: S101 - the caller made it
+        try:
+            self._disk.write(block.packed)
+        except OSError as err:
+            raise self._no_disk(err) from err
+        offset = self._written
+        self._written += block.length
+        return block._replace(packed=b"", offset=offset)
+
+    def _no_disk(self, err: OSError) -> SMDebugRuntimeError:
+        return SMDebugRuntimeError(
+            f"The events of {self._name!r} cannot be kept in a temporary file: {err.strerror}. "
+            "Set TMPDIR to a folder with room."
+        )

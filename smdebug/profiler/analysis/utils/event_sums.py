@@ -61,6 +61,24 @@ def sums_between(intervals: Sequence[tuple[int, int]], events: Iterable[TraceEve
     return sums
 
 
+def intervals_of(begins: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:
+    """Return pairs of begins and ends.
+
+    Raises
+    ------
+    ValueError
+        If they are none.
+    """
+    found = list(zip(begins, ends, strict=False))
+    if not found or len(begins) != len(ends) or any(end < begin for begin, end in found):
+        msg = (
+            "Intervals need as many begins as ends, one at least, and no end before its begin, "
+            f"got {list(begins)!r} and {list(ends)!r} in epoch microseconds."
+        )
+        raise ValueError(msg)
+    return found
+
+
 def shares(sums: Sums) -> dict[str, float]:
     """Return sums as parts of the largest of them.
 

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from smdebug.profiler.trace_event import TraceEvent
 if TYPE_CHECKING:
     import pandas as pd
 
+Time = str | datetime
 Columns = Mapping[str, Callable[[TraceEvent], Any]]
 Mask = NDArray[np.bool_] | slice
 ALL: Final = slice(None)
@@ -81,6 +83,7 @@ DATALOADER_COLUMNS: Final[Columns] = {
     "node_id": attrgetter("node_id"),
 }
 _TEXTS: Final = frozenset({"framework_metric", "pin_memory", "process", "nodeID", "node_id"})
+_FORMAT: Final = "%Y-%m-%dT%H:%M:%S:%f"
 # Beside each of these stands its text, before all others.
 _STAMPS: Final = {"start_time_us": "start_time", "end_time_us": "end_time"}
 
@@ -183,6 +186,25 @@ def time_texts(time_us: NDArray[np.int64]) -> NDArray[np.object_]:
     texts = np.datetime_as_string(times.astype("M8[us]"), unit="us")
     found: NDArray[np.object_] = np.char.replace(texts, ".", ":").astype(object)[at]
     return found
+
+
+def epoch_us(time: Time) -> int:
+    """Return epoch microseconds, exactly; a time without a zone is UTC.
+
+    Raises
+    ------
+    ValueError
+        If it is no time.
+
+    >>> epoch_us("2020-06-03T05:04:59:457089")
+    1591160699457089
+    """
+    try:
+        found = import_pandas().to_datetime(time, format=_FORMAT, utc=True)
+    except ValueError as err:
+        msg = f"Times are written as '2020-06-03T05:04:59:457089', got {time!r}."
+        raise ValueError(msg) from err
+    return int(found.value) // 1000
 
 
 def _first_of_equal(columns: Iterable[NDArray[Any]]) -> NDArray[np.intp]:

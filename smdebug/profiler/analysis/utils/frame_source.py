@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from smdebug.profiler.system_source import SystemSource
 from smdebug.profiler.trace_event import TraceEvent
 from smdebug.profiler.trace_source import CACHED_BYTES, TraceSource
 from smdebug.storage.uri import open_store
+
+EVER_US: Final = (0, 1 << 53)  # until the year 2255
 
 
 class FrameSource:

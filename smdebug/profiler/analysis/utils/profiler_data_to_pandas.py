@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from smdebug.profiler.analysis.pandas_extra import import_pandas
 from smdebug.profiler.analysis.utils.event_sums import (
     Sums,
+    intervals_of,
     shares,
     sums_at,
     sums_between,
@@ -18,17 +17,14 @@ from smdebug.profiler.analysis.utils.frame_rows import (
     FRAMEWORK_COLUMNS,
     EventRows,
     SampleRows,
+    Time,
+    epoch_us,
 )
-from smdebug.profiler.analysis.utils.frame_source import FrameSource
+from smdebug.profiler.analysis.utils.frame_source import EVER_US, FrameSource
 from smdebug.storage.uri import is_s3
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Time = str | datetime
-
-_FORMAT: Final = "%Y-%m-%dT%H:%M:%S:%f"
-_END_OF_TIME_US: Final = 1 << 53  # in the year 2255
 
 
 class PandasFrame:
@@ -109,8 +105,7 @@ class PandasFrame:
             ``system_metric``, ``dimension``, ``nodeID``, ``type``; file by file in order of time.
         """
         return self.get_profiler_data_by_time(
-            0,
-            _END_OF_TIME_US,
+            *EVER_US,
             selected_system_metrics=selected_system_metrics,
             get_framework_metrics=False,
         )[0]
@@ -246,7 +241,7 @@ class PandasFrame:
         IndexError
             If there are no times.
         """
-        times = sorted(map(self.convert_datetime_to_timestamp, timestep_list))
+        times = sorted(map(epoch_us, timestep_list))
         if not times:
             msg = "Framework metrics are asked for at no time. Give one time or more."
             raise IndexError(msg)
@@ -283,12 +278,10 @@ class PandasFrame:
         ValueError
             If there are no intervals, not as many begins as ends, or an end before its begin.
         """
-        begins = [self.convert_datetime_to_timestamp(one) for one in begin_timestep_list]
-        ends = [self.convert_datetime_to_timestamp(one) for one in end_timestep_list]
-        intervals = list(zip(begins, ends, strict=True))
-        if not intervals or any(end < begin for begin, end in intervals):
-            msg = f"Intervals must be there and begin before they end, got {intervals!r}."
-            raise ValueError(msg)
+        begins, ends = (
+            list(map(epoch_us, times)) for times in (begin_timestep_list, end_timestep_list)
+        )
+        intervals = intervals_of(begins, ends)
         self._source.refresh()
         events = self._source.events(min(begins), max(ends), selected_framework_metrics)
         sums = sums_between(intervals, events)
@@ -307,5 +300,4 @@ class PandasFrame:
         ValueError
             If it is none.
         """
-        found = import_pandas().to_datetime(timestamp, format=_FORMAT, utc=True)
-        return int(found.value) // 1000
+        return epoch_us(timestamp)

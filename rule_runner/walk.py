@@ -9,7 +9,7 @@ class Walk(Protocol):
 
     @property
     def begun(self) -> bool:
-        """Whether there is what rules need to be made, or nothing more can come."""
+        """Whether there is what rules need to be made."""
         ...
 
     @property

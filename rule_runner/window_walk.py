@@ -122,8 +122,8 @@ class WindowWalk:
 
     @property
     def begun(self) -> bool:
-        """Whether it is known when the data begin, or nothing more can come."""
-        return self._trial.first_timestamp > 0 or self.ended
+        """Whether it is known when the data begin."""
+        return self._trial.first_timestamp > 0
 
     @property
     def ended(self) -> bool:

@@ -15,7 +15,7 @@ from rule_runner.logs import configure
 FORMATS: Final = ("table", "json", "junit", "sarif")
 
 _TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
-_trial: Final = click.option("--trial", required=True, metavar="PATH", help=_TRIAL_HELP)
+_trial: Final = click.option("--trial", metavar="PATH", help=_TRIAL_HELP)
 _profiler_trial: Final = click.option(
     "--profiler-trial",
     metavar="PATH",
@@ -162,7 +162,7 @@ _JOB: Final = (
 
 def evaluation_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of an evaluation, in their order."""
-    return _with((_trial, *_OPTIONS), command)
+    return _with((_trial, _profiler_trial, *_OPTIONS), command)
 
 
 def _with(

@@ -18,7 +18,7 @@ from smdebug.storage.uri import is_s3
 Option = tuple[str, str | None]
 
 OUTPUT: Final = "--output"
-_TRIALS: Final = ("--trial", "--other-trial")
+_TRIALS: Final = ("--trial", "--other-trial", "--profiler-trial")
 _OTHER_TRIALS: Final = re.compile(r"(?:.*\.)?other_trial(s|_\d+)?")
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*=")
 _LOCAL_SINKS: Final = ON_STDOUT | {"file"}
@@ -62,6 +62,22 @@ class Translated:
     mounts: tuple[Mount, ...]
     network: bool
     cloud: bool
+
+
+def trial_of(options: Iterable[Option]) -> str:
+    """Return the trial that is judged: of tensors, else of profiler data.
+
+    Raises
+    ------
+    UsageError
+        If none is given.
+    """
+    given = dict(options)
+    for name in ("--trial", "--profiler-trial"):
+        if (found := given.get(name)) is not None:
+            return found
+    msg = "No trial was given: give --trial PATH, or --profiler-trial PATH for profiler rules."
+    raise UsageError(msg)
 
 
 def translate(options: Iterable[Option], home: Path) -> Translated:

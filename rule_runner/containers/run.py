@@ -25,6 +25,7 @@ from rule_runner.containers.options import (
     requests_of,
     split,
     translate,
+    trial_of,
     values,
 )
 from rule_runner.containers.plan import (
@@ -117,8 +118,8 @@ def _prepared(options: Sequence[Option], settings: Settings) -> "_Evaluation":
 def _with_output(options: Sequence[Option]) -> list[Option]:
     """Return the options with an output folder, absolute if it is one of this machine."""
     given = values(options, OUTPUT)
-    trial = values(options, "--trial")[-1]
-    output = given[-1] if given else str(default_output(trial, datetime.now().astimezone()))
+    now = datetime.now().astimezone()
+    output = given[-1] if given else str(default_output(trial_of(options), now))
     return [*(one for one in options if one[0] != OUTPUT), (OUTPUT, located(output)[0])]
 
 
@@ -261,7 +262,7 @@ class _Evaluation:
         if not rules or form == "sarif":  # it tells of the rules' classes, which are not here
             return
         parts = [*parsed(self._printed).values()]
-        result = compose(values(self._options, "--trial")[-1], parts, rules)
+        result = compose(trial_of(self._options), parts, rules)
         outputs = [plan.output for plan in self._plans.values()]
         folders = [Path(one) for one in outputs if not is_s3(one)]
         (top,) = values(self._options, OUTPUT)

@@ -3,13 +3,14 @@
 import json
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from profiled import minute
 
 import rule_runner
 from builtin_rules.profiler import PROFILER_RULES
@@ -17,11 +18,9 @@ from rule_runner.cli import main
 from rule_runner.debugger import ProfilerRule, Rule, rule_configs
 from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import RuleEvaluationConditionMet
-from smdebug.rules import Rule as AnyRule
 from smdebug.rules import invoke_rule
 from smdebug.trials import create_trial
 
-BEGIN = 1_600_000_020
 SAMPLES = 120  # of a minute
 # Written as rules of public repositories are: a clock and a window of its own.
 CUSTOM = """
@@ -62,36 +61,16 @@ class Busy(Rule):
 """
 
 
-def write_minute(root: Path, number: int, values: Mapping[str, float], samples: int) -> None:
-    """Write one minute of a node: the same value for each series at each sample."""
-    start = BEGIN + 60 * number
-    path = root / "system" / "incremental" / "2020091312" / f"{start}.algo-1.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kinds = {"cpu": "CPUUtilization", "gpu": "GPUUtilization"}
-    lines = [
-        json.dumps(
-            {
-                "Type": name[:3],
-                "Name": name,
-                "Dimension": kinds[name[:3]],
-                "Value": value,
-                "NodeId": "algo-1",
-                "Timestamp": start + 0.5 * sample,
-            }
-        )
-        for sample in range(samples)
-        for name, value in values.items()
-    ]
-    path.write_text("\n".join(lines) + "\n")
-
-
 def write_profile(
     root: Path, cpus: Sequence[float], *, last: int = SAMPLES, end: bool = True
 ) -> str:
     """Write a minute for each value of a core, beside a GPU that does nothing."""
     for number, value in enumerate(cpus):
         samples = last if number == len(cpus) - 1 else SAMPLES
-        write_minute(root, number, {"cpu0": value, "gpu0": 5.0}, samples)
+        values = {"cpu0": value, "gpu0": 5.0}
+        for key, text in minute(number, values=values, every=0.5, seconds=samples / 2).items():
+            (root / key).parent.mkdir(parents=True, exist_ok=True)
+            (root / key).write_bytes(text)
     if end:
         (root / "system" / "training_job_end.ts").touch()
     return str(root)
@@ -174,7 +153,7 @@ def test_a_rule_of_the_users_that_finds_nothing_sees_every_window(
 
 
 def test_in_python(profile: str, tmp_path: Path) -> None:
-    scope: dict[str, type[AnyRule]] = {}
+    scope: dict[str, Any] = {}
     exec(CUSTOM, scope)  # noqa: S102 - a rule as users have it
     trial = create_trial(profile, profiler=True, output_dir=str(tmp_path / "rule"))
     with pytest.raises(RuleEvaluationConditionMet, match="at step 1 "):
@@ -237,7 +216,7 @@ def test_beside_rules_over_tensors(profile: str, tmp_path: Path) -> None:
 
 
 def test_objects_of_the_configuration_api(profile: str) -> None:
-    rules = [
+    rules: list[Any] = [
         ProfilerRule.sagemaker(rule_configs.CPUBottleneck(patience=100, threshold=10), name="Cpu"),
         ProfilerRule.sagemaker(rule_configs.StepOutlier()),
         Rule.sagemaker(rule_configs.all_zero()),

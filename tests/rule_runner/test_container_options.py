@@ -15,6 +15,7 @@ from rule_runner.containers.options import (
     requests_of,
     split,
     translate,
+    trial_of,
 )
 from rule_runner.errors import UsageError
 
@@ -160,6 +161,18 @@ def test_folders_that_would_hide_the_image_are_refused(folder: str) -> None:
 def test_a_whole_home_folder_is_not_shown_to_rules(path: str) -> None:
     with pytest.raises(UsageError, match="would show a whole home folder to the rules"):
         translated(("--source", path))
+
+
+def test_which_trial_a_container_is_about() -> None:
+    assert trial_of([("--profiler-trial", "/p"), ("--trial", "/t")]) == "/t"
+    assert trial_of([("--profiler-trial", "/p"), ("--quiet", None)]) == "/p"
+    with pytest.raises(UsageError, match=r"^No trial was given: give --trial PATH, or --profiler"):
+        trial_of([("--quiet", None)])
+
+
+def test_profiler_data_are_mounted() -> None:
+    found = translated(("--profiler-trial", "runs/p"))
+    assert found.mounts == (Mount(Path.cwd() / "runs/p"),)
 
 
 def test_every_option_of_evaluate_that_is_declared_a_path_is_known() -> None:

@@ -95,7 +95,10 @@ def test_builtin_by_name(name: str) -> None:
             "VanishingGradent",
             r"^Unknown rule 'VanishingGradent'\. Did you mean 'VanishingGradient'\?$",
         ),
-        ("Zebra", r"^Unknown rule 'Zebra'\. Built-in rules: 'AllZero', 'VanishingGradient', 'BatchSize', "),
+        (
+            "Zebra",
+            r"^Unknown rule 'Zebra'\. Built-in rules: 'AllZero', 'VanishingGradient', 'Batch",
+        ),
         ("", r"^Unknown rule ''\. Built-in rules: 'AllZero', 'VanishingGradient', 'BatchSize', "),
     ],
     ids=["near", "far", "empty"],

@@ -1,41 +1,18 @@
 """WindowWalk: the windows of profiler data that can be judged, live and afterwards."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
 from evaluating import WoundClock
 from faulty_store import REMOTE, CountingStore
+from profiled import BEGIN, END_MARK, minute
 
 from rule_runner.window_walk import Following, WindowWalk
 from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
 from smdebug.storage.memory import MemoryStore
 from smdebug.trials.profiler_trial import ProfilerTrial
 
-BEGIN = 1_699_990_020  # seconds
-US = 1_000_000
-MINUTE = 60 * US
-END_MARK = {"system/training_job_end.ts": b""}
-
-
-def minute(number: int, node: int = 1, seconds: float = 60, begin: int = BEGIN) -> dict[str, bytes]:
-    """Return the file of one minute of a node, with a sample every ten seconds."""
-    start = begin + 60 * number
-    lines = [
-        json.dumps(
-            {
-                "Type": "cpu",
-                "Name": "cpu0",
-                "Dimension": "CPUUtilization",
-                "Value": 50.0,
-                "NodeId": f"algo-{node}",
-                "Timestamp": start + after,
-            }
-        )
-        for after in range(0, int(seconds), 10)
-    ]
-    text = "\n".join(lines) + "\n"
-    return {f"system/incremental/2023111419/{start}.algo-{node}.json": text.encode()}
+MINUTE = 60_000_000
 
 
 class Breaking(CountingStore):

@@ -1,0 +1,201 @@
+"""Evaluations over profiler data in memory: live and afterwards, alone and beside tensors."""
+
+from pathlib import Path
+from typing import Any
+
+import evaluating
+import numpy as np
+import pytest
+from evaluating import Script, WoundClock, configured, rule_job, runner
+from profiled import BEGIN, END_MARK, minute
+
+from rule_runner.config import DEFAULT_SCAN_INTERVAL_US, RuleJobConfig
+from rule_runner.errors import TrialError, UsageError
+from rule_runner.loader import load_builtin
+from rule_runner.results import RuleResult
+from rule_runner.runner import Runner
+from rule_runner.windows import judges_windows, names_over, over_windows, placed
+from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.rules import Rule
+from smdebug.storage.memory import MemoryStore
+
+MINUTES = (50.0, 50.0, 95.0, 95.0)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    evaluating.log_nothing()
+
+
+class Busy(Rule):
+    """Met when a core is busy in a window; the window is the rule's own."""
+
+    def __init__(
+        self, base_trial: Any, limit: float = 90, scan_interval_us: int | str = 60_000_000
+    ) -> None:
+        super().__init__(base_trial)
+        self.limit = limit
+        self.length = int(scan_interval_us)
+        self.begin = base_trial.first_timestamp
+        assert self.begin == BEGIN * 1_000_000
+
+    def invoke_at_step(self, step: int) -> bool:
+        raise NotImplementedError
+
+    def invoke(self, step: int) -> None:
+        start = self.begin + step * self.length
+        self.base_trial.wait_for_data(start + self.length, start)
+        if self.base_trial.system_samples(start, start + self.length).value.max() > self.limit:
+            self.found(step)
+            super().carry_out_actions(step)
+            raise RuleEvaluationConditionMet(self.rule_name, step)
+
+
+def minutes(*values: float) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for number, value in enumerate(values):
+        found |= minute(number, values={"cpu0": value, "gpu0": 1.0})
+    return found
+
+
+def windows(
+    rule: type[Rule] | str = Busy, name: str | None = None, **parameters: str
+) -> RuleJobConfig:
+    """Return a rule job over profiler data."""
+    return over_windows(rule_job(rule, name, parameters=parameters))
+
+
+def seen(result: RuleResult) -> tuple[str, int | None, int]:
+    return result.outcome, result.step, result.coverage.judged
+
+
+def test_afterwards(tmp_path: Path) -> None:
+    files = minutes(*MINUTES) | END_MARK
+    config = configured(tmp_path, [windows(), windows("OverallSystemUsage")])
+    found = runner(config, MemoryStore(files)).run().result
+    assert list(map(seen, found.rules)) == [("IssuesFound", 2, 3), ("NoIssuesFound", None, 4)]
+    assert (found.trial.steps, found.trial.ended, found.trial.workers) == (4, True, ["algo-1"])
+    assert found.profiler_trial is None
+
+
+def test_live_as_afterwards(tmp_path: Path) -> None:
+    files: dict[str, bytes] = {}
+    clock = WoundClock(BEGIN + 600.0)
+
+    def bring(number: int) -> Any:
+        return lambda: files.update(minute(number, values={"cpu0": MINUTES[number], "gpu0": 1.0}))
+
+    script = Script(clock, [bring(0), bring(1), bring(2), bring(3), lambda: files.update(END_MARK)])
+    config = configured(
+        tmp_path, [windows(), windows("OverallSystemUsage")], wait_for_trial=float("inf")
+    )
+    found = runner(config, MemoryStore(files), script).run().result
+    assert list(map(seen, found.rules)) == [("IssuesFound", 2, 3), ("NoIssuesFound", None, 4)]
+
+
+def test_windows_of_several_lengths(tmp_path: Path) -> None:
+    files = minutes(*MINUTES) | END_MARK
+    long = windows(name="Long", scan_interval_us="120000000")
+    short = windows(name="Short", scan_interval_us="30000000")
+    assert (long.window_us, short.window_us) == (120_000_000, 30_000_000)
+    found = runner(configured(tmp_path, [long, short]), MemoryStore(files)).run().result
+    assert [seen(one)[:2] for one in found.rules] == [("IssuesFound", 1), ("IssuesFound", 4)]
+
+
+def test_beside_tensors(tmp_path: Path) -> None:
+    class Zero(Rule):
+        def invoke_at_step(self, step: int) -> bool:
+            return bool(self.base_trial.tensor("loss").value(step)[0] == 0)
+
+    losses = {at: {"loss": np.full(1, 1 - at, "f4")} for at in range(3)}
+    found = {
+        "/tensors": MemoryStore(evaluating.trial(losses, {"losses": ["loss"]})),
+        "/profile": MemoryStore(minutes(*MINUTES) | END_MARK),
+    }
+    config = configured(
+        tmp_path, [rule_job(Zero), windows()], "/tensors", profiler_trial="/profile"
+    )
+    result = runner(config, found).run().result
+    assert list(map(seen, result.rules)) == [("IssuesFound", 1, 2), ("IssuesFound", 2, 3)]
+    assert [one.trial for one in result.rules] == ["/tensors", "/profile"]
+    assert result.profiler_trial is not None
+    assert (result.trial.path, result.profiler_trial.path) == ("/tensors", "/profile")
+
+
+def test_no_wait_judges_what_is_settled(tmp_path: Path) -> None:
+    config = configured(tmp_path, [windows("OverallSystemUsage")], wait=False)
+    (found,) = runner(config, MemoryStore(minutes(*MINUTES))).run().result.rules
+    assert (seen(found), found.trial_ended) == (("NoIssuesFound", None, 3), False)
+
+
+def test_a_stop_signal_ends_the_data(tmp_path: Path) -> None:
+    signal = tmp_path / "signal"
+    signal.write_text(str(BEGIN))
+    config = configured(
+        tmp_path / "out",
+        [windows("OverallSystemUsage")],
+        profiler_stop_files=(signal,),
+        stop_grace=1.0,
+    )
+    (found,) = runner(config, MemoryStore(minutes(*MINUTES))).run().result.rules
+    assert (seen(found), found.trial_ended) == (("NoIssuesFound", None, 4), True)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    config = configured(tmp_path, [windows()])
+    (found,) = runner(config, MemoryStore(dict(END_MARK), "p0")).run().result.rules
+    assert found.status_details == (
+        "ClientError: No debugging data was saved by the training job. "
+        "Trial '/trial' holds no data of a whole time window."
+    )
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    trial = str(tmp_path / "none")
+    config = configured(tmp_path / "out", [windows()], trial)
+    with pytest.raises(TrialError, match=f"^Trial {trial!r} is not there.$"):
+        Runner(config)
+    later = configured(tmp_path / "out", [windows()], trial, wait_for_trial=3.0)
+    script = Script(WoundClock())
+    (found,) = Runner(later, clock=script.clock, waiter=script).run().result.rules
+    assert found.status_details == f"ClientError: Trial {trial!r} is not there."
+
+
+# -- which rules, and how long their windows are ---------------------------------------------
+
+
+def test_rules_are_placed_by_name_and_by_what_they_take() -> None:
+    class Plain(Rule):
+        def invoke_at_step(self, step: int) -> bool:
+            raise NotImplementedError
+
+    jobs = [rule_job(one) for one in ("AllZero", "BatchSize", Busy, Plain)]
+    assert [one.profiler for one in placed(jobs, "/t", "/p")] == [False, True, True, False]
+    assert [one.profiler for one in placed(jobs[1:], None, "/p")] == [True, True, True]
+    assert [one.profiler for one in placed([jobs[0], *jobs[2:]], "/t", None)] == [False] * 3
+    with pytest.raises(UsageError, match=r"^Rule 'BatchSize' judges profiler data: give --profil"):
+        placed(jobs, "/t", None)
+    with pytest.raises(UsageError, match=r"^Rule 'AllZero' judges tensors: give --trial PATH\.$"):
+        placed(jobs, None, "/p")
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameters", "length"),
+    [
+        ("BatchSize", {}, DEFAULT_SCAN_INTERVAL_US),
+        ("BatchSize", {"scan_interval_us": "5000000"}, 5_000_000),
+        ("BatchSize", {"scan_interval_us": "ten"}, DEFAULT_SCAN_INTERVAL_US),
+        ("BatchSize", {"scan_interval_us": "0"}, DEFAULT_SCAN_INTERVAL_US),
+        (Busy, {}, 60_000_000),
+    ],
+)
+def test_lengths_of_windows(rule: Any, parameters: dict[str, str], length: int) -> None:
+    assert windows(rule, **parameters).window_us == length
+
+
+def test_names() -> None:
+    assert "AllZero" in names_over(tensors=True, windows=False)
+    assert "BatchSize" not in names_over(tensors=True, windows=False)
+    assert "BatchSize" in names_over(tensors=False, windows=True)
+    assert judges_windows(load_builtin("batchsize"), otherwise=False)
+    assert not judges_windows(load_builtin("AllZero"), otherwise=True)

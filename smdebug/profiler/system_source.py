@@ -69,12 +69,19 @@ class SystemSource:
             parts.append((time_us[inside], near.value[inside], near.series[inside]))
         return joined(parts, self.series.keys, distinct=overlap)
 
-    def columns(self, start_us: int, end_us: int) -> Iterator[SystemColumns]:
+    def columns(
+        self, start_us: int, end_us: int, suffixes: Sequence[str] | None = None
+    ) -> Iterator[SystemColumns]:
         """Yield the samples of ``start_us <= time <= end_us`` of each file, as they were written.
 
         Times are compared as whole nanoseconds.
+
+        Parameters
+        ----------
+        suffixes
+            How the names of the files must end; None is anyhow.
         """
-        for _, columns in self._between(start_us, end_us):
+        for _, columns in self._between(start_us, end_us, suffixes):
             near = _near(columns, start_us, end_us)
             time_ns = (near.time_s * 1000 * 1000 * 1000).astype(np.int64)
             yield _part(near, (time_ns >= start_us * 1000) & (time_ns <= end_us * 1000))
@@ -84,11 +91,15 @@ class SystemSource:
         found = (columns.time_us[-1] for _, columns in self._parsed(files) if len(columns.time_s))
         return int(max(found, default=0))
 
-    def _between(self, start_us: int, end_us: int) -> Iterator[tuple[SystemFile, SystemColumns]]:
+    def _between(
+        self, start_us: int, end_us: int, suffixes: Sequence[str] | None = None
+    ) -> Iterator[tuple[SystemFile, SystemColumns]]:
         """Yield the files that have samples near a range of time, in order."""
         start_s, end_s = start_us / 1e6 - _SLACK_S, end_us / 1e6 + _SLACK_S
 
         def may_have(file: SystemFile) -> bool:
+            if suffixes is not None and not file.key.endswith(tuple(suffixes)):
+                return False
             first, last = self._spans.get(file.key, (start_s, end_s))
             return first <= end_s and last >= start_s
 

@@ -147,6 +147,9 @@ class MetricsReaderBase(ABC):
         """
         self.refresh_event_file_list()
         start, end = step_interval(self._timeline_events(), start_step, end_step, mode)
+        if not end:
+            self.logger.info("No steps from %d to %d are known.", start_step, end_step)
+            return []
         return self._events(int(start), int(end), event_type, file_suffix_filter)
 
     def _timeline_events(self) -> Iterator[TraceEvent]:

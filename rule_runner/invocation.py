@@ -4,7 +4,7 @@ import enum
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
@@ -27,9 +27,8 @@ from smdebug.rules.rule import Rule
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smdebug.trials.profiler_trial import ProfilerTrial
-
     from smdebug.trials import Trial
+    from smdebug.trials.profiler_trial import ProfilerTrial
 
 _log: Final = structlog.get_logger()
 
@@ -222,3 +221,41 @@ class InProcess:
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+class OverWindows(InProcess):
+    """Judges windows of profiler data with a rule in this process.
+
+    A rule that keeps a clock of its own, and moves it by less than a window, is invoked until it
+    has asked for all of the window.
+
+    Parameters
+    ----------
+    window_us
+        How long a window is, in microseconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rule: "Rule",
+        trials: "Sequence[Trial | ProfilerTrial]",
+        surroundings: Surroundings | None,
+        window_us: int,
+    ) -> None:
+        super().__init__(name, rule, trials, surroundings)
+        self._window_us = window_us
+
+    def judge(self, step: int) -> Invocation:
+        """Judge a window; see `Invoker`."""
+        return self._invocation(step, self._invoke_up_to)
+
+    def _invoke_up_to(self, step: int) -> None:
+        """Invoke the rule until it has waited for the end of window `step`."""
+        trial: Any = self._trials[0]
+        end = trial.first_timestamp + (step + 1) * self._window_us
+        while True:
+            asked = trial.waited_until
+            self._rule.invoke(step)
+            if not asked < trial.waited_until < min(end, trial.newest_timestamp):
+                return

@@ -11,7 +11,15 @@ from rule_runner.child import ChildProcess
 from rule_runner.config import EvaluationConfig, Isolation, RuleJobConfig, RuleMode
 from rule_runner.errors import ParameterError, RuleSourceError, TrialError
 from rule_runner.fetch import Fetched
-from rule_runner.invocation import UNREADABLE, Begun, Did, InProcess, Invocation, Invoker
+from rule_runner.invocation import (
+    UNREADABLE,
+    Begun,
+    Did,
+    InProcess,
+    Invocation,
+    Invoker,
+    OverWindows,
+)
 from rule_runner.loader import load_builtin, load_source
 from rule_runner.nursery import Nursery
 from rule_runner.scrubbed import scrubbed
@@ -157,8 +165,9 @@ def make_invoker(
     if config.mode is RuleMode.OBSERVE:
         _parsed(actions, config.loaded.name)
         actions = ""
+    window_us = config.window_us if config.profiler else None
     if nursery is None:
-        return _construct(bound, trials, actions, output_dir)
+        return _construct(bound, trials, actions, output_dir, window_us)
     loaded = config.loaded
     if not loaded.builtin and loaded.source is None:
         msg = f"Rule {loaded.name!r} has no file that a process of its own could run. Give one."
@@ -170,7 +179,7 @@ def make_invoker(
         tuple(_arguments(trial) for trial in trials),
         actions,
         output_dir,
-        config.profiler,
+        window_us,
     )
     return ChildProcess(loaded.name, _make, order, nursery)
 
@@ -183,9 +192,13 @@ def _arguments(trial: "AnyTrial") -> tuple[Any, ...]:
 
 
 def _construct(
-    bound: BoundRule, trials: "Sequence[AnyTrial]", actions: str, output_dir: Path | None
+    bound: BoundRule,
+    trials: "Sequence[AnyTrial]",
+    actions: str,
+    output_dir: Path | None,
+    window_us: int | None,
 ) -> InProcess:
-    """Construct a rule over views of its own."""
+    """Construct a rule over views of its own; `window_us` long are its windows, if it has any."""
     views = [trial.share() for trial in trials]
     found = _parsed(actions, bound.loaded.name)
     around = None if bound.loaded.builtin else bound.loaded.surroundings  # ours change nothing
@@ -196,7 +209,9 @@ def _construct(
     rule.actions = found
     if getattr(rule, "output_dir", None) is None:
         rule.output_dir = output_dir
-    return InProcess(bound.loaded.name, rule, views, around)
+    if window_us is None:
+        return InProcess(bound.loaded.name, rule, views, around)
+    return OverWindows(bound.loaded.name, rule, views, around, window_us)
 
 
 def _parsed(actions: str, rule: str) -> NoActions:
@@ -220,7 +235,7 @@ class _Order:
     trials: tuple[tuple[Any, ...], ...]
     actions: str
     output_dir: Path | None = None
-    profiler: bool = False
+    window_us: int | None = None
 
 
 class _Following:
@@ -290,11 +305,11 @@ def _make(order: _Order) -> Invoker:
     """Make a rule in a process of its own."""
     source = order.source
     loaded = load_builtin(order.name) if source is None else load_source(source, order.name)
-    opened = open_profiler_trial if order.profiler else open_trial
+    opened = open_trial if order.window_us is None else open_profiler_trial
     trials: list[AnyTrial] = [opened(*one) for one in order.trials]
     for trial in trials:
         if not isinstance(trial, Trial):
             trial.refresh()  # rules ask when the data begin while they are made
     bound = bind(loaded, order.parameters)
-    invoker = _construct(bound, trials, order.actions, order.output_dir)
+    invoker = _construct(bound, trials, order.actions, order.output_dir, order.window_us)
     return _Following(invoker, trials, bound.warnings)

@@ -7,7 +7,8 @@ from typing import Any, Final, Self
 
 from smdebug.core.clock import Clock, SystemClock
 from smdebug.core.logger import get_logger
-from smdebug.exceptions import NoMoreProfilerData
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import NoMoreProfilerData, StepNotYetAvailable
 from smdebug.profiler.profiler_source import ProfilerSource
 from smdebug.profiler.stop_signal import GRACE_S, StopSignal
 from smdebug.profiler.system_profiler_file_parser import ProfilerSystemEvent, events_of_samples
@@ -51,6 +52,8 @@ class ProfilerTrial(ProfilerReach):
         Not None while a rule judges: then nothing looks for new files.
     reads
         How many questions were answered with data.
+    waited_until
+        The latest time up to which data were waited for.
     missed
         What was asked for and never there, in words.
     """
@@ -71,6 +74,7 @@ class ProfilerTrial(ProfilerReach):
         self.dynamic_refresh = True
         self.horizon: int | None = None
         self.reads = 0
+        self.waited_until = 0
         self.missed: dict[str, None] = {}
         self._has_read: set[str] = set()
         self.output_dir = output_dir
@@ -150,14 +154,19 @@ class ProfilerTrial(ProfilerReach):
         ------
         NoMoreProfilerData
             If the job is over, and has no data from `start_time` on.
+        StepNotYetAvailable
+            If they are not there, and `horizon` holds back the look for more.
         """
         began = self.clock.monotonic()
         said = False
-        while end_time > self.settled_timestamp and self.horizon is None:
+        self.waited_until = max(self.waited_until, end_time)
+        while end_time > self.settled_timestamp:
             if self.source.is_complete:
                 if not self.first_timestamp or start_time > self.newest_timestamp:
                     raise NoMoreProfilerData(end_time)
                 return
+            if self.horizon is not None:
+                raise StepNotYetAvailable(self.horizon, ModeKeys.GLOBAL)
             if not said and self.clock.monotonic() - began >= SAY_SO_AFTER_S:
                 said = True
                 text = "Profiler trial %r: waiting for data up to %d us; there are up to %d us."

@@ -161,6 +161,68 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert found.status_details == f"ClientError: Trial {trial!r} is not there."
 
 
+# -- rules with a clock of their own -----------------------------------------------------------
+
+
+class OwnClock(Rule):
+    """Moves its clock by `length`, whatever the runner's windows are, and never fires."""
+
+    length = 20_000_000
+    asked: list[tuple[int, int, int]]
+
+    def __init__(self, base_trial: Any) -> None:
+        super().__init__(base_trial)
+        self.begin = self.at = base_trial.first_timestamp
+        self.asked = type(self).asked
+
+    def invoke_at_step(self, step: int) -> bool:
+        raise NotImplementedError
+
+    def invoke(self, step: int) -> None:
+        del step
+        end = self.at + self.length
+        self.base_trial.wait_for_data(end, self.at)
+        found = self.base_trial.system_samples(self.at, end)
+        seconds = [(one - self.begin) // 1_000_000 for one in (self.at, end)]
+        self.asked.append((seconds[0], seconds[1], len(found)))
+        self.at = end
+
+
+@pytest.mark.parametrize(
+    ("length", "asked"),
+    [
+        (25, [(at, at + 25, 5) for at in range(0, 150, 25)]),
+        (60, [(0, 60, 12), (60, 120, 12), (120, 180, 6)]),
+        (100, [(0, 100, 20), (100, 200, 10)]),
+    ],
+)
+@pytest.mark.parametrize("live", [False, True])
+def test_a_rule_sees_all_whatever_its_clock(
+    tmp_path: Path, length: int, asked: list[tuple[int, int, int]], live: bool
+) -> None:
+    class Mine(OwnClock):
+        pass
+
+    Mine.length, Mine.asked = length * 1_000_000, []
+    files: dict[str, bytes] = {}
+    bring = [
+        lambda number=number: files.update(
+            minute(number, every=5, seconds=30 if number == 2 else 60)
+        )
+        for number in range(3)
+    ]
+    bring.append(lambda: files.update(END_MARK))
+    script = Script(WoundClock(BEGIN + 600.0), bring if live else ())
+    if not live:
+        for one in bring:
+            one()
+    config = configured(tmp_path, [over_windows(rule_job(Mine))], wait_for_trial=float("inf"))
+    (found,) = runner(config, MemoryStore(files), script).run().result.rules
+    assert Mine.asked[: len(asked)] == asked
+    assert {one[2] for one in Mine.asked[len(asked) :]} <= {0}
+    assert (found.outcome, found.coverage.known) == ("NoIssuesFound", 3)
+
+
 # -- which rules, and how long their windows are ---------------------------------------------
 
 

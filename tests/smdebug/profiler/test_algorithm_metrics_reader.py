@@ -39,7 +39,7 @@ def test_events_of_a_range_come_kind_by_kind(tmp_path: Path, cached: bool) -> No
     for _ in range(2):
         assert found(reader, *ALWAYS) == ["TRAIN", "TRAIN", "TRAIN", "EVAL", "fc", "conv"]
         assert found(reader, ZERO, ZERO + MINUTE) == ["TRAIN", "fc"]
-    assert reader.problems == []
+    assert reader.damages.problems == {}
 
 
 def test_ranges_have_units_and_events_types_and_files_suffixes(tmp_path: Path) -> None:
@@ -61,11 +61,12 @@ def test_only_files_near_the_range_are_read(tmp_path: Path) -> None:
     far.write_text("junk")
     reader = LocalAlgorithmMetricsReader(tmp_path)
     assert found(reader, ZERO, ZERO + MINUTE) == ["TRAIN", "fc"]
-    assert reader.problems == []
+    assert reader.damages.problems == {}
     assert "TRAIN" in found(reader, *ALWAYS)
     assert found(reader, *ALWAYS)
+    key = str(far.relative_to(tmp_path))
     said = "is no JSON array of trace events, it begins with b'junk'"
-    assert reader.problems == [f"Timeline '{far.relative_to(tmp_path)}' {said}."]
+    assert reader.damages.problems == {key: f"Timeline {key!r} {said}."}
 
 
 @pytest.mark.parametrize(
@@ -127,5 +128,5 @@ def test_events_in_s3_are_those_of_the_folder(aws_endpoint: str, tmp_path: Path)
     s3_objects.put(aws_endpoint, "job/", content)
     reader = S3AlgorithmMetricsReader("s3://bucket/job")
     assert found(reader, *ALWAYS) == found(LocalAlgorithmMetricsReader(tmp_path), *ALWAYS)
-    with pytest.raises(SMDebugValueError, match="must be s3://bucket/prefix, got '/job'"):
+    with pytest.raises(SMDebugValueError, match="such as s3://bucket/prefix, got '/job'"):
         S3AlgorithmMetricsReader("/job")

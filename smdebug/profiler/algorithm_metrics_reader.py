@@ -9,7 +9,6 @@ from typing import Final
 
 from smdebug.profiler.file_names import TraceFile
 from smdebug.profiler.metrics_reader_base import MetricsReaderBase, s3_address
-from smdebug.profiler.profiler_files import Writer
 from smdebug.profiler.trace_assembly import OpenEvents
 from smdebug.profiler.trace_event import TraceEvent
 from smdebug.profiler.trace_event_file_parser import overlapping
@@ -57,7 +56,7 @@ class AlgorithmMetricsReader(MetricsReaderBase):
 
     def _events_of(self, files: Iterable[TraceFile]) -> Iterator[TraceEvent]:
         """Yield the events of files; some begin in one file and end in the next."""
-        begun: dict[Writer, OpenEvents] = {}
+        begun: dict[tuple[str, str], OpenEvents] = {}
         for file in sorted(files, key=lambda one: _KINDS.index(one.kind)):
             waiting = begun.setdefault((file.kind, file.node), {})
             if not self._keeps_all:

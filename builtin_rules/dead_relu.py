@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from builtin_rules.selection import LITERAL, Saved, by_role, numbers, saved
+from builtin_rules.activity import Activity, Flags
+from builtin_rules.selection import LITERAL, Saved, by_role, saved, told
 from builtin_rules.units import THRESHOLD_LAYER, UnitsRule
 from smdebug.rules import Page, Quantity
 from smdebug.rules.params import FloatParam, PatternsParam, set_parameters
@@ -21,6 +22,7 @@ OUTPUTS: Final = PatternsParam(
     collection="relu_output",
 )
 # LeakyReLU, PReLU and RReLU pass negative values on; gradients are no outputs.
+_ABOVE_0: Final = Activity(0.0)
 _OTHERS: Final = re.compile(r"(?i:leaky|(?<![a-z])[pr]_?re_?lu)|[PR]ReLU|^gradient")
 
 
@@ -121,10 +123,9 @@ class DeadRelu(UnitsRule):
             return self.not_judged("no outputs of ReLU at this step")
         return self.judge_layers(step, DEAD, self._layers(step, names))
 
-    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[Saved, Any, Any]]:
-        """Yield what was saved of outputs, and where they are active and inactive."""
+    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[Saved, Flags]]:
+        """Yield what was saved of outputs, and where they are active."""
         for one in saved(self.base_trial, step, names):
-            outputs = numbers(one, step)
-            if outputs is not None:
-                active = outputs > 0
-                yield one, active, ~active if self.literal else outputs <= 0
+            flags = told(one, step, _ABOVE_0)
+            if flags is not None:
+                yield one, flags

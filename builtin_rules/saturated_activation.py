@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import numpy as np
-
-from builtin_rules.selection import COLLECTION_NAMES, LITERAL, Saved, named, numbers, saved
+from builtin_rules.activity import Activity, Flags
+from builtin_rules.selection import COLLECTION_NAMES, LITERAL, Saved, named, saved, told
 from builtin_rules.units import THRESHOLD_LAYER, UnitsRule
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Page, Quantity
@@ -131,11 +130,11 @@ class SaturatedActivation(UnitsRule):
         self._ranges = {kind: self._range(kind) for kind in KINDS}
         self._warned = False
 
-    def _range(self, kind: str) -> tuple[float, float]:
+    def _range(self, kind: str) -> Activity:
         low, high = f"threshold_{kind}_min", f"threshold_{kind}_max"
         bounds = getattr(self, low), getattr(self, high)
         if bounds[0] < bounds[1]:
-            return bounds
+            return Activity(*bounds)
         msg = (
             f"Parameter {low!r} must be smaller than {high!r}, got {bounds[0]!r} and {bounds[1]!r}."
         )
@@ -153,18 +152,14 @@ class SaturatedActivation(UnitsRule):
             return self.not_judged("no inputs of tanh or sigmoid at this step")
         return self.judge_layers(step, SATURATED, self._layers(step, sorted(names)))
 
-    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[Saved, Any, Any]]:
-        """Yield what was saved of inputs, and where they are active and saturated."""
+    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[Saved, Flags]]:
+        """Yield what was saved of inputs, and where they are active."""
         members = {kind: named(self.base_trial, step, [f"{kind}_input"], []) for kind in KINDS}
         for one in saved(self.base_trial, step, names):
             kind = self._kind(one.name, members)
-            inputs = numbers(one, step) if kind else None
-            if inputs is None:
-                continue
-            low, high = self._ranges[kind]
-            with np.errstate(over="ignore"):  # a bound beyond what float16 holds
-                active = (low < inputs) & (inputs < high)
-                yield one, active, ~active if self.literal else (inputs <= low) | (high <= inputs)
+            flags = told(one, step, self._ranges[kind]) if kind else None
+            if flags is not None:
+                yield one, flags
 
     def _kind(self, name: str, members: dict[str, list[str]]) -> str:
         """Return which activation's input a tensor is, or "" and warn."""

@@ -141,6 +141,15 @@ def told(one: Saved, step: int, measure: Measure, before: int | None = None) -> 
         return None
 
 
+def value_shape(one: Saved, step: int) -> tuple[int, ...] | None:
+    """Return the shape of the saved value, or None: not saved, or damaged (which is reported)."""
+    trial = one.tensor.trial
+    try:
+        return trial.shape(one.name, trial.find(one.name, step, ModeKeys.GLOBAL, one.worker))
+    except TensorUnavailableForStep:
+        return None
+
+
 def saved_reductions(one: Saved, step: int) -> dict[tuple[str, bool], float]:
     """Return the reductions that the training job saved, without what is no real number."""
     try:

@@ -69,6 +69,10 @@ class TensorSource(Protocol):
         """Return the saved value, or one saved reduction, read-only."""
         ...
 
+    def shape(self, name: str, place: Place) -> tuple[int, ...]:
+        """Return the shape of the saved value."""
+        ...
+
     def foreseen(
         self, name: str, step: int, worker: str | None, one: Measure, before: int | None = None
     ) -> Any:
@@ -248,7 +252,7 @@ class Tensor:
             return place.entry.shape
         if place.entry.raw is None:
             raise ShapeUnavailableForStep(self.name, step_num, mode or ModeKeys.GLOBAL)
-        return self.trial.read(self.name, place).shape
+        return self.trial.shape(self.name, place)
 
     def shapes(
         self, mode: ModeKeys | None = ModeKeys.GLOBAL, worker: str | None = None

@@ -34,6 +34,7 @@ Files = Mapping[int, Mapping[str, IndexFile]]
 Question = tuple[Measure, int | None]
 Values = dict[str, Any]  # by tensor
 Told = dict[Question, Values]
+Shapes = dict[str, tuple[int, ...]]  # by tensor
 
 
 class Found:
@@ -96,6 +97,7 @@ class Foresight:
         self._step = -1
         self._present: Mapping[str, IndexFile] = {}  # of the step
         self._told: dict[str, dict[Question, Found]] = {}
+        self._shapes: dict[str, Shapes] = {}
         self._missed: dict[str, dict[Question, set[str]]] = {}
         self._habits: dict[tuple[str, ModeKeys], _Habit] = {}
         self._flights: dict[tuple[int, str], _Flight] = {}
@@ -131,6 +133,12 @@ class Foresight:
         found.asked.update(values)
         return values
 
+    def shape(self, step: int, worker: str, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a value of which something was foreseen, or None."""
+        if step != self._step:
+            self._turn_to(step)
+        return self._shapes.get(worker, {}).get(name)
+
     def missed(self, step: int, worker: str, name: str, question: Question) -> None:
         """Take note of a question about the step in hand that was not foreseen."""
         if step == self._step:
@@ -163,13 +171,13 @@ class Foresight:
             self._learn()
         if self._pool is not None and self._pool.forked:
             self._flights.clear()  # they never land here
-        self._step, self._told, self._missed = step, {}, {}
+        self._step, self._told, self._shapes, self._missed = step, {}, {}, {}
         self._present = self._files.get(step, {})
         for worker, file in self._present.items():
             habit = self._habits.get((worker, file.mode))
             if habit is not None and habit.wants:
                 plan = self._plan_for(file, habit)
-                told = self._carried_out(plan, step, worker)
+                told, self._shapes[worker] = self._carried_out(plan, step, worker)
                 self._told[worker] = {one: Found(values) for one, values in told.items()}
         self._read_ahead()
 
@@ -185,15 +193,18 @@ class Foresight:
                     wants[one, back] = names
             self._habits.setdefault((worker, file.mode), _Habit()).note(wants)
 
-    def _carried_out(self, plan: StepPlan, step: int, worker: str) -> Told:
-        """Return what a plan gives; nothing if the files cannot be read."""
+    def _carried_out(self, plan: StepPlan, step: int, worker: str) -> tuple[Told, Shapes]:
+        """Return what a plan gives, and of what shapes; nothing if the files cannot be read."""
         if not plan.nbytes:
-            return {}
+            return {}, {}
         flight = self._flights.pop((step, worker), None)
         told = {} if flight is None else flight.end()
         with suppress(SMDebugError):
-            return told or self._flight(plan, step, worker).end()
-        return {}
+            if flight is None or not told:
+                flight = self._flight(plan, step, worker)
+                told = flight.end()
+            return told, flight.shapes(told)
+        return {}, {}
 
     def _read_ahead(self) -> None:
         """Have the next step read by another thread while this one is judged."""
@@ -302,6 +313,10 @@ class _Flight:
             return {}
         finally:
             self.close()
+
+    def shapes(self, told: Told) -> Shapes:
+        """Return the shapes of tensors of which something was told."""
+        return {name: self._plan.shape(name) for name in set().union(*told.values())}
 
     def _elements(self) -> Iterator[Elements] | None:
         # What the thread has not taken up is read sooner by whoever needs it.

@@ -289,6 +289,17 @@ class TrialView:
             name, place, lambda: self.index.tensor(name, step, worker, reduction)
         )
 
+    def shape(self, name: str, place: Place) -> tuple[int, ...]:
+        """Return the shape of a saved value; see `TensorSource`."""
+        foresight = self.index.foresight
+        found = None
+        if foresight is not None and place.step == self.horizon:
+            found = foresight.shape(place.step, place.worker, name)
+        if found is None:
+            return self.read(name, place).shape
+        self.reads += 1
+        return found
+
     def foreseen(
         self, name: str, step: int, worker: str | None, one: Measure, before: int | None = None
     ) -> Any:

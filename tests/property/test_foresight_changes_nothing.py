@@ -13,6 +13,7 @@ import steps_saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builtin_rules.activity import Activity
 from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from builtin_rules.exploding_tensor import NotFinite
@@ -29,7 +30,7 @@ NAMES: Final = ["a", "bb", "layer/w", "layer/b", "x"]
 WORKERS: Final = ["worker_0", "worker_1"]
 TYPES: Final = [*["float32"] * 6, *rawtrial.NUMBERS]
 SHAPES: Final = [(), (1,), (3,), (2, 4), (40,), (9, 9), (150,)]
-MEASURES: Final = [Zeros(), NotFinite(), Tolerance(0.1, 1e-3), Change()]
+MEASURES: Final = [Zeros(), NotFinite(), Tolerance(0.1, 1e-3), Change(), Activity(0.0, 2.0)]
 STEPS: Final = [0, 1, 2, 3, 5, 8, 126, 127, 128, 129]
 Values = dict[str, np.ndarray]
 
@@ -139,6 +140,8 @@ class Question:
         tensor, step = trial.tensor(self.name), steps[max(at - self.earlier, 0)]
         if self.what == "view":
             return tensor.view(step, worker=self.worker)
+        if self.what == "shape":
+            return tensor.shape(step, worker=self.worker)
         if isinstance(self.what, str):
             return tensor.reduction_value(
                 step, self.what, self.mode, self.worker, abs=self.absolute
@@ -148,7 +151,7 @@ class Question:
 
 
 def question(draw: random.Random, names: list[str]) -> Question:
-    what = draw.choice([*OPERATIONS, "nope", "view", *MEASURES * 3])
+    what = draw.choice([*OPERATIONS, "nope", "view", *["shape"] * 4, *MEASURES * 3])
     return Question(
         what,
         draw.choice(names),

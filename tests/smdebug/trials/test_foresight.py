@@ -16,7 +16,7 @@ from faulty_store import REMOTE, CountingStore
 from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from smdebug.analysis.utils import snapshot
-from smdebug.core import loads
+from smdebug.core import loads, step_plan
 from smdebug.core.measures import Piece
 from smdebug.exceptions import InvalidWorker, TensorDamaged, TensorUnavailableForStep
 from smdebug.storage.local import LocalStore
@@ -247,6 +247,63 @@ def test_without_a_worker_only_that_of_a_single_one_is_meant() -> None:
     trial.index.refresh()
     assert ask(trial, 2, one) == 70
     assert ask(trial, 2, one, worker="worker_1") == 2
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_shapes_of_what_was_measured_are_told_without_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trial, _ = trial_of(files(*(step(number, "wv", size=7) for number in range(4))))
+    read: list[int] = []
+    tensor = trial.index.tensor
+
+    def noted(name: str, at: int, *more: Any) -> Any:
+        read.append(at)
+        return tensor(name, at, *more)
+
+    monkeypatch.setattr(trial.index, "tensor", noted)
+    for number in range(4):
+        with snapshot([trial], number):
+            assert trial.tensor("w").shape(number) == (7,)
+            assert trial.tensor("w").reduction_value(number, "mean") == number
+            assert trial.tensor("v").shape(number) == (7,)
+    assert read == [0, 0, 0, 1, 2, 3]  # of the other one nothing was measured
+    assert trial.reads == 12
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_shapes_are_those_of_the_step_that_is_judged() -> None:
+    trial, _ = trial_of(files(*(step(number, size=3 + number // 2) for number in range(4))))
+    for number in range(4):
+        ask(trial, number, CHANGE)
+        with snapshot([trial], number):
+            assert [trial.tensor("w").shape(at) for at in range(number + 1)] == [
+                (3 + at // 2,) for at in range(number + 1)
+            ]
+
+
+@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
+@pytest.mark.parametrize("small", [True, False])
+def test_workers_have_shapes_of_their_own(
+    threads: str, small: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(threads)
+    if not small:
+        monkeypatch.setattr(step_plan, "SMALL", -1)
+    shapes = {"worker_0": (2, 3), "worker_1": (3, 2)}
+    steps = [
+        steps_saved.step_files(
+            number, {"w": steps_saved.record(np.ones(shape), number, "w")}, worker=worker
+        )
+        for number in range(5)
+        for worker, shape in shapes.items()
+    ]
+    trial, _ = trial_of(files(*steps, workers=2))
+    for number in range(5):
+        with snapshot([trial], number):
+            for worker, shape in shapes.items():
+                assert trial.tensor("w").reduction_value(number, "mean", worker=worker) == 1.0
+                assert trial.tensor("w").shape(number, worker=worker) == shape
 
 
 # -- earlier values -------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ TRIAL_NOT_ASKED = {
     *("reads", "damaged"),
     *("maybe_refresh", "refresh_data", "refresh_tensor"),
     *("original_name", "tensor_steps", "tensor_workers", "find", "read", "measure", "foreseen"),
-    *("saved_by", "steps_back", "first_step", "foreseen_all"),
+    *("saved_by", "steps_back", "first_step", "foreseen_all", "shape"),
 }
 
 

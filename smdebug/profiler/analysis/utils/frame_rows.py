@@ -3,8 +3,7 @@
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Time = str | datetime
-Columns = Mapping[str, Callable[[TraceEvent], Any]]
 Mask = NDArray[np.bool_] | slice
 ALL: Final = slice(None)
+SYSTEM_COLUMNS: Final = (
+    *("timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type"),
+)
+_TEXTS: Final = frozenset({"framework_metric", "pin_memory", "process", "nodeID", "node_id"})
+# Beside each of these stands its text, before all others.
+_STAMPS: Final = {"start_time_us": "start_time", "end_time_us": "end_time"}
+_FORMAT: Final = "%Y-%m-%dT%H:%M:%S:%f"
+_LIMIT: Final = 1 << 63
 
 
 def whole(value: Any) -> int:
@@ -29,63 +35,88 @@ def whole(value: Any) -> int:
     >>> whole("12"), whole(3.0), whole(None), whole("x"), whole(1 << 70)
     (12, 3, -1, -1, -1)
     """
+    if value is None:
+        return -1
     try:
         found = int(value)
     except (TypeError, ValueError, OverflowError):
         return -1
-    return found if -(1 << 63) <= found < 1 << 63 else -1
+    return found if -_LIMIT <= found < _LIMIT else -1
 
 
-def _number(name: str) -> Callable[[TraceEvent], int]:
-    get = attrgetter(name)
-    return lambda event: whole(get(event))
+class Texts(dict[str | None, int]):
+    """Texts and their numbers, which are given as they come."""
+
+    def __missing__(self, text: str | None) -> int:
+        number = self[text] = len(self)
+        return number
 
 
-def _argument(name: str) -> Callable[[TraceEvent], int]:
-    return lambda event: whole(event.event_args.get(name)) if event.event_args else -1
+class EventColumns(NamedTuple):
+    """What of an event goes into a frame.
+
+    Attributes
+    ----------
+    names
+        Of the columns.
+    row
+        Returns the numbers of an event in these; of texts their numbers.
+    """
+
+    names: tuple[str, ...]
+    row: Callable[[TraceEvent, Texts], tuple[int, ...]]
 
 
-def _metric(event: TraceEvent) -> str:
+def _framework_row(event: TraceEvent, texts: Texts) -> tuple[int, ...]:
     args = event.event_args or {}
+    return (
+        int(event.start_time),
+        int(event.end_time),
+        whole(event.tid),
+        whole(event.pid),
+        texts[_metric(event, args)],
+        whole(args.get("step_num")),
+        whole(args.get("bytes_fetched")),
+        texts[event.event_phase],
+        texts[event.node_id],
+    )
+
+
+def _dataloader_row(event: TraceEvent, texts: Texts) -> tuple[int, ...]:
+    args = event.event_args or {}
+    return (
+        int(event.start_time),
+        int(event.end_time),
+        int(event.duration),
+        whole(event.pid),
+        texts[_metric(event, args)],
+        whole(args.get("step_num")),
+        whole(args.get("worker_id")),
+        whole(args.get("num_workers")),
+        texts[str(args["pin_memory"] is True) if "pin_memory" in args else "NA"],
+        texts[event.event_phase],
+        texts[event.node_id],
+    )
+
+
+def _metric(event: TraceEvent, args: Mapping[str, Any]) -> str:
     return str(args.get("layer_name", args.get("name", event.event_name)))
 
 
-def _pinned(event: TraceEvent) -> str:
-    args = event.event_args or {}
-    return str(args["pin_memory"] is True) if "pin_memory" in args else "NA"
-
-
-SYSTEM_COLUMNS: Final = (
-    *("timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type"),
+FRAMEWORK_COLUMNS: Final = EventColumns(
+    (
+        *("start_time_us", "end_time_us", "tid", "pid", "framework_metric", "step", "bytes"),
+        *("process", "nodeID"),
+    ),
+    _framework_row,
 )
-FRAMEWORK_COLUMNS: Final[Columns] = {
-    "start_time_us": _number("start_time"),
-    "end_time_us": _number("end_time"),
-    "tid": _number("tid"),
-    "pid": _number("pid"),
-    "framework_metric": _metric,
-    "step": _argument("step_num"),
-    "bytes": _argument("bytes_fetched"),
-    "process": attrgetter("event_phase"),
-    "nodeID": attrgetter("node_id"),
-}
-DATALOADER_COLUMNS: Final[Columns] = {
-    "start_time_us": _number("start_time"),
-    "end_time_us": _number("end_time"),
-    "duration_us": _number("duration"),
-    "pid": _number("pid"),
-    "framework_metric": _metric,
-    "step": _argument("step_num"),
-    "worker_id": _argument("worker_id"),
-    "num_workers": _argument("num_workers"),
-    "pin_memory": _pinned,
-    "process": attrgetter("event_phase"),
-    "node_id": attrgetter("node_id"),
-}
-_TEXTS: Final = frozenset({"framework_metric", "pin_memory", "process", "nodeID", "node_id"})
-_FORMAT: Final = "%Y-%m-%dT%H:%M:%S:%f"
-# Beside each of these stands its text, before all others.
-_STAMPS: Final = {"start_time_us": "start_time", "end_time_us": "end_time"}
+DATALOADER_COLUMNS: Final = EventColumns(
+    (
+        *("start_time_us", "end_time_us", "duration_us", "pid", "framework_metric", "step"),
+        *("worker_id", "num_workers", "pin_memory", "process", "node_id"),
+    ),
+    _dataloader_row,
+)
 
 
 class SampleRows:
@@ -128,23 +159,19 @@ class EventRows:
     Parameters
     ----------
     columns
-        What of an event goes into which column.
+        What of an event goes into the frame.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: EventColumns) -> None:
         self._columns = columns
         self._numbers = array("q")
-        self._texts: dict[str | None, int] = {}
+        self._texts = Texts()
 
     def extend(self, events: Iterable[TraceEvent]) -> None:
         """Add events."""
-        texts = self._texts
-        parts = [(of, name in _TEXTS) for name, of in self._columns.items()]
+        row, texts, add = self._columns.row, self._texts, self._numbers.extend
         for event in events:
-            self._numbers.extend(
-                texts.setdefault(of(event), len(texts)) if is_text else of(event)
-                for of, is_text in parts
-            )
+            add(row(event, texts))
 
     def frame(self, start_time: int) -> "pd.DataFrame":
         """Return a frame of all rows, without those that equal one before; labels keep the gaps.
@@ -155,13 +182,13 @@ class EventRows:
             Epoch microseconds from which ``start_time_us`` and ``end_time_us`` count.
         """
         if not self._numbers:
-            return _empty([*_STAMPS.values(), *self._columns])
-        rows = np.array(self._numbers).reshape(-1, len(self._columns))
+            return _empty([*_STAMPS.values(), *self._columns.names])
+        rows = np.array(self._numbers).reshape(-1, len(self._columns.names))
         kept = _first_of_equal(rows.T)
         if len(kept) < len(rows):
             rows = rows[kept]
             self._numbers = array("q", rows.tobytes())
-        columns: dict[str, NDArray[Any]] = dict(zip(self._columns, rows.T, strict=True))
+        columns: dict[str, NDArray[Any]] = dict(zip(self._columns.names, rows.T, strict=True))
         texts = np.array([*self._texts], dtype=object)
         for name in _TEXTS & columns.keys():
             columns[name] = texts[columns[name]]

@@ -43,7 +43,7 @@ def test_calls_that_took_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_workers_that_took_long(tmp_path: Path) -> None:
     events = [
-        Event("DataLoaderWorker", "w", 1, dur, {"worker_id": dur}) for dur in (5, 10, 9, 4, 4)
+        Event("DataLoaderWorker", "w", 1, dur, {"worker_id": dur}) for dur in (5, 10, 9, 4, 3)
     ]
     found = analysis(tmp_path, events).analyze_dataloaderWorkers()
     assert [row[2:] for row in rows(found)] == [[10, 10]]

@@ -4,13 +4,14 @@ Steps whose records lie in the same places are read by the same calls into the s
 these need is made once, so that Python has little to do for each piece.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from smdebug.core.gathered import Told
 from smdebug.core.loads import Bytes, Part, Reading, Unit, needed, room
-from smdebug.core.measures import PIECE_BYTES, Measure, Piece, Want, comfortable
+from smdebug.core.measures import PIECE_BYTES, Measure, Piece, comfortable
 from smdebug.core.record_layout import FOOTER, ORDER
 from smdebug.core.reductions import Reduction
 from smdebug.storage.protocol import OpenFile
@@ -58,29 +59,26 @@ class Prepared:
                 at += sum(part.head + part.tail for part in unit)
             self._tensors.append(_Tensor(one, pieces, slice(start, at)))
 
-    def measure(self, opened: Mapping[int, OpenFile]) -> Iterator[tuple[str, dict[Want, Any]]]:
-        """Yield what is told of each tensor that lies where it should; numpy is to warn of nothing.
+    def carry_out(self, opened: Mapping[int, OpenFile], told: Told) -> None:
+        """Read and measure all tensors that lie where they should; numpy is to warn of nothing.
 
         Parameters
         ----------
         opened
             The event files, by how many steps back they are.
+        told
+            Gets what is told.
         """
         # All reading first: what it needs of Python then stays in the processor's cache.
         found = [(one, parts) for one in self._tensors if (parts := _parts(one, opened))]
         fits = (np.frombuffer(self._frames, np.uint8) & self._mask) == self._head
         all_fit = fits.all()
-        for (reading, _, frames), told in found:
+        for (reading, _, frames), each in found:
             if all_fit or fits[frames].all():
                 name, wants, layout, _, _ = reading
                 size, dtype = layout.size, layout.dtype
-                yield (
-                    name,
-                    {
-                        want: want[0].join(parts, size, dtype)
-                        for want, parts in zip(wants, told, strict=True)
-                    },
-                )
+                for want, parts in zip(wants, each, strict=True):
+                    told[want][name] = want[0].join(parts, size, dtype)
 
     def _piece(self, reading: Reading, unit: Unit, frame: int) -> tuple[list[_Read], list[_Value]]:
         """Prepare the reading of a piece, and of those that it is compared with."""

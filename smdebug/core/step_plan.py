@@ -141,14 +141,14 @@ class StepPlan:
         if self._small is not None:
             self._small.carry_out(opened[0][0], told)
         with np.errstate(all="ignore"):
-            every = self._directly(opened) if ahead is None else self._as_read(readings, ahead)
-            for name, found in every:
-                for want, value in found.items():
-                    told[want][name] = value
+            if ahead is None:
+                self._directly(opened, told)
+            else:
+                self._as_read(readings, ahead, told)
         return told
 
-    def _directly(self, opened: Opened) -> Iterator[tuple[str, dict[Want, Any]]]:
-        """Yield what is told of tensors that are not small, each piece measured when it is read."""
+    def _directly(self, opened: Opened, told: Told) -> None:
+        """Measure tensors that are not small, each piece when it is read."""
         if not self._large:
             return
         key = _Key(len(self._layouts), {back: entries for back, (_, entries) in opened.items()})
@@ -157,21 +157,23 @@ class StepPlan:
             kept = self._prepared.pop()
         if kept is None or not kept[0].is_like(key):
             kept = key, Prepared(self.readings(opened, PIECE_BYTES))
-        yield from kept[1].measure({back: file for back, (file, _) in opened.items()})
+        kept[1].carry_out({back: file for back, (file, _) in opened.items()}, told)
         self._prepared.append(kept)
 
-    def _as_read(
-        self, readings: Sequence[Reading], ahead: Iterator[Elements]
-    ) -> Iterator[tuple[str, dict[Want, Any]]]:
-        """Yield what is told of tensors that somebody else reads."""
+    def _as_read(self, readings: Sequence[Reading], ahead: Iterator[Elements], told: Told) -> None:
+        """Measure tensors that somebody else reads."""
         spares = self._take_spares()
         for one in readings:
             units = islice(ahead, len(one.units))
             try:
-                pieces = _pieces(one, units, spares)
-                yield one.name, measure_pieces(pieces, one.wants, one.layout.size, one.layout.dtype)
+                found = measure_pieces(
+                    _pieces(one, units, spares), one.wants, one.layout.size, one.layout.dtype
+                )
             except _UnlikeError:
                 deque(units, maxlen=0)
+                continue
+            for want, value in found.items():
+                told[want][one.name] = value
         self._spares.append(spares)
 
     def _take_spares(self) -> list[Bytes]:

@@ -1,5 +1,6 @@
 """Bottleneck: GPUs wait while cores are in some state, counted over the moments of the job."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -35,6 +36,7 @@ class _Node:
     snapshots: int = 0
     low: int = 0  # snapshots with a GPU that waits
     bottlenecks: int = 0
+    waited: Counter[str] = field(default_factory=Counter)  # bottlenecks of each GPU
     both: bool = False  # whether some snapshot had samples of GPUs and cores
     start_us: int = -MOMENT_US - 1
     waits: bool = False
@@ -119,6 +121,8 @@ class Bottleneck(WindowRule):
 
     def _judge_node(self, step: int, name: str, node: _Node) -> bool:
         share = 100 * node.bottlenecks / node.snapshots
+        gpu, count = max(node.waited.items(), key=lambda one: one[1], default=("a GPU", 0))
+        note = f"{node.bottlenecks} of {node.snapshots} snapshots; {gpu} waits in {count} of them."
         return self.measured(
             step,
             SHARE,
@@ -126,16 +130,9 @@ class Bottleneck(WindowRule):
             self.threshold,
             met=share > self.threshold,
             worker=name,
-            tensor=self._worst(name),
-            note=f"{node.bottlenecks} of {node.snapshots} snapshots.",
+            tensor=gpu,
+            note=note,
         )
-
-    def _worst(self, name: str) -> str | None:
-        """Return the names of the GPUs that waited in the latest bottleneck of a node."""
-        for _, node, gpus, _ in reversed(self._kept.entries):
-            if node == name:
-                return ", ".join(gpus)
-        return None
 
     def _look(self, samples: SystemSamples) -> Iterator[list[int]]:
         """Take in a window, and yield by node when its new bottlenecks were, in microseconds."""
@@ -160,14 +157,16 @@ class Bottleneck(WindowRule):
         node.low += int(waits.sum()) - node.waits
         new = np.flatnonzero(bottleneck)[int(known) :]
         node.bottlenecks += len(new)
+        here = waiting & np.isin(number, new)
+        for series, count in zip(*np.unique(samples.series[here], return_counts=True), strict=True):
+            node.waited[samples.keys[series].name or GPU] += int(count)
         node.both |= bool((gpus & cores).any())
         node.start_us = int(starts[-1])
         node.waits, node.held, node.gpus, node.cores = found[-1].tolist()
         for at in new.tolist():
             if self._kept.is_next():
-                here = number == at
-                gpus_here = _values(samples, here & waiting)
-                cores_here = _values(samples, here & holding)
+                gpus_here = _values(samples, waiting & (number == at))
+                cores_here = _values(samples, holding & (number == at))
                 self._kept.add((starts[at] / _SECOND_US, name, gpus_here, cores_here))
         times: list[int] = starts[new].tolist()
         return times

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FEW: Final = "few"
 MANY: Final = "many"
+LOADERS: Final = "data loaders"
 NO_LOADERS: Final = "no data loader event in this window"
 NO_CORES: Final = "no node is known that has cores and data loaders"
 TOO_FEW: Final = "no more than patience seconds with data loading yet"
@@ -149,8 +150,13 @@ class Dataloader(WindowRule):
         share = 100 * loaders / cores
         note = f"{loaders} loader processes, {cores} cores."
         few, many = share < self.min_threshold, share > self.max_threshold
-        self.measured(step, FEW, share, self.min_threshold, met=few, worker=name, note=note)
-        self.measured(step, MANY, share, self.max_threshold, met=many, worker=name, note=note)
+        for quantity, limit, met in (
+            (FEW, self.min_threshold, few),
+            (MANY, self.max_threshold, many),
+        ):
+            self.measured(
+                step, quantity, share, limit, met=met, tensor=LOADERS, worker=name, note=note
+            )
         return few or many
 
     def details(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """LoadBalancing: the GPUs of a node are not equally loaded."""
 
+import itertools
 from typing import Any, Final
 
 import numpy as np
@@ -56,7 +57,7 @@ class LoadBalancing(WindowRule):
         SCAN_INTERVAL,
         LITERAL,
     )
-    QUANTITIES = (Quantity(DISTANCE, "largest distance between two GPUs of the node"),)
+    QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
     PAGE = Page(
         why="""
         GPUs that train one model together wait for the slowest at every step: the others are paid
@@ -138,24 +139,20 @@ class LoadBalancing(WindowRule):
         unequal = distance > self.threshold
         if not self.literal:
             unequal &= gap >= LEAST_GAP
-        met = bool(unequal.any())
-        if met:
-            pairs = int(np.count_nonzero(np.triu(unequal, 1)))
-            self.violated(pairs, pairs)
-        worst = np.where(unequal, distance, -1.0) if met else distance
-        one, other = sorted(int(at) for at in np.unravel_index(worst.argmax(), worst.shape))
-        if one == other:
-            other = int(one == 0)
-        means = [f"{names[at]} {_mean(counts[at]):.0f} %" for at in (one, other)]
-        return self.measured(
-            step,
-            DISTANCE,
-            float(distance[one, other]),
-            self.threshold,
-            met=met,
-            tensor=f"{names[one]}, {names[other]}",
-            worker=node,
-            note=f"Average use: {', '.join(means)}; they differ by {gap[one, other]:.1f} points.",
+        used = [f"{name} {_mean(counts[at]):.0f} %" for at, name in enumerate(names)]
+        pairs = {
+            (f"{names[one]}, {names[other]}", node): (one, other)
+            for one, other in itertools.combinations(range(len(names)), 2)
+        }
+        met = {pair: at for pair, at in pairs.items() if unequal[at]}
+        notes = {
+            pair: f"Average use: {used[at[0]]}, {used[at[1]]}; they differ by {gap[at]:.1f} points."
+            for pair, at in met.items()
+        }
+        self.violated(len(met), len(met))
+        measured = {pair: float(distance[at]) for pair, at in pairs.items()}
+        return self.measured_all(
+            step, DISTANCE, measured, self.threshold, met=met.keys(), notes=notes
         )
 
     def details(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from smdebug.profiler.analysis.rules.utils import is_step
 from smdebug.rules import Page, Quantity
 
 MINUTES: Final = "minutes"
+FIRST_STEP: Final = "first step"
 NO_EVENTS: Final = "no framework event yet"
 _SECOND_US: Final = 1_000_000
 
@@ -94,7 +95,9 @@ class MaxInitializationTime(WindowRule):
         note = (
             f"The first step began after {minutes:.1f} minutes." if self._steps else "No step yet."
         )
-        return self.measured(step, MINUTES, minutes, self.threshold, met=met, note=note)
+        return self.measured(
+            step, MINUTES, minutes, self.threshold, met=met, tensor=FIRST_STEP, note=note
+        )
 
     def _take_times(self, step: int) -> None:
         times = self.samples(step).time_us

@@ -163,20 +163,20 @@ def test_a_gpu_of_one_node_does_not_wait_for_a_core_of_another() -> None:
     assert (report["Violations"], report["Datapoints"]) == (0, 2 * N)
 
 
-def test_the_node_and_its_gpus_are_named() -> None:
+def test_the_node_and_the_gpu_that_waits_most_are_named() -> None:
     trial = FakeProfilerTrial(
         *(gpu([95.0] * N, node=node) for node in ("algo-1", "algo-2")),
         *(cpu([99.0] * N, node=node) for node in ("algo-1", "algo-2")),
         gpu([0.0] * N, "gpu1", node="algo-2"),
-        gpu([5.0] * N, "gpu2", node="algo-2"),
+        gpu([5.0] * 119, "gpu2", node="algo-2"),
     )
     (finding,) = judge_windows(CPUBottleneck, trial, patience=0).findings
     assert (finding.worker, finding.tensor, finding.measured, finding.limit, finding.note) == (
         "algo-2",
-        "gpu1, gpu2",
+        "gpu1",
         100.0,
         50,
-        "120 of 120 snapshots.",
+        "120 of 120 snapshots; gpu1 waits in 120 of them.",
     )
 
 

@@ -67,18 +67,20 @@ def test_a_distance_of_exactly_the_threshold_is_none() -> None:
     assert again.met == []
 
 
-def test_the_worst_pair_of_each_node_is_named() -> None:
+def test_each_pair_of_a_node_is_judged_and_named() -> None:
     loads = {"gpu0": 95, "gpu1": 94, "gpu2": 30}
     trial = FakeProfilerTrial(
         *(gpu(constant(load), name) for name, load in loads.items()),
         *(gpu(constant(load), node=f"algo-{load}") for load in (2, 90)),
     )
     judged = judge_windows(LoadBalancing, trial, **EARLY)
-    (finding,) = judged.findings
-    assert (finding.worker, finding.tensor, finding.limit) == ("algo-1", "gpu0, gpu2", 0.2)
-    assert finding.measured == pytest.approx(FARTHEST)
-    assert finding.note == "Average use: gpu0 95 %, gpu2 30 %; they differ by 65.0 points."
-    # gpu0 and gpu2, gpu1 and gpu2.
+    assert [(one.worker, one.tensor, one.limit) for one in judged.findings] == [
+        ("algo-1", "gpu0, gpu2", 0.2),
+        ("algo-1", "gpu1, gpu2", 0.2),
+    ]
+    assert [one.measured for one in judged.findings] == [pytest.approx(FARTHEST)] * 2
+    note = "Average use: gpu0 95 %, gpu2 30 %; they differ by 65.0 points."
+    assert judged.findings[0].note == note
     assert (judged.report["RuleTriggered"], judged.report["Violations"]) == (2, 2)
 
 
@@ -99,6 +101,8 @@ def test_what_is_not_judged() -> None:
 def test_a_gpu_that_appears_late_is_compared_from_then_on() -> None:
     trial = FakeProfilerTrial(gpu(constant(95) * 3), gpu(constant(40), "gpu1", begin_s=120))
     assert judge_windows(LoadBalancing, trial, **EARLY).met == [2]
+    judged = judge_windows(LoadBalancing, trial, patience=200)
+    assert judged.skipped == {0: NO_PAIR, 1: NO_PAIR, 2: TOO_FEW}
 
 
 def test_details_have_the_documented_histograms() -> None:

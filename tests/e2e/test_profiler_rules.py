@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import s3_objects
 from click.testing import CliRunner, Result
 from profiled import minute
 
@@ -331,3 +332,29 @@ def test_a_stop_signal_ends_the_data_of_a_running_job(
     found = contained(root, {"rule_to_invoke": "OverallSystemUsage"})
     assert (found["status"], found["trial_ended"]) == ("NoIssuesFound", True)
     assert found["coverage"]["judged"] == 2
+
+
+# -- in S3 -----------------------------------------------------------------------------------
+
+
+def test_in_s3(aws_endpoint: str, profile: str, tmp_path: Path) -> None:
+    s3_objects.make_bucket(aws_endpoint)
+    files = {
+        one.relative_to(profile).as_posix(): one.read_bytes()
+        for one in Path(profile).rglob("*")
+        if one.is_file()
+    }
+    s3_objects.put(aws_endpoint, "job/profiler-output/", files)
+    request = {
+        "TrainingJobName": "job",
+        "ProfilerConfig": {"S3OutputPath": f"s3://{s3_objects.BUCKET}/"},
+        "ProfilerRuleConfigurations": [
+            {"RuleConfigurationName": "C", "RuleParameters": {"rule_to_invoke": "CPUBottleneck"}}
+        ],
+    }
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps(request))
+    result, rules = evaluate("--job", str(job), "--output", str(tmp_path / "out"))
+    assert (result.exit_code, rules["C"]["status"], rules["C"]["step"]) == (0, "IssuesFound", 8)
+    assert rules["C"]["trial"] == f"s3://{s3_objects.BUCKET}/job/profiler-output"
+    assert json.loads(result.stdout)["trial"]["name"] == "job"

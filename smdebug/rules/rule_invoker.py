@@ -1,6 +1,7 @@
 """invoke_rule: the documented loop of one rule over the steps of its trial, in Python."""
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from smdebug.core.logger import get_logger
@@ -28,8 +29,10 @@ def invoke_rule(
     """Invoke a rule at global step after global step; steps without its tensors are passed over.
 
     A rule that overrides `Rule.invoke` is called for every integer, as documented; any other one
-    for the steps that the trial has, which gives the same verdicts. However the loop ends, the
-    rule's `invoke_at_end` is called last; what it answers counts if the training job has ended.
+    for the steps that the trial has, which gives the same verdicts. Over a profiler trial, which
+    has no steps, they are just counted, until the rule says that there are no more data. However
+    the loop ends, the rule's `invoke_at_end` is called last; what it answers counts if the training
+    job has ended.
 
     Parameters
     ----------
@@ -45,24 +48,34 @@ def invoke_rule(
     RuleEvaluationConditionMet
         With `raise_eval_cond`, when the condition is met.
     """
+    walked: list[int] = []
     try:
-        _invoke_at_steps(rule_obj, start_step or 0, end_step, raise_eval_cond)
-    except NoMoreData:
-        last = _last_step(rule_obj)
+        _invoke_at_steps(rule_obj, start_step or 0, end_step, raise_eval_cond, walked)
+    except (NoMoreData, NoMoreProfilerData) as end:
+        last = _last_step(rule_obj, walked)
         if rule_obj.invoke_at_end(last):
             rule_obj.carry_out_actions(last)
             if raise_eval_cond:
                 raise RuleEvaluationConditionMet(rule_obj.rule_name, last) from None
             _log_met(rule_obj, last)
-        raise
+        if isinstance(end, NoMoreData):
+            raise
+        return
     except BaseException:
-        rule_obj.invoke_at_end(_last_step(rule_obj))
+        rule_obj.invoke_at_end(_last_step(rule_obj, walked))
         raise
-    rule_obj.invoke_at_end(_last_step(rule_obj))
+    rule_obj.invoke_at_end(_last_step(rule_obj, walked))
 
 
-def _last_step(rule_obj: Rule) -> int:
-    return max(rule_obj.base_trial.steps(show_incomplete_steps=True), default=0)
+def _is_of_metrics(trial: Any) -> bool:
+    """Say whether a trial is one of profiler data: it has time, and no steps."""
+    return hasattr(trial, "wait_for_data")
+
+
+def _last_step(rule_obj: Rule, walked: list[int]) -> int:
+    trial = rule_obj.base_trial
+    steps = walked if _is_of_metrics(trial) else trial.steps(show_incomplete_steps=True)
+    return max(steps, default=0)
 
 
 def _log_met(rule_obj: Rule, step: int) -> None:
@@ -71,24 +84,29 @@ def _log_met(rule_obj: Rule, step: int) -> None:
 
 
 def _invoke_at_steps(
-    rule_obj: Rule, start_step: int, end_step: int | None, raise_eval_cond: bool
+    rule_obj: Rule,
+    start_step: int,
+    end_step: int | None,
+    raise_eval_cond: bool,
+    walked: list[int],
 ) -> None:
+    """Invoke a rule; the last step that was judged, or passed over, is left in `walked`."""
     logger = get_logger(rule_obj.rule_name)
     overridden = type(rule_obj).invoke is not Rule.invoke
-    walk = _every_step if overridden else _known_steps
+    walk = _every_step if overridden or _is_of_metrics(rule_obj.base_trial) else _known_steps
     for step in walk(rule_obj.base_trial, start_step, end_step):
         try:
             rule_obj.invoke(step)
         except SKIPPED as err:
             logger.debug("Step %d is passed over. %s", step, err)
         except RuleEvaluationConditionMet as met:
+            walked[:] = [step]
             if raise_eval_cond:
                 raise
             _log_met(rule_obj, step)
             if met.end_of_rule:
                 break
-        except NoMoreProfilerData:
-            break
+        walked[:] = [step]
 
 
 def _known_steps(trial: Any, start: int, end: int | None) -> Iterator[int]:
@@ -108,7 +126,10 @@ def _known_steps(trial: Any, start: int, end: int | None) -> Iterator[int]:
 
 
 def _every_step(trial: Any, start: int, end: int | None) -> Iterator[int]:
-    """Yield every integer, up to the last step of an ended job."""
+    """Yield every integer, up to the last step of an ended job; over a profiler trial all."""
+    if _is_of_metrics(trial):
+        yield from count(start) if end is None else range(start, end)
+        return
     step = start
     while end is None or step < end:
         steps = trial.steps(show_incomplete_steps=True)

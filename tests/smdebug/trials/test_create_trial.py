@@ -59,8 +59,6 @@ def test_old_arguments_have_no_effect(tmp_path: Path) -> None:
     assert found.steps() == [0]
     with pytest.raises(TypeError):
         create_trial(str(tmp_path), other=1)  # type: ignore[call-arg]
-    with pytest.raises(NotImplementedError, match="Profiler trials"):
-        create_trial(str(tmp_path), profiler=True)
 
 
 def test_it_waits_for_the_folder_and_the_collections_of_all_workers(tmp_path: Path) -> None:

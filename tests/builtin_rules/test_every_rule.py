@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from builtin_rules import RULES
+from builtin_rules.profiler import PROFILER_RULES
 from builtin_rules.selection import LITERAL
 from rule_runner.catalogue import listing
 from rule_runner.pages import page
@@ -172,7 +173,7 @@ def test_a_rule_is_listed_and_shown_with_its_parameters(rule: str) -> None:
 
 
 def test_the_list_is_the_table() -> None:
-    assert [one.split()[0] for one in listing()] == list(RULES)
+    assert [one.split()[0] for one in listing()] == [*RULES, *PROFILER_RULES]
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from profiler_writer import BEGIN_US, Series
 
 from builtin_rules.profiler import WindowRule
 from rule_runner.invocation import Did, InProcess
@@ -15,39 +16,15 @@ from smdebug.profiler.system_samples import SeriesKey, SystemSamples
 from smdebug.profiler.trace_event import TraceEvent
 from smdebug.rules import Finding
 
-BEGIN_US = 1_700_000_000_000_000
 SECOND = 1_000_000
-EVERY_S = 0.5
-PER_WINDOW = 120  # samples of a series in a window of 60 s
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """Samples of one series: values at equal distances, from some second of the job on."""
-
-    dimension: str
-    name: str | None
-    values: ArrayLike
-    node: str = "algo-1"
-    begin_s: float = 0.0
-    every_s: float = EVERY_S
-    type: str = "any"
+def memory(values: ArrayLike, name: str = "gpu0", **more: Any) -> Series:
+    return Series("gpu", "GPUMemoryUtilization", name, values, **more)
 
 
-def cpu(values: ArrayLike, name: str = "cpu0", **more: Any) -> Sampled:
-    return Sampled("CPUUtilization", name, values, **more)
-
-
-def gpu(values: ArrayLike, name: str = "gpu0", **more: Any) -> Sampled:
-    return Sampled("GPUUtilization", name, values, **more)
-
-
-def memory(values: ArrayLike, name: str = "gpu0", **more: Any) -> Sampled:
-    return Sampled("GPUMemoryUtilization", name, values, **more)
-
-
-def io_wait(values: ArrayLike, name: str = "cpu0", **more: Any) -> Sampled:
-    return Sampled("I/OWaitPercentage", name, values, **more)
+def io_wait(values: ArrayLike, name: str = "cpu0", **more: Any) -> Series:
+    return Series("i/o", "I/OWaitPercentage", name, values, **more)
 
 
 def event(
@@ -84,7 +61,7 @@ class FakeProfilerTrial:
     name = "fake"
 
     def __init__(
-        self, *series: Sampled, events: Sequence[TraceEvent] = (), end_s: float = 0.0
+        self, *series: Series, events: Sequence[TraceEvent] = (), end_s: float = 0.0
     ) -> None:
         self._samples = _samples(series)
         self._events = sorted(events, key=lambda one: (one.end_time, one.start_time))
@@ -118,7 +95,7 @@ class FakeProfilerTrial:
         return found
 
 
-def _samples(series: Sequence[Sampled]) -> SystemSamples:
+def _samples(series: Sequence[Series]) -> SystemSamples:
     keys: dict[SeriesKey, int] = {}
     times, values, numbers = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0, np.int32)]
     for one in series:

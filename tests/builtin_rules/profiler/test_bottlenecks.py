@@ -5,17 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import (
-    BEGIN_US,
-    FakeProfilerTrial,
-    Sampled,
-    cpu,
-    event,
-    gpu,
-    io_wait,
-    judge_windows,
-    memory,
-)
+from fake_profiler_trial import FakeProfilerTrial, event, io_wait, judge_windows, memory
+from profiler_writer import BEGIN_US, Series, cpu, gpu
 
 from builtin_rules.profiler import bottleneck as module
 from builtin_rules.profiler.bottleneck import NEVER_BOTH, TOO_FEW, Bottleneck
@@ -32,7 +23,7 @@ BOTH = pytest.mark.parametrize(
         pytest.param(IOBottleneck, io_wait, 50.0, id="reading"),
     ],
 )
-Make = Callable[..., Sampled]
+Make = Callable[..., Series]
 
 
 def share(bad: int, of: int, good: float, worse: float) -> list[float]:

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, Sampled, cpu, event, judge_windows
+from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
+from profiler_writer import Series, cpu
 
 from builtin_rules.profiler.dataloader import NO_CORES, NO_LOADERS, TOO_FEW, Dataloader
 from smdebug.profiler.trace_event import TraceEvent
@@ -11,7 +12,7 @@ from smdebug.profiler.trace_event import TraceEvent
 SECONDS = 20
 
 
-def cores(count: int, node: str = "algo-1", n: int = 120) -> list[Sampled]:
+def cores(count: int, node: str = "algo-1", n: int = 120) -> list[Series]:
     return [cpu([1.0] * n, f"cpu{at}", node=node) for at in range(count)]
 
 

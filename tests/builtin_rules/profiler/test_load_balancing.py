@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, cpu, gpu, judge_windows
+from fake_profiler_trial import FakeProfilerTrial, judge_windows
+from profiler_writer import cpu, gpu
 
 from builtin_rules.profiler.load_balancing import (
     NO_PAIR,

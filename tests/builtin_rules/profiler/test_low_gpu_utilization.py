@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, cpu, gpu, judge_windows
+from fake_profiler_trial import FakeProfilerTrial, judge_windows
+from profiler_writer import BEGIN_US, cpu, gpu
 
 from builtin_rules.profiler.low_gpu_utilization import TOO_FEW, LowGPUUtilization
 from builtin_rules.profiler.samples import NO_GPU
@@ -106,6 +107,6 @@ def test_report() -> None:
                     "lower": 10.0,
                 }
             },
-            "last_timestamp": 1_700_000_000_000_000,
+            "last_timestamp": BEGIN_US,
         },
     }

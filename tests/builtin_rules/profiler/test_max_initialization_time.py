@@ -1,7 +1,8 @@
 """MaxInitializationTime: a first step that comes late or never, and jobs that are not judged."""
 
 import pytest
-from fake_profiler_trial import BEGIN_US, FakeProfilerTrial, cpu, event, judge_windows
+from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
+from profiler_writer import BEGIN_US, cpu
 
 from builtin_rules.profiler.max_initialization_time import NO_EVENTS, MaxInitializationTime
 

@@ -1,16 +1,8 @@
 """OverallSystemUsage and OverallFrameworkMetrics: they never fire, and sum up what there is."""
 
 import numpy as np
-from fake_profiler_trial import (
-    FakeProfilerTrial,
-    Sampled,
-    cpu,
-    event,
-    gpu,
-    io_wait,
-    judge_windows,
-    memory,
-)
+from fake_profiler_trial import FakeProfilerTrial, event, io_wait, judge_windows, memory
+from profiler_writer import Series, cpu, gpu
 
 from builtin_rules.profiler import overall_framework_metrics, overall_system_usage
 from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMetrics
@@ -34,10 +26,10 @@ def test_system_usage_of_a_job_on_processors_alone() -> None:
         cpu([20.0] * 216, "cpu0"),
         cpu([30.0] * 216, "cpu1"),
         io_wait([1.005] * 216),
-        Sampled("Memory", "MemoryUsedPercent", [40.0] * 216),
-        Sampled("Memory", "MemoryFree", [7e9] * 216),
-        Sampled("Algorithm", "bytes-received", [100.0] * 216),
-        Sampled("Algorithm", "bytes-sent", [11.0] * 216),
+        Series("memory", "Memory", "MemoryUsedPercent", [40.0] * 216),
+        Series("memory", "Memory", "MemoryFree", [7e9] * 216),
+        Series("network", "Algorithm", "bytes-received", [100.0] * 216),
+        Series("network", "Algorithm", "bytes-sent", [11.0] * 216),
     )
     judged = judge_windows(OverallSystemUsage, trial)
     assert (judged.met, judged.skipped, judged.findings) == ([], {}, [])

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from fake_profiler_trial import BEGIN_US, FakeProfilerTrial, Sampled, cpu, gpu, memory
+from fake_profiler_trial import FakeProfilerTrial, memory
+from profiler_writer import BEGIN_US, Series, cpu, gpu
 
 from builtin_rules.profiler.samples import (
     CPU,
@@ -18,7 +19,7 @@ from builtin_rules.profiler.samples import (
 from smdebug.profiler.system_samples import SystemSamples
 
 
-def samples(*series: Sampled) -> SystemSamples:
+def samples(*series: Series) -> SystemSamples:
     return FakeProfilerTrial(*series).system_samples(0, 2 * BEGIN_US)
 
 
@@ -46,7 +47,7 @@ def test_values_by_device() -> None:
             gpu([4.0], None),  # type: ignore[arg-type] - samples may have no name
             memory([9.0]),
             # One device under two types, as no real tool writes.
-            gpu([5.0], begin_s=9.0, type="other"),
+            Series("other", "GPUUtilization", "gpu0", [5.0], begin_s=9.0),
         ),
         GPU,
     )

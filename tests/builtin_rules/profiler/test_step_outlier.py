@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, cpu, event, judge_windows
+from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
+from profiler_writer import cpu
 
 from builtin_rules.profiler import step_outlier as module
 from builtin_rules.profiler.step_outlier import NO_STEPS, TOO_FEW, StepOutlier

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import BEGIN_US, FakeProfilerTrial, cpu, event, gpu, judge_windows
+from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
+from profiler_writer import BEGIN_US, cpu, gpu
 
 from builtin_rules.profiler import PROFILER_RULES, WindowRule
 from builtin_rules.profiler.parameters import SCAN_INTERVAL, NumberParam

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import BEGIN_US, event
+from fake_profiler_trial import event
+from profiler_writer import BEGIN_US
 
 from smdebug.profiler.analysis.rules import framework_times, utils
 from smdebug.profiler.analysis.rules.utils import (

@@ -70,9 +70,19 @@ class DownloadFolder:
         finally:
             os.close(self._fd)
 
-    def keep_only(self, names: Collection[str]) -> None:
-        """Remove the files that were downloaded once and are not among `names`."""
+    def keep_only(self, names: Collection[str], leaves: Collection[str]) -> None:
+        """Remove files that were downloaded once.
+
+        Parameters
+        ----------
+        names
+            Those that stay.
+        leaves
+            The last parts of names that are spoken of: with others all stay.
+        """
         for name in self._made.keys() - names:
+            if name.rpartition("/")[2] not in leaves:
+                continue
             with suppress(OSError), self._folder(name) as (fd, leaf):  # else it is ours no more
                 if self._is_ours(name, _read(fd, leaf)):
                     os.unlink(leaf, dir_fd=fd)
@@ -106,7 +116,7 @@ class DownloadFolder:
             content = _read(self._fd, LIST_NAME)
         try:
             return msgspec.json.decode(content or b"{}", type=dict[str, int])
-        except msgspec.DecodeError:  # then nothing there is known to be ours
+        except ValueError:  # no JSON, or no UTF-8 in it: then nothing there is known to be ours
             return {}
 
     @contextmanager

@@ -96,7 +96,7 @@ def parse_pyinstrument(name: str, data: bytes | memoryview) -> dict[str, Any]:
         raise CorruptFileError(name, f"at most {MAX_BYTES} bytes", "more")
     try:
         found: dict[str, Any] = _JSON.decode(data)
-    except msgspec.DecodeError as err:
+    except ValueError as err:  # no JSON, or no UTF-8 in it
         raise CorruptFileError(name, "a JSON object", str(err).rstrip(".")) from err
     except RecursionError as err:
         raise CorruptFileError(name, "a JSON object", "one that is nested too deeply") from err

@@ -33,6 +33,8 @@ PROFILERS: Final = {
 }
 # One byte more than may be: who reads it sees that it is too long.
 READ_RANGE: Final = ByteRange(0, MAX_BYTES + 1)
+LONGEST_NAME: Final = 255  # bytes that file systems take
+PROBLEMS_KEPT: Final = 1000
 _PARTS: Final = 5  # framework, profiler, node, span, file: the end of a profile's path
 
 
@@ -44,7 +46,13 @@ class ProfileFile(NamedTuple):
 
 
 class ProblemList:
-    """What is wrong with files, a sentence for each, said once in the log."""
+    """What is wrong with files, a sentence for each, said once in the log: `PROBLEMS_KEPT` of them.
+
+    Attributes
+    ----------
+    texts
+        The sentences, by file.
+    """
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -52,7 +60,7 @@ class ProblemList:
     def add(self, name: str, reason: object) -> None:
         """Take note of what is wrong with a file."""
         text = str(reason)
-        if self.texts.get(name) != text:
+        if self.texts.get(name) != text and len(self.texts) < PROBLEMS_KEPT:
             self.texts[name] = text
             get_logger("profiler").warning("Python profile %r is left out. %s", name, text)
 
@@ -78,7 +86,7 @@ def profile_files(
         place = f"{root.rstrip('/')}/{key}"
         parts = place.split("/")[-_PARTS:]
         profiler = PROFILERS.get(parts[-1])
-        if profiler is None or len(parts) < _PARTS or not is_inside(key):
+        if profiler is None or len(parts) < _PARTS or not _can_be_file(key):
             get_logger("profiler").debug("File %r is none of a Python profiler.", place)
             continue
         framework, _, node, span, _ = parts
@@ -86,6 +94,13 @@ def profile_files(
             yield ProfileFile(key, StepPythonProfileStats(framework, profiler, node, span, place))
         except SMDebugValueError as err:
             problems.add(place, err)
+
+
+def _can_be_file(key: str) -> bool:
+    """Say whether a key stays below its root, and can be a path of files: S3 takes longer ones."""
+    return is_inside(key) and all(
+        len(part) <= LONGEST_NAME for part in os.fsencode(key).split(b"/")
+    )
 
 
 def in_order(profiles: Iterable[StepPythonProfileStats]) -> list[StepPythonProfileStats]:
@@ -185,7 +200,9 @@ class S3PythonStatsReader(PythonStatsReader):
             msg = f"s3_path must be an address such as s3://bucket/prefix, got {s3_path!r}."
             raise ProfileFolderError(msg)
         self.store = open_store(s3_path)
-        self.profiler_name = profiler_name
+        self._leaves = {
+            leaf for leaf, profiler in PROFILERS.items() if profiler_name in {None, profiler}
+        }
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:
         """Download what there is now; see `PythonStatsReader`.
@@ -199,7 +216,7 @@ class S3PythonStatsReader(PythonStatsReader):
         """
         wanted = self._wanted()
         with DownloadFolder(Path(self.profile_dir)) as folder:
-            folder.keep_only(wanted)
+            folder.keep_only(wanted, self._leaves)
             done = []
             for name, content in self._contents(wanted):
                 folder.put(name, content)
@@ -230,14 +247,13 @@ class S3PythonStatsReader(PythonStatsReader):
         """Return the profiles in S3 by the place that they get."""
         wanted: dict[str, ProfileFile] = {}
         for one in profile_files(self.store, self.store.uri, self.problems, FRAMEWORK):
-            if len(one.key.split("/")) <= _PARTS:
+            parts = one.key.split("/")
+            if len(parts) <= _PARTS or parts[-1] not in self._leaves:
                 continue
-            if self.profiler_name in {None, one.stats.profiler_name}:
-                name = "/".join(one.key.split("/")[-3:])
-                first = wanted.setdefault(name, one)
-                if first is not one:
-                    text = f"Its node and span are those of {first.stats.stats_path!r}."
-                    self.problems.add(one.stats.stats_path, text)
+            first = wanted.setdefault("/".join(parts[-3:]), one)
+            if first is not one:
+                text = f"Its node and span are those of {first.stats.stats_path!r}."
+                self.problems.add(one.stats.stats_path, text)
         return wanted
 
     def _downloaded(self, name: str, there: StepPythonProfileStats) -> StepPythonProfileStats:

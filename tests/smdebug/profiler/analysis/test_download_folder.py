@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
 def put(root: Path, files: dict[str, bytes]) -> None:
     """Download some files, and drop all that were downloaded before."""
     with DownloadFolder(root) as folder:
-        folder.keep_only(files)
+        folder.keep_only(files, {"file", "c", "top", "new", "x"})
         for name, content in files.items():
             folder.put(name, content)
 
@@ -44,6 +44,12 @@ def test_files_are_written_and_replaced_and_removed(root: Path) -> None:
     assert content(root) == {NAME: b"1"}
     put(root, {})
     assert content(root) == {}
+
+
+def test_files_that_are_not_spoken_of_stay(root: Path) -> None:
+    put(root, {NAME: b"one", "other": b"two"})
+    put(root, {})
+    assert content(root) == {"other": b"two"}
 
 
 def test_files_of_others_stay(root: Path) -> None:
@@ -132,7 +138,7 @@ def test_a_link_that_came_later_is_not_followed(root: Path) -> None:
     assert (root.parent / "moved" / "span" / "file").read_bytes() == b"one"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"node/span/file": "x"}', "\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"node/span/file": "x"}', "\xff", '{"\xff": 1}'])
 def test_a_damaged_list_makes_nothing_ours(text: str, root: Path) -> None:
     put(root, {NAME: b"one"})
     (root / LIST_NAME).write_text(text, encoding="latin-1")

@@ -458,6 +458,8 @@ SESSIONS = [
     pytest.param(b"", "expected a JSON object, got Input data was truncated", id="empty"),
     pytest.param(b'{"a": ' * 100_000, "one that is nested too deeply", id="deep"),
     pytest.param(b"\xff", "a JSON object, got", id="binary"),
+    pytest.param(b'{"a": "\xff"}', "got 'utf-8' codec can't decode byte 0xff", id="no-utf-8"),
+    pytest.param(b'{"a": ' + b"9" * 5000 + b"}", "out of range", id="huge-number"),
 ]
 
 
@@ -466,7 +468,7 @@ def test_what_is_no_session_is_refused(content: bytes, message: str, tmp_path: P
     (write_pyinstrument(tmp_path, span(9)) / "python_stats.json").write_bytes(content)
     with pytest.raises(CorruptFileError, match=message) as caught:
         PyinstrumentAnalysis(tmp_path).fetch_profile_stats_by_step(9)
-    assert str(caught.value).count(".") <= 6  # of them, those in paths and numbers
+    assert "\n" not in str(caught.value)
     assert not str(caught.value).endswith("..")
 
 

@@ -15,7 +15,9 @@ from smdebug.profiler.analysis.python_profile_analysis import (
     cProfileAnalysis,
 )
 from smdebug.profiler.analysis.python_stats_reader import (
+    PROBLEMS_KEPT,
     LocalPythonStatsReader,
+    ProblemList,
     PythonStatsReader,
     S3PythonStatsReader,
 )
@@ -73,6 +75,13 @@ def test_a_span_of_another_name_is_said_and_costs_nothing_else(
     assert "must be named <mode>-<step>-<phase>-<time>_" in reader.problems.texts[str(old)]
     reader.load_python_profile_stats()
     assert len(caplog.records) == 1
+
+
+def test_a_node_may_have_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    write_table(tmp_path, span(9), table(), node="\udcff")
+    analysis = cProfileAnalysis(tmp_path)
+    assert analysis.list_available_node_ids() == ["\udcff"]
+    assert analysis.fetch_profile_stats_by_step(9) is not None
 
 
 def test_files_are_in_the_order_of_start_and_node(tmp_path: Path) -> None:
@@ -166,6 +175,7 @@ HOSTILE = [
     KEY.replace(f"/{NODE}", "/a/../../../../.."),
     KEY.replace(NODE, "a\\b"),
     KEY.replace("framework/", "framework//"),
+    KEY.replace(NODE, "é" * 128),
 ]
 
 
@@ -191,6 +201,26 @@ def test_a_refresh_downloads_anew_and_drops_what_is_gone(
     objects[later] = objects.pop(KEY)
     reader(tmp_path).load_python_profile_stats()
     assert below(tmp_path) == {"mine", f"{NODE}/{span(10)}/python_stats"}
+
+
+def test_each_profiler_leaves_the_downloads_of_the_other(
+    objects: dict[str, bytes], tmp_path: Path
+) -> None:
+    objects |= {KEY: b"stats", PAGE: b"page"}
+    reader(tmp_path, "cprofile").load_python_profile_stats()
+    reader(tmp_path, "pyinstrument").load_python_profile_stats()
+    assert len(below(tmp_path)) == 2
+    objects.clear()
+    reader(tmp_path, "pyinstrument").load_python_profile_stats()
+    assert below(tmp_path) == {f"{NODE}/{span(9)}/python_stats"}
+
+
+def test_problems_are_said_once_and_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    problems = ProblemList()
+    for _ in range(2):
+        for number in range(PROBLEMS_KEPT + 1):
+            problems.add(str(number), "It is bad.")
+    assert PROBLEMS_KEPT == len(problems.texts) == len(caplog.records)
 
 
 def test_two_profiles_do_not_share_a_place(objects: dict[str, bytes], tmp_path: Path) -> None:

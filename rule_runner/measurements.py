@@ -92,13 +92,17 @@ class _Points:
 
     def add(self, point: Point) -> None:
         """Add a point, of a step after all others."""
-        self.worst = max(self.worst, point[1])
+        if point[1] > self.worst:  # noqa: PLR1730 - a call less, of each tensor at each step
+            self.worst = point[1]
         if self._taken == 0:
             self.points.append(point)
         elif self.points[-1][:2] < point[:2]:
             self.points[-1] = point
-        self._taken = (self._taken + 1) % self._stride
-        if self._taken == 0 and len(self.points) >= POINTS_KEPT:
+        self._taken += 1
+        if self._taken < self._stride:
+            return
+        self._taken = 0
+        if len(self.points) >= POINTS_KEPT:
             pairs = zip(self.points[::2], self.points[1::2], strict=True)
             self.points = [max(pair, key=itemgetter(0, 1)) for pair in pairs]
             self._stride *= 2
@@ -118,14 +122,16 @@ class _Chart:
         series, step, limit = self.series, one.step, one.limit
         far = _excesses([value for _, value, _ in one.points], limit, self.quantity.worse)
         floor = self._least_bad()[1] if len(series) == SERIES_KEPT else nan  # it only rises
+        left: list[Series] = []
         for (key, value, met), distance in zip(one.points, far, strict=True):
             known = series.get(key)
             if known is None:
                 if distance <= floor or not self._make_room(key, distance):
-                    self._leave_out(key)
+                    left.append(key)
                     continue
                 known = series[key] = _Points()
             known.add((met, distance, step, value, limit))
+        self._leave_out(left)
 
     def _make_room(self, key: Series, far: float) -> bool:
         """Say whether a new series is to be kept; the least bad one goes if there are many."""
@@ -136,12 +142,12 @@ class _Chart:
             return False
         del self.series[gone]
         self.left_out.discard(hash(key))
-        self._leave_out(gone)
+        self._leave_out([gone])
         return True
 
-    def _leave_out(self, key: Series) -> None:
+    def _leave_out(self, keys: Sequence[Series]) -> None:
         if len(self.left_out) < COUNTED:
-            self.left_out.add(hash(key))
+            self.left_out.update(map(hash, keys[:COUNTED]))
 
     def _least_bad(self) -> tuple[Series, float]:
         """Return the least bad series, the first of several, and how bad it is."""
@@ -177,7 +183,7 @@ class Measurements:
             SCHEMA_VERSION,
             [QuantityRecord(*_fields(one.quantity)) for one in charts],
             [record for chart in charts for record in _series(chart)],
-            sum(len(chart.left_out) for chart in charts),
+            sum(min(len(chart.left_out), COUNTED) for chart in charts),
         )
 
 
@@ -189,7 +195,7 @@ def _series(chart: _Chart) -> Iterable[SeriesRecord]:
     """Yield the series of a chart: first those whose condition was met, the worst first."""
 
     def badness(item: tuple[Series, _Points]) -> tuple[bool, float]:
-        return not any(met for met, *_ in item[1].points), -item[1].worst
+        return not any(map(itemgetter(0), item[1].points)), -item[1].worst
 
     for (tensor, worker), kept in sorted(chart.series.items(), key=badness):
         met, _, steps, values, limits = map(list, zip(*kept.points, strict=True))

@@ -125,7 +125,7 @@ def of_rows(rows: Array, wanted: Sequence[Reduction]) -> dict[Reduction, list[np
                 both[True] = np.abs(elements)
             values = _OF_ROWS[one.operation](both[absolute])
             found[one] = list(values.astype(dtype))
-            for at in np.flatnonzero(~np.isfinite(values)):
+            for at in (~np.isfinite(values)).nonzero()[0]:
                 found[one][at] = measure(rows[at], [one])[one]
     return found
 

@@ -157,7 +157,7 @@ class Trial(TrialView):
             place = self._global(step, mode)
             files = index.files.get(-1 if place is None else place, {}).values()
             of_mode = [one.entries for one in files if mode in {ModeKeys.GLOBAL, one.mode}]
-            return sorted(set().union(*of_mode))
+            return sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
         known = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
         if self.horizon is None:
             return sorted(known)

@@ -1,6 +1,7 @@
 """PackedEvents: the events of one timeline, parsed once and kept small, or on the disk."""
 
 import json
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from tempfile import TemporaryFile
@@ -161,24 +162,30 @@ class PackedEvents:
             0,
             len(packed),
         )
-        self._blocks.append(self._put(block) if self._disk is not None else block)
-        self._held += len(packed) if self._disk is None else 0
+        if self._disk is not None:
+            self._blocks.append(self._put(self._disk, block))
+            return
+        self._blocks.append(block)
+        self._held += len(packed)
         if self._held > IN_MEMORY:
             self._spill()
 
     def _spill(self) -> None:
         """Move what there is to the disk."""
         try:
-            self._disk = TemporaryFile()  # noqa: SIM115 - it lives as long as this object
+            disk = TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         except OSError as err:
             raise self._no_disk(err) from err
-        self._blocks = [self._put(block) for block in self._blocks]
+        weakref.finalize(self, disk.close)
+        self._disk = disk
+        self._blocks = [self._put(disk, block) for block in self._blocks]
         self._held = 0
 
-    def _put(self, block: _Block) -> _Block:
-        assert self._disk is not None  # noqa: S101 - the caller made it
+    def _put(self, disk: IO[bytes], block: _Block) -> _Block:
+        """Write a block at the end of the file, and return where it is."""
         try:
-            self._disk.write(block.packed)
+            disk.seek(self._written)
+            disk.write(block.packed)
         except OSError as err:
             raise self._no_disk(err) from err
         offset = self._written

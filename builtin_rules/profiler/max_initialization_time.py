@@ -17,8 +17,8 @@ class MaxInitializationTime(WindowRule):
     """Met when the first step of the training begins later than `threshold` minutes after the job.
 
     The job begins with its first sample or event. While no step has ended, the time up to the end
-    of the window is judged; in the window in which the first one ends, the time up to its begin,
-    and nothing after that. Exactly `threshold` does not meet the condition.
+    of the window is judged, or of the job; in the window in which the first one ends, the time up
+    to its begin, and nothing after that. Exactly `threshold` does not meet the condition.
 
     Windows are judged from the first one on that has a framework event or comes after one: without
     framework profiling there is nothing to tell whether the job trains.
@@ -87,7 +87,8 @@ class MaxInitializationTime(WindowRule):
 
     def _judge_wait(self, step: int) -> bool:
         begun = self.base_trial.first_timestamp
-        now = self._steps[0] if self._steps else self.window_of(step)[1]
+        end = min(self.window_of(step)[1], self.base_trial.newest_timestamp)
+        now = self._steps[0] if self._steps else end
         minutes = (now - begun) / MINUTE_US
         met = minutes > self.threshold
         if met:

@@ -24,6 +24,7 @@ STEPS_KEPT: Final = 1_000_000  # of each node and mode; 16 bytes each
 NO_STEPS: Final = "no steps in this window"
 TOO_FEW: Final = "no more than 100 steps of any kind yet"
 _SECOND_US: Final = 1e6
+_MOST: Final = 1 << 63
 
 
 class Kind(NamedTuple):
@@ -228,8 +229,9 @@ class StepOutlier(WindowRule):
 
 
 def _number(event: "TraceEvent") -> int:
-    """Return a step's number, which is text in most timelines; -1 if there is none."""
+    """Return a step's number, which is text in most timelines; -1 if there is none of use."""
     try:
-        return int((event.event_args or {}).get("step_num", -1))
-    except (TypeError, ValueError):
+        number = int((event.event_args or {}).get("step_num", -1))
+    except (TypeError, ValueError, OverflowError):
         return -1
+    return number if 0 <= number < _MOST else -1

@@ -104,9 +104,9 @@ class WindowRule(Rule):
     def judge(self, step: int) -> bool:
         """Say whether the condition is met in window `step`."""
 
+    @abstractmethod
     def details(self) -> dict[str, Any]:
         """Return the report's ``Details`` of all windows so far."""
-        return {}
 
     def violated(self, violations: int = 1, triggered: int = 1) -> None:
         """Count in the report how often the condition was met, and how often the rule fired."""

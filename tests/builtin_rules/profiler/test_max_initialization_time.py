@@ -19,7 +19,7 @@ STEP = "Step:ModeKeys.TRAIN"
         pytest.param(250.0, 3, [3, 4], id="late"),
         pytest.param(None, 3, [3, 4], id="never"),
         pytest.param(None, 4.5, [4], id="threshold-within-a-window"),
-        pytest.param(None, 5, [], id="exactly"),
+        pytest.param(None, 5, [], id="no-longer-than-the-job"),
         pytest.param(None, 20, [], id="default"),
     ],
 )
@@ -34,6 +34,12 @@ def test_windows(first_step_s: float | None, threshold: float, met: list[int]) -
 def test_by_default_it_fires_after_twenty_minutes() -> None:
     trial = FakeProfilerTrial(events=[EARLY], end_s=1260.0)
     assert judge_windows(MaxInitializationTime, trial).met == [20, 21]
+
+
+@pytest.mark.parametrize(("end_s", "met"), [(120.0, []), (120.5, [2]), (180.0, [2, 3])])
+def test_of_the_last_window_what_there_is_counts(end_s: float, met: list[int]) -> None:
+    trial = FakeProfilerTrial(events=[EARLY], end_s=end_s)
+    assert judge_windows(MaxInitializationTime, trial, threshold=2).met == met
 
 
 def test_a_step_that_begins_in_time_and_ends_later_is_not_late() -> None:

@@ -124,7 +124,7 @@ def test_details() -> None:
     assert details["phase"] == {TRAIN: 100.0}
 
 
-@pytest.mark.parametrize("step_num", [None, "seven", [7]])
+@pytest.mark.parametrize("step_num", [None, "seven", [7], 1 << 63, float("inf")])
 def test_a_step_without_a_number_has_number_minus_1(step_num: object) -> None:
     events = steps([0.1] * 150)
     events[-1].duration = 3_000_000

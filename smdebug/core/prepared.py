@@ -27,6 +27,7 @@ class _Tensor(NamedTuple):
     """How the pieces of a tensor are read, and where what stands around its parts comes to lie."""
 
     reading: Reading
+    size: int
     pieces: list[tuple[list[_Read], list[_Value]]]
     frames: slice
 
@@ -57,7 +58,7 @@ class Prepared:
             for unit in one.units:
                 pieces.append(self._piece(one, unit, at))
                 at += sum(part.head + part.tail for part in unit)
-            self._tensors.append(_Tensor(one, pieces, slice(start, at)))
+            self._tensors.append(_Tensor(one, one.layout.size, pieces, slice(start, at)))
 
     def carry_out(self, opened: Mapping[int, OpenFile], told: Told) -> None:
         """Read and measure all tensors that lie where they should; numpy is to warn of nothing.
@@ -73,12 +74,10 @@ class Prepared:
         found = [(one, parts) for one in self._tensors if (parts := _parts(one, opened))]
         fits = (np.frombuffer(self._frames, np.uint8) & self._mask) == self._head
         all_fit = fits.all()
-        for (reading, _, frames), each in found:
+        for (reading, size, _, frames), each in found:
             if all_fit or fits[frames].all():
-                name, wants, layout, _, _ = reading
-                size, dtype = layout.size, layout.dtype
-                for want, parts in zip(wants, each, strict=True):
-                    told[want][name] = want[0].join(parts, size, dtype)
+                for want, parts in zip(reading.wants, each, strict=True):
+                    told[want][reading.name] = want[0].join(parts, size, reading.layout.dtype)
 
     def _piece(self, reading: Reading, unit: Unit, frame: int) -> tuple[list[_Read], list[_Value]]:
         """Prepare the reading of a piece, and of those that it is compared with."""

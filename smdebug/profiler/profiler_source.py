@@ -38,7 +38,7 @@ class ProfilerSource:
     is_over
         Whether the training job has left its end mark, or a stop signal was given.
     is_complete
-        Whether it is over, and a look since then has brought nothing.
+        Whether it is over, and of two looks since then the second has brought nothing.
     late
         How many files have come with data from before a time that was settled already.
     looked_at
@@ -55,6 +55,7 @@ class ProfilerSource:
         self.traces = TraceSource(self.files, self.damages)
         self.is_over = False
         self.is_complete = False
+        self._looked_since = False
         self.late = 0
         self.looked_at = float("-inf")
         self._first = 0
@@ -78,7 +79,8 @@ class ProfilerSource:
         was_over = self.is_over
         over = self.has_ended()  # before the look: what its writer wrote is there by then
         system, traces = self.files.refresh(whole=over)
-        self.is_complete = over and not (system or traces)
+        self.is_complete = self._looked_since and not (system or traces)
+        self._looked_since = over
         if self._settled:
             self.late += sum(file.start_us < self._settled for file in system)
             self.late += sum(file.end_us < self._settled for file in traces)

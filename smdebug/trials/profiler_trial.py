@@ -105,7 +105,8 @@ class ProfilerTrial(ProfilerReach):
     def _opened(self) -> ProfilerSource:
         store = open_store(self.path)
         source = ProfilerSource(store, self.clock, StopSignal.from_environment(store))
-        if source.refresh() and source.is_over:
+        source.refresh()
+        if source.is_over:
             source.refresh()  # the job ended before: what its writers wrote is there
         return source
 

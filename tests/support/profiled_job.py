@@ -1,11 +1,11 @@
 """Writes small jobs with system metrics and framework timelines, whose every number is known."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from timeline_writer import PYTHON, START_US, Event, step, write
+from profiler_writer import key, line
+from timeline_writer import PYTHON, START_US, Event, step, write, write_text
 
 START_S = START_US // 1_000_000
 
@@ -24,31 +24,19 @@ def write_samples(
     root: Path, samples: Iterable[Sample], *, node: str = "algo-1", minute: int = 0
 ) -> Path:
     """Write a file of system metrics, named by the minute after the job's start."""
-    path = root / "system/incremental/2020091312" / f"{START_S + 60 * minute}.{node}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(line(one, node) for one in samples))
-    return path
-
-
-def line(sample: Sample, node: str = "algo-1") -> str:
-    """Return a line of a file of system metrics."""
-    record = {
-        "Type": sample.type,
-        "Dimension": sample.dimension,
-        "Value": sample.value,
-        "NodeId": node,
-        "Timestamp": START_S + sample.at_s,
-    }
-    named = record if sample.name is None else record | {"Name": sample.name}
-    return json.dumps(named) + "\n"
+    lines = (
+        line(one.value, START_S + one.at_s, one.dimension, one.name, node, one.type)
+        for one in samples
+    )
+    return write_text(root, key(START_S + 60 * minute, node), b"".join(lines))
 
 
 def tick(at_s: float, number: int) -> list[Sample]:
     """Return the samples of one moment, with values that depend on a number."""
     return [
-        Sample(at_s, number % 101, "cpu0"),
+        Sample(at_s, float(number % 101), "cpu0"),
         Sample(at_s, number * 7 % 53 / 10, "cpu1", dimension="I/OWaitPercentage"),
-        Sample(at_s, number * 37 % 101, "gpu0", "gpu", "GPUUtilization"),
+        Sample(at_s, number * 37 % 101 / 2, "gpu0", "gpu", "GPUUtilization"),
         Sample(at_s, 40.5, None, "memory", "Memory"),
         Sample(at_s, 3.0, "eth0", "network", "Platform"),
     ]

@@ -53,8 +53,8 @@ def snapshot(trials: Trials, step: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for trial, *before in held:
-            trial.horizon, trial.dynamic_refresh = before
+        for trial, horizon, refreshing in held:
+            trial.horizon, trial.dynamic_refresh = horizon, refreshing
 
 
 def parse_list_from_str(arg: object, delimiter: str = ",") -> list[str]:

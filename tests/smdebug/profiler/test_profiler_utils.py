@@ -27,7 +27,8 @@ def test_conversions_cut_off_and_nanoseconds_stay_as_they_are(
     unit: TimeUnits, nanoseconds: float, microseconds: float, seconds: float
 ) -> None:
     assert utils.convert_utc_timestamp_to_nanoseconds(1500.9, unit) == nanoseconds
-    assert utils.convert_utc_timestamp_to_microseconds(1500.9, unit) == microseconds
+    found = utils.convert_utc_timestamp_to_microseconds(1500.9, unit)
+    assert found == pytest.approx(microseconds)
     assert utils.convert_utc_timestamp_to_seconds(1500.9, unit) == pytest.approx(seconds)
 
 

@@ -56,10 +56,8 @@ def write_random_job(root: Path) -> Path:
     write(root, events)
     write(root, model, kind=MODEL)
     for minute in (0, 1):
-        ticks = range(120 * minute, 120 * minute + 120)
-        write_samples(
-            root, [s for n in ticks for s in tick(n / 2, rng.randint(0, 99))], minute=minute
-        )
+        ticks = range(60 * minute, 60 * minute + 60)
+        write_samples(root, [s for n in ticks for s in tick(n, rng.randint(0, 99))], minute=minute)
     return root
 
 

@@ -68,11 +68,11 @@ def steps_of(
 
 
 def write_job(root: Path, *, nodes: int = 1) -> Path:
-    """Write a job of two minutes: six steps of TRAIN and EVAL a node, samples every half second."""
+    """Write a job of two minutes: six steps of TRAIN and EVAL a node, samples every second."""
     for node in range(1, nodes + 1):
         for minute in (0, 1):
-            ticks = range(120 * minute, 120 * (minute + 1))
-            samples = [one for at in ticks for one in tick(at / 2 + 0.0371, at + 5 * node)]
+            seconds = range(60 * minute, 60 * (minute + 1))
+            samples = [one for at in seconds for one in tick(at + 0.0371, at + 5 * node)]
             write_samples(root, [*samples, samples[-1]], node=f"algo-{node}", minute=minute)
         events = steps_of(["TRAIN"] * 4 + ["EVAL"] * 2, first=2_000_000 + 1000 * node)
         write(root, events, node=f"1{node}-algo-{node}", kind=PYTHON)

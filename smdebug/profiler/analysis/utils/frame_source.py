@@ -3,19 +3,30 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from smdebug.core.patterns import search
+from smdebug.profiler.algorithm_metrics_reader import (
+    AlgorithmMetricsReader,
+    LocalAlgorithmMetricsReader,
+    S3AlgorithmMetricsReader,
+)
 from smdebug.profiler.analysis.utils.frame_rows import EventRows, SampleRows
 from smdebug.profiler.damages import Damages
 from smdebug.profiler.profiler_files import ProfilerFiles
+from smdebug.profiler.system_metrics_reader import (
+    LocalSystemMetricsReader,
+    S3SystemMetricsReader,
+    SystemMetricsReader,
+)
 from smdebug.profiler.system_samples import SeriesKey
 from smdebug.profiler.system_source import SystemSource
 from smdebug.profiler.trace_event import TraceEvent
 from smdebug.profiler.trace_source import CACHED_BYTES, TraceSource
-from smdebug.storage.uri import open_store
+from smdebug.storage.uri import is_s3, open_store
 
 EVER_US: Final = (0, 1 << 53)  # until the year 2255
 
@@ -32,6 +43,7 @@ class FrameSource:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, keep_events: bool) -> None:
+        self._path = os.fspath(path)
         store = open_store(path)
         damages = Damages(store.uri)
         self._files = ProfilerFiles(store)
@@ -39,6 +51,18 @@ class FrameSource:
         cached = sys.maxsize if keep_events else CACHED_BYTES
         self._traces = TraceSource(self._files, damages, cached)
         self._files.refresh()
+
+    @cached_property
+    def system_reader(self) -> SystemMetricsReader:
+        """A reader of system metrics by itself."""
+        reader = S3SystemMetricsReader if is_s3(self._path) else LocalSystemMetricsReader
+        return reader(self._path)
+
+    @cached_property
+    def framework_reader(self) -> AlgorithmMetricsReader:
+        """A reader of framework metrics by itself."""
+        reader = S3AlgorithmMetricsReader if is_s3(self._path) else LocalAlgorithmMetricsReader
+        return reader(self._path)
 
     def refresh(self) -> None:
         """Look for new files."""

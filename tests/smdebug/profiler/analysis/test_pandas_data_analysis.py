@@ -124,7 +124,7 @@ def test_statistics_of_a_job_are_a_dict_of_numbers(tmp_path: Path) -> None:
     assert (len(found), "finalization" in found) == (11, True)
     assert json.loads(json.dumps(found)) == found
     lines = repr(found).splitlines()
-    assert lines[3].split() == ["job_duration", "119500000"]
+    assert lines[3].split() == ["job_duration", "119000000"]
     assert len(lines) == 12
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import s3_objects
 from profiled_job import Sample, loading, write_job, write_samples
 from recorded import shared_folder
 from timeline_writer import MODEL, START_US, Event, step, write
@@ -350,6 +351,27 @@ def test_without_pandas_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(SMDebugRuntimeError, match=r"pip install 'rule-runner\[profiler\]'"):
         frames.get_all_system_metrics()
+
+
+def test_a_job_in_s3(tmp_path: Path, aws_endpoint: str) -> None:
+    local = PandasFrame(write_job(tmp_path))
+    s3_objects.make_bucket(aws_endpoint)
+    files = (path for path in tmp_path.rglob("*.json"))
+    content = {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in files}
+    s3_objects.put(aws_endpoint, "job/", content)
+    remote = PandasFrame(f"s3://{s3_objects.BUCKET}/job")
+    expected = local.get_profiler_data_by_step(0, 9)
+    for one, two in zip(expected, remote.get_profiler_data_by_step(0, 9), strict=True):
+        pd.testing.assert_frame_equal(one, two)
+    readers = [remote.system_metrics_reader, remote.framework_metrics_reader]
+    assert [type(one).__name__ for one in readers] == [
+        *("S3SystemMetricsReader", "S3AlgorithmMetricsReader"),
+    ]
+    assert readers[0].get_timestamp_of_first_available_file() == START_US
+    readers = [local.system_metrics_reader, local.framework_metrics_reader]
+    assert [type(one).__name__ for one in readers] == [
+        *("LocalSystemMetricsReader", "LocalAlgorithmMetricsReader"),
+    ]
 
 
 def test_all_events_may_be_kept(tmp_path: Path) -> None:

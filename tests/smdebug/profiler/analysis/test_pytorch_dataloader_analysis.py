@@ -1,6 +1,8 @@
 """PT_dataloader_analysis: what it prints, and which calls took much longer than usual."""
 
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -100,3 +102,21 @@ def test_all_took_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert found.analyze_dataloader_getnext() is None
     assert found.analyze_batchtime() is None
     assert capsys.readouterr().out.count("None took twice the median or more.\n") == 2
+
+
+def test_charts_of_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    charts = ModuleType("notebook_utils")
+    charts.timeline_charts = SimpleNamespace(  # type: ignore[attr-defined] # stands for the module
+        TimelineCharts=lambda *readers, **more: ([type(one).__name__ for one in readers], more)
+    )
+    monkeypatch.setitem(sys.modules, "smdebug.profiler.analysis.notebook_utils", charts)
+    found = analysis(tmp_path, [loading(0, 0, 5)])
+    readers, more = found.plot_the_window(1, 2)
+    assert readers == ["LocalSystemMetricsReader", "LocalAlgorithmMetricsReader"]
+    assert more == {
+        "starttime": 1,
+        "endtime": 2,
+        "select_events": [".*"],
+        "select_dimensions": [".*"],
+    }
+    assert found.plot_the_window(1, 2, ["a"], ["b"])[1]["select_events"] == ["a"]

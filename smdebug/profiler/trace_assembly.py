@@ -172,11 +172,12 @@ class Assembler:
 
     def _begin(self, record: Record) -> None:
         begun = Begun(self._time(record), _name(record), record.args)
-        waiting = self._open.setdefault((_pid(record), record.tid), [])
-        if len(waiting) >= self._most_open or len(self._open) > self._most_open:
+        waiting = self._open.get((_pid(record), record.tid), [])
+        if max(len(waiting), len(self._open)) >= self._most_open:
             msg = f"there are more than {self._most_open} events open"
             raise NotUsedError(msg)
         waiting.append(begun)
+        self._open[_pid(record), record.tid] = waiting
 
     def _end(self, record: Record) -> TraceEvent | None:
         """Return the event that ends with an ``E`` record; None if it did not begin."""

@@ -34,8 +34,12 @@ class Limits:
         Bytes of one record.
     header
         Bytes before ``traceEvents`` of an object.
+    depth
+        Of a record: how many objects and lists are inside each other.
     rows
         Phases and threads, and ``B`` events that are open at once.
+    skipped
+        Records that make no sense, after which the rest is not looked at.
     """
 
     chunk: int = 1 << 20
@@ -44,7 +48,9 @@ class Limits:
     unsuspected: int = 64 << 20
     record: int = 1 << 20
     header: int = 4 << 20
-    rows: int = 1 << 17
+    depth: int = 64
+    rows: int = 1 << 16
+    skipped: int = 1 << 16
 
 
 LIMITS: Final = Limits()

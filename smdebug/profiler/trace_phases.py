@@ -93,8 +93,11 @@ class Phases:
         known = self._processes.get(pid)
         if known is not None and known.name == name:
             return
+        process = self._by_name.get(name)
+        if process is None:
+            self._one_more(len(self._by_name))
+            process = self._by_name[name] = ProcessInfo(_checked(pid), name)
         self._one_more(len(self._processes))
-        process = self._by_name.setdefault(name, ProcessInfo(pid, name))
         self._processes[_checked(pid)] = process
         self._rows.pop(pid, None)
 

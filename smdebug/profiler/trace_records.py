@@ -66,11 +66,21 @@ class RecordReader:
         self._one = msgspec.json.Decoder(Record)
         self._many = msgspec.json.Decoder(list[Record])
         self._is_object = False
+        self._fault: TimelineFaultError | None = None  # after the records that were split off
 
     def skip(self, reason: str) -> None:
-        """Count a record that is not used."""
+        """Count a record that is not used.
+
+        Raises
+        ------
+        TimelineFaultError
+            If there were too many of them.
+        """
         self.skipped += 1
         self.reason = self.reason or reason
+        if self.skipped > self._limits.skipped:
+            msg = "is not read on, for too many of its records make no sense"
+            raise TimelineFaultError(msg)
 
     def batches(self) -> Iterator[list[Record]]:
         """Yield the records in their order.
@@ -87,6 +97,8 @@ class RecordReader:
                 continue
             batch, at = self._take(text, at)
             yield batch
+            if self._fault is not None:
+                raise self._fault
             text, at = text[at:], 0
             if text.startswith(_END):
                 self._finish(text)
@@ -101,6 +113,8 @@ class RecordReader:
         """Yield what is left where the text ends without the array's bracket."""
         batch, at = self._split(text, 0)
         yield batch
+        if self._fault is not None:
+            raise self._fault
         text = text[at:]
         if text.startswith(_END):
             self._finish(text)
@@ -161,17 +175,21 @@ class RecordReader:
 
     def _split(self, text: bytes, at: int) -> tuple[list[Record], int]:
         """Do as `_take` by counting braces, and leave out what is no record."""
-        batch = []
+        batch: list[Record] = []
         at = _skip(text, at)
-        while (end := _record_end(text, at)) > 0:
-            try:
-                batch.append(self._one.decode(text[at:end]))
-            except RecursionError:
-                self.skip("it is nested too deeply")
-            except ValueError as err:
-                self.skip(f"it cannot be decoded: {_PLACE.sub('', str(err))}")
-            at = _skip(text, end)
+        try:
+            while (end := _record_end(text, at, self._limits.depth)) > 0:
+                self._decode(text[at:end], batch)
+                at = _skip(text, end)
+        except TimelineFaultError as err:
+            self._fault = err
         return batch, at
+
+    def _decode(self, text: bytes, batch: list[Record]) -> None:
+        try:
+            batch.append(self._one.decode(text))
+        except ValueError as err:
+            self.skip(f"it cannot be decoded: {_PLACE.sub('', str(err))}")
 
 
 def _skip(text: bytes, at: int) -> int:
@@ -190,8 +208,14 @@ def _deeper(token: bytes) -> int:
     return 1 if token in _OPENING else -1
 
 
-def _record_end(text: bytes, at: int) -> int:
-    """Return where the record ends that begins at `at`; 0 if it does not, or none begins there."""
+def _record_end(text: bytes, at: int, deepest: int) -> int:
+    """Return where the record ends that begins at `at`; 0 if it does not, or none begins there.
+
+    Raises
+    ------
+    TimelineFaultError
+        If it is nested too deeply.
+    """
     if not text.startswith(_OBJECT, at):
         return 0
     depth = 0
@@ -202,4 +226,7 @@ def _record_end(text: bytes, at: int) -> int:
         depth += _deeper(found)
         if not depth:
             return token.end()
+        if depth > deepest:
+            msg = f"has a record of more than {deepest} objects and lists inside each other"
+            raise TimelineFaultError(msg)
     return 0

@@ -34,8 +34,8 @@ _TRACK_DIGITS: Final = 8
 _NS: Final = 1000
 _ZERO: Final = 10**19  # added to nanoseconds, which may be negative
 _HEAD: Final = 2 * _DIGITS + _TRACK_DIGITS
-_MOST_TRACKS: Final = 1 << 18
-_MOST_ROWS: Final = 128  # of one thread; what overlaps more often shares the last
+_MOST_TRACKS: Final = 1 << 16
+_MOST_ROWS: Final = 64  # of one thread; what overlaps more often shares the last
 _COUNTER: Final = "C"
 Write = Callable[[bytes], None]
 

@@ -19,23 +19,33 @@ LAYERS = (
     ("smdebug.exceptions",),
     ("smdebug.storage",),
     ("smdebug.core",),
+    ("smdebug.profiler",),
     ("smdebug.trials",),
     ("smdebug.rules", "smdebug"),
     ("builtin_rules",),
     ("rule_runner",),
 )
 STANDARD = sys.stdlib_module_names
+
+
+def within(folder: str) -> set[str]:
+    """Return the files of a folder and those below it."""
+    return {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
+
+
 # Third-party packages that only these files may import.
 ONLY_IN = {
     "boto3": {"smdebug/storage/aws.py"},
     "botocore": {"smdebug/storage/aws.py"},
     "docker": {"rule_runner/containers/engine.py"},
-    "click": {
-        path.relative_to(ROOT).as_posix() for path in (ROOT / "rule_runner/cli").glob("*.py")
-    },
+    "click": within("rule_runner/cli"),
     "watchfiles": {"rule_runner/watch.py", "rule_runner/doctor_installation.py"},
     "regex": {"smdebug/core/patterns.py"},
     "google_crc32c": {"smdebug/core/tfrecord.py"},
+    # The extra `profiler`.
+    "pandas": within("smdebug/profiler/analysis"),
+    "bokeh": within("smdebug/profiler/analysis/notebook_utils"),
+    "matplotlib": within("smdebug/profiler/analysis/notebook_utils"),
 }
 # Packages that import the framework they are for: no other does.
 FRAMEWORKS = {

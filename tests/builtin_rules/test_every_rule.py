@@ -22,6 +22,7 @@ NOT_GIVEN: Final = (None, ())
 # Files of code that several rules share.
 SHARED: Final = {
     "__init__",
+    "activity",
     "classes",
     "counts",
     "differences",

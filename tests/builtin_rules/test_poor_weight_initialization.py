@@ -9,7 +9,7 @@ import pytest
 from judging import Judged, Steps, judge, save
 
 from builtin_rules import PoorWeightInitialization
-from builtin_rules.poor_weight_initialization import INPUTS
+from builtin_rules.poor_weight_initialization import INPUTS, _spread
 from smdebug.core.modes import ModeKeys
 from smdebug.core.patterns import matching
 from smdebug.core.writer import TrialWriter
@@ -329,3 +329,16 @@ def test_what_holds_no_real_numbers_is_not_judged(value: Any, tmp_path: Path) ->
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, {0: inputs(1, 1)}, **params)
+
+
+@pytest.mark.parametrize("size", [1, 2, 20, 21, 22, 101, 5000])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
+def test_percentiles_are_numpys(size: int, dtype: Any) -> None:
+    array = (np.random.default_rng(size).standard_normal(size) * 100).astype(dtype)
+    low, high = np.percentile(array.astype(np.float64), [5, 95])
+    assert _spread(array, whole=True) == pytest.approx(high - low, rel=1e-12)
+
+
+def test_there_is_no_percentile_beside_nan() -> None:
+    assert np.isnan(_spread(np.array([1.0, np.nan, 2.0]), whole=True))
+    assert _spread(np.array([*[0.5] * 50, np.inf]), whole=True) == 0.0

@@ -58,7 +58,9 @@ class Prepared:
             for unit in one.units:
                 pieces.append(self._piece(one, unit, at))
                 at += sum(part.head + part.tail for part in unit)
-            self._tensors.append(_Tensor(one, one.layout.size, pieces, slice(start, at)))
+            frames = slice(start, at)
+            # Without its units, which hold on to the files of the step.
+            self._tensors.append(_Tensor(one._replace(units=[]), one.layout.size, pieces, frames))
 
     def carry_out(self, opened: Mapping[int, OpenFile], told: Told) -> None:
         """Read and measure all tensors that lie where they should; numpy is to warn of nothing.

@@ -1,5 +1,6 @@
 """StepPlan: tells what each tensor alone would tell, in few reads, and nothing of what is odd."""
 
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -474,6 +475,16 @@ def test_steps_alike_are_read_by_the_same_calls_into_the_same_memory() -> None:
     for first, second in zip(*files, strict=True):
         assert first.read == second.read
         assert [*map(id, first.into)] == [*map(id, second.into)]
+
+
+def test_plan_does_not_hold_on_to_files() -> None:
+    step = saved(values(1, ["float32"], [50, 100]))
+    plan = plan_of(step, wanted(step.values, (MEAN, 0)))
+    opened = step.opened
+    file = weakref.ref(opened[0])
+    carried_out(plan, {0: opened})
+    del opened
+    assert file() is None
 
 
 @pytest.mark.parametrize("threads", [2, 3])

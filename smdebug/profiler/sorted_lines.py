@@ -29,6 +29,11 @@ class SortedLines:
         How many files are read at once.
     folder
         Where the temporary folder is made; by default where ``TMPDIR`` says.
+
+    Raises
+    ------
+    OSError
+        By `add`: if there is no room for the files.
     """
 
     def __init__(
@@ -63,6 +68,16 @@ class SortedLines:
             self._spill()
 
     def _spill(self) -> None:
+        try:
+            self._to_disk()
+        except OSError as err:
+            msg = (
+                f"Events cannot be sorted in temporary files: {err.strerror}. "
+                "Set TMPDIR to a folder with room for all of them."
+            )
+            raise OSError(msg) from err
+
+    def _to_disk(self) -> None:
         self._run.sort()
         self._write(self._run)
         self._run, self._bytes = [], 0

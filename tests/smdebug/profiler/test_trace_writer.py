@@ -215,3 +215,10 @@ def test_temporary_files_are_removed_when_writing_fails(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fail(numbers(100))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_temporary_files_is_said_with_the_remedy(tmp_path: Path) -> None:
+    said = "Events cannot be sorted in temporary files: No such file or directory. Set TMPDIR"
+    lines = SortedLines(10, folder=str(tmp_path / "none"))
+    with pytest.raises(OSError, match=said):
+        lines.add(b"line\n")

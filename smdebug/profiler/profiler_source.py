@@ -17,6 +17,7 @@ from smdebug.profiler.trace_source import TraceSource
 from smdebug.storage.protocol import TrialStore
 
 LATEST_WRITER_US: Final = TIME_BUFFER_DEFAULT  # who is further behind is no longer waited for
+LONGEST_JOB_US: Final = 28 * 24 * 3600 * 1_000_000  # what SageMaker lets a training job last
 
 
 class ProfilerSource:
@@ -156,17 +157,16 @@ class ProfilerSource:
     def _find_first(self) -> int:
         """Return when the data begin.
 
-        The name of a timeline says when its last event ends: the first timelines are looked into
-        if they may begin before all system metrics.
+        The name of a timeline says when its last event ends: those that may begin before all others
+        are looked into. An event without a sensible time does not begin the job in 1970.
         """
-        firsts = [files[0] for files in self.files.traces.values()]
-        found = [files[0].start_us for files in self.files.system.values()]
-        before = min(found, default=None)
-        early = [one for one in firsts if before is None or one.end_us - LATEST_WRITER_US < before]
-        # Not for ever before: an event without a sensible time must not begin the job in 1970.
-        ends = ((one, int(self.traces.first_end_us(one))) for one in early)
-        found += (max(end, one.end_us - LATEST_WRITER_US) for one, end in ends)
-        return min(found, default=0)
+        first = min((files[0].start_us for files in self.files.system.values()), default=None)
+        for file in sorted(files[0] for files in self.files.traces.values()):
+            if first is not None and file.end_us - LATEST_WRITER_US >= first:
+                break
+            end = max(int(self.traces.first_end_us(file)), file.end_us - LONGEST_JOB_US)
+            first = end if first is None else min(first, end)
+        return first or 0
 
     def _last_sample_us(self) -> int:
         looks, last = self._last_sample

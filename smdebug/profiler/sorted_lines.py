@@ -1,12 +1,11 @@
 """SortedLines: lines in their order, more of them than fit into memory."""
 
 import heapq
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 # Python needs about 41 bytes for a line besides its text.
 _OVERHEAD: Final = 41
@@ -18,8 +17,8 @@ _BUFFER: Final = 1 << 18
 class SortedLines:
     """Takes lines in any order and gives them back in the order of their bytes.
 
-    What does not fit into memory waits in files of a temporary folder, which is removed on the way
-    out of the ``with`` statement however that is left.
+    What does not fit into memory waits in temporary files that have no name: however the ``with``
+    statement is left, and even if the process is killed, nothing stays behind.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ class SortedLines:
     most_runs
         How many files are read at once.
     folder
-        Where the temporary folder is made; by default where ``TMPDIR`` says.
+        Where the temporary files are; by default where ``TMPDIR`` says.
 
     Raises
     ------
@@ -42,11 +41,10 @@ class SortedLines:
         self._run_bytes = run_bytes
         self._most_runs = most_runs
         self._folder = folder
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._run: list[bytes] = []
         self._bytes = 0
-        self._runs: list[Path] = []
-        self._written = 0
+        self._runs: list[IO[bytes]] = []
+        self._files = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -57,51 +55,46 @@ class SortedLines:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        with suppress(OSError):  # of a full disk, which was said before
+            self._files.close()
 
     def add(self, line: bytes) -> None:
         """Take a line, which ends with its only line feed."""
         self._run.append(line)
         self._bytes += len(line) + _OVERHEAD
         if self._bytes > self._run_bytes:
-            self._spill()
+            try:
+                self._spill()
+            except OSError as err:
+                msg = (
+                    f"Events cannot be sorted in temporary files: {err.strerror}. "
+                    "Set TMPDIR to a folder with room for all of them."
+                )
+                raise OSError(msg) from err
 
     def _spill(self) -> None:
-        try:
-            self._to_disk()
-        except OSError as err:
-            msg = (
-                f"Events cannot be sorted in temporary files: {err.strerror}. "
-                "Set TMPDIR to a folder with room for all of them."
-            )
-            raise OSError(msg) from err
-
-    def _to_disk(self) -> None:
         self._run.sort()
-        self._write(self._run)
+        self._runs.append(self._written(self._run))
         self._run, self._bytes = [], 0
         if len(self._runs) >= self._most_runs:
-            merged, self._runs = self._runs, []
-            with ExitStack() as opened:
-                self._write(heapq.merge(*_opened(merged, opened)))
-            for path in merged:
-                path.unlink()
+            merged = self._written(heapq.merge(*_from_start(self._runs)))
+            for run in self._runs:
+                run.close()
+            self._runs = [merged]
 
-    def _write(self, lines: Iterable[bytes]) -> None:
-        if self._temporary is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="rule-runner-", dir=self._folder)
-        self._written += 1
-        path = Path(self._temporary.name, str(self._written))
-        with path.open("wb", _BUFFER) as file:
-            file.writelines(lines)
-        self._runs.append(path)
+    def _written(self, lines: Iterable[bytes]) -> IO[bytes]:
+        file = TemporaryFile(buffering=_BUFFER, dir=self._folder)  # noqa: SIM115 - `_files` closes it
+        self._files.enter_context(file)
+        file.writelines(lines)
+        file.flush()
+        return file
 
     def __iter__(self) -> Iterator[bytes]:
         self._run.sort()
-        with ExitStack() as opened:
-            yield from heapq.merge(*_opened(self._runs, opened), self._run)
+        yield from heapq.merge(*_from_start(self._runs), self._run)
 
 
-def _opened(runs: Iterable[Path], opened: ExitStack) -> list[Iterable[bytes]]:
-    return [opened.enter_context(path.open("rb", _BUFFER)) for path in runs]
+def _from_start(runs: Sequence[IO[bytes]]) -> Sequence[IO[bytes]]:
+    for run in runs:
+        run.seek(0)
+    return runs

@@ -1,13 +1,13 @@
 """One trace of many events: order, numbers of phases, rows of threads; sorting on the disk."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from smdebug.profiler import trace_writer
+from smdebug.profiler import sorted_lines, trace_writer
 from smdebug.profiler.sorted_lines import SortedLines
 from smdebug.profiler.trace_event import ProcessInfo, TraceEvent
 from smdebug.profiler.trace_writer import EventLines, TraceWriter
@@ -197,28 +197,20 @@ def test_lines_come_back_sorted_however_little_memory_there_is(
     tmp_path: Path, run_bytes: int, most_runs: int, files: int
 ) -> None:
     lines = numbers(1000)
-    with SortedLines(run_bytes, most_runs, str(tmp_path)) as sorted_lines:
+    with SortedLines(run_bytes, most_runs, str(tmp_path)) as taken:
         for line in lines:
-            sorted_lines.add(line)
-        assert len(list(tmp_path.glob("*/*"))) == files
-        assert list(sorted_lines) == sorted(lines)
-    assert list(tmp_path.iterdir()) == []
+            taken.add(line)
+        assert len(taken._runs) == files
+        assert list(tmp_path.iterdir()) == []
+        assert list(taken) == sorted(lines)
+        assert list(taken) == sorted(lines)
+    assert all(run.closed for run in taken._runs)
 
 
-def test_temporary_files_are_removed_when_writing_fails(tmp_path: Path) -> None:
-    def fail(lines: Sequence[bytes]) -> None:
-        with SortedLines(100, 4, str(tmp_path)) as sorted_lines:
-            for line in lines:
-                sorted_lines.add(line)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail(numbers(100))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_no_room_for_temporary_files_is_said_with_the_remedy(tmp_path: Path) -> None:
-    said = "Events cannot be sorted in temporary files: No such file or directory. Set TMPDIR"
-    lines = SortedLines(10, folder=str(tmp_path / "none"))
-    with pytest.raises(OSError, match=said):
+def test_no_room_for_temporary_files_is_said_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sorted_lines, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))
+    said = "Events cannot be sorted in temporary files: No space left on device. Set TMPDIR to"
+    with pytest.raises(OSError, match=said), SortedLines(10) as lines:
         lines.add(b"line\n")

@@ -28,6 +28,43 @@ PATHS = {
     "smdebug.core.save_config": ["SaveConfig", "SaveConfigMode"],
     "smdebug.core.tensor": ["StepState", "Tensor"],
     "smdebug.core.writer": ["TrialWriter"],
+    "smdebug.profiler": [
+        *("LocalAlgorithmMetricsReader", "LocalSystemMetricsReader", "MetricsReaderBase"),
+        *("S3AlgorithmMetricsReader", "S3SystemMetricsReader", "SystemProfilerEventParser"),
+        *("HorovodProfilerEvents", "SMDataParallelProfilerEvents", "SMProfilerEvents"),
+        *("ProfilerSystemEvents", "TensorboardProfilerEvents", "TraceEvent", "TraceEventParser"),
+    ],
+    "smdebug.profiler.algorithm_metrics_reader": [
+        *("LocalAlgorithmMetricsReader", "S3AlgorithmMetricsReader"),
+    ],
+    "smdebug.profiler.analysis.notebook_utils": [
+        *("MetricsHistogram", "StepHistogram", "TrainingJob"),
+    ],
+    "smdebug.profiler.analysis.notebook_utils.heatmap": ["Heatmap"],
+    "smdebug.profiler.analysis.notebook_utils.metrics_histogram": ["MetricsHistogram"],
+    "smdebug.profiler.analysis.notebook_utils.step_histogram": ["StepHistogram"],
+    "smdebug.profiler.analysis.notebook_utils.step_timeline_chart": ["StepTimelineChart"],
+    "smdebug.profiler.analysis.notebook_utils.timeline_charts": ["TimelineCharts"],
+    "smdebug.profiler.analysis.notebook_utils.training_job": ["TrainingJob"],
+    "smdebug.profiler.analysis.python_profile_analysis": [
+        *("PythonProfileAnalysis", "PyinstrumentAnalysis", "cProfileAnalysis"),
+    ],
+    "smdebug.profiler.analysis.utils.merge_timelines": ["MergeUnit", "MergedTimeline"],
+    "smdebug.profiler.analysis.utils.pandas_data_analysis": [
+        *("JobStats", "PandasFrameAnalysis", "Resource", "StatsBy"),
+    ],
+    "smdebug.profiler.analysis.utils.profiler_data_to_pandas": ["PandasFrame"],
+    "smdebug.profiler.analysis.utils.python_profile_analysis_utils": [
+        *("Metrics", "PyinstrumentStepStats", "StepPhase", "StepPythonProfileStats"),
+        *("cProfileFunctionStats", "cProfileStats"),
+    ],
+    "smdebug.profiler.analysis.utils.pytorch_dataloader_analysis": ["PT_dataloader_analysis"],
+    "smdebug.profiler.profiler_constants": ["CONVERT_TO_MICROSECS", "PT_DATALOADER_WORKER"],
+    "smdebug.profiler.python_profile_utils": ["PythonProfileModes"],
+    "smdebug.profiler.system_metrics_reader": [
+        *("LocalSystemMetricsReader", "S3SystemMetricsReader"),
+    ],
+    "smdebug.profiler.utils": ["TimeUnits", "str2bool"],
     "smdebug.rules": ["Rule", "invoke_rule"],
     "smdebug.rules.action": ["Actions"],
     "smdebug.rules.action.action": ["Actions"],
@@ -36,6 +73,7 @@ PATHS = {
     "smdebug.rules.rule_invoker": ["invoke_rule"],
     "smdebug.trials": ["Trial", "create_trial"],
     "smdebug.trials.local_trial": ["LocalTrial"],
+    "smdebug.trials.profiler_trial": ["ProfilerTrial"],
     "smdebug.trials.trial": ["Trial"],
     "smdebug.trials.utils": ["create_trial"],
 }

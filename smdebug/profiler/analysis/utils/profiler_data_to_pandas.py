@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PandasFrame:
-    """Frames of system metrics, framework metrics and data loaders, by range of time or of steps.
+    """Frames of system metrics, framework metrics and data loaders, by time or by step.
 
     Times that are given are epoch microseconds; columns ``..._us`` count from `start_time`. Rows
     that equal one before in everything are left out, and leave a gap in the index. A frame without
@@ -175,13 +175,14 @@ class PandasFrame:
         Parameters
         ----------
         start_time_us, end_time_us
-            Samples of ``start <= time <= end``, and events that overlap it, if only by touching it.
+            Samples of ``start <= time <= end``, and events that overlap it, if only by touching it;
+            no events if both are the same.
         cache_metrics
             Return with these rows those of all earlier calls that asked for the same.
         selected_framework_metrics, selected_system_metrics
             As of `get_all_framework_metrics` and `get_all_system_metrics`.
         get_framework_metrics, get_system_metrics
-            Whether to read them; a frame that is not read has no rows.
+            Whether to read them; otherwise their frame has no rows.
         """
         self._source.refresh()
         samples, events = SampleRows(), EventRows(FRAMEWORK_COLUMNS)
@@ -266,14 +267,13 @@ class PandasFrame:
         Returns
         -------
         tuple
-            For each interval, the durations of the events that overlap it, if only by touching it,
-            are summed up, by phase and by name of the event; both as parts of their largest sum,
-            without steps.
+            For each interval, the durations of the events that overlap or touch it are summed up,
+            by phase and by name of the event; both as parts of their largest sum, without steps.
 
         Raises
         ------
         ValueError
-            If there are no intervals, not as many begins as ends, or an end before its begin.
+            If there are none, not as many begins as ends, or an end before its begin.
         """
         begins, ends = (
             list(map(epoch_us, times)) for times in (begin_timestep_list, end_timestep_list)

@@ -251,6 +251,10 @@ def test_samples_are_of_the_phases_of_their_host(tmp_path: Path) -> None:
     assert [row[1:6] for row in rows(table) if row[1] == TRAIN] == [
         *([TRAIN, "algo-1", 1.5, 1, 2], [TRAIN, "algo-2", 3.5, 3, 4]),
     ]
+    # A host without processes of its own takes the phases of all, and of these the last.
+    assert [row[1:4] for row in rows(table) if row[2] == "algo-3"] == [
+        [f"Before {TRAIN}", "algo-3", 2]
+    ]
 
 
 def test_samples_in_ranges(tmp_path: Path) -> None:

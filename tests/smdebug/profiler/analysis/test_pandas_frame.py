@@ -221,6 +221,8 @@ def test_what_is_chosen_by_time(tmp_path: Path) -> None:
     system, framework = frames.get_profiler_data_by_time(start, end)
     assert system["value"].tolist() == [1, 2, 3]
     assert framework["framework_metric"].tolist() == ["1", "2", "3"]
+    system, framework = frames.get_profiler_data_by_time(start, start)
+    assert (system["value"].tolist(), len(framework)) == ([1], 0)
     system, framework = frames.get_profiler_data_by_time(start, end, get_system_metrics=False)
     assert (len(system), len(framework)) == (0, 3)
     system, framework = frames.get_profiler_data_by_time(start, end, get_framework_metrics=False)
@@ -247,6 +249,8 @@ def test_cached_metrics_are_those_of_all_calls(tmp_path: Path) -> None:
     assert values(1, 3, cache=True) == ([0, 1, 3, 4, 2], [0, 1, 3, 4, 2])
     assert values(1, 3, cache=True) == ([0, 1, 3, 4, 2], [0, 1, 3, 4, 2])
     assert values(1, 3, cache=False) == ([1, 2, 3], [1, 2, 3])
+    assert sum(len(part[0]) for part in frames._samples._parts) == 5
+    assert len(frames._events._numbers) == 5 * 9
 
 
 def test_what_is_chosen_by_step(tmp_path: Path) -> None:
@@ -309,6 +313,17 @@ def test_what_runs_in_given_intervals(tmp_path: Path) -> None:
     assert found == (expected, {"fwd": 1.0, "bwd": 1 / 3})
     found = frames.get_framework_metrics_by_begin_and_end_timesteps(begins, ends, ["Backward"])
     assert found == ({"Backward": 1.0}, {"bwd": 1.0})
+
+
+def test_intervals_that_an_event_touches(tmp_path: Path) -> None:
+    write(tmp_path, [Event("a", "a", 10, 10), Event("b", "b", 11, 8)])
+    begins, ends = ([stamp(us) for us in times] for times in ((0, 20, 0, 21), (10, 30, 9, 30)))
+    found = PandasFrame(tmp_path).get_framework_metrics_by_begin_and_end_timesteps(begins, ends)
+    assert found == ({"a": 1.0}, {"a": 1.0})
+    found = PandasFrame(tmp_path).get_framework_metrics_by_begin_and_end_timesteps(
+        [*begins, stamp(15)], [*ends, stamp(15)]
+    )
+    assert found[0] == {"a": 1.0, "b": 8 / 30}
 
 
 def test_events_that_take_no_time_have_no_part(tmp_path: Path) -> None:

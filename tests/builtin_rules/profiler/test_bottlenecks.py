@@ -121,14 +121,14 @@ def test_samples_that_chain_are_split_after_20_ms() -> None:
 
 def test_a_snapshot_may_lie_on_the_border_of_two_windows() -> None:
     trial = FakeProfilerTrial(
-        gpu([0.0, 90.0], begin_s=59.99, every_s=1.0),
+        gpu([0.0, 0.0], begin_s=59.99, every_s=1.0),
         cpu([99.0, 5.0], begin_s=60.005, every_s=1.0),
     )
     judged = judge_windows(CPUBottleneck, trial, patience=0, threshold=40)
     assert (judged.report["Violations"], judged.report["Datapoints"]) == (1, 2)
     assert judged.skipped == {0: NEVER_BOTH}
     assert judged.met == [1]
-    assert judged.report["Details"]["low_gpu_utilization"] == 1
+    assert judged.report["Details"]["low_gpu_utilization"] == 2
 
 
 def test_a_bottleneck_that_goes_on_across_the_border_counts_once() -> None:

@@ -80,6 +80,15 @@ def test_a_process_loads_in_every_second_of_an_event() -> None:
     assert (judged.met, judged.report["Details"]["dataloaders"]) == ([], 4)
 
 
+def test_a_second_counts_once_though_an_event_of_it_ends_in_the_next_window() -> None:
+    events = [
+        event("fetch", 50.0, 0.5, phase="DataLoaderWorker", pid=1),
+        event("fetch", 50.0, 12.0, phase="DataLoaderWorker", pid=2),
+    ]
+    judged = judge_windows(Dataloader, FakeProfilerTrial(*cores(4), events=events))
+    assert judged.report["Datapoints"] == 13
+
+
 def test_ranks_of_a_node_count_together_and_nodes_apart() -> None:
     ranks = [
         one

@@ -210,7 +210,8 @@ def test_lines_come_back_sorted_however_little_memory_there_is(
 def test_no_room_for_temporary_files_is_said_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sorted_lines, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))
+    full = Path("/dev/full").open("wb")  # noqa: SIM115 - `SortedLines` closes it
+    monkeypatch.setattr(sorted_lines, "TemporaryFile", lambda **_: full)
     said = "Events cannot be sorted in temporary files: No space left on device. Set TMPDIR to"
     with pytest.raises(OSError, match=said), SortedLines(10) as lines:
         lines.add(b"line\n")

@@ -104,13 +104,17 @@ class ProfilerFiles:
         except ObjectNotFoundError:  # the folder itself is not there yet
             return False
 
-    def refresh(self, *, whole: bool = False) -> tuple[list[SystemFile], list[TraceFile]]:
+    def refresh(
+        self, *, whole: bool = False, ended: bool | None = None
+    ) -> tuple[list[SystemFile], list[TraceFile]]:
         """Look once for new files, and for the end mark before; return the new files.
 
         Parameters
         ----------
         whole
             Look for files that came late, too.
+        ended
+            Whether the end mark is there; None is to look for it.
 
         Raises
         ------
@@ -119,7 +123,7 @@ class ProfilerFiles:
         """
         self.looks += 1
         try:
-            ended = self.has_end_mark()
+            ended = self.has_end_mark() if ended is None else ended
             whole |= ended
             system = self._system.new(whole=whole)
             # A profile and the file that says its time may lie far apart.

@@ -57,6 +57,7 @@ class ProfilerSource:
         self.is_over = False
         self.is_complete = False
         self._looked_since = False
+        self._is_marked = False
         self.late = 0
         self.looked_at = float("-inf")
         self._first = 0
@@ -79,7 +80,7 @@ class ProfilerSource:
         """
         was_over = self.is_over
         over = self.has_ended()  # before the look: what its writer wrote is there by then
-        system, traces = self.files.refresh(whole=over)
+        system, traces = self.files.refresh(whole=over, ended=self._is_marked)
         self.is_complete = self._looked_since and not (system or traces)
         self._looked_since = over
         if self._settled:
@@ -91,7 +92,8 @@ class ProfilerSource:
 
     def has_ended(self) -> bool:
         """Say whether the job is over, by its end mark or a stop signal."""
-        self.is_over = self.is_over or self.files.has_end_mark() or self.stop_signalled()
+        self._is_marked = self._is_marked or self.files.has_end_mark()
+        self.is_over = self.is_over or self._is_marked or self.stop_signalled()
         return self.is_over
 
     def stop_signalled(self) -> bool:

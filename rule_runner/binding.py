@@ -52,7 +52,8 @@ def accepts(loaded: "LoadedRule", name: str) -> bool:
     Other trials of a built-in rule have several names.
     """
     if loaded.builtin:
-        declared = any(param.name == name for param in loaded.rule_class.PARAMS)
+        names = {param.name for param in loaded.rule_class.PARAMS}
+        declared = not names.isdisjoint(loaded.rule_class.respelled({name: ""}))
         return declared or _names_other_trials(loaded, name)
     return name in _takes(loaded.rule_class)[0]
 
@@ -89,7 +90,7 @@ def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
             for one in loaded.rule_class.PARAMS
         ]
         texts = {name: text for name, text in raw.items() if not _names_other_trials(loaded, name)}
-        values = parse_params(params, texts, loaded.name)
+        values = parse_params(params, loaded.rule_class.respelled(texts), loaded.name)
     except SMDebugValueError as err:
         raise ParameterError(str(err)) from err
     values.pop(_OTHERS, None)

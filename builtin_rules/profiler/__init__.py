@@ -13,6 +13,7 @@ from builtin_rules.profiler.low_gpu_utilization import LowGPUUtilization
 from builtin_rules.profiler.max_initialization_time import MaxInitializationTime
 from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMetrics
 from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
+from builtin_rules.profiler.profiler_report import ProfilerReport
 from builtin_rules.profiler.step_outlier import StepOutlier
 from builtin_rules.profiler.window_rule import WindowRule
 
@@ -28,6 +29,7 @@ PROFILER_RULES: Final = MappingProxyType[str, type[WindowRule]](
         "MaxInitializationTime": MaxInitializationTime,
         "OverallFrameworkMetrics": OverallFrameworkMetrics,
         "OverallSystemUsage": OverallSystemUsage,
+        "ProfilerReport": ProfilerReport,
         "StepOutlier": StepOutlier,
     }
 )
@@ -44,6 +46,7 @@ __all__ = [
     "MaxInitializationTime",
     "OverallFrameworkMetrics",
     "OverallSystemUsage",
+    "ProfilerReport",
     "StepOutlier",
     "WindowRule",
 ]

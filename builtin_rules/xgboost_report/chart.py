@@ -55,19 +55,23 @@ class Chart:
 
 
 class _Axis:
-    """From numbers to places between two ends of the drawing."""
+    """From numbers to places between two ends of the drawing; a tight one ends with the values."""
 
-    def __init__(self, values: Sequence[float], start: float, end: float) -> None:
+    def __init__(
+        self, values: Sequence[float], start: float, end: float, *, tight: bool = False
+    ) -> None:
         low, high = min(values, default=0.0), max(values, default=1.0)
         if not high > low:
             low, high = low - max(0.5, abs(low) / 2), high + max(0.5, abs(high) / 2)
         step = _step(high - low)
-        self.low, self.high = (low, high) if not step else _rounded(low, high, step)
+        first, last = (low, high) if not step else _rounded(low, high, step)
+        self.low, self.high = (low, high) if tight else (first, last)
         self._start, self._end = start, end
-        count = round((self.high - self.low) / step) if step else 1
+        count = round((last - first) / step) if step else 1
         self.ticks = tuple(
             Tick(round(self(value), 1), f"{value:.6g}")
-            for value in (self.low + at * (self.high - self.low) / count for at in range(count + 1))
+            for value in (first + at * (last - first) / count for at in range(count + 1))
+            if self.low <= value <= self.high
         )
 
     def __call__(self, value: float) -> float:
@@ -97,6 +101,7 @@ def chart(
     bars: tuple[Sequence[float], Sequence[Number]] = ((), ()),
     *,
     from_zero: bool = False,
+    tight: bool = False,
 ) -> Chart:
     """Return a chart of lines and of the bars of a histogram.
 
@@ -110,11 +115,14 @@ def chart(
         Edges, one more than bars, and heights.
     from_zero
         Whether the vertical axis begins at 0.
+    tight
+        Whether the horizontal axis ends with the lines, not at a round number.
     """
     edges, heights = bars
     known = [one for _, _, ys in lines for one in ys if _is_number(one)]
     known += [one for one in heights if one is not None]
-    x = _Axis([*edges, *(one for _, xs, _ in lines for one in xs)], LEFT, WIDTH - RIGHT)
+    across = [*edges, *(one for _, xs, _ in lines for one in xs)]
+    x = _Axis(across, LEFT, WIDTH - RIGHT, tight=tight)
     y_values = [*known, 0.0] if from_zero or heights else known
     y = _Axis([one for one in y_values if one is not None], HEIGHT - BOTTOM, TOP)
     return Chart(

@@ -116,6 +116,11 @@ class Rule(ABC):
         self._warned_of_none = False
 
     @classmethod
+    def respelled(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return parameters as given, by their declared names; by default they have those."""
+        return raw
+
+    @classmethod
     def declared_actions(cls, arguments: Mapping[str, Any]) -> str:
         """Return the actions, as JSON, that the rule's own parameters ask for; "" by default."""
         del arguments

@@ -1,0 +1,167 @@
+"""UsageHistory: how much of each device was used over the whole job, in bounded memory.
+
+Time is divided into at most `BUCKETS` parts, which double in length whenever the job outgrows them.
+Smallest and largest value of a part are exact, however long it is: no peak gets lost. Its median is
+that of a histogram with bins one point wide.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from builtin_rules.profiler.samples import CPU, GPU, GPU_MEMORY, IO_WAIT, MEMORY_USED, Floats, Whole
+from builtin_rules.profiler.samples import sensible as sensible_of
+from smdebug.profiler.system_samples import SeriesKey, SystemSamples
+
+BUCKETS: Final = 240
+FIRST_US: Final = 1_000_000  # length of a bucket at the beginning
+BINS: Final = 101  # of percentages; what lies beyond is in the last one
+TRACKS: Final = 600  # 53 MB
+_PER_DEVICE: Final[Mapping[str, str]] = {GPU: "use", GPU_MEMORY: "memory"}
+_PER_NODE: Final[Mapping[str, str]] = {CPU: "all cores", IO_WAIT: "I/O wait of all cores"}
+
+
+class Track(NamedTuple):
+    """What is drawn as one line: a GPU, a GPU's memory, all cores of a node, its memory."""
+
+    node: str
+    kind: str  # the dimension, or the name of memory
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The use of one track over time.
+
+    Attributes
+    ----------
+    time_us
+        The middle of each part of time that has samples; shape ``(n,)``.
+    low, middle, high
+        Smallest value, median and largest value, in percent; shape ``(n,)``.
+    samples
+        How many samples there were in all.
+    """
+
+    time_us: Floats
+    low: Floats
+    middle: Floats
+    high: Floats
+    samples: int
+
+
+class UsageHistory:
+    """The use of all devices over time.
+
+    Parameters
+    ----------
+    begin_us
+        When the job begins, in epoch microseconds.
+
+    Attributes
+    ----------
+    left_out
+        How many devices there were no room for.
+    """
+
+    def __init__(self, begin_us: int) -> None:
+        self._begin = begin_us
+        self._length = FIRST_US
+        self._tracks: dict[Track, int] = {}
+        self._track_of = np.empty(0, np.int64)  # by number of the series; -1: none
+        self._low = np.empty((0, BUCKETS))
+        self._high = np.empty((0, BUCKETS))
+        self._counts = np.empty((0, BUCKETS, BINS), np.uint32)
+        self.left_out = 0
+
+    def add(self, samples: SystemSamples) -> None:
+        """Take in the samples of a window."""
+        self._number(samples.keys)
+        chosen = sensible_of(samples.where(self._track_of[samples.series] >= 0))
+        if not len(chosen):
+            return
+        self._stretch(int(chosen.time_us[-1]))
+        bucket = np.maximum(chosen.time_us - self._begin, 0) // self._length
+        place: Whole = self._track_of[chosen.series] * BUCKETS + bucket
+        order = np.argsort(place, kind="stable")
+        place, values = place[order], chosen.value[order]
+        first = np.flatnonzero(np.diff(place, prepend=-1))
+        at = place[first]
+        low, high = self._low.reshape(-1), self._high.reshape(-1)
+        low[at] = np.minimum(low[at], np.minimum.reduceat(values, first))
+        high[at] = np.maximum(high[at], np.maximum.reduceat(values, first))
+        bins = np.clip(np.floor(values), 0, BINS - 1).astype(np.int64)
+        cells, counts = np.unique(place * BINS + bins, return_counts=True)
+        self._counts.reshape(-1)[cells] += counts.astype(np.uint32)
+
+    def _number(self, keys: tuple[SeriesKey, ...]) -> None:
+        """Give the series that are new the numbers of their tracks."""
+        known = len(self._track_of)
+        if len(keys) == known:
+            return
+        new = [self._track(key) for key in keys[known:]]
+        self._track_of = np.concatenate((self._track_of, np.array(new, np.int64)))
+        more = len(self._tracks) - len(self._low)
+        if more:
+            self._low = np.concatenate((self._low, np.full((more, BUCKETS), np.inf)))
+            self._high = np.concatenate((self._high, np.full((more, BUCKETS), -np.inf)))
+            room = np.zeros((more, BUCKETS, BINS), np.uint32)
+            self._counts = np.concatenate((self._counts, room))
+
+    def _track(self, key: SeriesKey) -> int:
+        if key.dimension in _PER_DEVICE:
+            track = Track(key.node, key.dimension, key.name or key.dimension)
+        elif key.dimension in _PER_NODE:
+            track = Track(key.node, key.dimension, _PER_NODE[key.dimension])
+        elif key.name == MEMORY_USED:
+            track = Track(key.node, MEMORY_USED, "memory")
+        else:
+            return -1
+        if track not in self._tracks and len(self._tracks) >= TRACKS:
+            self.left_out += 1
+            return -1
+        return self._tracks.setdefault(track, len(self._tracks))
+
+    def _stretch(self, time_us: int) -> None:
+        """Make the buckets so long that a time lies in one of them."""
+        while time_us - self._begin >= BUCKETS * self._length:
+            self._length *= 2
+            low = self._low.reshape(-1, BUCKETS // 2, 2).min(axis=2)
+            high = self._high.reshape(-1, BUCKETS // 2, 2).max(axis=2)
+            counts = self._counts.reshape(-1, BUCKETS // 2, 2, BINS).sum(axis=2, dtype=np.uint32)
+            for whole, half, empty in (
+                (self._low, low, np.inf),
+                (self._high, high, -np.inf),
+                (self._counts, counts, 0),
+            ):
+                whole[:, : BUCKETS // 2] = half
+                whole[:, BUCKETS // 2 :] = empty
+
+    def bands(self) -> Iterator[tuple[Track, Band]]:
+        """Yield what is known of each track that has samples, by node."""
+        for track in sorted(self._tracks, key=_in_order):
+            at = self._tracks[track]
+            counts = self._counts[at]
+            totals = counts.sum(axis=1)
+            there = np.flatnonzero(totals)
+            low, high = self._low[at, there], self._high[at, there]
+            middle = np.clip(_medians(counts[there], totals[there]), low, high)
+            time_us = self._begin + (there.astype(np.float64) + 0.5) * self._length
+            yield track, Band(time_us, low, middle, high, int(totals.sum()))
+
+
+def _in_order(track: Track) -> tuple[str, int, str]:
+    """Return what sorts tracks: by node, processors first; ``gpu10`` behind ``gpu9``."""
+    kinds = (CPU, IO_WAIT, MEMORY_USED, GPU, GPU_MEMORY)
+    return track.node, kinds.index(track.kind), f"{len(track.device):04}{track.device}"
+
+
+def _medians(counts: NDArray[np.uint32], totals: Whole) -> Floats:
+    """Return the median of each histogram: the middle of the bin that it is in, of 100 itself."""
+    below = np.cumsum(counts, axis=1) * 2 < totals[:, None]
+    at = below.sum(axis=1).astype(np.float64)
+    medians: Floats = np.where(at < BINS - 1, at + 0.5, at)
+    return medians

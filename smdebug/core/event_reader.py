@@ -15,7 +15,7 @@ from smdebug.exceptions import CorruptFileError, TruncatedFileError
 from smdebug.storage.protocol import ByteRange, TrialStore
 
 KEPT_BYTES: Final = 64 << 20  # what several rules ask for at one step is read once
-WHOLE_FILE: Final = 1 << 20  # a smaller event file is read in one go
+WHOLE_FILE: Final = 1 << 17  # a smaller event file is read in one go
 # The header of a record, and the first field of its message: a tag and eight bytes.
 TIME_BYTES: Final = tfrecord.HEADER.size + 1 + 8
 

@@ -216,8 +216,8 @@ class StepPlan:
                 return None
             places.append((file, place))
         layout = places[0][1].layout
-        kinds = {(one.layout.dtype, one.layout.shape) for _, one in places}
-        if len(kinds) > 1:
+        alike = (self._places[name], *(place for _, place in places))  # `shape` tells the first's
+        if len({(one.layout.dtype, one.layout.shape) for one in alike}) > 1:
             return None
         end = layout.stop - layout.start
         units = [

@@ -407,6 +407,18 @@ def test_tensor_of_another_shape_in_a_record_as_long_is_left_out() -> None:
     assert told(plan, later) == {(MEAN, 0): {}}
 
 
+def test_tensor_of_another_shape_than_the_plan_tells_is_left_out() -> None:
+    now, later = (saved({"l": np.ones(shape)}) for shape in ((4, 5), (5, 4)))
+    layouts: dict[Any, RecordLayout] = {}
+    wants = wanted("l", (MEAN, 0))
+    plan = plan_of(now, wants, layouts)
+    plan_of(later, wants, others := {})
+    assert len(layouts) == len(others) == 1
+    layouts |= others
+    assert plan.serves(later.entries, wants)
+    assert (plan.shape("l"), told(plan, later)) == ((4, 5), {(MEAN, 0): {}})
+
+
 # -- which steps a plan is for --------------------------------------------------------------------
 
 

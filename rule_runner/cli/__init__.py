@@ -11,6 +11,7 @@ from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.events import events
 from rule_runner.cli.images import images
+from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.training import train
 from rule_runner.logs import configure
@@ -130,5 +131,5 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for one in (evaluate, train, docker_group, images, events):
+for one in (evaluate, train, docker_group, images, events, profile):
     main.add_command(one)

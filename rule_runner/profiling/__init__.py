@@ -1,0 +1,1 @@
+"""What `rule-runner profile` does: look into profiler data, report on them, merge timelines."""

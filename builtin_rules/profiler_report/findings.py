@@ -129,9 +129,15 @@ def _of_rule(rule: SubRule) -> Advice:
     hits = worst_first(rule)
     first, more = hits[0], len(hits) - 1
     others = f" {counted(more, 'other place')} likewise." if more else ""
-    todo, _ = _ADVICE[rule.name]
     parameter = decides(rule, first)
-    return Advice(todo, f"{sentence(rule, first)}{others}", rule.name, f"{rule.name}_{parameter}")
+    return Advice(
+        todo(rule), f"{sentence(rule, first)}{others}", rule.name, f"{rule.name}_{parameter}"
+    )
+
+
+def todo(rule: SubRule) -> str:
+    """Return in one sentence what to do about a rule's findings."""
+    return _ADVICE[rule.name][0]
 
 
 def worst_first(rule: SubRule) -> list[Hit]:

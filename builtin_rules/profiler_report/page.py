@@ -39,6 +39,7 @@ def render(gathered: Gathered) -> str:
         summary=list(_summary(gathered)),
         phases=tables.phases(gathered),
         usage=tables.usage(gathered),
+        has_gpus=any(gathered.details("OverallSystemUsage").get("GPU", {}).values()),
         nodes=list(charts.usage(gathered)),
         left_out=0 if gathered.usage is None else gathered.usage.left_out,
         has_framework_data=gathered.has_framework_data,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from builtin_rules.profiler_report import findings
 from builtin_rules.profiler_report.gathered import Gathered
 from builtin_rules.profiler_report.sub_rules import SubRule
 from builtin_rules.profiler_report.wording import (
@@ -53,6 +54,7 @@ class RuleRow:
 
     name: str
     meaning: str
+    advice: str
     state: str
     triggered: int
     violations: int
@@ -82,15 +84,17 @@ def _hint(name: str, one: Mapping[str, float], details: Mapping[str, Any]) -> st
         return "Busy at times only: below 70 % for half of the time." if usual < MARK else ""
     if name == "GPU memory":
         return "Room for a larger batch." if busy < MARK else ""
-    if name == "CPU" and busy < MARK:
-        return "" if any(details.get("GPU", {}).values()) else "Little used: fewer cores would do."
+    if name == "CPU":
+        return _hint_of_cores(busy=busy >= MARK, has_gpus=any(details.get("GPU", {}).values()))
     if busy < MARK or name == "Network":
         return ""
-    return {
-        "CPU": "Busy: where GPUs wait, they wait for this.",
-        "CPU memory": "Nearly full.",
-        "I/O": "Cores wait for data.",
-    }[name]
+    return {"CPU memory": "Nearly full.", "I/O": "Cores wait for data."}[name]
+
+
+def _hint_of_cores(*, busy: bool, has_gpus: bool) -> str:
+    if has_gpus:
+        return "Busy: where GPUs wait, it may be for this." if busy else ""
+    return "" if busy else "Little used: fewer cores would do."
 
 
 def phases(gathered: Gathered) -> list[Share]:
@@ -181,6 +185,7 @@ def _row(rule: SubRule) -> RuleRow:
     return RuleRow(
         rule.name,
         meaning(type(rule.rule)),
+        findings.todo(rule) if rule.triggered else "",
         state(rule),
         report["RuleTriggered"],
         report["Violations"],

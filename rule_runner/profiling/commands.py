@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from builtin_rules.profiler_report.wording import duration, moment
 from rule_runner import config as configuration
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.openings import trial_name
 from rule_runner.profiling.opening import look, reading
-from rule_runner.profiling.printing import Table, moment, say, show
+from rule_runner.profiling.printing import Table, say, show
 from rule_runner.results import dump_json
 from rule_runner.show import printable
 
@@ -43,7 +44,7 @@ def _head(report: "ProfileReport") -> Iterator[str]:
     yield f"nodes: {len(report.nodes)}{nodes and f' ({nodes})'}"
     if report.begin_us:
         seconds = (report.end_us - report.begin_us) / SECOND_US
-        yield f"time: {moment(report.begin_us)} to {moment(report.end_us)}, {seconds:,.0f} s"
+        yield f"time: {moment(report.begin_us)} to {moment(report.end_us)}, {duration(seconds)}"
     if not report.framework:
         yield "framework: no timelines; nothing is known of steps"
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 
@@ -57,17 +56,3 @@ def _on_terminal(head: Iterable[str], tables: Iterable[Table]) -> None:
         for row in table.rows:
             shown.add_row(*map(Text, row))
         console.print(shown)
-
-
-def moment(time_us: float) -> str:
-    """Return a time in epoch microseconds for people, in UTC; "" for 0, which is none.
-
-    >>> moment(1_600_000_000_000_000)
-    '2020-09-13 12:26:40 UTC'
-    """
-    if not time_us:
-        return ""
-    try:
-        return f"{datetime.fromtimestamp(time_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):
-        return f"{time_us:.0f} us"

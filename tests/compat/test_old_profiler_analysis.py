@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from profiled_job import tick, write_job, write_samples
+from profiled_job import each_second, write_job
 from profiler_answers import END_US, START_US, answers
+from profiler_writer import write_samples
 from recorded import shared_folder
 from timeline_writer import MODEL, Event, step, write
 from timeline_writer import START_US as JOB_US
@@ -55,9 +56,7 @@ def write_random_job(root: Path) -> Path:
         ts += length + rng.randint(2, 900_000)
     write(root, events)
     write(root, model, kind=MODEL)
-    for minute in (0, 1):
-        ticks = range(60 * minute, 60 * minute + 60)
-        write_samples(root, [s for n in ticks for s in tick(n, rng.randint(0, 99))], minute=minute)
+    write_samples(root, *each_second([rng.randint(0, 99) for _ in range(120)]))
     return root
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import s3_objects
 from click.testing import CliRunner, Result
-from profiled import minute
+from profiler_writer import END, minute, write
 
 import rule_runner
 from builtin_rules.profiler import PROFILER_RULES
@@ -68,12 +68,9 @@ def write_profile(
     """Write a minute for each value of a core, beside a GPU that does nothing."""
     for number, value in enumerate(cpus):
         samples = last if number == len(cpus) - 1 else SAMPLES
-        values = {"cpu0": value, "gpu0": 5.0}
-        for key, text in minute(number, values=values, every=0.5, seconds=samples / 2).items():
-            (root / key).parent.mkdir(parents=True, exist_ok=True)
-            (root / key).write_bytes(text)
+        write(root, minute(number, every_s=0.5, seconds=samples / 2, cpu0=value, gpu0=5.0))
     if end:
-        (root / "system" / "training_job_end.ts").touch()
+        write(root, END)
     return str(root)
 
 

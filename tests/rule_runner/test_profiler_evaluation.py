@@ -7,7 +7,7 @@ import evaluating
 import numpy as np
 import pytest
 from evaluating import Script, WoundClock, configured, rule_job, runner
-from profiled import BEGIN, END_MARK, minute
+from profiler_writer import BEGIN_S, BEGIN_US, END, minute
 
 from rule_runner.config import DEFAULT_SCAN_INTERVAL_US, RuleJobConfig
 from rule_runner.errors import TrialError, UsageError
@@ -37,7 +37,7 @@ class Busy(Rule):
         self.limit = limit
         self.length = int(scan_interval_us)
         self.begin = base_trial.first_timestamp
-        assert self.begin == BEGIN * 1_000_000
+        assert self.begin == BEGIN_US
 
     def invoke_at_step(self, step: int) -> bool:
         raise NotImplementedError
@@ -54,7 +54,7 @@ class Busy(Rule):
 def minutes(*values: float) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for number, value in enumerate(values):
-        found |= minute(number, values={"cpu0": value, "gpu0": 1.0})
+        found |= minute(number, cpu0=value, gpu0=1.0)
     return found
 
 
@@ -70,7 +70,7 @@ def seen(result: RuleResult) -> tuple[str, int | None, int]:
 
 
 def test_afterwards(tmp_path: Path) -> None:
-    files = minutes(*MINUTES) | END_MARK
+    files = minutes(*MINUTES) | END
     config = configured(tmp_path, [windows(), windows("OverallSystemUsage")])
     found = runner(config, MemoryStore(files)).run().result
     assert list(map(seen, found.rules)) == [("IssuesFound", 2, 3), ("NoIssuesFound", None, 4)]
@@ -80,12 +80,12 @@ def test_afterwards(tmp_path: Path) -> None:
 
 def test_live_as_afterwards(tmp_path: Path) -> None:
     files: dict[str, bytes] = {}
-    clock = WoundClock(BEGIN + 600.0)
+    clock = WoundClock(BEGIN_S + 600.0)
 
     def bring(number: int) -> Any:
-        return lambda: files.update(minute(number, values={"cpu0": MINUTES[number], "gpu0": 1.0}))
+        return lambda: files.update(minute(number, cpu0=MINUTES[number], gpu0=1.0))
 
-    script = Script(clock, [bring(0), bring(1), bring(2), bring(3), lambda: files.update(END_MARK)])
+    script = Script(clock, [bring(0), bring(1), bring(2), bring(3), lambda: files.update(END)])
     config = configured(
         tmp_path, [windows(), windows("OverallSystemUsage")], wait_for_trial=float("inf")
     )
@@ -94,7 +94,7 @@ def test_live_as_afterwards(tmp_path: Path) -> None:
 
 
 def test_windows_of_several_lengths(tmp_path: Path) -> None:
-    files = minutes(*MINUTES) | END_MARK
+    files = minutes(*MINUTES) | END
     long = windows(name="Long", scan_interval_us="120000000")
     short = windows(name="Short", scan_interval_us="30000000")
     assert (long.window_us, short.window_us) == (120_000_000, 30_000_000)
@@ -110,7 +110,7 @@ def test_beside_tensors(tmp_path: Path) -> None:
     losses = {at: {"loss": np.full(1, 1 - at, "f4")} for at in range(3)}
     found = {
         "/tensors": MemoryStore(evaluating.trial(losses, {"losses": ["loss"]})),
-        "/profile": MemoryStore(minutes(*MINUTES) | END_MARK),
+        "/profile": MemoryStore(minutes(*MINUTES) | END),
     }
     config = configured(
         tmp_path, [rule_job(Zero), windows()], "/tensors", profiler_trial="/profile"
@@ -130,7 +130,7 @@ def test_no_wait_judges_what_is_settled(tmp_path: Path) -> None:
 
 def test_a_stop_signal_ends_the_data(tmp_path: Path) -> None:
     signal = tmp_path / "signal"
-    signal.write_text(str(BEGIN))
+    signal.write_text(str(BEGIN_S))
     config = configured(
         tmp_path / "out",
         [windows("OverallSystemUsage")],
@@ -143,7 +143,7 @@ def test_a_stop_signal_ends_the_data(tmp_path: Path) -> None:
 
 def test_nothing_there(tmp_path: Path) -> None:
     config = configured(tmp_path, [windows()])
-    (found,) = runner(config, MemoryStore(dict(END_MARK), "p0")).run().result.rules
+    (found,) = runner(config, MemoryStore(dict(END), "p0")).run().result.rules
     assert found.status_details == (
         "ClientError: No debugging data was saved by the training job. "
         "Trial '/trial' holds no data of a whole time window."
@@ -207,12 +207,12 @@ def test_a_rule_sees_all_whatever_its_clock(
     files: dict[str, bytes] = {}
     bring = [
         lambda number=number: files.update(
-            minute(number, every=5, seconds=30 if number == 2 else 60)
+            minute(number, every_s=5, seconds=30 if number == 2 else 60)
         )
         for number in range(3)
     ]
-    bring.append(lambda: files.update(END_MARK))
-    script = Script(WoundClock(BEGIN + 600.0), bring if live else ())
+    bring.append(lambda: files.update(END))
+    script = Script(WoundClock(BEGIN_S + 600.0), bring if live else ())
     if not live:
         for one in bring:
             one()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from evaluating import WoundClock
 from faulty_store import REMOTE, CountingStore
-from profiled import BEGIN, END_MARK, minute
+from profiler_writer import BEGIN_S, END, minute
 
 from rule_runner.window_walk import Following, WindowWalk
 from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
@@ -33,7 +33,7 @@ class Followed:
         self.files: dict[str, bytes] = {}
         memory = MemoryStore(self.files, "p0")
         self.store = Breaking(memory, REMOTE) if remote else Breaking(memory)
-        self.clock = WoundClock(BEGIN + 3600.0)
+        self.clock = WoundClock(BEGIN_S + 3600.0)
         self.trial = ProfilerTrial.over(self.store, "p", "p0", clock=self.clock)
         self.following = Following(self.trial, self.clock, end_grace=1.0, poll_max=10.0)
         self.walks = [
@@ -51,7 +51,7 @@ class Followed:
 
     def end(self) -> None:
         """Add the end mark, and look until nothing more comes."""
-        self.look(END_MARK)
+        self.look(END)
         for _ in range(3):
             self.look()
 
@@ -63,12 +63,12 @@ def test_a_window_is_ready_when_a_later_minute_is_there() -> None:
     assert one.walk.holds() == "holds no data of a whole time window."
     assert (one.look(minute(0)), one.walk.begun, list(one.walk.ready(-1))) == ([True], True, [])
     assert one.walk.awaited(-1) == (
-        "data up to 2023-11-14 19:28:00 UTC, or the end, of profiler trial 'p0'"
+        "data up to 2020-09-13 12:28:00 UTC, or the end, of profiler trial 'p0'"
     )
     one.look(minute(1), minute(2))
     assert (list(one.walk.ready(-1)), list(one.walk.ready(0))) == ([0, 1], [1])
     assert one.walk.awaited(1) == (
-        "data up to 2023-11-14 19:30:00 UTC, or the end, of profiler trial 'p0'"
+        "data up to 2020-09-13 12:30:00 UTC, or the end, of profiler trial 'p0'"
     )
     assert (one.walk.ended, one.walk.ending) == (False, False)
 
@@ -111,8 +111,8 @@ def test_windows_between_which_there_is_nothing_are_no_steps() -> None:
 
 def test_a_jump_of_the_clock_costs_nothing() -> None:
     one = Followed()
-    early = BEGIN - 60 * 10_000_000
-    one.look(minute(0, begin=early), minute(0), minute(1))
+    early = BEGIN_S - 60 * 10_000_000
+    one.look(minute(0, begin_s=early), minute(0), minute(1))
     one.end()
     assert one.walk.steps == [0, 10_000_000, 10_000_001]
 
@@ -125,7 +125,7 @@ def test_live_and_afterwards_the_windows_are_the_same() -> None:
         seen += live.walk.ready(seen[-1] if seen else -1)
     live.end()
     seen += live.walk.ready(seen[-1])
-    afterwards.look(*map(minute, (0, 1, 2, 7, 8)), END_MARK)
+    afterwards.look(*map(minute, (0, 1, 2, 7, 8)), END)
     for _ in range(3):
         afterwards.look()
     assert seen == list(afterwards.walk.ready(-1)) == [0, 1, 2, 7, 8]
@@ -144,7 +144,7 @@ def test_walks_of_other_lengths_look_only_once() -> None:
 
 def test_a_remote_trial_ends_after_its_grace() -> None:
     one = Followed(remote=True)
-    one.look(minute(0), END_MARK)
+    one.look(minute(0), END)
     assert (one.walk.ending, one.walk.ended) == (True, False)
     for _ in range(3):
         one.look()

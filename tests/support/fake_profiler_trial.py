@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from profiler_writer import BEGIN_US, Series
 
 from builtin_rules.profiler import WindowRule
@@ -17,14 +16,6 @@ from smdebug.profiler.trace_event import TraceEvent
 from smdebug.rules import Finding
 
 SECOND = 1_000_000
-
-
-def memory(values: ArrayLike, name: str = "gpu0", **more: Any) -> Series:
-    return Series("gpu", "GPUMemoryUtilization", name, values, **more)
-
-
-def io_wait(values: ArrayLike, name: str = "cpu0", **more: Any) -> Series:
-    return Series("i/o", "I/OWaitPercentage", name, values, **more)
 
 
 def event(

@@ -1,44 +1,25 @@
 """Writes small jobs with system metrics and framework timelines, whose every number is known."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from profiler_writer import key, line
-from timeline_writer import PYTHON, START_US, Event, step, write, write_text
-
-START_S = START_US // 1_000_000
-
-
-class Sample(NamedTuple):
-    """A sample of system metrics; `at_s` counts from the job's start."""
-
-    at_s: float
-    value: float
-    name: str | None = "cpu0"
-    type: str = "cpu"
-    dimension: str = "CPUUtilization"
+import numpy as np
+from numpy.typing import ArrayLike
+from profiler_writer import Series, cpu, gpu, write_samples
+from timeline_writer import PYTHON, Event, step, write
 
 
-def write_samples(
-    root: Path, samples: Iterable[Sample], *, node: str = "algo-1", minute: int = 0
-) -> Path:
-    """Write a file of system metrics, named by the minute after the job's start."""
-    lines = (
-        line(one.value, START_S + one.at_s, one.dimension, one.name, node, one.type)
-        for one in samples
-    )
-    return write_text(root, key(START_S + 60 * minute, node), b"".join(lines))
-
-
-def tick(at_s: float, number: int) -> list[Sample]:
-    """Return the samples of one moment, with values that depend on a number."""
+def each_second(numbers: ArrayLike, **more: Any) -> list[Series]:
+    """Return series of all types that have a sample a second, whose values depend on numbers."""
+    found = np.asarray(numbers)
+    more = {"every_s": 1.0, **more}
     return [
-        Sample(at_s, float(number % 101), "cpu0"),
-        Sample(at_s, number * 7 % 53 / 10, "cpu1", dimension="I/OWaitPercentage"),
-        Sample(at_s, number * 37 % 101 / 2, "gpu0", "gpu", "GPUUtilization"),
-        Sample(at_s, 40.5, None, "memory", "Memory"),
-        Sample(at_s, 3.0, "eth0", "network", "Platform"),
+        cpu(found % 101, **more),
+        Series("cpu", "I/OWaitPercentage", "cpu1", found * 7 % 53 / 10, **more),
+        gpu(found * 37 % 101 / 2, **more),
+        Series("memory", "Memory", None, np.full(len(found), 40.5), **more),
+        Series("network", "Platform", "eth0", np.full(len(found), 3.0), **more),
     ]
 
 
@@ -70,10 +51,9 @@ def steps_of(
 def write_job(root: Path, *, nodes: int = 1) -> Path:
     """Write a job of two minutes: six steps of TRAIN and EVAL a node, samples every second."""
     for node in range(1, nodes + 1):
-        for minute in (0, 1):
-            seconds = range(60 * minute, 60 * (minute + 1))
-            samples = [one for at in seconds for one in tick(at + 0.0371, at + 5 * node)]
-            write_samples(root, [*samples, samples[-1]], node=f"algo-{node}", minute=minute)
+        series = each_second(np.arange(120) + 5 * node, begin_s=0.0371, node=f"algo-{node}")
+        twice = Series("network", "Platform", "eth0", [3.0] * 2, f"algo-{node}", 59.0371, 60.0)
+        write_samples(root, *series, twice)
         events = steps_of(["TRAIN"] * 4 + ["EVAL"] * 2, first=2_000_000 + 1000 * node)
         write(root, events, node=f"1{node}-algo-{node}", kind=PYTHON)
     return root

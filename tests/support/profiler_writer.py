@@ -37,6 +37,14 @@ def gpu(values: ArrayLike, name: str = "gpu0", **more: Any) -> Series:
     return Series("gpu", "GPUUtilization", name, values, **more)
 
 
+def memory(values: ArrayLike, name: str = "gpu0", **more: Any) -> Series:
+    return Series("gpu", "GPUMemoryUtilization", name, values, **more)
+
+
+def io_wait(values: ArrayLike, name: str = "cpu0", **more: Any) -> Series:
+    return Series("i/o", "I/OWaitPercentage", name, values, **more)
+
+
 def line(
     value: Any,
     time_s: float,
@@ -88,6 +96,31 @@ def _lines(
 def files(*series: Series, begin_s: int = BEGIN_S) -> dict[str, bytes]:
     """Return all files by their keys."""
     return dict(each_file(series, begin_s))
+
+
+def minute(
+    number: int,
+    node: int = 1,
+    *,
+    seconds: float = 60,
+    every_s: float = 10,
+    begin_s: int = BEGIN_S,
+    **values: float,
+) -> dict[str, bytes]:
+    """Return the file of one minute; `values` are of cores (`cpu0`) and GPUs (`gpu0`), and stay."""
+    count = int(seconds / every_s)
+    series = (
+        {"cpu": cpu, "gpu": gpu}[name[:3]](
+            [value] * count, name, node=f"algo-{node}", every_s=every_s
+        )
+        for name, value in (values or {"cpu0": 50.0}).items()
+    )
+    return files(*series, begin_s=begin_s + 60 * number)
+
+
+def write_samples(root: Path, *series: Series) -> None:
+    """Write all files of series below a folder."""
+    write(root, files(*series))
 
 
 def write(root: Path, found: Mapping[str, bytes]) -> None:

@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-START_US = 1_600_000_000_000_000
+from profiler_writer import BEGIN_US
+
+START_US = BEGIN_US
 PYTHON = "pythontimeline.json"
 MODEL = "model_timeline.json"
 HOROVOD = "horovod_timeline.json"

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, judge_windows, memory
-from profiler_writer import BEGIN_US, cpu, gpu
+from fake_profiler_trial import FakeProfilerTrial, judge_windows
+from profiler_writer import BEGIN_US, cpu, gpu, memory
 
 from builtin_rules.profiler.batch_size import TOO_FEW, BatchSize
 from builtin_rules.profiler.samples import NO_GPU

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, event, io_wait, judge_windows, memory
-from profiler_writer import BEGIN_US, Series, cpu, gpu
+from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
+from profiler_writer import BEGIN_US, Series, cpu, gpu, io_wait, memory
 
 from builtin_rules.profiler import bottleneck as module
 from builtin_rules.profiler.bottleneck import NEVER_BOTH, TOO_FEW, Bottleneck

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, event, io_wait, judge_windows
-from profiler_writer import cpu, gpu
+from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
+from profiler_writer import cpu, gpu, io_wait
 
 from builtin_rules.profiler import PROFILER_RULES
 from builtin_rules.profiler.gpu_memory_increase import GPUMemoryIncrease

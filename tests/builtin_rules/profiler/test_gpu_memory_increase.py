@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, judge_windows, memory
-from profiler_writer import cpu
+from fake_profiler_trial import FakeProfilerTrial, judge_windows
+from profiler_writer import cpu, memory
 
 from builtin_rules.profiler.gpu_memory_increase import NO_MEMORY, TOO_FEW, GPUMemoryIncrease
 

@@ -1,8 +1,8 @@
 """OverallSystemUsage and OverallFrameworkMetrics: they never fire, and sum up what there is."""
 
 import numpy as np
-from fake_profiler_trial import FakeProfilerTrial, event, io_wait, judge_windows, memory
-from profiler_writer import Series, cpu, gpu
+from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
+from profiler_writer import Series, cpu, gpu, io_wait, memory
 
 from builtin_rules.profiler import overall_framework_metrics, overall_system_usage
 from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMetrics

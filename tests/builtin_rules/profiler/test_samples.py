@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from fake_profiler_trial import FakeProfilerTrial, memory
-from profiler_writer import BEGIN_US, Series, cpu, gpu
+from fake_profiler_trial import FakeProfilerTrial
+from profiler_writer import BEGIN_US, Series, cpu, gpu, memory
 
 from builtin_rules.profiler.samples import (
     CPU,

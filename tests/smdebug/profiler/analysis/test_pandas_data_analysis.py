@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from profiled_job import Sample, steps_of, write_job, write_samples
+from profiled_job import steps_of, write_job
+from profiler_writer import Series, cpu, gpu, write_samples
 from timeline_writer import Event, step, write
 
 from smdebug.profiler.analysis.utils.pandas_data_analysis import (
@@ -26,8 +27,8 @@ def analysis(root: Path) -> PandasFrameAnalysis:
     return PandasFrameAnalysis(frames.get_all_system_metrics(), frames.get_all_framework_metrics())
 
 
-def of(events: list[Event], samples: list[Sample], root: Path) -> PandasFrameAnalysis:
-    write_samples(root, samples)
+def of(events: list[Event], root: Path, *series: Series) -> PandasFrameAnalysis:
+    write_samples(root, *(series or [cpu([1])]))
     write(root, events)
     return analysis(root)
 
@@ -50,7 +51,7 @@ def test_events_get_the_number_of_the_step_around_them(tmp_path: Path) -> None:
         Event("Forward", "with the end of 1", 390, 10),
         Event("Forward", "own", 110, 20, {"step_num": 7}),
     ]
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     write(tmp_path, events)
     write(tmp_path, [step(2, 500, 100, pid=12), Event("Forward", "of all", 0, 9)], node="12-algo-1")
     framework = analysis(tmp_path).framework_metrics_df
@@ -75,14 +76,14 @@ def test_steps_of_one_number_are_one(tmp_path: Path) -> None:
         step(0, 600, 100, "EVAL"),
         Event("Forward", "between", 450, 20),
     ]
-    found = of(events, [Sample(0, 1)], tmp_path)
+    found = of(events, tmp_path)
     assert rows(found.step_time_df) == [[0, 100, 700], [1, 300, 400]]
     assert found.framework_metrics_df["step"].tolist() == [0, 1, 0, 0]
 
 
 def test_a_job_may_begin_before_its_first_step(tmp_path: Path) -> None:
     """The older library raised an IndexError for any event outside of all steps."""
-    found = of([Event("DataLoaderIterInitialize", "init", 1, 5)], [Sample(0, 1)], tmp_path)
+    found = of([Event("DataLoaderIterInitialize", "init", 1, 5)], tmp_path)
     assert found.framework_metrics_df["step"].tolist() == [-1]
     assert rows(found.get_step_statistics(StatsBy.PROCESS)) == []
 
@@ -99,15 +100,14 @@ def test_frames_without_rows() -> None:
 
 
 def test_statistics_of_a_job(tmp_path: Path) -> None:
-    samples = [Sample(1, 1), Sample(21, 1)]
     events = [Event("init", "init", 2_000_000, 1), step(0, 3_000_000, 5), step(1, 4_000_000, 10**7)]
-    found = of(events, samples, tmp_path).get_job_statistics()
+    found = of(events, tmp_path, cpu([1, 1], begin_s=1, every_s=20)).get_job_statistics()
     assert list(found.items()) == [
-        ("start_time", "2020-09-13T12:26:41:000000"),
-        ("end_time", "2020-09-13T12:27:01:000000"),
+        ("start_time", "2020-09-13T12:27:01:000000"),
+        ("end_time", "2020-09-13T12:27:21:000000"),
         ("job_duration", 20_000_000),
-        ("training_loop_start", "2020-09-13T12:26:43:000000"),
-        ("training_loop_end", "2020-09-13T12:26:54:000000"),
+        ("training_loop_start", "2020-09-13T12:27:03:000000"),
+        ("training_loop_end", "2020-09-13T12:27:14:000000"),
         ("training_loop_duration", 11_000_000),
         ("initialization", 3_000_000),
         ("finalization", 7_000_000),
@@ -129,12 +129,12 @@ def test_statistics_of_a_job_are_a_dict_of_numbers(tmp_path: Path) -> None:
 
 
 def test_a_job_of_no_time(tmp_path: Path) -> None:
-    found = of([step(0, 3, 5, "GLOBAL")], [Sample(1, 1)], tmp_path).get_job_statistics()
+    found = of([step(0, 3, 5, "GLOBAL")], tmp_path).get_job_statistics()
     assert (found["job_duration"], math.isnan(found["training_loop_%"])) == (0, True)
 
 
 def test_a_job_without_the_first_step(tmp_path: Path) -> None:
-    found = of([step(1, 3, 5), step(0, 30, 5, "EVAL")], [Sample(1, 1)], tmp_path)
+    found = of([step(1, 3, 5), step(0, 30, 5, "EVAL")], tmp_path)
     with pytest.raises(KeyError, match=r"no step 0 of TRAIN or GLOBAL: the training loop is unkn"):
         found.get_job_statistics()
 
@@ -153,7 +153,7 @@ def test_statistics_of_steps(tmp_path: Path) -> None:
     events += [Event("Forward", "fwd", at * 1000 + 1, 10, {"step_num": at}) for at in (0, 1)]
     events += [Event("Forward", "bwd", at * 1000 + 20, 10, {"step_num": at}) for at in (0, 1)]
     events += [Event("init", "outside", 10**6, 10)]
-    found = of(events, [Sample(0, 1)], tmp_path)
+    found = of(events, tmp_path)
     names = ["mean", "min", "max", "p50", "p95", "p99"]
     table = found.get_step_statistics()
     assert table is not None
@@ -174,7 +174,7 @@ def test_statistics_of_steps(tmp_path: Path) -> None:
 
 
 def test_a_step_is_from_its_first_start_to_its_last_end_on_any_node(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     write(tmp_path, [step(0, 100, 50)])
     write(tmp_path, [step(0, 130, 100, pid=12)], node="12-algo-2")
     assert rows(analysis(tmp_path).get_step_statistics())[0][1] == 130
@@ -197,11 +197,14 @@ def test_statistics_by_nothing_known(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 
 def resources(root: Path) -> PandasFrameAnalysis:
-    samples = [Sample(at, at) for at in range(5)]
-    samples += [Sample(at, at + 90, "io", dimension="I/OWaitPercentage") for at in range(5)]
-    samples += [Sample(2, 50, "gpu0", "gpu.0", "GPUUtilization"), Sample(3, 7, None, "i/o", "x")]
+    series = [
+        cpu(range(5), every_s=1),
+        Series("cpu", "I/OWaitPercentage", "io", range(90, 95), every_s=1),
+        Series("gpu.0", "GPUUtilization", "gpu0", [50], begin_s=2),
+        Series("i/o", "x", None, [7], begin_s=3),
+    ]
     events = [step(0, 1_000_000, 1_500_000), step(0, 3_500_000, 400_000, "EVAL")]
-    return of(events, samples, root)
+    return of(events, root, *series)
 
 
 def test_use_of_resources(tmp_path: Path) -> None:
@@ -244,9 +247,9 @@ def test_use_of_resources_by_phase(tmp_path: Path) -> None:
 
 def test_samples_are_of_the_phases_of_their_host(tmp_path: Path) -> None:
     for node, start in ((1, 1_000_000), (2, 3_000_000)):
-        write_samples(tmp_path, [Sample(at, at) for at in range(6)], node=f"algo-{node}")
+        write_samples(tmp_path, cpu(range(6), every_s=1, node=f"algo-{node}"))
         write(tmp_path, [step(0, start, 1_500_000)], node=f"1{node}-algo-{node}")
-    write_samples(tmp_path, [Sample(2, 2)], node="algo-3")
+    write_samples(tmp_path, cpu([2], begin_s=2, node="algo-3"))
     table = analysis(tmp_path).get_utilization_stats(Resource.CPU, StatsBy.TRAINING_PHASE)
     assert [row[1:6] for row in rows(table) if row[1] == TRAIN] == [
         *([TRAIN, "algo-1", 1.5, 1, 2], [TRAIN, "algo-2", 3.5, 3, 4]),
@@ -258,10 +261,8 @@ def test_samples_are_of_the_phases_of_their_host(tmp_path: Path) -> None:
 
 
 def test_samples_in_ranges(tmp_path: Path) -> None:
-    samples = [Sample(at, value) for at, value in enumerate([0, 9.99, 10, 50, 90, 90.1, 100, 101])]
-    samples += [Sample(0, 95, "gpu0", "gpu", "x"), Sample(0, 50, None, "memory", "Memory")]
-    write_samples(tmp_path, samples)
-    write_samples(tmp_path, [Sample(0, 5)], node="algo-2")
+    cores = [cpu([0, 9.99, 10, 50, 90, 90.1, 100, 101]), cpu([5], node="algo-2")]
+    write_samples(tmp_path, *cores, gpu([95]), Series("memory", "Memory", None, [50]))
     found = analysis(tmp_path)
     table = found.get_device_usage_stats()
     assert [*table.columns] == ["type", "nodeID", (0, 10), (10, 90), (90, 100)]
@@ -282,7 +283,7 @@ def test_samples_in_ranges(tmp_path: Path) -> None:
     [("cpu", None), (None, []), (None, (1, 2)), (None, [(1, 2, 3)]), ([0], None)],
 )
 def test_ranges_that_are_none(tmp_path: Path, device: Any, ranges: Any) -> None:
-    found = of([step(0, 1, 1)], [Sample(0, 1)], tmp_path).get_device_usage_stats(device, ranges)
+    found = of([step(0, 1, 1)], tmp_path).get_device_usage_stats(device, ranges)
     assert (found.shape, isinstance(found, pd.DataFrame)) == ((0, 0), True)
 
 
@@ -291,7 +292,7 @@ def test_ranges_that_are_none(tmp_path: Path, device: Any, ranges: Any) -> None:
 
 def test_intervals_of_phases(tmp_path: Path) -> None:
     events = steps_of(["TRAIN", "TRAIN", "EVAL", "TRAIN"], first=2_000_000, every=1_000_000)
-    found = of(events, [Sample(0.5, 1), Sample(9, 1)], tmp_path)
+    found = of(events, tmp_path, cpu([1, 1], begin_s=0.5, every_s=8.5))
     table = found.get_training_phase_intervals()
     assert table is not None
     assert rows(table) == [
@@ -314,7 +315,7 @@ def test_intervals_of_phases(tmp_path: Path) -> None:
 
 
 def test_each_step_of_the_only_phase_is_an_interval(tmp_path: Path) -> None:
-    found = of([step(0, 10, 5), step(1, 20, 5)], [Sample(0, 1), Sample(1, 1)], tmp_path)
+    found = of([step(0, 10, 5), step(1, 20, 5)], tmp_path, cpu([1, 1], every_s=1))
     between = f"Between {TRAIN} and {TRAIN}"
     assert [row[2] for row in rows(found.get_training_phase_intervals(TRAIN))] == [
         *(f"Before {TRAIN}", TRAIN, between, TRAIN, f"After {TRAIN}"),
@@ -323,7 +324,7 @@ def test_each_step_of_the_only_phase_is_an_interval(tmp_path: Path) -> None:
 
 def test_intervals_of_several_nodes_are_found_by_themselves(tmp_path: Path) -> None:
     """In the order of the frame, they overlapped each other, and some ended before they began."""
-    write_samples(tmp_path, [Sample(0, 1), Sample(9, 1)])
+    write_samples(tmp_path, cpu([1, 1], every_s=9))
     for node in (2, 1):
         events = [step(1, 50 + node, 5, "EVAL"), step(0, 10 * node, 5)]
         write(tmp_path, events, node=f"7-algo-{node}")

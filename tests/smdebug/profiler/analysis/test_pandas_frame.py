@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 import s3_objects
-from profiled_job import Sample, loading, write_job, write_samples
+from profiled_job import loading, write_job
+from profiler_writer import Series, cpu, gpu, write_samples
 from recorded import shared_folder
 from timeline_writer import MODEL, START_US, Event, step, write
 
@@ -41,18 +42,14 @@ def stamp(us: int) -> str:
 
 
 def test_the_system_frame(tmp_path: Path) -> None:
-    samples = [
-        Sample(1.5, 10),
-        Sample(1.5, 20.25, "gpu0", "gpu", "GPUUtilization"),
-        Sample(2.000001, 30, None, "memory", "Memory"),
-    ]
-    write_samples(tmp_path, samples)
+    memory = Series("memory", "Memory", None, [30], begin_s=2.000001)
+    write_samples(tmp_path, cpu([10], begin_s=1.5), gpu([20.25], begin_s=1.5), memory)
     frame = PandasFrame(tmp_path).get_all_system_metrics()
     assert frame.drop(columns="system_metric").to_dict("list") == {
         "timestamp": [
-            "2020-09-13T12:26:41:500000",
-            "2020-09-13T12:26:41:500000",
-            "2020-09-13T12:26:42:000001",
+            "2020-09-13T12:27:01:500000",
+            "2020-09-13T12:27:01:500000",
+            "2020-09-13T12:27:02:000001",
         ],
         "timestamp_us": [1_500_000, 1_500_000, 2_000_001],
         "value": [10.0, 20.25, 30.0],
@@ -68,7 +65,7 @@ def test_the_system_frame(tmp_path: Path) -> None:
 
 
 def test_the_framework_frame(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     events = [
         step(3, 1000, 500),
         Event("Forward", "Forward", 1100, 20.75, {"name": "conv1", "step_num": 3}),
@@ -98,7 +95,7 @@ def test_the_framework_frame(tmp_path: Path) -> None:
 
 
 def test_the_frame_of_data_loaders(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     other = Event("DataLoaderIterInitialize", "x", 5, 1, {"pin_memory": 1, "num_workers": "4"})
     write(tmp_path, [loading(1, 1000, 300), other, Event("Forward", "Forward", 7, 1)])
     frame = PandasFrame(tmp_path).get_all_dataloader_metrics()
@@ -132,7 +129,7 @@ def test_frames_without_rows_have_all_columns(tmp_path: Path) -> None:
 
 
 def test_what_no_writer_writes_becomes_no_number(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     args = {"step_num": "zero", "bytes_fetched": 1 << 80, "name": {"a": 1}, "thread_id": "main"}
     write(tmp_path, [Event("Forward", "Forward", 10, 1, args)])
     row = PandasFrame(tmp_path).get_all_framework_metrics().iloc[0]
@@ -143,8 +140,7 @@ def test_what_no_writer_writes_becomes_no_number(tmp_path: Path) -> None:
 
 
 def test_equal_rows_count_once_and_leave_a_gap(tmp_path: Path) -> None:
-    one, two = Sample(1, 5), Sample(1, 6)
-    write_samples(tmp_path, [one, one, two, one])
+    write_samples(tmp_path, *(cpu([value], begin_s=1) for value in (5, 5, 6, 5)))
     write(tmp_path, [step(0, 1, 2), step(0, 1, 2), step(1, 3, 4)])
     system, framework = PandasFrame(tmp_path).get_profiler_data_by_time(START_US, START_US + 10**7)
     assert (system.index.tolist(), system["value"].tolist()) == ([0, 2], [5, 6])
@@ -152,8 +148,7 @@ def test_equal_rows_count_once_and_leave_a_gap(tmp_path: Path) -> None:
 
 
 def test_times_are_relative_to_the_first_file(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(61, 1)], minute=1)
-    write_samples(tmp_path, [Sample(121, 2)], minute=2, node="algo-2")
+    write_samples(tmp_path, cpu([1], begin_s=61), cpu([2], begin_s=121, node="algo-2"))
     write(tmp_path, [step(0, 70_000_000, 10)])
     frames = PandasFrame(tmp_path)
     assert frames.start_time == START_US + 60_000_000
@@ -169,7 +164,7 @@ def test_without_system_metrics_times_are_absolute(tmp_path: Path) -> None:
 
 
 def test_timelines_that_end_before_system_metrics_begin_are_left_out(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(60, 1)], minute=1)
+    write_samples(tmp_path, cpu([1], begin_s=60))
     write(tmp_path, [step(0, 7, 10)])
     frames = PandasFrame(tmp_path)
     assert len(frames.get_all_framework_metrics()) == 0
@@ -177,7 +172,7 @@ def test_timelines_that_end_before_system_metrics_begin_are_left_out(tmp_path: P
 
 
 def test_timelines_come_kind_by_kind(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     write(tmp_path, [Event("a", "model", 1, 2)], kind=MODEL)
     write(tmp_path, [Event("b", "python, late", 100, 200)])
     write(tmp_path, [Event("b", "python, early", 3, 4)], node="12-algo-1")
@@ -186,10 +181,10 @@ def test_timelines_come_kind_by_kind(tmp_path: Path) -> None:
 
 
 def test_files_that_come_later_are_seen(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     frames = PandasFrame(tmp_path)
     assert len(frames.get_all_system_metrics()) == 1
-    write_samples(tmp_path, [Sample(60, 1)], minute=1)
+    write_samples(tmp_path, cpu([1], begin_s=60))
     write(tmp_path, [step(0, 7, 10)])
     assert len(frames.get_all_system_metrics()) == 2
     assert len(frames.get_all_framework_metrics()) == 1
@@ -212,7 +207,7 @@ def test_what_is_chosen_by_name(tmp_path: Path) -> None:
 
 
 def test_what_is_chosen_by_time(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(at, at) for at in (1, 2, 3, 4)])
+    write_samples(tmp_path, cpu([1, 2, 3, 4], begin_s=1, every_s=1))
     spans = [(500_000, 999_999), (500_000, 1_000_000), (1, 9_000_000), (3_000_000, 4_000_000)]
     events = [Event("a", str(at), start, end - start) for at, (start, end) in enumerate(spans)]
     write(tmp_path, [*events, Event("a", "late", 3_000_001, 1)])
@@ -235,7 +230,7 @@ def test_what_is_chosen_by_time(tmp_path: Path) -> None:
 
 def test_cached_metrics_are_those_of_all_calls(tmp_path: Path) -> None:
     """The older library's list grew by itself with every chunk."""
-    write_samples(tmp_path, [Sample(at, at) for at in range(5)])
+    write_samples(tmp_path, cpu(range(5), every_s=1))
     write(tmp_path, [step(at, at * 1_000_000, 10) for at in range(5)])
     frames = PandasFrame(tmp_path, scan_interval=1)
 
@@ -270,7 +265,7 @@ def test_what_is_chosen_by_step(tmp_path: Path) -> None:
 
 def sums_job(root: Path) -> PandasFrame:
     """Write a job whose steps last 10 s, from second 0 to 40."""
-    write_samples(root, [Sample(0, 1)])
+    write_samples(root, cpu([1]))
     events = [step(at, at * 10_000_000, 9_000_000) for at in range(4)]
     events += [Event("Forward", "fwd", at * 10_000_000, 4_000_000) for at in range(4)]
     events += [Event("Backward", "bwd", at * 10_000_000 + 4_000_000, 1_000_000) for at in range(4)]
@@ -327,7 +322,7 @@ def test_intervals_that_an_event_touches(tmp_path: Path) -> None:
 
 
 def test_events_that_take_no_time_have_no_part(tmp_path: Path) -> None:
-    write_samples(tmp_path, [Sample(0, 1)])
+    write_samples(tmp_path, cpu([1]))
     write(tmp_path, [Event("a", "b", 5, 0)])
     found = PandasFrame(tmp_path).get_framework_metrics_by_begin_and_end_timesteps(
         [stamp(0)], [stamp(9)]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from profiled_job import Sample, loading, write_samples
+from profiled_job import loading
+from profiler_writer import cpu, write_samples
 from timeline_writer import Event, write
 
 from smdebug.profiler.analysis.utils.profiler_data_to_pandas import PandasFrame
@@ -15,7 +16,7 @@ from smdebug.profiler.analysis.utils.pytorch_dataloader_analysis import PT_datal
 
 
 def analysis(root: Path, events: list[Event]) -> PT_dataloader_analysis:
-    write_samples(root, [Sample(0, 1)])
+    write_samples(root, cpu([1]))
     write(root, events or [Event("a", "b", 1, 1)])
     return PT_dataloader_analysis(PandasFrame(root))
 
@@ -33,8 +34,8 @@ def test_calls_that_took_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert found is not None
     assert [*found.columns] == ["start_time", "end_time", "duration_us", "worker_id"]
     assert rows(found) == [
-        ["2020-09-13T12:26:40:004000", "2020-09-13T12:26:40:004900", 900, 0],
-        ["2020-09-13T12:26:40:003000", "2020-09-13T12:26:40:003240", 240, 1],
+        ["2020-09-13T12:27:00:004000", "2020-09-13T12:27:00:004900", 900, 0],
+        ["2020-09-13T12:27:00:003000", "2020-09-13T12:27:00:003240", 240, 1],
     ]
     assert capsys.readouterr().out == (
         "There are 6 calls that get the next batch. "
@@ -57,7 +58,7 @@ def test_times_between_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str
     write(tmp_path, [loading(9, 500_000, 10)], node="12-algo-1")
     found = analysis(tmp_path, events)
     table = found.analyze_batchtime()
-    zero = pd.Timestamp("2020-09-13T12:26:40")
+    zero = pd.Timestamp("2020-09-13T12:27:00")
     second = pd.Timedelta(seconds=1)
     assert rows(table) == [[zero + 2 * second, zero + 4 * second, 2.0, 3]]
     assert table is not None

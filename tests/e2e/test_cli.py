@@ -1,18 +1,17 @@
 """The command line as a user meets it: every bad input is one sentence and the right exit code."""
 
 import json
-import logging
 import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import numpy as np
 import pytest
+import vanishing
 from click.testing import CliRunner, Result
 
 from builtin_rules import RULES
@@ -21,7 +20,6 @@ from rule_runner.cli.evaluation import FORMATS
 from rule_runner.cli.reporting import SHADOWED
 from rule_runner.loader import every_builtin
 from rule_runner.results import EVALUATION_SCHEMA
-from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -29,25 +27,10 @@ RULE = "from smdebug.rules import Rule\n\nclass Mine(Rule):\n    def invoke_at_s
 READ = "        loss = self.base_trial.tensor('loss').value(step)\n"
 
 
-@pytest.fixture(autouse=True)
-def _root_logger() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
 @pytest.fixture
 def trial(tmp_path: Path) -> Path:
-    """Return an ended trial: losses 1, 1/2 ... at steps 0, 10 ... 90; gradients vanish at 70."""
-    path = tmp_path / "trial"
-    with TrialWriter(path, collections={"gradients": "^gradient", "losses": "loss"}) as writer:
-        for step in range(0, 100, 10):
-            gradient = np.full((4, 3), 10.0 ** (-step / 10 - 0.5), np.float32)
-            tensors = {"gradient/fc.weight": gradient, "loss": 1.0 / (step + 1)}
-            writer.step(step, tensors, mode=ModeKeys.TRAIN)
-    return path
+    """Return an ended trial: losses 1, 1/11 ... at steps 0, 10 ... 90; gradients vanish at 70."""
+    return vanishing.write_trial(tmp_path / "trial")
 
 
 def evaluate(trial: Path, *arguments: object, output: Path | None = None) -> Result:

@@ -52,11 +52,6 @@ class Hangs(Rule):
 """
 
 
-@pytest.fixture(autouse=True)
-def _root_logger(monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluating.restore_logging(monkeypatch)
-
-
 @pytest.fixture
 def trial(tmp_path: Path) -> Path:
     random = np.random.default_rng(0)

@@ -1,22 +1,19 @@
 """A job definition, judged by the command: as a user meets it, every bad input included."""
 
 import json
-import logging
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import fromstring
 
-import numpy as np
 import pytest
+import vanishing
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
 from rule_runner.results import EVALUATION_SCHEMA, RULE_SCHEMA
-from smdebug.core.modes import ModeKeys
-from smdebug.core.writer import TrialWriter
 
 jsonschema = pytest.importorskip("jsonschema")
 referencing = pytest.importorskip("referencing")
@@ -72,25 +69,10 @@ class Compares(Rule):
 """
 
 
-@pytest.fixture(autouse=True)
-def _root_logger() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
 @pytest.fixture
 def trial(tmp_path: Path) -> Path:
     """Return an ended trial: losses 1, 1/11 ... at steps 0, 10 ... 90; gradients vanish at 70."""
-    path = tmp_path / "trial"
-    with TrialWriter(path, collections={"gradients": "^gradient", "losses": "loss"}) as writer:
-        for step in range(0, 100, 10):
-            gradient = np.full((4, 3), 10.0 ** (-step / 10 - 0.5), np.float32)
-            tensors = {"gradient/fc.weight": gradient, "loss": np.float32(1.0 / (step + 1))}
-            writer.step(step, tensors, mode=ModeKeys.TRAIN)
-    return path
+    return vanishing.write_trial(tmp_path / "trial")
 
 
 def configured(**rules: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -75,15 +75,6 @@ def faulty(s3: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[faulty_s3.Fault
         yield server
 
 
-@pytest.fixture(autouse=True)
-def _root_logger() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
 def call(*arguments: object) -> Result:
     return CliRunner().invoke(main, [*map(str, arguments)])
 

@@ -23,8 +23,7 @@ TOLD = [("InProgress", "InProgress"), ("Completed", "InProgress"), ("Completed",
 
 
 @pytest.fixture(autouse=True)
-def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluating.restore_logging(monkeypatch)
+def _of_aws(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in aws_server.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
 

@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 import structlog
+import vanishing
 
 import rule_runner
 from rule_runner.debugger import ProfilerRule, Rule, rule_configs
 from rule_runner.errors import JobError, OutputError, TrialError, UsageError
 from rule_runner.logs import through_logging
 from rule_runner.results import EvaluationResult, RuleResult
-from smdebug.core.modes import ModeKeys
-from smdebug.core.writer import TrialWriter
 from smdebug.trials import create_trial
 
 PROBING = """
@@ -41,13 +39,7 @@ class Probes(Rule):
 @pytest.fixture
 def trial(tmp_path: Path) -> Path:
     """Return an ended trial whose gradients vanish at 70."""
-    path = tmp_path / "trial"
-    with TrialWriter(path, collections={"gradients": "^gradient", "losses": "loss"}) as writer:
-        for step in range(0, 100, 10):
-            gradient = np.full((4, 3), 10.0 ** (-step / 10 - 0.5), np.float32)
-            tensors = {"gradient/fc.weight": gradient, "loss": 1.0 / (step + 1)}
-            writer.step(step, tensors, mode=ModeKeys.TRAIN)
-    return path
+    return vanishing.write_trial(tmp_path / "trial")
 
 
 @pytest.fixture

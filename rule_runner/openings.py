@@ -55,7 +55,11 @@ def open_trial(path: str, name: str | None = None, window: int = 1000) -> Trial:
 
 
 def open_profiler_trial(
-    path: str, name: str | None, stop_files: Sequence[Path] = (), stop_grace: float = 60.0
+    path: str,
+    name: str | None,
+    stop_files: Sequence[Path] = (),
+    stop_grace: float = 60.0,
+    waits_for_unseen: bool = False,
 ) -> "ProfilerTrial":
     """Return the trial of profiler data at `path`, without a look at its files.
 
@@ -63,6 +67,8 @@ def open_profiler_trial(
     ----------
     stop_files, stop_grace
         Its data end when such a file is there and the time in it is so many seconds ago.
+    waits_for_unseen
+        Whether nodes and processes may still begin to write, and are waited for.
 
     Raises
     ------
@@ -75,7 +81,10 @@ def open_profiler_trial(
         store = open_store(path)
     except SMDebugError as err:
         raise TrialError(str(err)) from err
-    return ProfilerTrial.over(store, name or trial_name(path), path, stop_files, stop_grace)
+    name = name or trial_name(path)
+    return ProfilerTrial.over(
+        store, name, path, stop_files, stop_grace, waits_for_unseen=waits_for_unseen
+    )
 
 
 def trial_name(path: str) -> str:
@@ -188,7 +197,8 @@ def _arguments(trial: "AnyTrial") -> tuple[Any, ...]:
     """Return what opens the same trial in another process."""
     if isinstance(trial, Trial):
         return trial.path, trial.name, trial.index.window
-    return trial.path, trial.name, tuple(trial.stop_files), trial.stop_grace
+    unseen = trial.source.waits_for_unseen
+    return trial.path, trial.name, tuple(trial.stop_files), trial.stop_grace, unseen
 
 
 def _construct(

@@ -75,6 +75,7 @@ class Walks:
             config.trial_name,
             config.profiler_stop_files,
             config.stop_grace,
+            waits_for_unseen=config.wait,
         )
 
     def _over_steps(self, clock: Clock) -> Sequence[Walk]:

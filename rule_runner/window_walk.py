@@ -202,7 +202,7 @@ class WindowWalk:
             return f"the storage of profiler trial {trial.path!r}: {trouble}"
         if not self.begun:
             return f"system metrics of profiler trial {trial.path!r}"
-        end = trial.first_timestamp + (after + 2) * self._length
+        end = trial.first_timestamp + (after + 2) * self._length + trial.source.ahead_us
         at = datetime.fromtimestamp(end / 1e6, UTC)
         return (
             f"data up to {at:%Y-%m-%d %H:%M:%S} UTC, or the end, of profiler trial {trial.path!r}"

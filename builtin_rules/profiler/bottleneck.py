@@ -121,7 +121,9 @@ class Bottleneck(WindowRule):
 
     def _judge_node(self, step: int, name: str, node: _Node) -> bool:
         share = 100 * node.bottlenecks / node.snapshots
-        gpu, count = max(node.waited.items(), key=lambda one: one[1], default=("a GPU", 0))
+        gpu, count = min(
+            node.waited.items(), key=lambda one: (-one[1], one[0]), default=("a GPU", 0)
+        )
         note = f"{node.bottlenecks} of {node.snapshots} snapshots; {gpu} waits in {count} of them."
         return self.measured(
             step,

@@ -42,7 +42,7 @@ def of_dimension(samples: SystemSamples, dimension: str) -> SystemSamples:
 
 
 def by_device(samples: SystemSamples, dimension: str) -> dict[Device, Floats]:
-    """Return the values of a dimension by device, each in the order of time."""
+    """Return the values of a dimension by device, each in the order of time; devices sorted."""
     found = of_dimension(samples, dimension)
     order = np.argsort(found.series, kind="stable")
     numbers, starts = np.unique(found.series[order], return_index=True)
@@ -53,7 +53,7 @@ def by_device(samples: SystemSamples, dimension: str) -> dict[Device, Floats]:
             device = Device(key.node, key.name or dimension)
             known = values.get(device)
             values[device] = part if known is None else np.concatenate((known, part))
-    return values
+    return {device: values[device] for device in sorted(values)}
 
 
 def by_node(samples: SystemSamples) -> dict[str, NDArray[np.bool_]]:

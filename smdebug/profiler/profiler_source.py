@@ -40,8 +40,9 @@ class ProfilerSource:
         Whether the training job has left its end mark, or a stop signal was given.
     is_complete
         Whether it is over, and of two looks since then the second has brought nothing.
-    late
-        How many files have come with data from before a time that was settled already.
+    waits_for_unseen
+        Whether data are settled only when no writer that has left nothing yet can be the one that
+        was slow: `LATEST_WRITER_US` after them.
     looked_at
         When a view of a remote trial last looked for new files because it was asked something.
     """
@@ -58,7 +59,9 @@ class ProfilerSource:
         self.is_complete = False
         self._looked_since = False
         self._is_marked = False
-        self.late = 0
+        self.waits_for_unseen = False
+        self._late = 0
+        self._settled_before: dict[str, int] = {}  # timelines: what was settled when they came
         self.looked_at = float("-inf")
         self._first = 0
         self._is_read = False
@@ -79,14 +82,15 @@ class ProfilerSource:
             If the store cannot be asked.
         """
         was_over = self.is_over
+        settled = self.settled_us
         over = self.has_ended()  # before the look: what its writer wrote is there by then
         system, traces = self.files.refresh(whole=over, ended=self._is_marked)
         self.is_complete = self._looked_since and not (system or traces)
         self._looked_since = over
-        if self._settled:
-            self.late += sum(file.start_us < self._settled for file in system)
-            self.late += sum(file.end_us < self._settled for file in traces)
-        if (system or traces) and not self._is_read:
+        if settled > self._first:
+            self._late += sum(file.start_us < settled for file in system)
+            self._settled_before |= {file.key: settled for file in traces}
+        elif (system or traces) and not self._is_read:
             self._first = self._find_first()
         return bool(system or traces) or over != was_over
 
@@ -104,7 +108,10 @@ class ProfilerSource:
 
     @property
     def first_us(self) -> int:
-        """When the data begin; 0 while there are none. It stands once anything was read."""
+        """When the data begin; 0 while there are none.
+
+        It stands once anything was read, or settled.
+        """
         return self._first
 
     @property
@@ -117,13 +124,19 @@ class ProfilerSource:
         return max(known, self._last_sample_us()) if self.is_over else known
 
     @property
+    def ahead_us(self) -> int:
+        """How much later than what is settled there must be data."""
+        return LATEST_WRITER_US if self.waits_for_unseen else 0
+
+    @property
     def settled_us(self) -> int:
         """The time before which all data are there.
 
         It is that of the writer that is furthest behind; of system metrics the beginning of the
         newest file, since the one before is whole then. Who is further behind the newest than
-        `LATEST_WRITER_US` is no longer waited for; a node whose clock is ahead of ours does not
-        make the others late. At the end it is after all data. It never goes back.
+        `LATEST_WRITER_US` is no longer waited for: nor, before that, is a writer that has left
+        nothing yet known to be there. A node whose clock is ahead of ours does not make the others
+        late. At the end it is after all data. It never goes back.
         """
         marks = list(self._marks())
         if self.is_complete:
@@ -132,9 +145,22 @@ class ProfilerSource:
             now_us = self._clock.time() * 1_000_000
             plausible = [one for one in marks if one <= now_us + LATEST_WRITER_US] or marks
             newest = max(plausible, default=0)
-            settled = min((one for one in marks if one >= newest - LATEST_WRITER_US), default=0)
+            earliest = newest - LATEST_WRITER_US
+            known = min((one for one in marks if one >= earliest), default=0)
+            settled = earliest if self.waits_for_unseen else known
         self._settled = max(self._settled, settled)
         return self._settled
+
+    @property
+    def late(self) -> int:
+        """How many files have come with data from before a time that was settled already."""
+        first_ends = self.traces.first_ends
+        return self._late + sum(
+            first_ends.get(file.key, file.end_us) < settled
+            for files in self.files.traces.values()
+            for file in files
+            if (settled := self._settled_before.get(file.key, 0))
+        )
 
     @property
     def latest_us(self) -> int:

@@ -70,6 +70,11 @@ class TraceSource:
         _, first_end, last_end = self._spans[file.key]
         return first_end if last_end >= first_end else file.end_us
 
+    @property
+    def first_ends(self) -> dict[str, Number]:
+        """When the first event ends of each file that was parsed and has any, by key."""
+        return {key: first for key, (_, first, last) in self._spans.items() if last >= first}
+
     def _may_end(self, file: TraceFile, start_us: int, end_us: int) -> bool:
         """Say whether events of a file may end in a range of time: some of many are parsed once."""
         known = self._spans.get(file.key)

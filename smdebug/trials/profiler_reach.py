@@ -84,5 +84,6 @@ class ProfilerReach:
         """A sentence for each thing that is wrong with the files."""
         found = [f"{key}: {text}" for key, text in self.source.damages.problems.items()]
         if self.late:
-            found.append(f"{self.late} files came too late to be judged as a whole.")
+            files = "file" if self.late == 1 else "files"
+            found.append(f"{self.late} {files} came too late to be judged as a whole.")
         return found

@@ -90,6 +90,8 @@ class ProfilerTrial(ProfilerReach):
         stop_files: Sequence[Path] = (),
         stop_grace: float = GRACE_S,
         clock: Clock | None = None,
+        *,
+        waits_for_unseen: bool = False,
     ) -> Self:
         """Return a trial over a store, without a look at its files.
 
@@ -97,9 +99,12 @@ class ProfilerTrial(ProfilerReach):
         ----------
         stop_files, stop_grace
             Its data end when such a file is there and the time in it is so many seconds ago.
+        waits_for_unseen
+            See `ProfilerSource`.
         """
         clock = clock or SystemClock()
         source = ProfilerSource(store, clock, StopSignal(stop_files, stop_grace))
+        source.waits_for_unseen = waits_for_unseen
         return cls(name, path, clock=clock, source=source)
 
     def _opened(self) -> ProfilerSource:

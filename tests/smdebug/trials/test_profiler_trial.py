@@ -140,6 +140,45 @@ def test_what_is_settled_stays_settled_and_what_comes_late_is_counted() -> None:
     assert found.problems == ["3 files came too late to be judged as a whole."]
 
 
+def test_an_evaluation_waits_for_writers_that_it_has_not_seen_yet() -> None:
+    files = system(*range(5))
+    found = ProfilerTrial.over(MemoryStore(files), "t", "/t", clock=Clock(), waits_for_unseen=True)
+    assert found.refresh()
+    assert after(found.settled_timestamp) == 60
+    files |= system(1, node="algo-2") | steps(8, 12)
+    assert found.refresh()
+    assert (after(found.settled_timestamp), found.problems) == (60, [])
+
+
+def test_a_timeline_of_which_a_part_came_too_late_is_counted_once_it_was_read() -> None:
+    files = system(0, 1, 2)
+    found = trial(files)
+    assert after(found.settled_timestamp) == 120
+    files |= system(3) | steps(11, 14)
+    assert found.refresh()
+    assert found.problems == []
+    assert len(found.framework_events(BEGIN_US + 120 * S, BEGIN_US + 180 * S)) == 3
+    assert found.problems == []
+    files |= system(4) | steps(12, 20, node="2-algo-1")
+    assert found.refresh()
+    assert len(found.framework_events(BEGIN_US + 180 * S, BEGIN_US + 240 * S)) == 3
+    assert found.problems == ["1 file came too late to be judged as a whole."]
+
+
+def test_what_comes_from_before_the_beginning_does_not_move_it_once_something_is_settled() -> None:
+    files = system(1)
+    found = trial(files)
+    files |= system(0, node="algo-2")
+    assert found.refresh()
+    assert (after(found.first_timestamp), found.problems) == (0, [])
+    files |= system(2, 3) | system(1, 2, 3, node="algo-2")
+    assert found.refresh()
+    assert after(found.settled_timestamp) == 180
+    files |= system(-1, node="algo-3")
+    assert found.refresh()
+    assert after(found.first_timestamp) == 0
+
+
 def test_the_data_begin_with_the_first_timeline_if_it_is_earlier() -> None:
     found = trial(system(2, 3) | steps(0, 20))
     assert after(found.first_timestamp) == 10
@@ -160,9 +199,9 @@ def test_a_timeline_with_senseless_times_does_not_begin_the_job() -> None:
 
 
 def test_the_begin_stands_once_data_were_read() -> None:
-    files = system(2, 3)
+    files = system(2)
     found = trial(files)
-    files |= system(1, 2, node="algo-2")
+    files |= system(1, node="algo-2")
     found.refresh()
     assert after(found.first_timestamp) == 60
     found.system_samples(found.first_timestamp, found.first_timestamp + MINUTE_US)

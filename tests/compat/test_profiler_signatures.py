@@ -85,15 +85,15 @@ trials.profiler_trial:ProfilerTrial name trial_dir output_dir=
   get_framework_metrics start_time end_time
 """
 MEMBERS = {
-    "merge_timelines:MergeUnit": "TIME=time STEP=step",
-    "pandas_data_analysis:StatsBy": "TRAINING_PHASE=training_phase "
+    "analysis.utils.merge_timelines:MergeUnit": "TIME=time STEP=step",
+    "analysis.utils.pandas_data_analysis:StatsBy": "TRAINING_PHASE=training_phase "
     "FRAMEWORK_METRICS=framework_metric PROCESS=process",
-    "pandas_data_analysis:Resource": "CPU=cpu GPU=gpu IO=i/o NETWORK=network MEMORY=memory",
-    "python_profile_analysis_utils:Metrics": "TOTAL_TIME=tottime CUMULATIVE_TIME=cumtime "
+    "analysis.utils.pandas_data_analysis:Resource": "CPU=cpu GPU=gpu IO=i/o NETWORK=network MEMORY=memory",
+    "analysis.utils.python_profile_analysis_utils:Metrics": "TOTAL_TIME=tottime CUMULATIVE_TIME=cumtime "
     "PRIMITIVE_CALLS=pcalls TOTAL_CALLS=ncalls",
-    "python_profile_analysis_utils:StepPhase": "START=start STEP_START=stepstart "
+    "analysis.utils.python_profile_analysis_utils:StepPhase": "START=start STEP_START=stepstart "
     "FORWARD_PASS_END=forwardpassend STEP_END=stepend END=end",
-    "python_profile_analysis_utils:PythonProfileModes": "TRAIN=1 EVAL=2 PREDICT=3 GLOBAL=4 "
+    "python_profile_utils:PythonProfileModes": "TRAIN=1 EVAL=2 PREDICT=3 GLOBAL=4 "
     "PRE_STEP_ZERO=5 POST_HOOK_CLOSE=6",
 }
 
@@ -124,5 +124,5 @@ def test_documented_calls(path: str, documented: list[str]) -> None:
 
 @pytest.mark.parametrize("path", MEMBERS)
 def test_documented_members(path: str) -> None:
-    found = pkgutil.resolve_name(f"smdebug.profiler.analysis.utils.{path}")
+    found = pkgutil.resolve_name(f"smdebug.profiler.{path}")
     assert [f"{one.name}={one.value}" for one in found] == MEMBERS[path].split()

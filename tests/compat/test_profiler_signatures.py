@@ -88,9 +88,10 @@ MEMBERS = {
     "analysis.utils.merge_timelines:MergeUnit": "TIME=time STEP=step",
     "analysis.utils.pandas_data_analysis:StatsBy": "TRAINING_PHASE=training_phase "
     "FRAMEWORK_METRICS=framework_metric PROCESS=process",
-    "analysis.utils.pandas_data_analysis:Resource": "CPU=cpu GPU=gpu IO=i/o NETWORK=network MEMORY=memory",
-    "analysis.utils.python_profile_analysis_utils:Metrics": "TOTAL_TIME=tottime CUMULATIVE_TIME=cumtime "
-    "PRIMITIVE_CALLS=pcalls TOTAL_CALLS=ncalls",
+    "analysis.utils.pandas_data_analysis:Resource": "CPU=cpu GPU=gpu IO=i/o NETWORK=network "
+    "MEMORY=memory",
+    "analysis.utils.python_profile_analysis_utils:Metrics": "TOTAL_TIME=tottime "
+    "CUMULATIVE_TIME=cumtime PRIMITIVE_CALLS=pcalls TOTAL_CALLS=ncalls",
     "analysis.utils.python_profile_analysis_utils:StepPhase": "START=start STEP_START=stepstart "
     "FORWARD_PASS_END=forwardpassend STEP_END=stepend END=end",
     "python_profile_utils:PythonProfileModes": "TRAIN=1 EVAL=2 PREDICT=3 GLOBAL=4 "

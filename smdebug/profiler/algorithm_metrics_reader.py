@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from smdebug.profiler.file_names import TraceFile
-from smdebug.profiler.metrics_reader_base import MetricsReaderBase, s3_address
+from smdebug.profiler.metrics_reader_base import LocalReader, MetricsReaderBase, S3Reader
 from smdebug.profiler.trace_assembly import OpenEvents
 from smdebug.profiler.trace_event import TraceEvent
 from smdebug.profiler.trace_event_file_parser import overlapping
@@ -80,39 +80,9 @@ def _copy(begun: OpenEvents) -> OpenEvents:
     return {row: list(waiting) for row, waiting in begun.items()}
 
 
-class LocalAlgorithmMetricsReader(AlgorithmMetricsReader):
-    """Reads the framework events below a folder.
-
-    Parameters
-    ----------
-    trace_root_folder
-        It holds the folder ``framework``.
-    use_in_memory_cache
-        See `AlgorithmMetricsReader`.
-    """
-
-    def __init__(
-        self, trace_root_folder: str | os.PathLike[str], use_in_memory_cache: bool = False
-    ) -> None:
-        super().__init__(trace_root_folder, use_in_memory_cache)
-        self.trace_root_folder = trace_root_folder
+class LocalAlgorithmMetricsReader(LocalReader, AlgorithmMetricsReader):
+    """Reads the framework events below a folder; see `LocalReader`."""
 
 
-class S3AlgorithmMetricsReader(AlgorithmMetricsReader):
-    """Reads the framework events below an S3 address.
-
-    Parameters
-    ----------
-    s3_trial_path
-        Such as ``s3://bucket/prefix``; it holds ``framework``.
-    use_in_memory_cache
-        See `AlgorithmMetricsReader`.
-
-    Raises
-    ------
-    SMDebugValueError
-        If it is no S3 address.
-    """
-
-    def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
-        super().__init__(s3_address(s3_trial_path, type(self).__name__), use_in_memory_cache)
+class S3AlgorithmMetricsReader(S3Reader, AlgorithmMetricsReader):
+    """Reads the framework events below an S3 address; see `S3Reader`."""

@@ -161,15 +161,45 @@ class MetricsReaderBase(ABC):
                 yield from chain.from_iterable(reads)
 
 
-def s3_address(path: str | os.PathLike[str], reader: str) -> str:
-    """Return the address given to a reader of S3.
+class LocalReader(MetricsReaderBase):
+    """Reads what lies below a folder.
+
+    Parameters
+    ----------
+    trace_root_folder
+        It holds the folders ``system`` and ``framework``.
+    use_in_memory_cache
+        See `MetricsReaderBase`.
+    """
+
+    def __init__(
+        self, trace_root_folder: str | os.PathLike[str], use_in_memory_cache: bool = False
+    ) -> None:
+        super().__init__(trace_root_folder, use_in_memory_cache)
+        self.trace_root_folder = trace_root_folder
+
+
+class S3Reader(MetricsReaderBase):
+    """Reads what lies below an S3 address.
+
+    Parameters
+    ----------
+    s3_trial_path
+        Such as ``s3://bucket/prefix``; it holds ``system`` and ``framework``.
+    use_in_memory_cache
+        See `MetricsReaderBase`.
 
     Raises
     ------
     SMDebugValueError
-        If it is none.
+        If it is no S3 address.
     """
-    if not is_s3(path):
-        msg = f"{reader} needs an address such as s3://bucket/prefix, got {os.fspath(path)!r}."
-        raise SMDebugValueError(msg)
-    return os.fspath(path)
+
+    def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
+        if not is_s3(s3_trial_path):
+            msg = (
+                f"{type(self).__name__} needs an address such as s3://bucket/prefix, "
+                f"got {os.fspath(s3_trial_path)!r}."
+            )
+            raise SMDebugValueError(msg)
+        super().__init__(s3_trial_path, use_in_memory_cache)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from smdebug.exceptions import SMDebugNotImplementedError
-from smdebug.profiler.metrics_reader_base import MetricsReaderBase, s3_address
+from smdebug.profiler.metrics_reader_base import LocalReader, MetricsReaderBase, S3Reader
 from smdebug.profiler.profiler_constants import time_buffer_us
 from smdebug.profiler.system_profiler_file_parser import (
     ProfilerSystemEvent,
@@ -58,42 +58,12 @@ class SystemMetricsReader(MetricsReaderBase):
         return self._source.samples(start_us, end_us)
 
 
-class LocalSystemMetricsReader(SystemMetricsReader):
-    """Reads the system metrics below a folder.
-
-    Parameters
-    ----------
-    trace_root_folder
-        It holds the folder ``system``.
-    use_in_memory_cache
-        See `MetricsReaderBase`.
-    """
-
-    def __init__(
-        self, trace_root_folder: str | os.PathLike[str], use_in_memory_cache: bool = False
-    ) -> None:
-        super().__init__(trace_root_folder, use_in_memory_cache)
-        self.trace_root_folder = trace_root_folder
+class LocalSystemMetricsReader(LocalReader, SystemMetricsReader):
+    """Reads the system metrics below a folder; see `LocalReader`."""
 
 
-class S3SystemMetricsReader(SystemMetricsReader):
-    """Reads the system metrics below an S3 address.
-
-    Parameters
-    ----------
-    s3_trial_path
-        Such as ``s3://bucket/prefix``; it holds ``system``.
-    use_in_memory_cache
-        See `MetricsReaderBase`.
-
-    Raises
-    ------
-    SMDebugValueError
-        If it is no S3 address.
-    """
-
-    def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
-        super().__init__(s3_address(s3_trial_path, type(self).__name__), use_in_memory_cache)
+class S3SystemMetricsReader(S3Reader, SystemMetricsReader):
+    """Reads the system metrics below an S3 address; see `S3Reader`."""
 
 
 class S3NumpySystemMetricsReader:

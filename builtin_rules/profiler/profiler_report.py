@@ -84,7 +84,6 @@ class ProfilerReport(WindowRule):
         self._steps: StepHistory | None = None
         self._tried_at: float | None = None
         self._written = False
-        self._current = True
         self._ended = False
 
     @classmethod
@@ -112,7 +111,6 @@ class ProfilerReport(WindowRule):
             rule.judge(*window)
         self._shared.forget()
         self.has_seen(self._report["Datapoints"] + len(samples) + len(events))
-        self._current = False
         now = self.clock.monotonic()
         if self._tried_at is None or now - self._tried_at >= REFRESH_S:
             self._tried_at = now
@@ -127,11 +125,11 @@ class ProfilerReport(WindowRule):
         SMDebugRuntimeError
             If there is something to report, and no report at all could be written.
         """
-        self._ended = True
         for rule in self.rules:
             rule.finish()
         self._shared.forget()
-        if not self._current:
+        is_first, self._ended = not self._ended, True
+        if is_first and self._usage is not None:
             reason = self._try_to_write()
             if reason and not self._written:
                 msg = f"No report could be written to {str(self.folder)!r}: {reason}."
@@ -177,5 +175,5 @@ class ProfilerReport(WindowRule):
         except OSError as err:
             self.logger.warning("Report not written: %s", err)
             return err.strerror or str(err)
-        self._current = self._written = True
+        self._written = True
         return ""

@@ -15,6 +15,7 @@ from builtin_rules.profiler import (
     max_initialization_time,
     step_outlier,
 )
+from builtin_rules.profiler.parameters import MINUTE_US
 from builtin_rules.profiler_report.gathered import Gathered
 from builtin_rules.profiler_report.sub_rules import Hit, SubRule
 from builtin_rules.profiler_report.wording import counted, number, place
@@ -118,11 +119,19 @@ def advice(gathered: Gathered) -> list[Advice]:
     """Return what is worth doing, the first thing first.
 
     Causes come before their symptoms; of either kind first what was met in most of the windows that
-    were judged. What no rule judges comes last.
+    were judged, or took most of the job's time. What no rule judges comes last.
     """
     found = [one for one in gathered.rules if one.hits]
-    found.sort(key=lambda one: (one.name in _SYMPTOMS, -one.met / max(1, one.judged)))
+    found.sort(key=lambda one: (one.name in _SYMPTOMS, -_weight(gathered, one)))
     return [*map(_of_rule, found), *_of_framework(gathered)]
+
+
+def _weight(gathered: Gathered, rule: SubRule) -> float:
+    """Return the part of the job that a finding concerns, from 0 to 1."""
+    if rule.name == "MaxInitializationTime":  # met once, however long that was
+        hit = next(iter(rule.hits.values()))
+        return hit.measured * MINUTE_US / max(1, gathered.end_us - gathered.begin_us)
+    return rule.met / max(1, rule.judged)
 
 
 def _of_rule(rule: SubRule) -> Advice:

@@ -10,7 +10,7 @@ from builtin_rules.profiler_report.wording import duration, moment
 from rule_runner import config as configuration
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.openings import trial_name
-from rule_runner.profiling.opening import look, reading
+from rule_runner.profiling.opening import present, reading
 from rule_runner.profiling.printing import Table, say, show
 from rule_runner.results import dump_json
 from rule_runner.show import printable
@@ -137,7 +137,7 @@ def timeline(
     bound = parse_time if unit == "time" else _parse_step
     first, last = _bound("--start", start, bound), _bound("--end", end, bound)
     chosen = None if mode is None else ModeKeys[mode.upper()]
-    look(path)
+    present(path)
     try:
         with reading():
             merged = merge_timelines(path, output, first, last, unit, mode=chosen)
@@ -199,6 +199,7 @@ def python(
     from smdebug.profiler.analysis.top_functions import top_functions  # noqa: PLC0415
 
     steps = None if step is None else _steps(step)
+    present(path)
     with reading():
         found = top_functions(path, steps=steps, mode=mode, node=node, sort=sort, n=count)
     if not found.chosen:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from smdebug.trials.profiler_trial import ProfilerTrial
 
 
-def look(path: str) -> "ProfilerTrial":
-    """Return the profiler data at a path or an address, looked at once and without waiting.
+def present(path: str) -> "ProfilerTrial":
+    """Return the profiler data at a path or an address, without a look at its files.
 
     Raises
     ------
@@ -23,6 +23,18 @@ def look(path: str) -> "ProfilerTrial":
     trial = open_profiler_trial(path, None)
     if not is_there(trial):
         raise TrialError(absent(trial))
+    return trial
+
+
+def look(path: str) -> "ProfilerTrial":
+    """Return the profiler data at a path or an address, looked at once and without waiting.
+
+    Raises
+    ------
+    TrialError
+        If there is no folder, or it cannot be read.
+    """
+    trial = present(path)
     with reading():
         trial.refresh()
         if trial.job_finished():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from smdebug.profiler.system_samples import SystemSamples
-    from smdebug.profiler.trace_event_file_parser import TraceEvent
+    from smdebug.profiler.trace_event import TraceEvent
 
 
 class WindowRule(Rule):

@@ -10,8 +10,7 @@ from typing import Final
 from smdebug.profiler.file_names import TraceFile
 from smdebug.profiler.metrics_reader_base import LocalReader, MetricsReaderBase, S3Reader
 from smdebug.profiler.trace_assembly import OpenEvents
-from smdebug.profiler.trace_event import TraceEvent
-from smdebug.profiler.trace_event_file_parser import overlapping
+from smdebug.profiler.trace_event import TraceEvent, overlapping
 from smdebug.profiler.trace_files import FILE_TYPES, events_of
 
 _KINDS: Final = tuple(FILE_TYPES)

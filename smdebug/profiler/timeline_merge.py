@@ -13,8 +13,7 @@ from smdebug.profiler.step_times import step_interval
 from smdebug.profiler.system_events import system_events
 from smdebug.profiler.system_source import SystemSource
 from smdebug.profiler.trace_assembly import LATEST, OpenEvents
-from smdebug.profiler.trace_event import Number, TraceEvent
-from smdebug.profiler.trace_event_file_parser import overlapping
+from smdebug.profiler.trace_event import Number, TraceEvent, overlapping
 from smdebug.profiler.trace_files import events_of
 from smdebug.profiler.trace_writer import EventLines, TraceWriter, Write
 from smdebug.storage import TrialStore

@@ -1,6 +1,6 @@
 """TraceEvent: one event of a framework timeline, and the process and thread that it belongs to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -146,3 +146,13 @@ class TraceEvent:
             f"TraceEvent({self.event_phase!r}, {self.event_name!r}, start_time={self.start_time}, "
             f"duration={self.duration}, node_id={self.node_id!r})"
         )
+
+
+def overlapping(
+    events: Iterable[TraceEvent], start: Number, end: Number, event_type: str | None = None
+) -> Iterator[TraceEvent]:
+    """Yield the events that overlap ``[start, end]`` and have a name or a phase."""
+    for event in events:
+        of_type = event_type is None or event_type in {event.event_name, event.event_phase}
+        if of_type and event.start_time <= end and start <= event.end_time:
+            yield event

@@ -1,4 +1,4 @@
-"""parse_trace, TraceEventParser: the events of framework timelines, streamed or all at once."""
+"""TraceEventParser: the events of all framework timelines that it is given."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -8,8 +8,8 @@ import msgspec
 
 from smdebug.core.logger import get_logger
 from smdebug.profiler.trace_assembly import Assembler, OpenEvents
-from smdebug.profiler.trace_bytes import LIMITS, Limits, TimelineFaultError
-from smdebug.profiler.trace_event import Id, Number, ProcessInfo, ThreadInfo, TraceEvent
+from smdebug.profiler.trace_event import Id, ProcessInfo, ThreadInfo, TraceEvent, overlapping
+from smdebug.profiler.trace_files import located, timeline_of
 from smdebug.profiler.trace_records import Record, RecordReader
 from smdebug.profiler.utils import (
     TimeUnits,
@@ -17,73 +17,7 @@ from smdebug.profiler.utils import (
     convert_utc_timestamp_to_microseconds,
 )
 
-__all__ = ["ProcessInfo", "ThreadInfo", "TraceEvent", "TraceEventParser", "parse_trace"]
-
-
-def parse_trace(
-    stream: Iterable[bytes],
-    *,
-    node_id: str,
-    file_type: str,
-    source: str = "",
-    start_us: int = 0,
-    problems: list[str] | None = None,
-    marks: bool = False,
-    processes: dict[str, ProcessInfo] | None = None,
-    open_events: OpenEvents | None = None,
-    limits: Limits = LIMITS,
-) -> Iterator[TraceEvent]:
-    """Yield the events of one timeline as its text comes: nothing of it is kept.
-
-    Parameters
-    ----------
-    stream
-        The text in pieces: an array of records, or an object with a list ``traceEvents``.
-    node_id, file_type
-        Of the events; ``11-algo-1`` becomes ``algo-1-11``.
-    source
-        How messages name the timeline.
-    start_us
-        Epoch microseconds of the file's zero, where the file itself names none.
-    problems
-        Takes a sentence for damage that ends the reading, and one for records that are skipped.
-    marks
-        Whether instant events and counters are yielded too, with duration 0.
-    processes, open_events
-        Phases by name, and ``B`` events without their ``E``, of the same writer's files so far.
-    limits
-        How much of the timeline is believed.
-
-    Yields
-    ------
-    TraceEvent
-        In the order of the file; a pair of ``B`` and ``E`` at the place of its ``E``.
-    """
-    reader = RecordReader(stream, limits)
-    assembler = Assembler(
-        reader,
-        node_id=node_id,
-        file_type=file_type,
-        start_us=start_us,
-        marks=marks,
-        processes=processes,
-        open_events=open_events,
-        limits=limits,
-    )
-    said = [] if problems is None else problems
-    try:
-        yield from assembler.events(reader.batches())
-    except TimelineFaultError as err:
-        said.append(f"Timeline {source!r} {err}.")
-    if reader.skipped:
-        said.append(
-            f"Timeline {source!r} has {reader.skipped} records that are skipped, "
-            f"the first because {reader.reason}."
-        )
-    if assembler.unpaired:
-        get_logger("profiler").info(
-            "Timeline %r has %d E events that did not begin in it.", source, assembler.unpaired
-        )
+__all__ = ["ProcessInfo", "ThreadInfo", "TraceEvent", "TraceEventParser"]
 
 
 class TraceEventParser:
@@ -116,11 +50,6 @@ class TraceEventParser:
 
     def stream(self, tracefile: str) -> Iterator[TraceEvent]:
         """Yield the events of a file without keeping them."""
-        from smdebug.profiler.trace_files import (  # noqa: PLC0415 - it imports this module
-            located,
-            timeline_of,
-        )
-
         store, key = located(tracefile)
         timeline = timeline_of(store, key, self.type)
         return timeline.events(
@@ -198,16 +127,6 @@ class TraceEventParser:
         """Forget the events, and what was open at the end of the files."""
         self._trace_events = []
         self._open = {}
-
-
-def overlapping(
-    events: Iterable[TraceEvent], start: Number, end: Number, event_type: str | None = None
-) -> Iterator[TraceEvent]:
-    """Yield the events that overlap ``[start, end]`` and have a name or a phase."""
-    for event in events:
-        of_type = event_type is None or event_type in {event.event_name, event.event_phase}
-        if of_type and event.start_time <= end and start <= event.end_time:
-            yield event
 
 
 def _converted(data: Iterable[Mapping[str, Any]], reader: RecordReader) -> Sequence[Record]:

@@ -14,7 +14,7 @@ from smdebug.profiler.profiler_constants import (
 from smdebug.profiler.trace_assembly import OpenEvents
 from smdebug.profiler.trace_bytes import LIMITS, Limits, chunks
 from smdebug.profiler.trace_event import ProcessInfo, TraceEvent
-from smdebug.profiler.trace_event_file_parser import parse_trace
+from smdebug.profiler.trace_parsing import parse_trace
 from smdebug.profiler.utils import tf_metadata
 from smdebug.storage import (
     ObjectNotFoundError,

@@ -8,7 +8,8 @@ import pytest
 import timeline_writer as tw
 
 from smdebug.profiler.trace_bytes import Limits
-from smdebug.profiler.trace_event_file_parser import TraceEvent, parse_trace
+from smdebug.profiler.trace_event import TraceEvent
+from smdebug.profiler.trace_parsing import parse_trace
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_assembly import OpenEvents

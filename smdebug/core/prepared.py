@@ -4,23 +4,72 @@ Steps whose records lie in the same places are read by the same calls into the s
 these need is made once, so that Python has little to do for each piece.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.core.gathered import Told
-from smdebug.core.loads import Bytes, Part, Reading, Unit, needed, room
-from smdebug.core.measures import PIECE_BYTES, Measure, Piece, comfortable
-from smdebug.core.record_layout import FOOTER, ORDER
+from smdebug.core.measures import PIECE_BYTES, Measure, Piece, Want, comfortable
+from smdebug.core.record_layout import FOOTER, ORDER, RecordLayout
 from smdebug.core.reductions import Reduction
 from smdebug.storage.protocol import OpenFile
 
+_ALIGNED: Final = 64
+
+Bytes = NDArray[np.uint8]
 # A call that reads: of how many steps back, from where, into what, and how many bytes that are.
 _Read = tuple[int, int, list[memoryview], int]
 # What it brings: of how many steps back, the elements, and memory for their magnitudes; none if
 # the elements must be converted first.
 _Value = tuple[int, Any, Any]
+
+
+class Part(NamedTuple):
+    """Some elements of a record that are read together, and what stands around them there.
+
+    Attributes
+    ----------
+    opened
+        The event file.
+    start
+        Where in it the part begins: with what stands before the elements, if `head` is not 0.
+    head, size, tail
+        Bytes before the elements, of the elements, and behind them up to the end of the record; 0
+        if they are not the first or the last of the record.
+    layout
+        Of the record.
+    """
+
+    opened: OpenFile
+    start: int
+    head: int
+    size: int
+    tail: int
+    layout: RecordLayout
+
+
+# Parts that are used together: of a value, and of the earlier ones that it is compared with.
+Unit = tuple[Part, ...]
+
+
+class Reading(NamedTuple):
+    """How a tensor is read: part by part, each with those of earlier values.
+
+    Attributes
+    ----------
+    name, wants, layout
+        The tensor, what is wanted of it, and where its elements lie in the record.
+    backs
+        How many steps back the values are of which each unit has a part.
+    """
+
+    name: str
+    wants: Sequence[Want]
+    layout: RecordLayout
+    backs: list[int]
+    units: list[Unit]
 
 
 class _Tensor(NamedTuple):
@@ -48,7 +97,7 @@ class Prepared:
             np.frombuffer(b"".join(one[side] for one in framed), np.uint8) for side in (0, 1)
         )
         self._frames = bytearray(len(self._head))
-        self._memory = np.empty(max(map(needed, units), default=0), np.uint8)
+        self._memory = np.empty(max(map(_needed, units), default=0), np.uint8)
         self._spares: dict[int, Bytes] = {}
         self._lying: dict[Any, tuple[memoryview, Any]] = {}
         self._tensors: list[_Tensor] = []
@@ -95,7 +144,7 @@ class Prepared:
             buffers = [one for one in around if len(one)]
             reads.append((back, part.start, buffers, sum(map(len, buffers))))
             values.append((back, elements, self._spare(back, content, elements, in_place)))
-            at, frame = at + room(part), end
+            at, frame = at + _room(part), end
         return reads, values
 
     def _spare(self, back: int, content: memoryview, elements: Any, in_place: bool) -> Any:
@@ -117,6 +166,16 @@ class Prepared:
             elements.flags.writeable = False
             self._lying[key] = content.data, elements
         return self._lying[key]
+
+
+def _needed(parts: Iterable[Part]) -> int:
+    """Return how much memory the elements of parts need."""
+    return sum(map(_room, parts))
+
+
+def _room(part: Part) -> int:
+    """Return how much memory the elements of one part need."""
+    return -(-part.size // _ALIGNED) * _ALIGNED
 
 
 def _parts(tensor: _Tensor, opened: Mapping[int, OpenFile]) -> list[list[Any]] | None:

@@ -4,29 +4,19 @@ Small tensors are read and measured together; the others are measured piece by p
 read, so that their elements are never all in memory.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from smdebug.core.gathered import SMALL, Gathered, Told
 from smdebug.core.index import Entry, Span
-from smdebug.core.loads import Bytes, Elements, Memory, Part, Reading
-from smdebug.core.measures import (
-    PIECE_BYTES,
-    Piece,
-    Want,
-    comfortable,
-    measure_pieces,
-    piece_length,
-)
-from smdebug.core.prepared import Prepared
+from smdebug.core.measures import PIECE_BYTES, Want
+from smdebug.core.prepared import Part, Prepared, Reading
 from smdebug.core.record_layout import Place, RecordLayout, keep
 from smdebug.core.reductions import Reduction, is_in_pieces
-from smdebug.storage.protocol import OpenFile
+from smdebug.storage.protocol import ByteRange, OpenFile
 
 Names = frozenset[str]
 Layouts = MutableMapping[Any, RecordLayout]
@@ -56,8 +46,8 @@ class StepPlan:
         What is read at a step, without the earlier values.
     backs
         How many steps back the values are that are read.
-    memory
-        For what is read.
+    extent
+        The bytes of the event file that what is read lies in: from the first to behind the last.
     """
 
     def __init__(
@@ -72,9 +62,7 @@ class StepPlan:
         self._layouts = layouts
         self._places: dict[str, Place] = {}
         self._unplaced: set[str] = set()
-        self._spares: list[list[Bytes]] = []
         self._prepared: list[tuple[_Key, Prepared]] = []
-        self.memory = Memory()
         of_name: dict[str, list[Want]] = {}
         for want, names in wants.items():
             for name in names:
@@ -88,7 +76,12 @@ class StepPlan:
         self._small = Gathered(self._places, small) if small else None
         self._large = {name: told for name, told in of_name.items() if name not in small}
         self.backs = {0, *(back for _, back in wants)}
-        self.nbytes = sum(place.span.length for place in self._places.values())
+        spans = [place.span for place in self._places.values()]
+        self.nbytes = sum(one.length for one in spans)
+        self.extent = ByteRange(
+            min((one.start for one in spans), default=0),
+            max((one.start + one.length for one in spans), default=0),
+        )
 
     def serves(self, entries: Mapping[str, Entry], wants: Mapping[Want, Names]) -> bool:
         """Say whether this is the plan for another step, or for other wants."""
@@ -110,78 +103,34 @@ class StepPlan:
         """Return the shape of a tensor of which something is told."""
         return self._places[name].layout.shape
 
-    def readings(self, opened: Opened, part_bytes: int) -> list[Reading]:
-        """Return what is read of the tensors that are not small, in order.
+    def carry_out(self, opened: Opened) -> Told:
+        """Measure; what does not lie where it should is left out.
 
         Parameters
         ----------
         opened
             The event file of the step, 0 steps back, and those earlier ones of `backs` that there
             are.
-        part_bytes
-            How many bytes of a tensor are read at once.
-        """
-        found = (self._reading(*one, opened, part_bytes) for one in self._large.items())
-        return [one for one in found if one is not None]
-
-    def carry_out(
-        self,
-        opened: Opened,
-        readings: Sequence[Reading] = (),
-        ahead: Iterator[Elements] | None = None,
-    ) -> Told:
-        """Measure; what does not lie where it should is left out.
-
-        Parameters
-        ----------
-        ahead
-            The elements of the units of `readings`, if somebody else reads them.
         """
         told: Told = {want: {} for want in self._wants}
         if self._small is not None:
             self._small.carry_out(opened[0][0], told)
-        with np.errstate(all="ignore"):
-            if ahead is None:
-                self._directly(opened, told)
-            else:
-                self._as_read(readings, ahead, told)
+        if self._large:
+            with np.errstate(all="ignore"):
+                self._measure_large(opened, told)
         return told
 
-    def _directly(self, opened: Opened, told: Told) -> None:
+    def _measure_large(self, opened: Opened, told: Told) -> None:
         """Measure tensors that are not small, each piece when it is read."""
-        if not self._large:
-            return
         key = _Key(len(self._layouts), {back: entries for back, (_, entries) in opened.items()})
         kept = None
         with suppress(IndexError):  # there is none at first, or another thread has it
             kept = self._prepared.pop()
         if kept is None or not kept[0].is_like(key):
-            kept = key, Prepared(self.readings(opened, PIECE_BYTES))
+            found = (self._reading(*one, opened) for one in self._large.items())
+            kept = key, Prepared([one for one in found if one is not None])
         kept[1].carry_out({back: file for back, (file, _) in opened.items()}, told)
         self._prepared.append(kept)
-
-    def _as_read(self, readings: Sequence[Reading], ahead: Iterator[Elements], told: Told) -> None:
-        """Measure tensors that somebody else reads."""
-        spares = self._take_spares()
-        for one in readings:
-            units = islice(ahead, len(one.units))
-            try:
-                found = measure_pieces(
-                    _pieces(one, units, spares), one.wants, one.layout.size, one.layout.dtype
-                )
-            except _UnlikeError:
-                deque(units, maxlen=0)
-                continue
-            for want, value in found.items():
-                told[want][one.name] = value
-        self._spares.append(spares)
-
-    def _take_spares(self) -> list[Bytes]:
-        """Return memory for what is computed from pieces, which nobody else is using."""
-        try:
-            return self._spares.pop()
-        except IndexError:  # several threads may be at it
-            return [np.empty(PIECE_BYTES, np.uint8) for _ in self.backs]
 
     def _place(
         self, name: str, entries: Mapping[str, Entry], learn: Learn | None = None
@@ -203,9 +152,7 @@ class StepPlan:
         alone = all(isinstance(one, Reduction) and not back for one, back in wants)
         return alone and layout.stop - layout.start <= SMALL
 
-    def _reading(
-        self, name: str, wants: Sequence[Want], opened: Opened, part_bytes: int
-    ) -> Reading | None:
+    def _reading(self, name: str, wants: Sequence[Want], opened: Opened) -> Reading | None:
         """Return how a tensor is read, and the earlier values that it is compared with."""
         backs = [0, *sorted({back for _, back in wants if back})]
         places: list[tuple[OpenFile, Place]] = []
@@ -221,8 +168,8 @@ class StepPlan:
             return None
         end = layout.stop - layout.start
         units = [
-            tuple(_part(file, place, at, min(at + part_bytes, end)) for file, place in places)
-            for at in range(0, end, part_bytes)
+            tuple(_part(file, place, at, min(at + PIECE_BYTES, end)) for file, place in places)
+            for at in range(0, end, PIECE_BYTES)
         ]
         return Reading(name, wants, layout, backs, units)
 
@@ -252,36 +199,9 @@ class _Key(NamedTuple):
         )
 
 
-class _UnlikeError(Exception):
-    """A record is not like those before it, or cut off."""
-
-
 def _part(opened: OpenFile, place: Place, at: int, stop: int) -> Part:
     """Return the part of a record with the elements from byte `at` to `stop`."""
     span, layout = place
     head = layout.start if at == 0 else 0
     tail = layout.length - layout.stop if stop == layout.stop - layout.start else 0
     return Part(opened, span.start + layout.start + at - head, head, stop - at, tail, layout)
-
-
-def _pieces(
-    reading: Reading, units: Iterable[Elements], spares: Sequence[Bytes]
-) -> Iterator[Mapping[int, Piece]]:
-    """Yield the pieces of several values of a tensor that belong together."""
-    dtype = reading.layout.dtype
-    length = piece_length(dtype)
-    for unit in units:
-        values = [part.view(dtype) for part in unit if part is not None]
-        if len(values) < len(unit):
-            raise _UnlikeError
-        for at in range(0, values[0].size, length):
-            yield {
-                back: _piece(value[at : at + length], spare)
-                for back, value, spare in zip(reading.backs, values, spares, strict=False)
-            }
-
-
-def _piece(elements: Bytes, spare: Bytes) -> Piece:
-    found = comfortable(elements)
-    same = found.dtype == elements.dtype
-    return Piece(found, spare.view(found.dtype)[: found.size] if same else None)

@@ -9,7 +9,7 @@ or make it wait on a pipe.
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +133,13 @@ class LocalFile:
         self.size = size
         self._key = key
         self._fd = fd
+
+    def bring(self, byte_range: ByteRange) -> None:
+        """Have bytes brought into memory by the system, where it can; see `OpenFile`."""
+        if hasattr(os, "posix_fadvise"):
+            start, stop = byte_range
+            with suppress(OSError):  # it is no more than a hint
+                os.posix_fadvise(self._fd, start, stop - start, os.POSIX_FADV_WILLNEED)
 
     def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
         """Fill buffers with bytes from `start`; see `OpenFile`."""

@@ -89,6 +89,9 @@ class MemoryFile:
         self.size = len(content)
         self._content = content
 
+    def bring(self, byte_range: ByteRange) -> None:
+        """Do nothing: the bytes are in memory; see `OpenFile`."""
+
     def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
         """Fill buffers with bytes from `start`; see `OpenFile`."""
         at = start

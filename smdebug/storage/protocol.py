@@ -124,6 +124,10 @@ class OpenFile(Protocol):
         """
         ...
 
+    def bring(self, byte_range: ByteRange) -> None:
+        """Have bytes that will be read brought near, if that can be had without waiting."""
+        ...
+
 
 @runtime_checkable
 class FileStore(TrialStore, Protocol):

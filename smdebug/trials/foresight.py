@@ -1,32 +1,26 @@
 """Foresight: measures what rules will ask of a step, learnt from what they asked before.
 
 At the first question about a step, all that was asked of the steps before it is measured in one
-pass over the files of the step. Where that is worth a thread, it reads the next step meanwhile.
+pass over the files of the step, and the system is told what the next one will be read from.
 What was not foreseen, or is not as it should be, is left to whoever asks.
 """
 
-import os
-import weakref
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from smdebug.core.index import Entry, IndexFile, Span
-from smdebug.core.loads import LOAD_BYTES, Ahead, Elements, Reading
+from smdebug.core.index import IndexFile, Span
 from smdebug.core.measures import Measure, Want
-from smdebug.core.read_pool import ReadPool
 from smdebug.core.record_layout import RecordLayout, learnt_from
 from smdebug.core.step_plan import Layouts, Learn, Names, StepPlan
 from smdebug.exceptions import SMDebugError
 from smdebug.storage.protocol import FileStore, OpenFile
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from smdebug.core.modes import ModeKeys
 
-WORTH_A_THREAD: Final = 1 << 20  # bytes of a step; below that Python's own work is most of it
+WORTH_BRINGING: Final = 1 << 20  # bytes of a step; below that Python's own work is most of it
 REMEMBERED: Final = 2  # steps of a mode
 
 Files = Mapping[int, Mapping[str, IndexFile]]
@@ -100,9 +94,6 @@ class Foresight:
         self._shapes: dict[str, Shapes] = {}
         self._missed: dict[str, dict[Question, set[str]]] = {}
         self._habits: dict[tuple[str, ModeKeys], _Habit] = {}
-        self._flights: dict[tuple[int, str], _Flight] = {}
-        self._pool: ReadPool[None] | None = None
-        weakref.finalize(self, _close, self._flights)
         self._of_mode: dict[ModeKeys | None, list[int]] = {}
         self._sorted = 0  # steps that `_of_mode` has
         self._last = -1  # of them
@@ -169,8 +160,6 @@ class Foresight:
         """Learn from the step before, and measure the next one."""
         if step > self._step:
             self._learn()
-        if self._pool is not None and self._pool.forked:
-            self._flights.clear()  # they never land here
         self._step, self._told, self._shapes, self._missed = step, {}, {}, {}
         self._present = self._files.get(step, {})
         for worker, file in self._present.items():
@@ -194,37 +183,44 @@ class Foresight:
             self._habits.setdefault((worker, file.mode), _Habit()).note(wants)
 
     def _carried_out(self, plan: StepPlan, step: int, worker: str) -> tuple[Told, Shapes]:
-        """Return what a plan gives, and of what shapes; nothing if the files cannot be read."""
+        """Return what a plan gives, and of what shapes; nothing if the files cannot be read.
+
+        Whatever goes wrong, in a measure too, meets the one who asks.
+        """
         if not plan.nbytes:
             return {}, {}
-        flight = self._flights.pop((step, worker), None)
-        told = {} if flight is None else flight.end()
-        with suppress(SMDebugError):
-            if flight is None or not told:
-                flight = self._flight(plan, step, worker)
-                told = flight.end()
-            return told, flight.shapes(told)
+        steps = self._like(step) if any(plan.backs) else [step]
+        at = bisect_left(steps, step)
+        earlier = {back: steps[at - back] for back in plan.backs if back <= at}
+        with suppress(Exception), ExitStack() as stack:
+            opened = {}
+            for back, one in earlier.items():
+                file = self._files.get(one, {}).get(worker)
+                if file is not None and file.event_key is not None:
+                    content = stack.enter_context(self._store.opened(file.event_key))
+                    opened[back] = content, file.entries
+            found = plan.carry_out(opened) if 0 in opened else {}
+            told = {
+                (one, earlier[back] if back else None): values
+                for (one, back), values in found.items()
+                if back in earlier
+            }
+            return told, {name: plan.shape(name) for name in set().union(*told.values())}
         return {}, {}
 
     def _read_ahead(self) -> None:
-        """Have the next step read by another thread while this one is judged."""
-        for one in [one for one in self._flights if one[0] <= self._step]:
-            self._flights.pop(one).close()
-        if _processors() == 1:
-            return
+        """Have the system bring what the next step is measured from while this one is judged."""
         at = bisect_right(self._steps, self._step)
         for step in self._steps[at : at + 1]:
             for worker, file in self._files.get(step, {}).items():
                 habit = self._habits.get((worker, file.mode))
-                if (step, worker) in self._flights or habit is None or not habit.wants:
+                if habit is None or not habit.wants or file.event_key is None:
                     continue
                 plan = self._plan_for(file, habit)
-                if plan.nbytes >= WORTH_A_THREAD:
-                    self._pool = self._pool or ReadPool(1)
-                    with suppress(SMDebugError):
-                        flight = self._flight(plan, step, worker)
-                        flight.begin(self._pool)
-                        self._flights[step, worker] = flight
+                start, stop = plan.extent
+                if plan.nbytes >= WORTH_BRINGING and 2 * plan.nbytes >= stop - start:
+                    with suppress(SMDebugError), self._store.opened(file.event_key) as opened:
+                        opened.bring(plan.extent)
 
     def _plan_for(self, file: IndexFile, habit: _Habit) -> StepPlan:
         """Return the plan for a step; the event file is opened if records of new lengths come."""
@@ -242,107 +238,3 @@ class Foresight:
                 return None
 
             return habit.plan_for(file, self._layouts, learn)
-
-    def _flight(self, plan: StepPlan, step: int, worker: str) -> "_Flight":
-        """Return what carries out a plan.
-
-        Raises
-        ------
-        ObjectNotFoundError, StorageUnavailableError
-            If an event file cannot be opened.
-        """
-        steps = self._like(step) if any(plan.backs) else [step]
-        at = bisect_left(steps, step)
-        earlier = {back: steps[at - back] for back in plan.backs if back <= at}
-        files = {back: self._files.get(one, {}).get(worker) for back, one in earlier.items()}
-        return _Flight(self._store, plan, files, earlier)
-
-
-class _Flight:
-    """A plan on its way to be carried out at a step.
-
-    Parameters
-    ----------
-    files, earlier
-        The index files, and the global steps, by how many steps back they are.
-    """
-
-    def __init__(
-        self,
-        store: FileStore,
-        plan: StepPlan,
-        files: Mapping[int, IndexFile | None],
-        earlier: Mapping[int, int],
-    ) -> None:
-        self._plan = plan
-        self._earlier = earlier
-        self._opened: dict[int, tuple[OpenFile, Mapping[str, Entry]]] = {}
-        self._ahead: Ahead | None = None
-        self._readings: list[Reading] = []  # of it
-        self._future: Future[None] | None = None  # of its reading
-        with ExitStack() as stack:
-            for back, file in files.items():
-                if file is not None and file.event_key is not None:
-                    content = stack.enter_context(store.opened(file.event_key))
-                    self._opened[back] = content, file.entries
-            self._stack = stack.pop_all()
-
-    def begin(self, pool: ReadPool[None]) -> None:
-        """Have it read by a thread of the pool."""
-        if 0 in self._opened:
-            self._readings = self._plan.readings(self._opened, LOAD_BYTES // 2)
-        units = [unit for one in self._readings for unit in one.units]
-        self._ahead = Ahead(units, self._plan.memory)
-        self._future = pool.submit(self._ahead.run)
-
-    def end(self) -> Told:
-        """Return what the plan gives; nothing if the files cannot be read.
-
-        Whatever goes wrong, in a measure too, meets the one who asks.
-        """
-        try:
-            with suppress(Exception):
-                if 0 in self._opened:
-                    elements = self._elements()
-                    told = self._plan.carry_out(self._opened, self._readings, elements)
-                    return {
-                        (one, self._earlier[back] if back else None): values
-                        for (one, back), values in told.items()
-                        if back in self._earlier
-                    }
-            return {}
-        finally:
-            self.close()
-
-    def shapes(self, told: Told) -> Shapes:
-        """Return the shapes of tensors of which something was told."""
-        return {name: self._plan.shape(name) for name in set().union(*told.values())}
-
-    def _elements(self) -> Iterator[Elements] | None:
-        # What the thread has not taken up is read sooner by whoever needs it.
-        if self._ahead is None or self._future is None or self._future.cancel():
-            return None
-        return iter(self._ahead)
-
-    def close(self) -> None:
-        """Close the files, once nobody reads them; nobody waits for that.
-
-        Whoever is here may be the thread that reads, or a process in which there is none.
-        """
-        if self._ahead is None or self._future is None or self._future.cancel():
-            self._stack.close()
-        else:
-            self._ahead.close()
-            self._future.add_done_callback(lambda _: self._stack.close())
-
-
-def _close(flights: dict[tuple[int, str], _Flight]) -> None:
-    for one in flights.values():
-        one.close()
-
-
-def _processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

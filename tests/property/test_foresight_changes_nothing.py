@@ -18,7 +18,7 @@ from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from builtin_rules.exploding_tensor import NotFinite
 from smdebug.analysis.utils import snapshot
-from smdebug.core import gathered, loads, measures, prepared, step_plan
+from smdebug.core import gathered, measures, prepared, step_plan
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reductions import OPERATIONS
 from smdebug.exceptions import SMDebugError
@@ -190,8 +190,7 @@ def evaluated(files: Mapping[str, bytes], seed: int, *, foresight: bool) -> list
     found: list[Any] = []
     for at, step in enumerate(steps):
         if breaks and draw.random() < 0.3:
-            # What another thread has opened by now is none of these.
-            damaged(draw, content, steps[at + 1 if foresight_._processors() > 1 else at :])
+            damaged(draw, content, steps[at:])
         if draw.random() < 0.2:
             habits[draw.randrange(len(habits))] = question(draw, names)
         now = [one for one in habits if draw.random() < 0.9]
@@ -208,8 +207,7 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """Let small arrays be as large ones are, or next to each other, or both."""
     for module in (measures, prepared, step_plan):
         monkeypatch.setattr(module, "PIECE_BYTES", 256)
-    for module in (loads, foresight_):
-        monkeypatch.setattr(module, "LOAD_BYTES", 1024)
+    monkeypatch.setattr(foresight_, "WORTH_BRINGING", 1000)
     small, near = {"all": (100, 600), "small": (256, 0), "large": (-1, 0)}[request.param]
     monkeypatch.setattr(step_plan, "SMALL", small)
     monkeypatch.setattr(gathered, "NEAR", near)
@@ -221,19 +219,7 @@ def same(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("_sizes")
-@settings(max_examples=80)
+@settings(max_examples=100)
 @given(st.integers(0, 10**9))
 def test_answers_and_errors_are_the_same(seed: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(foresight_, "_processors", lambda: 1)
-        same(seed)
-
-
-@pytest.mark.usefixtures("_sizes")
-@settings(max_examples=40)
-@given(st.integers(0, 10**9))
-def test_answers_and_errors_are_the_same_with_a_thread_that_reads(seed: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(foresight_, "_processors", lambda: 2)
-        patch.setattr(foresight_, "WORTH_A_THREAD", 0)
-        same(seed)
+    same(seed)

@@ -16,11 +16,10 @@ from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from smdebug.core import gathered, measures, prepared, step_plan
 from smdebug.core.index import Entry, Span
-from smdebug.core.loads import Ahead
 from smdebug.core.measures import Piece, Want, measure
 from smdebug.core.record_layout import RecordLayout, learnt_from
 from smdebug.core.reductions import Reduction, compute
-from smdebug.core.step_plan import Opened, StepPlan, Told
+from smdebug.core.step_plan import StepPlan
 from smdebug.storage.memory import MemoryFile
 
 MEAN, L2, STD, TOP = Reduction("mean"), Reduction("l2"), Reduction("std"), Reduction("max", True)
@@ -92,35 +91,13 @@ def exactly(value: Any) -> Any:
     return (value.dtype, value.tobytes()) if isinstance(value, np.generic) else value
 
 
-def carried_out(plan: StepPlan, opened: Opened, *, ahead: bool = False) -> Told:
-    """Return what a plan gives, reading piece by piece or, ahead, several at once."""
-    if not ahead:
-        return plan.carry_out(opened)
-    readings = plan.readings(opened, 3 * PIECE)
-    units = [unit for one in readings for unit in one.units]
-    reading = Ahead(units, plan.memory)
-    with ThreadPoolExecutor(1) as pool:
-        over = pool.submit(reading.run)
-        try:
-            return plan.carry_out(opened, readings, iter(reading))
-        finally:
-            reading.close()
-            over.result()
-
-
 def told(plan: StepPlan, *steps: Step) -> dict[Want, dict[str, Any]]:
-    """Return what a plan tells of a step and the ones before it, however it reads them."""
-    both = []
-    for ahead in (False, True):
-        found = carried_out(plan, {back: one.opened for back, one in enumerate(steps)}, ahead=ahead)
-        both.append(
-            {
-                want: {name: exactly(value) for name, value in values.items()}
-                for want, values in found.items()
-            }
-        )
-    assert both[0] == both[1]
-    return both[0]
+    """Return what a plan tells of a step and the ones before it."""
+    found = plan.carry_out({back: one.opened for back, one in enumerate(steps)})
+    return {
+        want: {name: exactly(value) for name, value in values.items()}
+        for want, values in found.items()
+    }
 
 
 def expected(wants: Mapping[Want, frozenset[str]], *steps: Step) -> dict[Want, dict[str, Any]]:
@@ -202,7 +179,7 @@ def test_small_tensors_are_read_together_and_large_ones_by_the_piece() -> None:
     wants = wanted(step.values, (MEAN, 0))
     plan = plan_of(step, wants)
     opened = step.opened
-    carried_out(plan, {0: opened})
+    plan.carry_out({0: opened})
     file = opened[0]
     a, b, c, d = (spans[name] or Span(0, 0) for name in "abcd")
     head = c.length - 160 - 4 - 5
@@ -227,7 +204,7 @@ def test_near_ones_are_read_with_what_lies_between(gap: int, reads: int) -> None
     step = saved({name: np.ones(2) for name in "cab"}, gap=gap)
     wants = wanted(step.values, (MEAN, 0))
     opened = step.opened
-    assert carried_out(plan_of(step, wants), {0: opened}) == {(MEAN, 0): {"a": 1, "b": 1, "c": 1}}
+    assert plan_of(step, wants).carry_out({0: opened}) == {(MEAN, 0): {"a": 1, "b": 1, "c": 1}}
     assert len(opened[0].read) == reads
 
 
@@ -482,7 +459,7 @@ def test_steps_alike_are_read_by_the_same_calls_into_the_same_memory() -> None:
     files = []
     for step in (now, later):
         opened = {0: step.opened, 1: before.opened}
-        carried_out(plan, opened)
+        plan.carry_out(opened)
         files.append([file for file, _ in opened.values()])
     for first, second in zip(*files, strict=True):
         assert first.read == second.read
@@ -494,7 +471,7 @@ def test_plan_does_not_hold_on_to_files() -> None:
     plan = plan_of(step, wanted(step.values, (MEAN, 0)))
     opened = step.opened
     file = weakref.ref(opened[0])
-    carried_out(plan, {0: opened})
+    plan.carry_out({0: opened})
     del opened
     assert file() is None
 
@@ -525,7 +502,7 @@ def test_threads_at_one_plan_have_memory_of_their_own(threads: int) -> None:
             pairs = [(steps[number], steps[number + 1]) for number in range(threads)]
             found = [
                 *pool.map(
-                    lambda pair: carried_out(plan, {0: pair[0].opened, 1: pair[1].opened}), pairs
+                    lambda pair: plan.carry_out({0: pair[0].opened, 1: pair[1].opened}), pairs
                 )
             ]
         assert [[{*part} for part in one[want]["w"]] for one in found for want in wants] == [
@@ -545,4 +522,4 @@ def test_measures_cannot_change_what_the_others_see() -> None:
     step = saved({"w": np.ones(20)})
     plan = plan_of(step, wanted("w", (Careless(), 0), (ZEROS, 0)))
     with pytest.raises(ValueError, match="read-only"):
-        carried_out(plan, {0: step.opened})
+        plan.carry_out({0: step.opened})

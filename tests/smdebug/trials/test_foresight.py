@@ -1,7 +1,5 @@
 """Foresight: measures what was asked of the last two steps, and answers nothing else."""
 
-import gc
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,16 +14,16 @@ from faulty_store import REMOTE, CountingStore
 from builtin_rules.all_zero import Zeros
 from builtin_rules.differences import Change, Tolerance
 from smdebug.analysis.utils import snapshot
-from smdebug.core import loads, step_plan
+from smdebug.core import step_plan
 from smdebug.core.measures import Piece
 from smdebug.exceptions import InvalidWorker, TensorDamaged, TensorUnavailableForStep
+from smdebug.storage import ByteRange
 from smdebug.storage.local import LocalStore
 from smdebug.storage.memory import MemoryFile, MemoryStore
 from smdebug.trials import Trial, foresight
 from smdebug.trials.trial_index import TrialIndex
 
 CHANGE: Final = Change()
-AHEAD: Final = "read-ahead"
 
 
 class Noting:
@@ -45,19 +43,14 @@ class Noting:
 
 
 class OpeningStore(MemoryStore):
-    """A store that notes which event files were opened, which are open, and which threads read.
-
-    Other threads read steps from 2 when `gate` is open only, and `began` tells that they would.
-    """
+    """A store that notes which event files were opened, which are open, and what was brought."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(files)
         self.content = files
         self.steps: list[int] = []
         self.open: list[int] = []
-        self.threads: dict[int, str] = {}
-        self.gate, self.began = threading.Event(), threading.Event()
-        self.gate.set()
+        self.brought: list[tuple[int, ByteRange]] = []
 
     @contextmanager
     def opened(self, key: str) -> Iterator[MemoryFile]:
@@ -79,12 +72,8 @@ class NotingFile(MemoryFile):
         self.store = store
         self.number = number
 
-    def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
-        name = self.store.threads[self.number] = threading.current_thread().name
-        if name == AHEAD and self.number > 1:
-            self.store.began.set()
-            assert self.store.gate.wait(60)
-        return super().read_into(start, buffers)
+    def bring(self, byte_range: ByteRange) -> None:
+        self.store.brought.append((self.number, byte_range))
 
 
 def step(
@@ -141,21 +130,9 @@ def measured_for_a_question(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> li
     return found
 
 
-@pytest.fixture
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foresight, "_processors", lambda: 1)
-
-
-@pytest.fixture
-def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foresight, "_processors", lambda: 2)
-    monkeypatch.setattr(foresight, "WORTH_A_THREAD", 0)
-
-
 # -- what is measured ---------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_what_was_asked_of_one_step_is_measured_at_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -168,7 +145,6 @@ def test_what_was_asked_of_one_step_is_measured_at_the_next(
     assert trial.reads == 5
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_reductions_are_measured_ahead_too(monkeypatch: pytest.MonkeyPatch) -> None:
     trial, _ = trial_of(files(*(step(number) for number in range(4))))
     found = measured_for_a_question(trial, monkeypatch)
@@ -179,7 +155,6 @@ def test_reductions_are_measured_ahead_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert found == [0, 0, 1, 2, 3]  # a median needs the whole
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_what_was_not_asked_of_two_steps_is_measured_no_more() -> None:
     trial, _ = trial_of(files(*(step(number, "wv") for number in range(9))))
     one, other = Noting(), Noting()
@@ -191,7 +166,6 @@ def test_what_was_not_asked_of_two_steps_is_measured_no_more() -> None:
     assert other.noted == [number + 0.5 for number in range(9)]
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_of_many_tensors_that_is_told_which_was_foreseen() -> None:
     trial, _ = trial_of(files(*(step(number, "wvu") for number in range(4))))
     one, found = Noting(), []
@@ -206,7 +180,6 @@ def test_of_many_tensors_that_is_told_which_was_foreseen() -> None:
     assert trial.foreseen_all(3, "worker_0", "wv", one) == {}
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_nothing_is_opened_while_nothing_is_asked() -> None:
     trial, store = trial_of(files(*(step(number) for number in range(8))))
     one = Noting()
@@ -217,7 +190,6 @@ def test_nothing_is_opened_while_nothing_is_asked() -> None:
     assert {*store.steps} == {1, 2}
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_modes_and_workers_have_habits_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     modes = ["TRAIN", "TRAIN", "EVAL", "TRAIN", "EVAL", "TRAIN"]
     steps = [
@@ -235,7 +207,6 @@ def test_modes_and_workers_have_habits_of_their_own(monkeypatch: pytest.MonkeyPa
     assert found == [0, 2]
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_without_a_worker_only_that_of_a_single_one_is_meant() -> None:
     first = [step(number, worker="worker_1") for number in range(3)]
     trial, store = trial_of(files(*first, workers=2), ended=False)
@@ -249,7 +220,6 @@ def test_without_a_worker_only_that_of_a_single_one_is_meant() -> None:
     assert ask(trial, 2, one, worker="worker_1") == 2
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_shapes_of_what_was_measured_are_told_without_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -271,7 +241,6 @@ def test_shapes_of_what_was_measured_are_told_without_reading(
     assert trial.reads == 12
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_shapes_are_those_of_the_step_that_is_judged() -> None:
     trial, _ = trial_of(files(*(step(number, size=3 + number // 2) for number in range(4))))
     for number in range(4):
@@ -282,12 +251,8 @@ def test_shapes_are_those_of_the_step_that_is_judged() -> None:
             ]
 
 
-@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
 @pytest.mark.parametrize("small", [True, False])
-def test_workers_have_shapes_of_their_own(
-    threads: str, small: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    request.getfixturevalue(threads)
+def test_workers_have_shapes_of_their_own(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not small:
         monkeypatch.setattr(step_plan, "SMALL", -1)
     shapes = {"worker_0": (2, 3), "worker_1": (3, 2)}
@@ -309,7 +274,6 @@ def test_workers_have_shapes_of_their_own(
 # -- earlier values -------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_values_are_compared_with_the_step_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -323,7 +287,6 @@ def test_values_are_compared_with_the_step_that_was_asked_for(
     assert found == [2, 8]
 
 
-@pytest.mark.usefixtures("_one_thread")
 @pytest.mark.parametrize("measure", [Tolerance(0.1, 0.1), CHANGE], ids=["tolerance", "change"])
 def test_steps_of_other_modes_and_the_step_itself_are_what_they_are(measure: Any) -> None:
     modes = ["TRAIN", "EVAL"] * 4
@@ -341,7 +304,6 @@ def test_steps_of_other_modes_and_the_step_itself_are_what_they_are(measure: Any
     ]
 
 
-@pytest.mark.usefixtures("_one_thread")
 @pytest.mark.parametrize("back", [0, 1, -1])
 def test_nothing_is_measured_because_of_steps_of_another_mode(back: int) -> None:
     modes = ["TRAIN", "EVAL"] * 5
@@ -355,7 +317,6 @@ def test_nothing_is_measured_because_of_steps_of_another_mode(back: int) -> None
     assert one.noted == [*range(2, 9)]
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_nothing_is_measured_because_of_questions_about_earlier_steps() -> None:
     trial, store = trial_of(files(*(step(number) for number in range(8))))
     one = Noting()
@@ -367,7 +328,6 @@ def test_nothing_is_measured_because_of_questions_about_earlier_steps() -> None:
     assert store.steps == []
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_nothing_is_compared_where_there_is_no_step_so_far_back() -> None:
     trial, store = trial_of(files(*(step(number) for number in range(6))))
     one = Noting()
@@ -379,11 +339,7 @@ def test_nothing_is_compared_where_there_is_no_step_so_far_back() -> None:
     assert one.noted == [2, 3, 4]
 
 
-@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
-def test_step_that_comes_late_is_the_one_before(
-    threads: str, request: pytest.FixtureRequest
-) -> None:
-    request.getfixturevalue(threads)
+def test_step_that_comes_late_is_the_one_before() -> None:
     steps = [step(number) for number in (0, 1, 2, 4, 5)]
     trial, store = trial_of(files(*steps), ended=False)
     one = Noting()
@@ -394,20 +350,6 @@ def test_step_that_comes_late_is_the_one_before(
     assert ask(trial, 4, one, 3) == 4.003  # the same step once more
     assert ask(trial, 5, one, 4) == 5.004
     assert ask(trial, 5, one, 3) == 5.003
-
-
-@pytest.mark.usefixtures("_threads")
-def test_what_was_measured_before_a_step_came_late_is_not_taken_for_it() -> None:
-    steps = [step(number) for number in (0, 1, 2, 4)]
-    trial, store = trial_of(files(*steps), ended=False)
-    one = Noting()
-    ask(trial, 1, one, 0)
-    assert ask(trial, 2, one, 1) == 2.001
-    landed(trial)  # step 4 was compared with step 2
-    store.content |= step(3)
-    trial.index.refresh()
-    assert ask(trial, 4, one, 3) == 4.003
-    assert one.noted.count(4) == 2
 
 
 # -- what goes wrong ------------------------------------------------------------------------------
@@ -424,11 +366,7 @@ class Choosy(Noting):
         return found
 
 
-@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
-def test_measure_that_fails_fails_for_whom_it_is(
-    threads: str, request: pytest.FixtureRequest
-) -> None:
-    request.getfixturevalue(threads)
+def test_measure_that_fails_fails_for_whom_it_is() -> None:
     trial, _ = trial_of(files(*(step(number, "wv") for number in range(6))))
     one, other = Choosy(), Noting()
     for number in range(6):
@@ -441,11 +379,9 @@ def test_measure_that_fails_fails_for_whom_it_is(
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "empty", "other"])
-@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
 def test_event_file_that_breaks_between_steps_is_damage(
-    damage: str, threads: str, request: pytest.FixtureRequest
+    damage: str,
 ) -> None:
-    request.getfixturevalue(threads)
     trial, store = trial_of(files(*(step(number) for number in range(8))))
     one, key = Noting(), rawtrial.event_key(6)
     for number in range(3):
@@ -472,7 +408,6 @@ def test_place_that_no_file_has_is_damage(tmp_path: Path) -> None:
         ask(trial, 3, CHANGE, 2)
 
 
-@pytest.mark.usefixtures("_one_thread")
 def test_without_memory_whoever_asks_learns_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     trial, _ = trial_of(files(*(step(number, size=number + 1) for number in range(4))))
 
@@ -488,14 +423,11 @@ def test_without_memory_whoever_asks_learns_of_it(monkeypatch: pytest.MonkeyPatc
 # -- horizon and order ----------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("_threads")
-def test_nothing_of_a_later_step_shows_though_it_was_read() -> None:
-    trial, store = trial_of(files(*(step(number) for number in range(6))))
+def test_nothing_of_a_later_step_shows() -> None:
+    trial, _ = trial_of(files(*(step(number) for number in range(6))))
     one = Noting()
     for number in range(3):
         ask(trial, number, one)
-    landed(trial)
-    assert store.threads[3] == AHEAD
     with snapshot([trial], 2):
         tensor = trial.tensor("w")
         for later in (3, 4):
@@ -508,9 +440,7 @@ def test_nothing_of_a_later_step_shows_though_it_was_read() -> None:
     assert trial.reads == 4
 
 
-@pytest.mark.parametrize("threads", ["_one_thread", "_threads"])
-def test_steps_may_be_judged_in_any_order(threads: str, request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue(threads)
+def test_steps_may_be_judged_in_any_order() -> None:
     trial, _ = trial_of(files(*(step(number) for number in range(9))))
     one = Noting()
     order = [0, 1, 2, 1, 0, 5, 3, 4, 8, 8, 7, 2]
@@ -539,141 +469,50 @@ def test_stores_where_each_read_takes_its_time_have_no_foresight() -> None:
     assert TrialIndex(CountingStore(store, REMOTE)).foresight is None
 
 
-# -- threads --------------------------------------------------------------------------------------
+# -- what is brought near -------------------------------------------------------------------------
 
 
-def flights(trial: Trial) -> dict[tuple[int, str], Any]:
-    """Return what is being read ahead, by step and worker."""
-    assert trial.index.foresight is not None
-    return {one: flight._future for one, flight in trial.index.foresight._flights.items()}
+def test_next_step_is_brought_while_one_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foresight, "WORTH_BRINGING", 100)
+    trial, store = trial_of(files(*(step(number, "vw", size=50) for number in range(6))))
+    for number in range(6):
+        assert ask(trial, number, Zeros()) == (0, 50)
+    ((_, span),) = {
+        (key, one.raw)
+        for key, one in trial.index.files[2]["worker_0"].entries.items()
+        if key == "w"
+    }
+    assert span is not None
+    assert store.brought == [
+        (number, ByteRange(span.start, span.start + span.length)) for number in range(2, 6)
+    ]
+    assert store.open == []
 
 
-def landed(trial: Trial) -> None:
-    """Wait for what is being read."""
-    for future in flights(trial).values():
-        future.result(60)
-
-
-@pytest.mark.usefixtures("_threads")
-def test_next_step_is_read_by_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial, store = trial_of(files(*(step(number) for number in range(8))))
-    found = measured_for_a_question(trial, monkeypatch)
-    one = Noting()
-    for number in range(8):
-        assert ask(trial, number, one) == number
-        landed(trial)
-        assert store.open == ([number + 1] if 0 < number < 7 else [])
-    assert [store.threads[number] for number in range(2, 8)] == [AHEAD] * 6
-    assert one.noted == [*range(8)]
-    assert store.steps == [*range(1, 8)]
-    assert found == [0]
-
-
-@pytest.mark.usefixtures("_threads")
-def test_nothing_is_kept_of_steps_that_were_passed_over() -> None:
-    trial, store = trial_of(files(*(step(number) for number in range(8))))
-    one = Noting()
-    for number in (0, 1, 5):
-        assert ask(trial, number, one) == number
-        landed(trial)
-    assert {*flights(trial)} == {(6, "worker_0")}
-    assert store.open == [6]
-    assert store.threads[2] == AHEAD
-    assert one.noted == [0, 1, 5]
-
-
-@pytest.mark.parametrize(("processors", "worth"), [(1, 0), (2, 10**6)])
-def test_what_is_not_worth_a_thread_is_read_here(
-    processors: int, worth: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("worth", "asked"), [(10**6, "uvw"), (100, "uw")])
+def test_little_is_not_brought_nor_what_lies_far_apart(
+    worth: int, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foresight, "_processors", lambda: processors)
-    monkeypatch.setattr(foresight, "WORTH_A_THREAD", worth)
-    trial, store = trial_of(files(*(step(number) for number in range(5))))
-    one = Noting()
+    monkeypatch.setattr(foresight, "WORTH_BRINGING", worth)
+    sizes = {"u": 50, "v": 500, "w": 50}
+    steps = [
+        steps_saved.step_files(
+            number,
+            {name: steps_saved.record(np.ones(size), number, name) for name, size in sizes.items()},
+        )
+        for number in range(5)
+    ]
+    trial, store = trial_of(files(*steps))
     for number in range(5):
-        ask(trial, number, one)
-    assert {*store.threads.values()} == {threading.current_thread().name}
-    assert trial.index.foresight is not None
-    assert trial.index.foresight._pool is None
-    assert store.open == []
+        assert [ask(trial, number, Zeros(), name=name)[0] for name in asked] == [0] * len(asked)
+    assert store.brought == []
 
 
-@pytest.mark.usefixtures("_threads")
-def test_what_the_thread_has_not_begun_is_read_all_the_same() -> None:
-    workers = ["worker_0", "worker_1"]
-    steps = [step(number, worker=worker) for number in range(3) for worker in workers]
-    trial, store = trial_of(files(*steps, workers=2))
-    one = Noting()
-    store.gate.clear()
-    for number in range(2):
-        assert [ask(trial, number, one, worker=worker) for worker in workers] == [number] * 2
-    assert store.began.wait(60)
-    first, second = flights(trial).values()  # of step 2: one is being read, the other is not
-    assert (first.running(), second.running()) == (True, False)
-    threading.Timer(0, store.gate.set).start()
-    assert [ask(trial, 2, one, worker=worker) for worker in workers] == [2, 2]
-
-
-@pytest.mark.usefixtures("_threads")
-def test_what_was_begun_and_dropped_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (loads, foresight):
-        monkeypatch.setattr(module, "LOAD_BYTES", 1 << 10)
-    monkeypatch.setattr(foresight, "PART_BYTES", 1 << 9, raising=False)
-    trial, store = trial_of(files(*(step(number, size=4000) for number in range(6))))
+def test_a_next_step_that_is_not_there_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foresight, "WORTH_BRINGING", 0)
+    trial, store = trial_of(files(*(step(number) for number in range(4))))
     one = Noting()
     assert [ask(trial, number, one) for number in range(2)] == [0, 1]
-    assert store.began.wait(60)  # many loads are to be read, more than are read ahead
-    assert trial.index.foresight is not None
-    trial.index.foresight._flights.clear()  # as when the one who asks is interrupted
-    answers: list[float] = []
-    others = threading.Thread(
-        target=lambda: answers.extend(ask(trial, number, one) for number in range(2, 6)),
-        daemon=True,
-    )
-    others.start()
-    others.join(20)
-    assert answers == [2, 3, 4, 5]
-
-
-@pytest.mark.usefixtures("_threads")
-@pytest.mark.parametrize("stuck", [False, True])
-def test_threads_end_with_the_trial_and_nobody_waits_for_them(stuck: bool) -> None:
-    before = {*threading.enumerate()}
-    trial, store = trial_of(files(*(step(number) for number in range(6))))
-    if stuck:
-        store.gate.clear()
-    for number in range(2):
-        ask(trial, number, Zeros())
-    assert store.began.wait(60)
-    (thread,) = {*threading.enumerate()} - before
-    del trial
-    gc.collect()
-    store.gate.set()
-    thread.join(60)
-    assert not thread.is_alive()
-    assert store.open == []
-
-
-@pytest.mark.usefixtures("_threads")
-def test_forked_process_waits_for_nothing_that_is_in_flight(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    trial, store = trial_of(files(*(step(number) for number in range(8))))
-    one = Noting()
-    store.gate.clear()
-    assert [ask(trial, number, one) for number in range(2)] == [0, 1]
-    assert store.began.wait(60)
-    (stuck,) = flights(trial).values()
-    gate, store.gate = store.gate, threading.Event()  # as in a process without that thread
-    store.gate.set()
-    monkeypatch.setattr("smdebug.core.read_pool.os.getpid", lambda: -1)
-    answers: list[float] = []
-    child = threading.Thread(
-        target=lambda: answers.extend(ask(trial, number, one) for number in range(2, 8)),
-        daemon=True,
-    )
-    child.start()
-    child.join(20)
-    assert answers == [2, 3, 4, 5, 6, 7]
-    assert stuck.running()
-    gate.set()
+    del store.content[rawtrial.event_key(3)]
+    assert ask(trial, 2, one) == 2
+    assert [number for number, _ in store.brought] == [2]

@@ -355,3 +355,22 @@ def test_in_s3(aws_endpoint: str, profile: str, tmp_path: Path) -> None:
     assert (result.exit_code, rules["C"]["status"], rules["C"]["step"]) == (0, "IssuesFound", 8)
     assert rules["C"]["trial"] == f"s3://{s3_objects.BUCKET}/job/profiler-output"
     assert json.loads(result.stdout)["trial"]["name"] == "job"
+
+
+def test_a_container_that_reports(root: Path) -> None:
+    write_profile(root / "processing" / "input" / "profiler", [95.0] * 10)
+    environment = {
+        "rule_to_invoke": "ProfilerReport",
+        "CPUBottleneck_threshold": "90",
+        "opt_out_telemetry": "True",
+    }
+    found = contained(root, environment)
+    assert (found["status"], found["coverage"]["judged"]) == ("NoIssuesFound", 10)
+    output = root / "processing" / "output" / "rule" / "profiler-output"
+    assert {one.name for one in output.iterdir()} == {
+        *("profiler-report.html", "profiler-report.ipynb", "profiler-reports"),
+    }
+    reports = {one.stem: json.loads(one.read_text()) for one in output.rglob("*.json")}
+    assert set(reports) == set(PROFILER_RULES) - {"ProfilerReport"}
+    assert reports["CPUBottleneck"]["RuleTriggered"] == 2
+    assert reports["CPUBottleneck"]["RuleParameters"].startswith("threshold:90\n")

@@ -16,7 +16,7 @@ SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 # From left to right: each layer sees itself and those before it.
 LAYERS = (
     ("smdebug.core.modes", "smdebug.analysis", "smdebug.core.clock", "smdebug.core.logger"),
-    ("smdebug.exceptions",),
+    ("smdebug.exceptions", "smdebug.environment"),
     ("smdebug.storage",),
     ("smdebug.core",),
     ("smdebug.profiler",),

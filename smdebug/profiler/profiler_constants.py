@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from smdebug.exceptions import SMDebugValueError
+from smdebug.environment import number
 
 # -- where files lie --------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ def time_buffer_us(environ: Mapping[str, str] = os.environ) -> int:
     SMDebugValueError
         If the environment's value is no number >= 0.
     """
-    return _microseconds(environ, ENV_TIME_BUFFER, TIME_BUFFER_DEFAULT)
+    return int(number(ENV_TIME_BUFFER, TIME_BUFFER_DEFAULT, "microseconds", environ))
 
 
 def trailing_duration_us(environ: Mapping[str, str] = os.environ) -> int:
@@ -79,18 +79,4 @@ def trailing_duration_us(environ: Mapping[str, str] = os.environ) -> int:
     SMDebugValueError
         If the environment's value is no number >= 0.
     """
-    return _microseconds(environ, ENV_TRAIILING_DURATION, TRAILING_DURATION_DEFAULT)
-
-
-def _microseconds(environ: Mapping[str, str], name: str, default: int) -> int:
-    text = environ.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        msg = f"The environment's {name} must be a number of microseconds >= 0, got {text!r}."
-        raise SMDebugValueError(msg)
-    return int(found)
+    return int(number(ENV_TRAIILING_DURATION, TRAILING_DURATION_DEFAULT, "microseconds", environ))

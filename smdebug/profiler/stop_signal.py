@@ -1,13 +1,12 @@
 """StopSignal: the file by which the platform tells profiler rules that their job is over."""
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from smdebug.exceptions import SMDebugValueError
+from smdebug.environment import number
 from smdebug.storage.local import LocalStore
 from smdebug.storage.protocol import (
     ByteRange,
@@ -59,7 +58,10 @@ class StopSignal:
         SMDebugValueError
             If the grace time is no number >= 0.
         """
-        place, grace_s = environ.get(ENV_STOP_SIGNAL, "").strip(), _grace_s(environ)
+        place, grace_s = (
+            environ.get(ENV_STOP_SIGNAL, "").strip(),
+            number(ENV_GRACE, GRACE_S, "seconds", environ),
+        )
         if not place:
             return cls((), grace_s)
         if isinstance(store, LocalStore):
@@ -96,17 +98,3 @@ class StopSignal:
 def _content(file: Path) -> bytes:
     with file.open("rb") as opened:
         return opened.read(_LONGEST)
-
-
-def _grace_s(environ: Mapping[str, str]) -> float:
-    text = environ.get(ENV_GRACE, "").strip()
-    if not text:
-        return GRACE_S
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        msg = f"The environment's {ENV_GRACE} must be a number of seconds >= 0, got {text!r}."
-        raise SMDebugValueError(msg)
-    return found

@@ -1,6 +1,5 @@
 """open_s3_store, open_s3_output: put stores and outputs of S3 together as the environment asks."""
 
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from smdebug.core.clock import SystemClock
+from smdebug.environment import number
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage.caching import CachingStore
 from smdebug.storage.disk_cache import DiskCache
@@ -63,7 +63,7 @@ class S3Settings:
             raise SMDebugValueError(msg)
         cache = given.get(CACHE)
         return cls(
-            _seconds(given[DEADLINE]) if DEADLINE in given else cls().deadline_s,
+            number(DEADLINE, cls().deadline_s, "seconds", environ),
             bool(payer),
             Path(cache).expanduser() if cache else None,
             _size(given[CACHE_BYTES]) if CACHE_BYTES in given else cls().cache_bytes,
@@ -79,17 +79,6 @@ class S3Settings:
         """
         timeout = min(READ_TIMEOUT_S, max(self.deadline_s, LEAST_READ_TIMEOUT_S))
         return Bucket(uri, requester_pays=self.requester_pays, read_timeout=timeout)
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        msg = f"The environment's {DEADLINE} must be a finite number of seconds, got {text!r}."
-        raise SMDebugValueError(msg)
-    return found
 
 
 def _size(text: str) -> int:

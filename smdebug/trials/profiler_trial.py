@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 from smdebug.core.clock import Clock, SystemClock
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
+from smdebug.environment import number
 from smdebug.exceptions import NoMoreProfilerData, StepNotYetAvailable
 from smdebug.profiler.profiler_source import ProfilerSource
 from smdebug.profiler.stop_signal import GRACE_S, StopSignal
@@ -185,7 +186,7 @@ class ProfilerTrial(ProfilerReach):
     def pause_s(self) -> float:
         """How many seconds to wait between two looks that bring nothing."""
         if self.source.is_over:  # a slow writer may still have something
-            return float(os.environ.get("SMDEBUG_TRAINING_END_DELAY_REFRESH", "1"))
+            return number("SMDEBUG_TRAINING_END_DELAY_REFRESH", 1, "seconds")
         return LOOK_EVERY_S if self.source.is_remote else POLL_S
 
     def _look(self) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from smdebug.core.clock import Clock
 from smdebug.core.logger import get_logger
+from smdebug.environment import number
 from smdebug.exceptions import MissingCollectionFiles
 from smdebug.storage.protocol import ObjectNotFoundError
 from smdebug.storage.uri import open_store
@@ -99,7 +100,7 @@ def create_trial(
         basename = text.rsplit("/", 1)[-1] if name is None else name
         return of_metrics.opened(basename, text, output_dir, timeout, clock)
     _check_range(range_steps)
-    window = int(os.environ.get("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "1000"))
+    window = int(number("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", 1000, "steps"))
     index = TrialIndex(open_store(text), range_steps, window)
     trial = Trial(text.rsplit("/", 1)[-1] if name is None else name, text, index, clock)
     _wait_for_collections(trial, timeout, trial.clock)

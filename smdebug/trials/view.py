@@ -1,7 +1,6 @@
 """TrialView: one look at a trial: how far it reaches, what it knows of a step, what it reads."""
 
 import math
-import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -15,6 +14,7 @@ from smdebug.core.locations import StepFile
 from smdebug.core.measures import Measure
 from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor import Place, StepState
+from smdebug.environment import number
 from smdebug.exceptions import (
     InvalidWorker,
     StepNotYetAvailable,
@@ -30,7 +30,8 @@ Array = NDArray[Any]
 T = TypeVar("T")
 POLL_S: Final = 0.25
 LOOK_EVERY_S: Final = 1.0  # at remote trials, however many questions are asked meanwhile
-EVENT_FILE_WAIT_S: Final = 10.0
+EVENT_FILE_TRIES: Final = 5
+EVENT_FILE_TRY_S: Final = 2.0
 
 
 class TrialView:
@@ -89,7 +90,7 @@ class TrialView:
             return
         if self.index.has_ended():
             self.index.refresh(whole=True)
-            self.clock.sleep(float(os.environ.get("SMDEBUG_TRAINING_END_DELAY_REFRESH", "1")))
+            self.clock.sleep(number("SMDEBUG_TRAINING_END_DELAY_REFRESH", 1, "seconds"))
             self.index.refresh(whole=True)
             self.index.finish()
         else:
@@ -363,5 +364,5 @@ class TrialView:
         )
         if self.horizon is not None or self.index.loaded_all_steps or later:
             return 0.0
-        tries = os.environ.get("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT")
-        return EVENT_FILE_WAIT_S if tries is None else 2.0 * float(tries)
+        tries = number("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", EVENT_FILE_TRIES, "tries")
+        return EVENT_FILE_TRY_S * tries

@@ -47,9 +47,9 @@ def test_sizes(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "rest"),
     [
-        ("RULE_RUNNER_S3_DEADLINE", "-1", "be a finite number of seconds, got '-1'."),
-        ("RULE_RUNNER_S3_DEADLINE", "inf", "be a finite number of seconds, got 'inf'."),
-        ("RULE_RUNNER_S3_DEADLINE", "soon", "be a finite number of seconds, got 'soon'."),
+        ("RULE_RUNNER_S3_DEADLINE", "-1", "be a number of seconds >= 0, got '-1'."),
+        ("RULE_RUNNER_S3_DEADLINE", "inf", "be a number of seconds >= 0, got 'inf'."),
+        ("RULE_RUNNER_S3_DEADLINE", "soon", "be a number of seconds >= 0, got 'soon'."),
         ("RULE_RUNNER_CACHE_BYTES", "much", "be a size such as 10GiB, got 'much'."),
         ("RULE_RUNNER_CACHE_BYTES", "-1", "be a size such as 10GiB, got '-1'."),
         ("RULE_RUNNER_CACHE_BYTES", "1.5GB", "be a size such as 10GiB, got '1.5GB'."),

@@ -45,7 +45,7 @@ def document(path: str) -> dict[str, Any]:
             f"path = {path!r}\n"
             "frame = PandasFrame(path)\n"
             "system = frame.get_all_system_metrics()\n"
-            "system.groupby(['nodeID', 'dimension', 'name'])['value'].describe()"
+            "system.groupby(['nodeID', 'dimension', 'system_metric'])['value'].describe()"
         ),
         _code("events = frame.get_all_framework_metrics()\nevents.head()"),
     ]

@@ -8,6 +8,7 @@ from builtin_rules.profiler.report_file import write_report
 from builtin_rules.profiler_report import notebook, page
 from builtin_rules.profiler_report.gathered import Gathered
 from smdebug.storage.local_output import LocalOutput
+from smdebug.storage.publishing import publish
 
 FOLDER: Final = "profiler-output"
 
@@ -24,17 +25,7 @@ def write(folder: Path, gathered: Gathered) -> Path:
         write_report(folder, rule.name, rule.report)
     output = LocalOutput(folder)
     text = json.dumps(notebook.document(gathered.path), indent=1)
-    _publish(output, f"{FOLDER}/{notebook.NAME}", text)
-    _publish(output, f"{FOLDER}/{page.NAME}", page.render(gathered))
+    publish(output, f"{FOLDER}/{notebook.NAME}", text.encode())
+    html = page.render(gathered).encode("utf-8", "replace")  # names may be no UTF-8
+    publish(output, f"{FOLDER}/{page.NAME}", html)
     return folder / FOLDER / page.NAME
-
-
-def _publish(output: LocalOutput, key: str, text: str) -> None:
-    """Write a whole file, then give it its name; names that are no UTF-8 lose what is none."""
-    draft = output.open(key)
-    try:
-        draft.write(text.encode("utf-8", "replace"))
-        draft.publish()
-    except OSError:
-        draft.discard()
-        raise

@@ -12,6 +12,7 @@ from smdebug.core.clock import Clock, SystemClock
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.rules import Page, Rule
 from smdebug.storage.local_output import LocalOutput
+from smdebug.storage.publishing import publish
 
 FOLDER: Final = "xgboost-reports"
 REFRESH_S: Final = 60.0
@@ -128,17 +129,6 @@ class CreateXgboostReport(Rule):
         output = LocalOutput(self.folder)
         for name, document in found.items():
             text = json.dumps(document, indent=1, allow_nan=False)
-            _publish(output, f"{FOLDER}/{name}", text)
+            publish(output, f"{FOLDER}/{name}", text.encode())
         html = page.render(self.base_trial.name, self._history, found, made_at)
-        _publish(output, page.NAME, html)
-
-
-def _publish(output: LocalOutput, key: str, text: str) -> None:
-    """Write a whole file, then give it its name; names that are no UTF-8 lose what is none."""
-    draft = output.open(key)
-    try:
-        draft.write(text.encode("utf-8", "replace"))
-        draft.publish()
-    except OSError:
-        draft.discard()
-        raise
+        publish(output, page.NAME, html.encode("utf-8", "replace"))  # names may be no UTF-8

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from smdebug.storage.local_output import LocalOutput
+from smdebug.storage.publishing import publish
 
 FOLDER: Final = "profiler-output/profiler-reports"
 
@@ -23,13 +24,7 @@ def write_report(output: Path, rule_name: str, report: Mapping[str, Any]) -> Pat
     """
     key = f"{FOLDER}/{rule_name}.json"
     text = json.dumps(plain(report), indent=1, allow_nan=False)
-    draft = LocalOutput(output).open(key)
-    try:
-        draft.write(text.encode("utf-8", "replace"))
-        draft.publish()
-    except OSError:
-        draft.discard()
-        raise
+    publish(LocalOutput(output), key, text.encode())
     return output / key
 
 

@@ -12,6 +12,7 @@ from rule_runner.report.saved import DEPTH, Run, Saved
 from rule_runner.show import printable
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.storage import open_output, open_store
+from smdebug.storage.publishing import publish
 
 _READ: Final = frozenset({RESULT, MEASUREMENTS})
 
@@ -86,13 +87,7 @@ def write_to(uri: str, text: str) -> str:
     at = uri.strip() if uri.strip().endswith(".html") else f"{uri.strip().rstrip('/')}/{NAME}"
     folder, _, name = at.rpartition("/")
     try:
-        draft = open_output(folder).open(name)
-        try:
-            draft.write(text.encode())
-            draft.publish()
-        except BaseException:
-            draft.discard()
-            raise
+        publish(open_output(folder), name, text.encode())
     except SMDebugValueError as err:
         raise UsageError(str(err)) from err
     except OSError as err:

@@ -14,6 +14,7 @@ from smdebug.core.event_encoder import RecordEncoder
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.storage import Draft, TrialOutput
+from smdebug.storage.publishing import publish
 
 # Values that are written together: so many of them, each of so many bytes.
 SOME: Final = 8
@@ -138,17 +139,6 @@ def _are_alike(arrays: Sequence[NDArray[np.generic]]) -> bool:
     first = arrays[0]
     is_number = first.dtype.kind in "biufc" and first.dtype.isnative
     return is_number and 0 < first.nbytes <= FEW_BYTES
-
-
-def publish(output: TrialOutput, key: str, *parts: bytes) -> None:
-    """Write a file of a trial, whole."""
-    draft = output.open(key)
-    try:
-        draft.write(*parts)
-        draft.publish()
-    except BaseException:
-        draft.discard()
-        raise
 
 
 def to_array(value: ArrayLike) -> NDArray[np.generic]:

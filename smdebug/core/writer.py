@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from smdebug.core import locations
 from smdebug.core.collection import Collection, parse_collections
 from smdebug.core.modes import ModeKeys
-from smdebug.core.step_draft import StepDraft, publish
+from smdebug.core.step_draft import StepDraft
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 from smdebug.storage import TrialOutput, open_output
+from smdebug.storage.publishing import publish
 
 Reductions = Mapping[tuple[str, bool], ArrayLike]
 OPERATIONS: Final = ("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2", "median")

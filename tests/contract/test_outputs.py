@@ -13,6 +13,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.storage import ObjectNotFoundError, TrialOutput, open_output
 from smdebug.storage.local_output import BUFFER, LocalOutput
 from smdebug.storage.memory import MemoryOutput
+from smdebug.storage.publishing import publish
 from smdebug.storage.s3_bucket import Bucket
 from smdebug.storage.s3_output import S3Output
 
@@ -29,11 +30,6 @@ class OutputContract(ABC):
     @pytest.fixture
     def output(self, tmp_path: Path) -> TrialOutput:
         return self.make(tmp_path / "root")
-
-    def publish(self, output: TrialOutput, key: str, *parts: bytes) -> None:
-        draft = output.open(key)
-        draft.write(*parts)
-        draft.publish()
 
     def test_a_place_that_is_not_there_is_an_empty_trial(self, output: TrialOutput) -> None:
         assert list(output.list_keys("")) == []
@@ -55,7 +51,7 @@ class OutputContract(ABC):
         assert bytes(output.read(KEY)) == b"abcd"
 
     def test_a_file_is_replaced_whole(self, output: TrialOutput) -> None:
-        self.publish(output, KEY, b"a long one")
+        publish(output, KEY, b"a long one")
         draft = output.open(KEY)
         draft.write(b"new")
         assert bytes(output.read(KEY)) == b"a long one"
@@ -63,7 +59,7 @@ class OutputContract(ABC):
         assert bytes(output.read(KEY)) == b"new"
 
     def test_what_is_discarded_leaves_nothing(self, output: TrialOutput, tmp_path: Path) -> None:
-        self.publish(output, KEY, b"before")
+        publish(output, KEY, b"before")
         for key in (KEY, "events/x"):
             draft = output.open(key)
             draft.write(b"after")
@@ -72,6 +68,11 @@ class OutputContract(ABC):
         assert list(output.list_keys("")) == [KEY]
         assert bytes(output.read(KEY)) == b"before"
         assert [path.name for path in tmp_path.rglob("*.tmp")] == []
+
+    def test_a_file_that_cannot_be_written_leaves_nothing(self, output: TrialOutput) -> None:
+        with pytest.raises(TypeError, match="str"):
+            publish(output, KEY, b"a", "b")  # type: ignore[arg-type] # no bytes
+        assert list(output.list_keys("")) == []
 
     def test_to_discard_what_is_published_changes_nothing(self, output: TrialOutput) -> None:
         draft = output.open(KEY)
@@ -86,8 +87,8 @@ class OutputContract(ABC):
         assert bytes(output.read("training_job_end.ts")) == b""
 
     def test_a_file_is_removed_once_or_twice(self, output: TrialOutput) -> None:
-        self.publish(output, KEY, b"a")
-        self.publish(output, "other", b"b")
+        publish(output, KEY, b"a")
+        publish(output, "other", b"b")
         for _ in range(2):
             output.remove(KEY)
             assert list(output.list_keys("")) == ["other"]

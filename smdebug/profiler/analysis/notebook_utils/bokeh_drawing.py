@@ -17,11 +17,14 @@ FRAME: Final = 60  # pixels: what a page has above and below its panels
 LINE_COLOR: Final = "#2f7fd1"  # seen well on white and on black alike
 NONE_COLOR: Final = "#8a8f98"
 _TIMES: Final = "%Y-%m-%d %H:%M:%S"
+_NUMBERS: Final = "0,0.[0000]"
+_FEW: Final = 3  # ticks, of a narrow axis with large numbers
 _TOOLS: Final = "pan,xwheel_zoom,box_zoom,reset,save"
 _STYLE: Final = """{% block preamble %}<style>
 :root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff}
 @media (prefers-color-scheme:dark){:root{--ink:#e4e8ed;--paper:#14181d}}
-body{margin:8px;background:var(--paper);color:var(--ink);font:14px/1.5 system-ui,sans-serif}
+html body{margin:0;
+padding:8px 12px;background:var(--paper);color:var(--ink);font:14px/1.5 system-ui,sans-serif}
 h1{font-size:16px;margin:0;overflow-wrap:anywhere}p{margin:0}
 </style>{% endblock %}
 {% block inner_body %}<h1>{{ heading|e }}</h1>{% if note %}<p>{{ note|e }}</p>{% endif %}
@@ -58,15 +61,14 @@ def html_page(chart: Chart) -> str:
     """
     bk = import_bokeh()
     chart = chart.bounded()
-    figures = [_figure(bk, panel, linked=chart.linked) for panel in chart.panels]
+    figures = [_figure(bk, chart, panel) for panel in chart.panels]
     says = [_selection(bk, figures)] if chart.linked and figures else []
+    # As wide as those above, if the last row has fewer.
+    empty = [bk.models.Spacer() for _ in range(-len(figures) % chart.columns)]
+    grid = bk.layouts.grid([*figures, *empty], ncols=chart.columns, sizing_mode="stretch_width")
     document = bk.document.Document()
-    if figures:
-        grid = bk.layouts.gridplot(
-            figures, ncols=chart.columns, merge_tools=False, sizing_mode="stretch_width"
-        )
-        document.add_root(bk.layouts.column(*says, grid, sizing_mode="stretch_width"))
-        document.js_on_event("document_ready", _ink(bk, figures, says))
+    document.add_root(bk.layouts.column(*says, grid, sizing_mode="stretch_width"))
+    document.js_on_event("document_ready", _ink(bk, figures, says))
     page: str = bk.embed.file_html(
         document,
         bk.resources.INLINE,
@@ -87,13 +89,13 @@ def page_height(chart: Chart) -> int:
     return FRAME + 30 * bool(chart.linked) + sum(max(one.height for one in row) for row in rows)
 
 
-def _figure(bk: Any, panel: Panel, *, linked: bool) -> Any:
+def _figure(bk: Any, chart: Chart, panel: Panel) -> Any:
     """Return a panel, drawn."""
     options: dict[str, Any] = {"x_axis_type": "datetime"} if panel.in_time else {}
     figure = bk.plotting.figure(
         height=panel.height,
-        tools=f"{_TOOLS},xbox_select" if linked else _TOOLS,
-        active_drag="xbox_select" if linked else None,
+        tools=f"{_TOOLS},xbox_select" if chart.linked else _TOOLS,
+        active_drag="xbox_select" if chart.linked else None,
         background_fill_color=None,
         border_fill_color=None,
         outline_line_color=None,
@@ -102,10 +104,13 @@ def _figure(bk: Any, panel: Panel, *, linked: bool) -> Any:
     )
     figure.toolbar.logo = None
     figure.toolbar.autohide = True
-    figure.title = bk.models.Title(text=_plain(panel.title), text_font_size="13px")
+    figure.title = bk.models.Title(text=_plain(chart.wrapped(panel.title)), text_font_size="13px")
     figure.xaxis.axis_label, figure.yaxis.axis_label = _plain(panel.x_label), _plain(panel.y_label)
     figure.axis.axis_label_text_font_style = "normal"
     figure.xgrid.visible = False
+    figure.yaxis.formatter = bk.models.NumeralTickFormatter(format=_NUMBERS)
+    if not panel.in_time:
+        figure.xaxis.formatter = bk.models.NumeralTickFormatter(format=_NUMBERS)
     for seen, limits in ((figure.x_range, panel.x_range), (figure.y_range, panel.y_range)):
         if limits is not None:
             seen.start, seen.end = limits
@@ -150,7 +155,7 @@ def _draw_bars(bk: Any, figure: Any, bars: Bars) -> None:
         "left", "right", "top", 0, source=source, fill_color=LINE_COLOR, line_color=None
     )
     figure.y_range.start = 0
-    figure.xaxis.ticker.desired_num_ticks = 5
+    figure.xaxis.ticker.desired_num_ticks = _FEW
     _add_hover(bk, figure, drawn, [("from", "@left"), ("to", "@right"), ("count", "@top")])
 
 
@@ -252,6 +257,7 @@ def _ink(bk: Any, figures: list[Any], says: list[Any]) -> Any:
 
 def _plain(text: str) -> str:
     """Return a label that is not taken for a formula."""
+    text = "\n".join(map(shown, text.split("\n")))
     for begin in ("$$", r"\(", r"\["):
         text = text.replace(begin, f"{begin[0]}\u2060{begin[1]}")
-    return shown(text).replace("\\u2060", "\u2060")
+    return text

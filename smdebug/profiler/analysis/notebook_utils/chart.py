@@ -1,5 +1,6 @@
 """Chart: what a picture shows, apart from what draws it: panels of lines, bars, spans or rows."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -12,6 +13,8 @@ FEWEST_POINTS: Final = 1000  # of a line: about what a screen has room for
 MOST_PANELS: Final = 100
 _NAME_HEIGHT: Final = 13  # pixels, of a row's name
 _AXIS_HEIGHT: Final = 80  # pixels, of title and labels
+_ROW_NAME: Final = 40  # characters
+_LINE: Final = 105  # characters of a title
 LONGEST_NAME: Final = 100  # characters
 HEIGHT: Final = 250  # pixels
 
@@ -142,9 +145,9 @@ class Panel:
     height: int = HEIGHT
 
     def named(self, rows: Sequence[str]) -> dict[int, str]:
-        """Return the names of as many rows as there is room for, by their numbers."""
+        """Return the names of as many rows as there is room for, short ones, by their numbers."""
         every = max(1, -(-len(rows) * _NAME_HEIGHT // max(self.height - _AXIS_HEIGHT, 1)))
-        return {at: rows[at] for at in range(0, len(rows), every)}
+        return {at: shown(rows[at], _ROW_NAME) for at in range(0, len(rows), every)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,10 @@ class Chart:
     linked: bool = False
     note: str = ""
 
+    def wrapped(self, text: str) -> str:
+        """Return a title in lines that fit the width of a panel."""
+        return "\n".join(textwrap.wrap(text, _LINE // self.columns))
+
     def bounded(self) -> "Chart":
         """Return the chart with no more panels and points than can be looked at."""
         shown = self.panels[:MOST_PANELS]
@@ -187,17 +194,17 @@ def _thinned(mark: Mark, most: int) -> Mark:
             return mark
 
 
-def shown(text: str) -> str:
+def shown(text: str, most: int = LONGEST_NAME) -> str:
     r"""Return a name that a stranger chose so that it can be shown.
 
     What cannot be printed, or turns the direction of writing, is written out; what is too long is
-    cut off.
+    cut off after `most` characters.
 
     >>> shown("a\x1b[0m")
     'a\\x1b[0m'
     """
     plain = "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode()
-        for char in text[:LONGEST_NAME]
+        for char in text[:most]
     )
-    return plain if len(text) <= LONGEST_NAME else f"{plain}..."
+    return plain if len(text) <= most else f"{plain}..."

@@ -17,7 +17,7 @@ _US_OF_MS: Final = 1000
 
 
 class DetailedTimeline(Drawn):
-    """Bars of events: a row for each worker of data loaders, and one for each phase.
+    """Bars of events: a row for each worker of data loaders, and one for each phase; of each node.
 
     Parameters
     ----------
@@ -28,9 +28,13 @@ class DetailedTimeline(Drawn):
     """
 
     def __init__(self, events: Sequence[TraceEvent], start_us: int, end_us: int) -> None:
-        loaders = [(row, one) for one in events if (row := _worker(one)) is not None]
-        phases = [(one.event_phase, one) for one in events if _worker(one) is None]
-        self._kinds = {"Data loaders": loaders, "Phases": phases}
+        several = len({one.node_id for one in events}) > 1
+        self._kinds: dict[str, list[tuple[str, TraceEvent]]] = {"Data loaders": [], "Phases": []}
+        for one in events:
+            worker = _worker(one)
+            row = one.event_phase if worker is None else worker
+            kind = "Phases" if worker is None else "Data loaders"
+            self._kinds[kind].append((f"{row}, {one.node_id}" if several else row, one))
         self._limits = (start_us / _US_OF_MS, end_us / _US_OF_MS)
 
     def chart(self) -> Chart:
@@ -44,7 +48,7 @@ class DetailedTimeline(Drawn):
     def _panel(self, kind: str, events: Sequence[tuple[str, TraceEvent]]) -> Panel:
         some = events[:MOST_EVENTS]
         more = "" if len(some) == len(events) else f": the first {len(some)} of {len(events)}"
-        rows = list(dict.fromkeys(row for row, _ in some))
+        rows = sorted({row for row, _ in some})
         number = {row: len(rows) - 1 - at for at, row in enumerate(rows)}  # the first one on top
         spans = Spans(
             np.array([one.start_time for _, one in some], dtype=np.float64) / _US_OF_MS,

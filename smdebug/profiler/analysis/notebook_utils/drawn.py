@@ -73,9 +73,9 @@ class Drawn(ABC):
             self._target.update(self._bundle(), raw=True)
 
     def _bundle(self) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+        return {"text/html": self._frame(), "text/plain": repr(self)}
 
-    def _repr_html_(self) -> str:
+    def _frame(self) -> str:
         """Return the page in a frame of its own, which the notebook's styles do not reach."""
         chart = self.chart()
         return (
@@ -84,13 +84,11 @@ class Drawn(ABC):
             'style="border:0;max-width:1100px"></iframe>'
         )
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the chart for a notebook; of a cell that shows it already, its name."""
-        del include, exclude
+    def _repr_html_(self) -> str | None:
+        """Return what a notebook shows for a cell that ends with this; None if it does already."""
         shell = _notebook()
-        if shell is not None and self._cell == shell.execution_count:
-            return {"text/plain": repr(self)}
-        return self._bundle()
+        shown = shell is not None and self._cell == shell.execution_count
+        return None if shown else self._frame()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

@@ -6,7 +6,9 @@ from typing import Any, Final
 from smdebug.profiler.algorithm_metrics_reader import AlgorithmMetricsReader
 from smdebug.profiler.trace_event import TraceEvent
 
-_BEHIND_US: Final = 180_000_000  # a node that is further behind is not looked for again
+_BEHIND_US: Final = (
+    180_000_000  # nodes write at their own pace: what is further behind is not looked for
+)
 
 
 class FrameworkEvents:

@@ -57,7 +57,7 @@ class Heatmap(Drawn):
 
     Raises
     ------
-    SMDebugValueError
+    re.error
         If an expression is none.
     """
 

@@ -1,5 +1,6 @@
 """write_png: a chart as a picture, which needs no browser."""
 
+import warnings
 from pathlib import Path
 from typing import Any, Final, assert_never
 
@@ -21,6 +22,7 @@ WIDTH: Final = 1000  # pixels
 _DPI: Final = 100
 _INK: Final = "#1b1f24"
 _PALE: Final = "#dfe3e8"
+_NUMBERS: Final = "{x:,.10g}"
 _HEAD: Final = 45  # pixels: title and note
 _MS_OF_DAY: Final = 86_400_000
 
@@ -50,28 +52,34 @@ def write_png(chart: Chart, path: Path) -> None:
             len(rows), chart.columns, squeeze=False, gridspec_kw={"height_ratios": heights}
         )
         for axes, panel in zip(grid.flat, chart.panels, strict=False):
-            _draw(mpl, axes, panel)
+            _draw(mpl, axes, chart, panel)
         for axes in grid.flat[len(chart.panels) :]:
             axes.set_axis_off()
-    figure.savefig(path, format="png")
+    with warnings.catch_warnings():
+        # A name may need a script or a width that there is none of; the picture is of use anyhow.
+        warnings.simplefilter("ignore", UserWarning)
+        figure.savefig(path, format="png")
 
 
-def _draw(mpl: Any, axes: Any, panel: Panel) -> None:
+def _draw(mpl: Any, axes: Any, chart: Chart, panel: Panel) -> None:
     """Draw a panel."""
     plain = {"parse_math": False, "color": _INK, "fontsize": 9}
-    axes.set_title(shown(panel.title), loc="left", **(plain | {"fontsize": 10}))
+    axes.set_title(chart.wrapped(shown(panel.title)), loc="left", **(plain | {"fontsize": 10}))
     axes.set_xlabel(shown(panel.x_label), **plain)
     axes.set_ylabel(shown(panel.y_label), **plain)
     axes.tick_params(labelsize=8, labelcolor=_INK, color=_PALE)
     axes.spines[:].set_visible(False)
     axes.grid(visible=True, axis="y", color=_PALE, linewidth=0.8)
     axes.set_axisbelow(True)
+    axes.yaxis.set_major_formatter(mpl.ticker.StrMethodFormatter(_NUMBERS))
+    axes.xaxis.set_major_formatter(mpl.ticker.StrMethodFormatter(_NUMBERS))
     _draw_mark(mpl, axes, panel)
     unit = _unit(panel)
     if panel.in_time:
         locator = mpl.dates.AutoDateLocator()
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(mpl.dates.ConciseDateFormatter(locator))
+        axes.xaxis.get_offset_text().set_size(8)
     if panel.x_range is not None and panel.x_range[0] < panel.x_range[1]:
         axes.set_xlim(panel.x_range[0] / unit, panel.x_range[1] / unit)
     if panel.y_range is not None:
@@ -87,6 +95,7 @@ def _draw_mark(mpl: Any, axes: Any, panel: Panel) -> None:
         case Bars():
             axes.stairs(panel.mark.counts, panel.mark.edges, fill=True, color=LINE_COLOR)
             axes.yaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True, nbins=5))
+            axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
         case Spans():
             _draw_spans(axes, panel, panel.mark)
         case Rows():
@@ -131,9 +140,7 @@ def _draw_rows(mpl: Any, axes: Any, panel: Panel, rows: Rows) -> None:
 
 def _name_rows(axes: Any, panel: Panel, rows: list[str]) -> None:
     named = panel.named(rows)
-    axes.set_yticks(
-        [at + 0.5 for at in named], [shown(name) for name in named.values()], parse_math=False
-    )
+    axes.set_yticks([at + 0.5 for at in named], list(named.values()), parse_math=False)
     axes.set_ylim(0, max(len(rows), 1))
     axes.grid(visible=False)
 

@@ -62,7 +62,7 @@ class MetricsHistogram(Drawn):
 
         Raises
         ------
-        SMDebugValueError
+        re.error
             If an expression is none.
         """
         self._source = SystemCurves(

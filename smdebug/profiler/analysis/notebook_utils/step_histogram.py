@@ -65,7 +65,7 @@ class StepHistogram(Drawn):
 
         Raises
         ------
-        SMDebugValueError
+        re.error
             If an expression is none.
         """
         self.clear()
@@ -97,7 +97,7 @@ class StepHistogram(Drawn):
     def chart(self) -> Chart:
         """Return the histograms."""
         panels = []
-        for label, seconds in self.step_metrics.items():
+        for label, seconds in sorted(self.step_metrics.items()):
             bars, longer = durations(1e3 * np.array(seconds))
             more = f", {longer} longer not shown" if longer else ""
             panels.append(Panel(label, f"duration (ms{more})", "events", bars))

@@ -20,7 +20,9 @@ Curves = dict[str, dict[str, Curve]]
 _FOREVER: Final = 1 << 62  # microseconds
 _WINDOW_US: Final = 600_000_000  # what is parsed at once, before it is chosen from
 _MOST_PERCENT: Final = 102.0  # measured in different moments, shares may be a bit more than all
-_BEHIND_US: Final = 180_000_000  # a node that is further behind is not looked for again
+_BEHIND_US: Final = (
+    180_000_000  # nodes write at their own pace: what is further behind is not looked for
+)
 
 
 class SystemCurves:
@@ -72,7 +74,7 @@ class SystemCurves:
             Microseconds since the epoch, included.
         """
         last = [int(parts[-1].time_us[-1]) for parts in self._parts.values()]
-        start = max(min(last), max(last) - _BEHIND_US) if last else self._start_us
+        start = max(max(last, default=0) - _BEHIND_US, self._start_us)
         before = sum(map(len, self._parts.values()))
         self._read(start, int(end_us))
         self.last_us = max(self.last_us, int(end_us))

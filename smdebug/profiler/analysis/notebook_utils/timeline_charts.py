@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from smdebug.exceptions import SMDebugValueError
@@ -58,7 +59,7 @@ class TimelineCharts(Drawn):
 
     Raises
     ------
-    SMDebugValueError
+    re.error
         If an expression is none.
     """
 
@@ -149,7 +150,7 @@ class TimelineCharts(Drawn):
             panels += [
                 Panel(
                     f"{dimension} {name}",
-                    "time (UTC)",
+                    "",
                     "%" if in_percent else "value",
                     self._line(curve),
                     in_time=True,
@@ -159,6 +160,7 @@ class TimelineCharts(Drawn):
                 )
                 for name, curve in named.items()
             ]
+        panels[-1:] = [replace(one, x_label="time (UTC)") for one in panels[-1:]]
         note = "" if panels else "No metrics are selected."
         return Chart("System metrics over time", tuple(panels), linked=True, note=note)
 

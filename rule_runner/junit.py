@@ -73,7 +73,7 @@ def _case(rule: RuleResult) -> Element:
             "time": _time(rule.rule_time_s),
         },
     )
-    findings = [evidence(one) for one in rule.evidence]
+    findings = [evidence(one, rule.unit) for one in rule.evidence]
     if rule.findings_count > len(findings):
         findings.append(f"and {rule.findings_count - len(findings)} more findings")
     told = [coverage(rule), f"mode {rule.mode}"]

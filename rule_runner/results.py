@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from smdebug.rules.evidence import Finding
 
 SCHEMA_VERSION: Final = 1
+STEP: Final = "step"
+WINDOW: Final = "window"
 TEXT_LIMIT: Final = 200  # characters of an object that JSON has no word for
 RULE_SCHEMA: Final = Path(__file__).with_name("rule_result.schema.json")
 EVALUATION_SCHEMA: Final = Path(__file__).with_name("evaluation_result.schema.json")
@@ -59,6 +61,9 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    unit
+        What was judged one at a time: ``step``, or ``window`` of time. The steps of `coverage` and
+        `evidence` are numbers of those.
     step
         Step of the first condition met.
     mode
@@ -79,6 +84,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     configuration_name: str
     rule: str
     source: RuleSource | None = None
+    unit: str = STEP
     status: str
     outcome: str
     status_details: str | None
@@ -142,6 +148,8 @@ class RuleJobFacts:
         ``enforce`` or ``observe``.
     source
         The rule's file, if it is not a built-in rule.
+    unit
+        See `RuleResult`.
     """
 
     parameters: Mapping[str, object]
@@ -150,6 +158,7 @@ class RuleJobFacts:
     fingerprint: str
     versions: Mapping[str, str]
     source: RuleSource | None = None
+    unit: str = STEP
 
 
 def rule_result(
@@ -173,6 +182,7 @@ def rule_result(
         configuration_name=evaluation.configuration_name,
         rule=evaluation.rule,
         source=facts.source,
+        unit=facts.unit,
         status=str(evaluation.status),
         outcome=str(evaluation.outcome),
         status_details=evaluation.status_details,

@@ -120,7 +120,9 @@ def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json
             "ruleId": ref["id"],
             "ruleIndex": ref["index"],
             "level": _LEVELS[rule.mode],
-            "message": _message(f"{rule.configuration_name}: {evidence(found).rstrip('.')}."),
+            "message": _message(
+                f"{rule.configuration_name}: {evidence(found, rule.unit).rstrip('.')}."
+            ),
             "locations": [_location(result, found)],
             "partialFingerprints": {"findingId/v1": ids.next(found)},
             "properties": {"mode": rule.mode, "measured": found.measured, "limit": found.limit},

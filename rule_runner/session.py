@@ -23,6 +23,8 @@ from rule_runner.nearest_names import nearest_names
 from rule_runner.openings import make_invoker, nursery_of, real_path
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import (
+    STEP,
+    WINDOW,
     EvaluationResult,
     Evidence,
     RuleJobFacts,
@@ -135,7 +137,8 @@ class Session:
             _log.warning("parameter_left_out", rule_job=rule.configuration_name, reason=warning)
             evaluation.note(warning)
         source = rule_source(rule.loaded)
-        facts = RuleJobFacts(bound.parameters, trial, rule.mode, identity, versions(), source)
+        unit = WINDOW if rule.profiler else STEP
+        facts = RuleJobFacts(bound.parameters, trial, rule.mode, identity, versions(), source, unit)
         walk = self.walks.of(rule)
         return RuleJob(rule, walk, evaluation, facts, folder, self.clock, self.now)
 

@@ -27,7 +27,7 @@ _STYLES: Final = {
     "NotEvaluated": "bold yellow",
 }
 _ORDER: Final = {outcome: number for number, outcome in enumerate(_STYLES)}
-_HOLDS: Final = re.compile(r"Trial '.*' holds \d+ steps \(.*\.$")
+_HOLDS: Final = re.compile(r"Trial '.*' holds \d+ (?:steps \(|windows of ).*\.$")
 # What the coverage says already.
 _NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(.*?: \d+\))?\. ?")
 
@@ -48,7 +48,7 @@ def printable(text: object) -> str:
 
 def verdict(rule: "RuleResult") -> str:
     """Return outcome and step in a few words, and whether the rule is only observed."""
-    at = f" at step {rule.step}" if rule.step is not None else ""
+    at = f" at {rule.unit} {rule.step}" if rule.step is not None else ""
     return f"{rule.outcome}{at}{' (observed)' * (rule.mode == 'observe')}"
 
 
@@ -68,21 +68,24 @@ def coverage(rule: "RuleResult") -> str:
     found = rule.coverage
     where = f" ({found.first} to {found.last})" if found.first is not None else ""
     slow = f" in {rule.rule_time_s:.1f} s" if rule.rule_time_s >= SLOW_S else ""
-    parts = [f"judged {found.judged} of {found.known} steps{where}{slow}"]
+    units = f"{rule.unit}s"
+    parts = [f"judged {found.judged} of {found.known} {units}{where}{slow}"]
     parts += [f"skipped {count}: {reason}" for reason, count in found.skipped.items()]
-    parts += [f"{count} steps without {worker}" for worker, count in found.missing_workers.items()]
+    parts += [
+        f"{count} {units} without {worker}" for worker, count in found.missing_workers.items()
+    ]
     return printable("; ".join(parts))
 
 
-def evidence(found: "Evidence") -> str:
-    """Return one finding as a line."""
+def evidence(found: "Evidence", unit: str = "step") -> str:
+    """Return one finding as a line; its step is the number of a `unit`."""
     where = [found.tensor or "", f"of {found.worker}" if found.worker else ""]
     what = [
         f"measured {_number(found.measured)}" if found.measured is not None else "",
         f"limit {_number(found.limit)}" if found.limit is not None else "",
         found.note or "",
     ]
-    parts = [f"step {found.step}", " ".join(filter(None, where)), *what]
+    parts = [f"{unit} {found.step}", " ".join(filter(None, where)), *what]
     return printable(", ".join(filter(None, parts)))
 
 
@@ -130,7 +133,7 @@ def _closing(result: "EvaluationResult", held: str) -> Iterable[str]:
 def _below(rule: "RuleResult", held: str = "") -> Iterable[str]:
     """Yield what stands below a verdict."""
     yield coverage(rule)
-    yield from map(evidence, rule.evidence[:EVIDENCE_SHOWN])
+    yield from (evidence(one, rule.unit) for one in rule.evidence[:EVIDENCE_SHOWN])
     if rule.findings_count > EVIDENCE_SHOWN:
         yield f"and {rule.findings_count - EVIDENCE_SHOWN} more findings"
     if rule.status_details and rule.outcome != "IssuesFound":

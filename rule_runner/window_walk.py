@@ -8,6 +8,7 @@ Windows in which there can be no data, as after a jump of the clock, are no step
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
 from smdebug.core.clock import Clock
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from smdebug.trials.profiler_trial import ProfilerTrial
 
 FIRST_PAUSE_S: Final = 1.0  # between looks that bring nothing
+SILENT_US: Final = 60_000_000  # so long before a window must a node's last sample be
+GAP_US: Final = 600_000_000  # without data that is told
+GAPS_TOLD: Final = 3
 _SHOWN: Final = 10
 
 
@@ -177,9 +181,9 @@ class WindowWalk:
         return True
 
     def missing_workers(self, step: int) -> list[str]:
-        """Return none: a node that sends nothing is for rules to judge."""
-        del step
-        return []
+        """Return the nodes that have sent system metrics before, and none near a window."""
+        start = self._trial.first_timestamp + step * self._length
+        return self._trial.silent_nodes(start - SILENT_US, start + self._length)
 
     def late(self) -> list[int]:
         """Return none: what comes late is counted by the trial."""
@@ -192,8 +196,22 @@ class WindowWalk:
     def notes(self) -> Iterator[str]:
         """Yield a sentence for each thing that is wrong with the trial, for the results."""
         yield from self._trial.problems
+        yield from islice(self._gaps(), GAPS_TOLD)
         if self._following.trouble:
             yield self._following.trouble
+
+    def _gaps(self) -> Iterator[str]:
+        """Yield a sentence for each long time without any data."""
+        for before, after in pairwise(self._steps):
+            if (after - before - 1) * self._length >= GAP_US:
+                first, last = self._begin_of(before + 1), self._begin_of(after)
+                yield (
+                    f"There are no data from {first} to {last}: "
+                    "the profiler paused, or a clock jumped."
+                )
+
+    def _begin_of(self, window: int) -> str:
+        return shown_time(self._trial.first_timestamp + window * self._length)
 
     def awaited(self, after: int) -> str:
         """Say what is waited for, for people."""
@@ -203,23 +221,32 @@ class WindowWalk:
         if not self.begun:
             return f"system metrics of profiler trial {trial.path!r}"
         end = trial.first_timestamp + (after + 2) * self._length + trial.source.ahead_us
-        at = datetime.fromtimestamp(end / 1e6, UTC)
-        return (
-            f"data up to {at:%Y-%m-%d %H:%M:%S} UTC, or the end, of profiler trial {trial.path!r}"
-        )
+        return f"data up to {shown_time(end)}, or the end, of profiler trial {trial.path!r}"
 
     def names(self) -> Sequence[str]:
-        """Return the names of the nodes."""
-        return sorted(self._trial.nodes)
+        """Return none: no rule asks for data by a name that another comes near to."""
+        return []
 
     def holds(self) -> str:
         """Say what the trial holds; see `rule_runner.walk.Walk`."""
         windows = len(self.steps)
         if not windows:
             return "holds no data of a whole time window."
-        nodes = ", ".join(map(repr, self.names()[:_SHOWN])) or "none"
+        nodes = ", ".join(map(repr, self._trial.nodes[:_SHOWN])) or "none"
         framework = "and" if self._trial.has_framework_data else "and no"
         return (
             f"holds {windows} windows of {self._length / 1e6:g} s, the nodes {nodes} "
             f"{framework} framework metrics."
         )
+
+
+def shown_time(time_us: int) -> str:
+    """Return a time for people.
+
+    >>> shown_time(1_600_000_020_000_000), shown_time(1 << 62)
+    ('2020-09-13 12:27:00 UTC', '4611686018427387904 us')
+    """
+    try:
+        return f"{datetime.fromtimestamp(time_us // 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{time_us} us"

@@ -216,7 +216,7 @@ def _job(name: str, job: RuleJob, jobs: int) -> dict[str, Any]:
         "outcome": str(outcome),
         "word": word,
         "sign": sign,
-        "at": f" at step {result.step:,}" if result.step is not None else "",
+        "at": f" at {result.unit} {result.step:,}" if result.step is not None else "",
         "reason": _reason(result.status_details or "", outcome),
         "share": round(100 * result.coverage.judged / max(result.coverage.known, 1)),
         "open": not silent or jobs <= OPEN_JOBS,

@@ -75,6 +75,17 @@ class PackedEvents:
             max((one.last_end for one in self._blocks), default=-1),
         )
 
+    def next_end(self, time_us: int) -> Number | None:
+        """Return when the first event ends at or after a time; None if none does."""
+        found: Number | None = None
+        for block in self._blocks:
+            if block.last_end < time_us or (found is not None and block.first_end >= found):
+                continue
+            rows: list[Row] = msgspec.msgpack.decode(self._bytes(block))
+            ends = (end for row in rows if (end := row[0] + row[2]) >= time_us)
+            found = min(ends if found is None else (found, *ends))
+        return found
+
     def ending(self, start_us: int, end_us: int) -> Iterator[TraceEvent]:
         """Yield the events that end at ``start_us <= time < end_us``."""
         return self._chosen(

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from smdebug.core.clock import Clock
@@ -12,7 +13,7 @@ from smdebug.profiler.stop_signal import StopSignal
 from smdebug.profiler.system_columns import SystemColumns
 from smdebug.profiler.system_samples import SeriesKey, SystemSamples
 from smdebug.profiler.system_source import SystemSource
-from smdebug.profiler.trace_event import TraceEvent
+from smdebug.profiler.trace_event import Number, TraceEvent
 from smdebug.profiler.trace_source import TraceSource
 from smdebug.storage.protocol import TrialStore
 
@@ -206,18 +207,32 @@ class ProfilerSource:
     def next_us(self, time_us: int) -> int | None:
         """Return the first time at or after `time_us` at which there may be data; None is never.
 
-        As names of files tell: who walks over time need not visit what lies between.
+        Who walks over time need not visit what lies between. Names of files tell, and where they
+        leave much time open what is in them: there a clock may have jumped.
         """
-        found: list[float] = []
+        found: list[Number | None] = []
         for files in self.files.system.values():
             at = bisect_right(files, time_us, key=lambda one: one.start_us)
-            if at and self.system.last_time_us([files[at - 1]]) >= time_us:
-                found.append(time_us)
+            found += (
+                self.system.next_time_us(file, time_us) for file in files[max(at - 1, 0) : at]
+            )
             found += (file.start_us for file in files[at : at + 1])
         for traces in self.files.traces.values():
             at = bisect_left(traces, time_us, key=lambda one: one.end_us)
-            found += (max(self.traces.first_end_us(one), time_us) for one in traces[at : at + 1])
-        return min(map(int, found), default=None)
+            ends = (self.traces.next_end_us(file, time_us) for file in islice(traces, at, None))
+            found.append(next(filter(None, ends), None))
+        return min(map(int, filter(None, found)), default=None)
+
+    def silent_nodes(self, start_us: int, end_us: int) -> list[str]:
+        """Return the nodes that have samples, but none from a start until before an end."""
+        found = []
+        for node, files in sorted(self.files.system.items()):
+            at = bisect_left(files, end_us, key=lambda one: one.start_us)
+            if at and files[at - 1].start_us < start_us:
+                begins = self.system.next_time_us(files[at - 1], start_us)
+                if begins is None or begins >= end_us:
+                    found.append(node)
+        return found
 
     # -- what they hold ----------------------------------------------------------------------
 

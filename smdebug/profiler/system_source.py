@@ -22,6 +22,7 @@ from smdebug.profiler.system_columns import (
 from smdebug.profiler.system_samples import SeriesTable, SystemSamples, joined
 from smdebug.storage.protocol import ByteRange, ObjectNotFoundError, StorageUnavailableError
 
+MINUTE_US: Final = 60_000_000  # what a file of system metrics holds
 CACHED_BYTES: Final = 32 << 20
 _SLACK_S: Final = 1e-3  # seconds: what microseconds as floats may be off, with room
 Read = Callable[[], memoryview]
@@ -90,6 +91,19 @@ class SystemSource:
         """Return the time of the last sample in some files; 0 if they have none."""
         found = (columns.time_us[-1] for _, columns in self._parsed(files) if len(columns.time_s))
         return int(max(found, default=0))
+
+    def next_time_us(self, file: SystemFile, time_us: int) -> int | None:
+        """Return when the first sample of a file at or after a time is; None if there is none.
+
+        Within the file's minute that is not looked at: it may be at once.
+        """
+        if time_us < file.start_us + MINUTE_US:
+            return time_us
+        for _, columns in self._parsed([file]):
+            times = columns.time_us
+            at = int(np.searchsorted(times, time_us))
+            return int(times[at]) if at < len(times) else None
+        return None
 
     def _between(
         self, start_us: int, end_us: int, suffixes: Sequence[str] | None = None

@@ -13,6 +13,7 @@ from smdebug.profiler.trace_event import Number, TraceEvent
 from smdebug.profiler.trace_files import FILE_TYPES, events_of
 
 CACHED_BYTES: Final = 32 << 20
+NEAR_US: Final = 3_600_000_000
 _KINDS: Final = tuple(FILE_TYPES)
 
 
@@ -70,6 +71,20 @@ class TraceSource:
         _, first_end, last_end = self._spans[file.key]
         return first_end if last_end >= first_end else file.end_us
 
+    def next_end_us(self, file: TraceFile, time_us: int) -> Number | None:
+        """Return when the first event of a file ends at or after a time; None if none does.
+
+        Shortly before the time in the file's name that is not looked at: it may be at once.
+        """
+        if file.key not in self._spans:
+            self._packed(file)
+        _, first_end, last_end = self._spans[file.key]
+        if max(first_end, time_us) > last_end:
+            return None
+        if first_end >= time_us or file.end_us - time_us <= NEAR_US:
+            return max(first_end, time_us)
+        return self._packed(file).next_end(time_us)
+
     @property
     def first_ends(self) -> dict[str, Number]:
         """When the first event ends of each file that was parsed and has any, by key."""
@@ -98,7 +113,8 @@ class TraceSource:
             self._spans[file.key] = found.span
             self._cache.put(file.key, found)
             if problems:
-                self._damages.report(file.key, " ".join(problems), len(problems))
+                text = " ".join(problems).replace(f"Timeline {file.key!r} ", "It ")
+                self._damages.report(file.key, text, len(problems))
         return found
 
     def _opened_before(self, file: TraceFile) -> OpenEvents:

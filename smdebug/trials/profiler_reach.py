@@ -54,6 +54,10 @@ class ProfilerReach:
         """Return the first time at or after `time_us` at which there may be data; None is never."""
         return self.source.next_us(time_us)
 
+    def silent_nodes(self, start_us: int, end_us: int) -> list[str]:
+        """Return the nodes that have no system metrics of a range of time, but earlier ones."""
+        return self.source.silent_nodes(start_us, end_us)
+
     @property
     def loaded_all_steps(self) -> bool:
         """Whether the job is over and all its files were looked for."""

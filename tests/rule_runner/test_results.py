@@ -115,6 +115,7 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
         "configuration_name": "zeros",
         "rule": "AllZero",
         "source": None,
+        "unit": "step",
         "status": "IssuesFound",
         "outcome": "IssuesFound",
         "status_details": "RuleEvaluationConditionMet: Evaluation of the rule AllZero at step 3 "

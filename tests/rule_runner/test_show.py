@@ -71,6 +71,25 @@ def test_coverage_tells_what_was_not_judged_and_why() -> None:
     )
 
 
+def test_windows_are_called_windows() -> None:
+    finding = Evidence(step=7, tensor="gpu0", worker="algo-1", measured=3.0, limit=70, note=None)
+    coverage = Coverage(judged=3, known=4, first=0, last=9, missing_workers={"algo-2": 2})
+    found = {"evidence": [finding], "findings_count": 1, "outcome": "IssuesFound", "step": 7}
+    assert shown(unit="window", coverage=coverage, **found) == [
+        "AllZero: IssuesFound at window 7",
+        "  judged 3 of 4 windows (0 to 9); 2 windows without algo-2",
+        "  window 7, gpu0 of algo-1, measured 3, limit 70",
+    ]
+
+
+def test_what_a_trial_of_windows_holds_is_told_once() -> None:
+    held = "Trial '/p' holds 3 windows of 60 s, the nodes 'algo-1' and no framework metrics."
+    details = f"ClientError: It looked for framework metrics. {held}"
+    one = rule(outcome="NotEvaluated", status_details=details, unit="window")
+    told = list(lines(of(one, one)))
+    assert [line for line in told if "holds" in line] == [held]
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(4.9, ""), (65.04, " in 65.0 s")])
 def test_slow_rule_is_told(seconds: float, text: str) -> None:
     assert shown(rule_time_s=seconds)[1] == f"  judged 3 of 4 steps (0 to 9){text}"

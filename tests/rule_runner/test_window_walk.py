@@ -1,5 +1,6 @@
 """WindowWalk: the windows of profiler data that can be judged, live and afterwards."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -86,7 +87,7 @@ def test_the_slowest_node_is_waited_for() -> None:
     assert list(one.walk.ready(-1)) == []
     one.look(minute(1, node=2))
     assert list(one.walk.ready(-1)) == [0]
-    assert one.walk.names() == ["algo-1", "algo-2"]
+    assert (one.trial.nodes, one.walk.names()) == (["algo-1", "algo-2"], [])
 
 
 def test_the_last_incomplete_minute_is_judged_at_the_end() -> None:
@@ -200,3 +201,36 @@ def test_what_steps_of_tensors_have_and_windows_have_not() -> None:
         [],
         0,
     )
+
+
+def test_a_node_that_falls_silent_is_missing_from_then_on() -> None:
+    one = Followed()
+    one.look(*(minute(at) for at in range(8)), minute(2, node=2), minute(3, node=2, seconds=25))
+    one.end()
+    assert [one.walk.missing_workers(at) for at in range(8)] == [[]] * 5 + [["algo-2"]] * 3
+
+
+def test_a_long_time_without_data_is_told() -> None:
+    one = Followed()
+    one.look(*(minute(at) for at in (0, 1, 11, 22, 40, 60, 80, 100)))
+    one.end()
+    assert list(one.walk.notes()) == [
+        f"There are no data from 2020-09-13 {first} UTC to 2020-09-13 {last} UTC: "
+        "the profiler paused, or a clock jumped."
+        for first, last in [
+            ("12:39:00", "12:49:00"),
+            ("12:50:00", "13:07:00"),
+            ("13:08:00", "13:27:00"),
+        ]
+    ]
+
+
+@pytest.mark.parametrize("at_s", [1e12, 9e9])
+def test_a_sample_from_the_far_future_is_one_window_and_not_all_up_to_it(at_s: float) -> None:
+    one = Followed()
+    (key, content), *_ = minute(0).items()
+    last = content.splitlines()[-1]
+    stray = json.dumps(json.loads(last) | {"Timestamp": at_s}).encode() + b"\n"
+    one.look({key: content + stray})
+    one.end()
+    assert one.walk.steps == [0, (int(at_s) - BEGIN_S) // 60]

@@ -239,3 +239,24 @@ def test_problems_are_bounded_and_can_be_mended(caplog: pytest.LogCaptureFixture
     assert caplog.records[0].getMessage() == "Trial '/t': '0': It is bad."
     damages.mended("0")
     assert ("0" in damages.problems, damages.count) == (False, 2 * PROBLEMS_KEPT + 8)
+
+
+def test_between_the_events_of_a_file_there_may_be_none_for_long() -> None:
+    far = 10**15
+    events = [*steps(0, 600), timeline_writer.step(600, far, 10.0), *steps(601, 603)]
+    one = Made(timeline(events) | END)
+    (file,) = one.files.traces["pythontimeline.json", "1-algo-1"]
+    asked = [0, 2 * S, 903 * S, int(904.5 * S) + 1, far + 10, far + 11]
+    found = [one.source.next_end_us(file, BEGIN_US + at) for at in asked]
+    ends = [1.5 * S, 3.0 * S, 903.0 * S, far + 10.0, far + 10.0]
+    assert found == [*(BEGIN_US + end for end in ends), None]
+    near = file.end_us - 3600 * S
+    assert one.source.next_end_us(file, near) == near
+
+
+def test_a_name_that_lies_about_the_end_makes_no_data() -> None:
+    ((_, content),) = timeline(steps(0, 2)).items()
+    one = Made({timeline_writer.key(BEGIN_US + 9 * 10**12, "1-algo-1", PYTHON): content})
+    (file,) = one.files.traces["pythontimeline.json", "1-algo-1"]
+    assert one.source.next_end_us(file, BEGIN_US) == BEGIN_US + 1.5 * S
+    assert one.source.next_end_us(file, BEGIN_US + 4 * S) is None

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from builtin_rules.profiler.parameters import SCAN_INTERVAL
 from builtin_rules.profiler_report.sub_rules import SUB_RULES
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.params import BoolParam, Param, TextParam
+from smdebug.rules.params import BoolParam, IntParam, Param, TextParam
 
 CUSTOM: Final = "custom_rule_parameters"
 OPT_OUT: Final = "opt_out_telemetry"
 MET: Final = "met_if_triggered"
+LEAST_US: Final = 1_000_000
 MOST: Final = 10_000  # characters of a dict's text: all parameters there are take 2,000
 # One dict without anything in it that could be nested or called.
 _FLAT: Final = re.compile(r"\s*\{[^{}()\[\]]*\}\s*")
@@ -22,9 +24,7 @@ _NOT_GIVEN: Final = frozenset({"", "None"})
 def declared() -> tuple[Param, ...]:
     """Return each parameter of each rule in the report, as ``<Rule>_<parameter>``; and its own."""
     of_rules = [
-        replace(param, name=f"{name}_{param.name}")
-        for name, rule in SUB_RULES.items()
-        for param in rule.PARAMS
+        _of_report(name, param) for name, rule in SUB_RULES.items() for param in rule.PARAMS
     ]
     return (
         *of_rules,
@@ -41,6 +41,15 @@ def declared() -> tuple[Param, ...]:
             allowed="the text of a flat Python dict",
         ),
     )
+
+
+def _of_report(rule: str, param: Param) -> Param:
+    """Return a parameter of a rule as the report declares it."""
+    known = replace(param, name=f"{rule}_{param.name}")
+    if isinstance(known, IntParam) and param.name == SCAN_INTERVAL.name:
+        # Here it does not say which windows there are: empty ones are walked over, too.
+        return replace(known, minimum=LEAST_US)
+    return known
 
 
 def of_rule(name: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -374,3 +374,34 @@ def test_a_container_that_reports(root: Path) -> None:
     assert set(reports) == set(PROFILER_RULES) - {"ProfilerReport"}
     assert reports["CPUBottleneck"]["RuleTriggered"] == 2
     assert reports["CPUBottleneck"]["RuleParameters"].startswith("threshold:90\n")
+
+
+def test_a_report_on_data_in_s3(aws_endpoint: str, profile: str, tmp_path: Path) -> None:
+    s3_objects.make_bucket(aws_endpoint)
+    files = {
+        one.relative_to(profile).as_posix(): one.read_bytes()
+        for one in Path(profile).rglob("*")
+        if one.is_file()
+    }
+    s3_objects.put(aws_endpoint, "job/", files)
+    place = f"s3://{s3_objects.BUCKET}/job"
+    shown = CliRunner().invoke(main, ["profile", "show", place, "--format", "json"])
+    (system,) = json.loads(shown.stdout)["system"]
+    assert (shown.exit_code, system["files"], system["nbytes"]) == (0, 11, None)
+    made = CliRunner().invoke(main, ["profile", "report", place, "-o", str(tmp_path / "out")])
+    page = tmp_path / "out" / "profiler-output" / "profiler-report.html"
+    assert (made.exit_code, made.stdout) == (0, f"Report: {page}\n")
+    assert f"Data in {place}," in page.read_text()
+    trace = tmp_path / "trace.json"
+    merged = CliRunner().invoke(main, ["profile", "timeline", place, "-o", str(trace)])
+    assert (merged.exit_code, trace.exists()) == (0, True)
+
+
+def test_a_report_whose_condition_is_met(profile: str, tmp_path: Path) -> None:
+    given = ("--profiler-trial", profile, "--rule", "ProfilerReport")
+    result, rules = evaluate(
+        *given, "--output", str(tmp_path / "out"), "-p", "met_if_triggered=yes", "--fail-on-issues"
+    )
+    found = rules["ProfilerReport"]
+    assert (result.exit_code, found["status"], found["step"]) == (10, "IssuesFound", 10)
+    assert [one["tensor"] for one in found["evidence"]] == ["CPUBottleneck", "LowGPUUtilization"]

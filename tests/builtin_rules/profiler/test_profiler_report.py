@@ -274,6 +274,10 @@ def test_spellings(given: dict[str, Any]) -> None:
             },
             "Parameter 'CPUBottleneck_threshold' must be given once, got 1 and 1.",
         ),
+        (
+            {"StepOutlier_scan_interval_us": "999999"},
+            "Parameter 'StepOutlier_scan_interval_us' must be a whole number >= 1000000, got",
+        ),
         ({"opt_out_telemetry": "perhaps"}, "Parameter 'opt_out_telemetry' must be true, false,"),
     ],
 )

@@ -10,7 +10,6 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 
 from rule_runner import config as configuration
-from rule_runner.commands import configuration as configured
 from rule_runner.commands import event_sinks, try_report
 from rule_runner.config import EvaluationConfig
 from rule_runner.definitions.definition import JobDefinition, choose
@@ -21,6 +20,7 @@ from rule_runner.errors import UsageError
 from rule_runner.evaluated import Evaluated
 from rule_runner.events import check_source
 from rule_runner.logs import through_logging
+from rule_runner.options import configuration as configured
 from rule_runner.results import EvaluationResult
 from rule_runner.runner import Runner
 from smdebug.trials import Trial

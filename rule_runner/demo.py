@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TextIO
 
-from rule_runner.commands import rule_jobs, try_report
-from rule_runner.config import EvaluationConfig, parse_requests
+from rule_runner.commands import try_report
+from rule_runner.config import EvaluationConfig
 from rule_runner.durable import output_errors
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError
 from rule_runner.evaluated import Evaluated
+from rule_runner.options import rule_jobs
 from rule_runner.results import EvaluationResult
+from rule_runner.rule_requests import parse_requests
 from rule_runner.runner import Observer, Runner
 from rule_runner.show import lines, print_table, printable
 from rule_runner.terminal import LogObserver, observer

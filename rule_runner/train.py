@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import structlog
 
-from rule_runner.commands import rule_jobs
-from rule_runner.config import RuleJobConfig, check_is_local, default_output, parse_requests
+from rule_runner.config import RuleJobConfig, check_is_local, default_output
 from rule_runner.durable import output_errors
 from rule_runner.errors import EXIT_ISSUES, OutputError
+from rule_runner.options import rule_jobs
+from rule_runner.rule_requests import parse_requests
 from rule_runner.show import printable
 from rule_runner.train_evaluator import Evaluator, Judged, shown
 from rule_runner.train_hook import SAVE_INTERVAL, hook_document

@@ -9,8 +9,9 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from rule_runner.actions.options import split_id
-from rule_runner.config import ACTIONS, RuleRequest, parse_modes, parse_parameters, parse_requests
+from rule_runner.config import ACTIONS
 from rule_runner.errors import UsageError
+from rule_runner.rule_requests import RuleRequest, parse_modes, parse_parameters, parse_requests
 from rule_runner.sinks.parsing import ON_STDOUT
 from smdebug.storage.uri import is_s3
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
-from rule_runner.commands import EVERY_RULE, try_report
-from rule_runner.config import DEFAULT_ACTION_TIMEOUT_S, RuleRequest, default_output
+from rule_runner.commands import try_report
+from rule_runner.config import DEFAULT_ACTION_TIMEOUT_S, default_output
 from rule_runner.containers.engine import Engine
 from rule_runner.containers.errors import HOST, EngineError
 from rule_runner.containers.fleet import Ending, Fleet, failure
@@ -48,8 +48,10 @@ from rule_runner.containers.results import (
 )
 from rule_runner.delivery import DEADLINE_S
 from rule_runner.errors import EXIT_SIGNAL, UsageError
+from rule_runner.options import EVERY_RULE
 from rule_runner.outputs import safe_name
 from rule_runner.results import RuleResult
+from rule_runner.rule_requests import RuleRequest
 from rule_runner.sinks.parsing import ON_STDOUT
 from smdebug.storage.uri import is_s3
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from rule_runner.actions.options import parse_actions
 from rule_runner.actions.planning import planned
 from rule_runner.binding import bind, construct, other_trials
-from rule_runner.config import Isolation, RuleJobConfig, RuleMode, parse_modes
+from rule_runner.config import Isolation, RuleJobConfig, RuleMode
 from rule_runner.contract import (
     GRACE,
     MODE,
@@ -30,6 +30,7 @@ from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialErro
 from rule_runner.loader import LoadedRule
 from rule_runner.openings import absent, is_there, open_trial
 from rule_runner.outputs import safe_name
+from rule_runner.rule_requests import parse_modes
 from rule_runner.windows import judges_windows, over_windows
 from smdebug.rules import Rule
 

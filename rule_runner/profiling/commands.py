@@ -87,15 +87,16 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
     RuleRunnerError
         As the evaluation of a rule.
     """
-    from rule_runner.commands import rule_jobs  # noqa: PLC0415 - one command only
-    from rule_runner.evaluated import exit_code  # noqa: PLC0415
+    from rule_runner.evaluated import exit_code  # noqa: PLC0415 - one command only
+    from rule_runner.options import rule_jobs  # noqa: PLC0415
+    from rule_runner.rule_requests import RuleRequest  # noqa: PLC0415
     from rule_runner.runner import Runner  # noqa: PLC0415
     from rule_runner.windows import placed  # noqa: PLC0415
 
     now = datetime.now().astimezone()
     folder = Path(output) if output else configuration.default_output(trial_name(path), now)
     configuration.check_is_local(output or str(folder), "--output of profile report")
-    jobs = rule_jobs([configuration.RuleRequest(name=RULE)], parameters)
+    jobs = rule_jobs([RuleRequest(name=RULE)], parameters)
     config = configuration.EvaluationConfig(
         trial=path,
         profiler_trial=path,

@@ -15,10 +15,12 @@ import structlog
 
 from builtin_rules import RULES
 from rule_runner.cli.evaluation import evaluate
-from rule_runner.commands import evaluate_trial, rule_jobs
-from rule_runner.config import Isolation, RuleRequest
+from rule_runner.commands import evaluate_trial
+from rule_runner.config import Isolation
 from rule_runner.errors import OutputError, ParameterError, UnknownRuleError, UsageError
+from rule_runner.options import rule_jobs
 from rule_runner.results import EVALUATION_SCHEMA
+from rule_runner.rule_requests import RuleRequest
 from rule_runner.unopened import Unopened
 
 PRINTS = """

@@ -6,7 +6,6 @@ import click
 import pytest
 
 from rule_runner.cli.evaluation import evaluate
-from rule_runner.config import RuleRequest
 from rule_runner.containers.options import (
     Mount,
     Option,
@@ -18,6 +17,7 @@ from rule_runner.containers.options import (
     trial_of,
 )
 from rule_runner.errors import UsageError
+from rule_runner.rule_requests import RuleRequest
 
 HOME = Path("/home/me")
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from rule_runner.commands import rule_jobs
-from rule_runner.config import RuleJobConfig, parse_requests
+from rule_runner.config import RuleJobConfig
 from rule_runner.errors import ClientError, UsageError
+from rule_runner.options import rule_jobs
+from rule_runner.rule_requests import parse_requests
 from rule_runner.train_hook import FIRST_STEPS, KNOWN, READ_BY, hook_document
 from smdebug.core.json_config import load_hook_config
 

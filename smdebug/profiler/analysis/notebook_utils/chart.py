@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,6 +192,8 @@ def _thinned(mark: Mark, most: int) -> Mark:
             return mark.thinned(most)
         case Bars() | Spans() | Rows():
             return mark
+        case _:
+            assert_never(mark)
 
 
 def shown(text: str, most: int = LONGEST_NAME) -> str:

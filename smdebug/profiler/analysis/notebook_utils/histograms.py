@@ -17,28 +17,25 @@ def shares(values: NDArray[np.float64]) -> Bars:
 
 
 def amounts(values: NDArray[np.float64]) -> Bars:
-    """Return the bars of any values, from the smallest to the largest."""
-    return _bars(values, float(values.min(initial=np.inf)), float(values.max(initial=-np.inf)))
+    """Return the bars of any values, from the smallest to the largest; infinite ones are left out."""
+    finite = values[np.isfinite(values)]
+    return _bars(finite, *((finite.min(), finite.max()) if len(finite) else (0.0, 0.0)))
 
 
 def durations(values: NDArray[np.float64]) -> tuple[Bars, int]:
-    """Return the bars of durations up to two standard deviations above the median.
+    """Return the bars of durations, at least one, up to two deviations above their median.
 
     Returns
     -------
     tuple
         The bars, and how many durations are longer than that.
     """
-    if not len(values):
-        return amounts(values), 0
     most = float(np.median(values) + 2 * np.std(values))
     inside = values[values <= most]
     return _bars(inside, float(inside.min()), most), len(values) - len(inside)
 
 
 def _bars(values: NDArray[np.float64], low: float, high: float) -> Bars:
-    if not np.isfinite([low, high]).all():  # there are no values
-        low, high = 0.0, 1.0
     if high <= low:
         room = abs(low) / BINS or 1.0
         low, high = low - room, high + room

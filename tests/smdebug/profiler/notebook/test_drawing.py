@@ -64,11 +64,11 @@ def test_a_page_needs_nothing_else_and_runs_no_strangers_script(tmp_path: Path) 
 
 
 def test_a_picture(tmp_path: Path) -> None:
-    place = Some(*panels(), columns=2, note="<b>").save(str(tmp_path / "chart.PNG"))
+    place = Some(*panels(), columns=4, note="<b>").save(str(tmp_path / "chart.PNG"))
     content = place.read_bytes()
     assert content.startswith(PNG)
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
-    assert (width, height) == (1000, 45 + 3 * chart.HEIGHT)
+    assert (width, height) == (1000, 45 + 2 * chart.HEIGHT)
 
 
 def test_nothing_is_drawn_too(tmp_path: Path) -> None:

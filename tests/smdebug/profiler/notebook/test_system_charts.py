@@ -15,6 +15,7 @@ from smdebug.profiler import LocalAlgorithmMetricsReader, LocalSystemMetricsRead
 from smdebug.profiler.analysis.notebook_utils import MetricsHistogram, system_curves
 from smdebug.profiler.analysis.notebook_utils.chart import Bars, Line, Rows, Spans
 from smdebug.profiler.analysis.notebook_utils.heatmap import Heatmap
+from smdebug.profiler.analysis.notebook_utils.histograms import amounts
 from smdebug.profiler.analysis.notebook_utils.timeline_charts import TimelineCharts
 from smdebug.profiler.analysis.utils.profiler_data_to_pandas import PandasFrame
 from smdebug.profiler.analysis.utils.pytorch_dataloader_analysis import PT_dataloader_analysis
@@ -98,7 +99,7 @@ def test_what_is_selected(tmp_path: Path) -> None:
     ]
     labels = [(panel.y_label, panel.y_range) for panel in chart.chart().panels]
     assert labels == [("value", None), ("%", (0, 102)), ("%", (0, 102))]
-    with pytest.raises(re.error, match="missing [)]"):
+    with pytest.raises(re.error, match=r"missing \)"):
         timeline(found, select_dimensions=["("])
 
 
@@ -248,6 +249,21 @@ def test_amounts_are_all_counted(tmp_path: Path) -> None:
     ((name, only),) = bars(chart).items()
     assert name == "Algorithm-nodeid:algo-1 total"
     assert (only.edges[0], only.edges[-1], only.counts.sum()) == (1e6, 9e6, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "edges", "count"),
+    [
+        ([5, 5], (4.9, 5.1), 2),
+        ([0], (-1, 1), 1),
+        ([1, np.inf, 2], (1, 2), 2),
+        ([np.nan], (-1, 1), 0),
+    ],
+)
+def test_amounts_of_any_kind(values: list[float], edges: tuple[float, float], count: int) -> None:
+    found = amounts(np.array(values, dtype=float))
+    assert (found.edges[0], found.edges[-1]) == edges
+    assert found.counts.sum() == count
 
 
 def test_a_histogram_is_updated_and_cleared(tmp_path: Path) -> None:

@@ -17,10 +17,8 @@ from builtin_rules import RULES
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.commands import evaluate_trial
 from rule_runner.config import Isolation
-from rule_runner.errors import OutputError, ParameterError, UnknownRuleError, UsageError
-from rule_runner.options import rule_jobs
+from rule_runner.errors import OutputError, ParameterError, UsageError
 from rule_runner.results import EVALUATION_SCHEMA
-from rule_runner.rule_requests import RuleRequest
 from rule_runner.unopened import Unopened
 
 PRINTS = """
@@ -262,56 +260,3 @@ def test_file_of_a_rule_with_a_process_of_its_own_is_not_run_here(
         evaluate_trial(**given)
     (rule,) = Recorded.config.rules
     assert (rule.loaded.name, rule.loaded.rule_class) == ("Prints", Unopened)
-
-
-def test_jobs_get_names_parameters_and_actions(tmp_path: Path) -> None:
-    requests = [RuleRequest("a", "AllZero"), RuleRequest("b", None, str(source(tmp_path)))]
-    one, two = rule_jobs(requests, ["a.tensor_regex=x", 'b.action_json={"name": "sms"}'], 1, 2)
-    assert (one.configuration_name, one.loaded.name, one.parameters, one.actions) == (
-        "a",
-        "AllZero",
-        {"tensor_regex": "x"},
-        "",
-    )
-    assert (two.configuration_name, two.loaded.name, two.parameters, two.actions) == (
-        "b",
-        "Prints",
-        {},
-        '{"name": "sms"}',
-    )
-    assert (two.start_step, two.end_step) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("requests", "error", "match"),
-    [
-        ([RuleRequest(None, "AllZero")] * 2, UsageError, r"^Two rule jobs are called 'AllZero'\."),
-        ([RuleRequest("../x", "AllZero")], UsageError, r"^Name of a rule job must be"),
-        ([RuleRequest(None, "AlZero")], UnknownRuleError, r"Did you mean 'AllZero'\?$"),
-        ([RuleRequest(None, None)], UnknownRuleError, r"^Unknown rule ''\."),
-    ],
-)
-def test_jobs_that_cannot_be(
-    requests: list[RuleRequest], error: type[Exception], match: str
-) -> None:
-    with pytest.raises(error, match=match):
-        rule_jobs(requests, [])
-
-
-def test_every_rule_is_taken_and_says_what_it_lacks() -> None:
-    jobs = rule_jobs([RuleRequest(None, "all")], ["ExplodingTensor.only_nan=true"])
-    assert [one.configuration_name for one in jobs] == list(RULES)
-    lacking = {one.configuration_name: one.lacking for one in jobs}
-    assert "'tensor_regex'" in lacking["AllZero"]
-    assert (lacking["ExplodingTensor"], lacking["VanishingGradient"]) == ("", "")
-
-
-def test_a_rule_that_is_asked_for_by_name_lacks_nothing_silently() -> None:
-    (job,) = rule_jobs([RuleRequest(None, "AllZero")], [])
-    assert job.lacking == ""
-
-
-def test_modes_go_to_their_rules() -> None:
-    requests = [RuleRequest("a", "ExplodingTensor"), RuleRequest("b", "ExplodingTensor")]
-    jobs = rule_jobs(requests, [], modes=["observe", "b=enforce"])
-    assert [one.mode for one in jobs] == ["observe", "enforce"]

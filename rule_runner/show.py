@@ -137,8 +137,10 @@ def _below(rule: "RuleResult", held: str = "") -> Iterable[str]:
     if rule.findings_count > EVIDENCE_SHOWN:
         yield f"and {rule.findings_count - EVIDENCE_SHOWN} more findings"
     if rule.status_details and rule.outcome != "IssuesFound":
-        text = reason(rule)
-        yield _NONE_JUDGED.sub("", text.removesuffix(held).rstrip(), count=1) or text
+        text = reason(rule).removesuffix(held).rstrip()
+        own = _NONE_JUDGED.sub("", text, count=1)
+        if own or not held:
+            yield own or text
     yield from (
         printable(f"action {one.name} ({one.target}): {one.state}. {one.detail}")
         for one in rule.actions

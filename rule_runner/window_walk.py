@@ -230,6 +230,8 @@ class WindowWalk:
     def holds(self) -> str:
         """Say what the trial holds; see `rule_runner.walk.Walk`."""
         windows = len(self.steps)
+        if not self.begun:
+            return "holds no profiler data: they lie in its folders 'system' and 'framework'."
         if not windows:
             return "holds no data of a whole time window."
         nodes = ", ".join(map(repr, self._trial.nodes[:_SHOWN])) or "none"

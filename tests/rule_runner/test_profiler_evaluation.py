@@ -146,7 +146,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     (found,) = runner(config, MemoryStore(dict(END), "p0")).run().result.rules
     assert found.status_details == (
         "ClientError: No debugging data was saved by the training job. "
-        "Trial '/trial' holds no data of a whole time window."
+        "Trial '/trial' holds no profiler data: they lie in its folders 'system' and 'framework'."
     )
 
 

@@ -84,10 +84,27 @@ def test_windows_are_called_windows() -> None:
 
 def test_what_a_trial_of_windows_holds_is_told_once() -> None:
     held = "Trial '/p' holds 3 windows of 60 s, the nodes 'algo-1' and no framework metrics."
-    details = f"ClientError: It looked for framework metrics. {held}"
-    one = rule(outcome="NotEvaluated", status_details=details, unit="window")
-    told = list(lines(of(one, one)))
-    assert [line for line in told if "holds" in line] == [held]
+    sought = f"{NOT_ENOUGH} It looked for framework metrics. {held}"
+    none = f"{NOT_ENOUGH} Rule 'R' judged none of 4 known steps (skipped for no GPU: 4). {held}"
+    told = list(
+        lines(
+            of(
+                *(
+                    rule(outcome="NotEvaluated", status_details=text, unit="window")
+                    for text in (sought, none)
+                )
+            )
+        )
+    )
+    assert told == [
+        "AllZero: NotEvaluated",
+        "  judged 3 of 4 windows (0 to 9)",
+        "  It looked for framework metrics.",
+        "AllZero: NotEvaluated",
+        "  judged 3 of 4 windows (0 to 9)",
+        "2 NotEvaluated",
+        held,
+    ]
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(4.9, ""), (65.04, " in 65.0 s")])

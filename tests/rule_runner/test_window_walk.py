@@ -61,7 +61,10 @@ def test_a_window_is_ready_when_a_later_minute_is_there() -> None:
     one = Followed()
     assert (one.look(), one.walk.begun, list(one.walk.ready(-1))) == ([False], False, [])
     assert one.walk.awaited(-1) == "system metrics of profiler trial 'p0'"
-    assert one.walk.holds() == "holds no data of a whole time window."
+    assert (
+        one.walk.holds()
+        == "holds no profiler data: they lie in its folders 'system' and 'framework'."
+    )
     assert (one.look(minute(0)), one.walk.begun, list(one.walk.ready(-1))) == ([True], True, [])
     assert one.walk.awaited(-1) == (
         "data up to 2020-09-13 12:28:00 UTC, or the end, of profiler trial 'p0'"

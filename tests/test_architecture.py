@@ -5,6 +5,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -233,3 +234,16 @@ def test_importing_for_a_framework_has_no_effect(tmp_path: Path, package: str) -
     modules = [name for name in NAMES if framework_package(name) == package]
     assert modules
     assert effects(tmp_path, modules, FRAMEWORKS[package])[0] == "[] []"
+
+
+def test_every_file_beside_the_code_is_installed_with_it() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    patterns = declared["tool"]["setuptools"]["package-data"]
+    for package in PACKAGES:
+        found = {path for pattern in patterns[package] for path in (ROOT / package).glob(pattern)}
+        others = {
+            path
+            for path in (ROOT / package).rglob("*")
+            if path.is_file() and path.suffix not in {".py", ".pyc"}
+        }
+        assert others - found == set()

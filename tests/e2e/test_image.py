@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import profiler_writer
 import pytest
+from profiler_writer import cpu, gpu
 
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
@@ -18,6 +20,7 @@ from smdebug.core.writer import TrialWriter
 pytestmark = pytest.mark.docker
 
 INPUT = "/opt/ml/processing/input/tensors"
+PROFILER_INPUT = "/opt/ml/processing/input/profiler"
 OUTPUT = "/opt/ml/processing/output/rule"
 HARDENED = (
     *("--read-only", "--network=none", "--user=12345:12345"),
@@ -171,6 +174,41 @@ def test_the_environment_of_the_contract_names_the_rule_and_its_parameters(
         "RuleEvaluationConditionMet: Evaluation of the rule VanishingGradient at step 1 "
         "resulted in the condition being met\n"
     )
+
+
+def test_profiler_data_are_judged_and_reported_where_the_platform_mounts_them(
+    image: str, tmp_path: Path
+) -> None:
+    data = tmp_path / "profiler"
+    series = (cpu([95.0] * 120), gpu([3.0] * 120))
+    profiler_writer.write(data, profiler_writer.files(*series) | profiler_writer.END)
+    output = open_folder(tmp_path / "rule")
+    mounts = (mount(data, PROFILER_INPUT), mount(output, OUTPUT, writable=True))
+    given = ("--env=rule_to_invoke=ProfilerReport", "--env=CPUBottleneck_patience=10")
+    done = docker("run", "--rm", *HARDENED, *mounts, *given, image)
+    assert done.returncode == 0, done.stderr
+    assert result_in(output)["status"] == "NoIssuesFound"
+    found = json.loads((output / "profiler-output/profiler-reports/CPUBottleneck.json").read_text())
+    assert (found["RuleTriggered"], found["Datapoints"]) == (1, 120)
+    page = (output / "profiler-output/profiler-report.html").read_text()
+    assert "Relieve the processors" in page
+
+
+def test_the_extra_for_profiler_data_is_inside(image: str) -> None:
+    python = "--entrypoint=/opt/rule-runner/bin/python"
+    code = "import bokeh, matplotlib, pandas; print('all there')"
+    done = docker(
+        "run",
+        "--rm",
+        *HARDENED,
+        "--tmpfs=/tmp",
+        "--env=MPLCONFIGDIR=/tmp",
+        python,
+        image,
+        "-c",
+        code,
+    )
+    assert (done.returncode, done.stdout) == (0, "all there\n")
 
 
 def test_the_job_configuration_of_the_platform_stands_in_for_the_environment(

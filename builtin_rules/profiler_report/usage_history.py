@@ -19,7 +19,7 @@ from smdebug.profiler.system_samples import SeriesKey, SystemSamples
 BUCKETS: Final = 240
 FIRST_US: Final = 1_000_000  # length of a bucket at the beginning
 BINS: Final = 101  # of percentages; what lies beyond is in the last one
-TRACKS: Final = 600  # 53 MB
+TRACKS: Final = 600  # 58 MB
 _PER_DEVICE: Final[Mapping[str, str]] = {GPU: "use", GPU_MEMORY: "memory"}
 _PER_NODE: Final[Mapping[str, str]] = {CPU: "all cores", IO_WAIT: "I/O wait of all cores"}
 

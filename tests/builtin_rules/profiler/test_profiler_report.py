@@ -63,7 +63,10 @@ def test_nothing_in_a_window_is_not_judged(tmp_path: Path) -> None:
 def test_a_rule_that_fails_is_named_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    asked = []
+
     def fail(_: CPUBottleneck, step: int) -> bool:
+        asked.append(step)
         assert step != 1, "a <b>bug</b>\nof ours"
         return False
 
@@ -74,7 +77,7 @@ def test_a_rule_that_fails_is_named_and_the_others_go_on(
     rule = judged.rule
     assert isinstance(rule, ProfilerReport)
     failures = {one.name: one.failure for one in rule.rules if one.failure}
-    assert list(failures) == ["CPUBottleneck"]
+    assert (list(failures), asked) == (["CPUBottleneck"], [0, 1])
     assert failures["CPUBottleneck"].startswith("AssertionError at window 1: a <b>bug</b> of ours")
     assert caplog.text.count("Rule 'CPUBottleneck' failed: AssertionError at window 1") == 1
     found = reports(tmp_path)
@@ -117,6 +120,21 @@ def test_a_rule_keeps_to_windows_of_its_own_length(tmp_path: Path, length_s: int
     )
     assert reports(tmp_path)["CPUBottleneck"] == reports(tmp_path / "alone")["CPUBottleneck"]
     assert alone.report["RuleTriggered"] == len(alone.met) > 0
+
+
+def test_a_long_window_is_judged_though_those_after_it_have_no_data(tmp_path: Path) -> None:
+    given = {"CPUBottleneck_scan_interval_us": 150_000_000, "CPUBottleneck_patience": 100}
+    trial = FakeProfilerTrial(
+        *(series(np.full(200, 95.0), begin_s=at) for at in (0.0, 800.0) for series in (cpu, gpu))
+    )
+    rule = ProfilerReport(trial, CPUBottleneck_gpu_threshold=100, **given)
+    rule.output_dir = tmp_path
+    for step in (0, 1, 13, 14):  # as the runner walks: there is nothing between
+        rule.invoke(step)
+    rule.invoke_at_end(14)
+    assert reports(tmp_path)["CPUBottleneck"]["Datapoints"] == 400
+    (bottleneck,) = (one for one in rule.rules if one.name == "CPUBottleneck")
+    assert bottleneck.judged == 2
 
 
 def test_it_is_written_at_once_then_every_minute_and_at_the_end(

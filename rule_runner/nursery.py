@@ -10,18 +10,13 @@ The rule and its keeper have a socket to the runner each, so that no rule can ke
 being seen. All that is left of a rule when the keeper leaves is what made a session of its own.
 """
 
-import os
-import signal
 import socket
 import struct
 import subprocess
 import sys
-import threading
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Final
 
 from rule_runner.errors import ClientError
@@ -29,14 +24,13 @@ from rule_runner.errors import ClientError
 # The path is that of the runner: what it can import, rules can import.
 _BOOT: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
-    "from rule_runner.nursery import raise_children; raise_children(int(sys.argv[1]))"
+    "from rule_runner.keepers import raise_children; raise_children(int(sys.argv[1]))"
 )
 _STDERR: Final = 2  # where a rule's output goes: stdout carries results only
 _LONGEST_ANSWER: Final = 64 << 20  # bytes
 _ENDING_S: Final = 5.0  # for a process to be gone once it was killed
 _PARTING_S: Final = 1.0  # for its exit code to come once its connection is closed
-_CODE: Final = struct.Struct("i")
-_WORST: Final = "1000"  # if memory is short, the kernel is to end the rule, not the runner
+EXIT_CODE: Final = struct.Struct("i")  # as a keeper tells it
 
 
 class GoneError(Exception):
@@ -102,10 +96,10 @@ class Ward:
         self._control.settimeout(_ENDING_S)
         code = b""
         with suppress(OSError):
-            code = self._control.recv(_CODE.size)
+            code = self._control.recv(EXIT_CODE.size)
         self._control.close()
         self._talk.close()
-        return _CODE.unpack(code)[0] if ended and code else None
+        return EXIT_CODE.unpack(code)[0] if ended and code else None
 
 
 class Nursery:
@@ -161,70 +155,3 @@ class Nursery:
         self._server.close()
         self._process.kill()
         self._process.wait()
-
-
-def raise_children(fd: int) -> None:
-    """Fork keepers until the runner is gone: what the nursery's process does."""
-    import builtin_rules  # noqa: F401, PLC0415 - for its copies, not for the runner
-    import rule_runner.openings  # noqa: F401, PLC0415 - likewise
-
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks what became of keepers
-    with socket.socket(fileno=fd) as server:
-        while True:
-            asked, fds, _, _ = socket.recv_fds(server, 1, 2)
-            if not asked:
-                return
-            talk, control = fds
-            if not os.fork():
-                server.close()
-                _keep(talk, control)
-            os.close(talk)
-            os.close(control)
-
-
-def _keep(talk: int, control: int) -> None:
-    """Fork a rule's process, and see to its end."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    pid = os.fork()
-    if not pid:
-        os.close(control)
-        _become_a_rule(talk)
-    os.close(talk)
-    runner = socket.socket(fileno=control)
-    threading.Thread(target=_end_with_runner, args=(runner, pid), daemon=True).start()
-    _, status = os.waitpid(pid, 0)
-    _kill(pid)
-    with suppress(OSError):
-        runner.send(_CODE.pack(os.waitstatus_to_exitcode(status)))
-    os._exit(0)
-
-
-def _become_a_rule(talk: int) -> None:
-    """Answer what the runner asks, in a session of its own."""
-    from rule_runner.child import serve  # noqa: PLC0415 - it imports this module
-
-    os.setsid()
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(_WORST)
-    code = 1
-    try:
-        serve(Connection(talk))
-        code = 0
-    except BaseException:  # noqa: BLE001 - whatever it is, nothing of the nursery is to run here
-        traceback.print_exc()
-    finally:
-        os._exit(code)
-
-
-def _end_with_runner(runner: socket.socket, pid: int) -> None:
-    """End a rule's process when the runner has closed its end, or is gone."""
-    with suppress(OSError):
-        runner.recv(1)
-    _kill(pid)
-
-
-def _kill(pid: int) -> None:
-    """End a process, if it is there, and all of its session."""
-    for kill in (os.kill, os.killpg):
-        with suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)

@@ -20,7 +20,7 @@ from rule_runner.events import TrainingJob
 from rule_runner.finding_ids import FindingIds
 from rule_runner.job import RuleJob
 from rule_runner.nearest_names import nearest_names
-from rule_runner.openings import make_invoker, nursery_of, real_path
+from rule_runner.openings import real_path
 from rule_runner.outputs import OutputFolder
 from rule_runner.results import (
     STEP,
@@ -31,6 +31,7 @@ from rule_runner.results import (
     fingerprint,
     versions,
 )
+from rule_runner.rule_making import make_invoker, nursery_of
 from rule_runner.rule_source import rule_source
 from rule_runner.sinks import EventSink
 from rule_runner.status import CLIENT_ERROR

@@ -22,7 +22,8 @@ from rule_runner.invocation import Did, Invocation, Invoker
 from rule_runner.loader import load_from
 from rule_runner.logs import configure
 from rule_runner.nursery import Nursery, Ward
-from rule_runner.openings import make_invoker, open_trial
+from rule_runner.openings import open_trial
+from rule_runner.rule_making import make_invoker
 from rule_runner.runner import Runner
 
 RULE = """

@@ -13,7 +13,7 @@ import s3_objects
 from rule_runner.errors import RuleSourceError
 from rule_runner.fetch import Fetched, fetch_rule_file, remove_private_folders
 from rule_runner.loader import load_from, load_source
-from rule_runner.openings import _make, _Order
+from rule_runner.rule_making import _make, _Order
 from rule_runner.rule_source import RuleSource, rule_source
 
 RULE = b"""

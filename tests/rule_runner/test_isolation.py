@@ -21,7 +21,8 @@ from rule_runner.errors import ClientError
 from rule_runner.invocation import Did, Invoker
 from rule_runner.loader import load_from
 from rule_runner.nursery import Nursery
-from rule_runner.openings import make_invoker, open_trial
+from rule_runner.openings import open_trial
+from rule_runner.rule_making import make_invoker
 
 HEAD = """
 import os, re, signal, stat, sys, threading, time

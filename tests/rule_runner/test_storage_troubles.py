@@ -16,8 +16,9 @@ from faulty_store import REMOTE, CountingStore
 
 from rule_runner.evaluated import exit_code
 from rule_runner.invocation import Did
-from rule_runner.openings import _make, _Order, is_there, open_trial, real_path
+from rule_runner.openings import is_there, open_trial, real_path
 from rule_runner.results import RuleResult
+from rule_runner.rule_making import _make, _Order
 from rule_runner.runner import Observer, Runner
 from smdebug.rules import Rule
 from smdebug.storage import ByteRange, StorageUnavailableError

@@ -83,7 +83,7 @@ _SAID: Final = MappingProxyType(
         ),
         ("LowGPUUtilization", low_gpu_utilization.LOW): (
             "For 5 % of the time the use of {where} is below {measured} %, though it is busy at"
-            " others; {limit} % is the least."
+            " other times; {limit} % is the least."
         ),
         ("BatchSize", batch_size.GPU_P95): (
             "For 95 % of the time the use of {where} is below {measured} %; below {limit} %, with"
@@ -137,7 +137,7 @@ def _weight(gathered: Gathered, rule: SubRule) -> float:
 def _of_rule(rule: SubRule) -> Advice:
     hits = worst_first(rule)
     first, more = hits[0], len(hits) - 1
-    others = f" {counted(more, 'other place')} likewise." if more else ""
+    others = f" The same holds for {counted(more, 'other place')}." if more else ""
     parameter = decides(rule, first)
     return Advice(
         todo(rule), f"{sentence(rule, first)}{others}", rule.name, f"{rule.name}_{parameter}"

@@ -16,22 +16,15 @@ from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
 from builtin_rules.profiler.profiler_report import ProfilerReport
 from builtin_rules.profiler.step_outlier import StepOutlier
 from builtin_rules.profiler.window_rule import WindowRule
+from builtin_rules.profiler_report.sub_rules import SUB_RULES
 
 PROFILER_RULES: Final = MappingProxyType[str, type[WindowRule]](
-    {
-        "BatchSize": BatchSize,
-        "CPUBottleneck": CPUBottleneck,
-        "Dataloader": Dataloader,
-        "GPUMemoryIncrease": GPUMemoryIncrease,
-        "IOBottleneck": IOBottleneck,
-        "LoadBalancing": LoadBalancing,
-        "LowGPUUtilization": LowGPUUtilization,
-        "MaxInitializationTime": MaxInitializationTime,
-        "OverallFrameworkMetrics": OverallFrameworkMetrics,
-        "OverallSystemUsage": OverallSystemUsage,
-        "ProfilerReport": ProfilerReport,
-        "StepOutlier": StepOutlier,
-    }
+    dict(
+        sorted(
+            [*SUB_RULES.items(), ("ProfilerReport", ProfilerReport)],
+            key=lambda entry: entry[0].casefold(),
+        )
+    )
 )
 
 __all__ = [

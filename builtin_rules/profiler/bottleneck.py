@@ -24,6 +24,15 @@ from smdebug.profiler.system_samples import SystemSamples
 SHARE: Final = "share"
 TOO_FEW: Final = "no node with more than patience snapshots yet"
 NEVER_BOTH: Final = "no snapshot yet with samples of GPUs and cores"
+SAVE: Final = """
+Nothing of the training script: the platform's profiler samples the system metrics. With
+framework profiling the report names the operators that ran at the time.
+"""
+MISSING: Final = """
+A window without GPU utilisation is skipped, and so are the windows until there are
+snapshots enough, and until one has samples of GPUs and cores. Nodes without GPUs are never
+judged. Samples that are no finite numbers are left out.
+"""
 KEPT: Final = 1000  # bottlenecks in the report: beyond that every second, every fourth, ...
 _SECOND_US: Final = 1_000_000
 Flags = NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from builtin_rules.profiler.bottleneck import SHARE, Bottleneck
+from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck
 from builtin_rules.profiler.parameters import MINUTE_US, SCAN_INTERVAL, patience, percentage
 from builtin_rules.profiler.samples import CPU
 from smdebug.rules import Page, Quantity
@@ -32,15 +32,8 @@ class CPUBottleneck(Bottleneck):
         Processors prepare what GPUs work on. Where they are the slower part, GPUs are paid for
         standing still, and a faster GPU changes nothing.
         """,
-        save="""
-        Nothing of the training script: the platform's profiler samples the system metrics. With
-        framework profiling the report names the operators that ran at the time.
-        """,
-        missing="""
-        A window without GPU utilisation is skipped, and so are the windows until there are
-        snapshots enough, and until one has samples of GPUs and cores. Nodes without GPUs are never
-        judged. Samples that are no finite numbers are left out.
-        """,
+        save=SAVE,
+        missing=MISSING,
         remedy="""
         - More loader processes, or fewer if they get in each other's way: see `Dataloader`.
         - Prepare data once, before the training, instead of at each epoch; decode on the GPU.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from builtin_rules.profiler.bottleneck import SHARE, Bottleneck
+from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck
 from builtin_rules.profiler.parameters import MINUTE_US, SCAN_INTERVAL, patience, percentage
 from builtin_rules.profiler.samples import IO_WAIT
 from smdebug.rules import Page, Quantity
@@ -35,15 +35,8 @@ class IOBottleneck(Bottleneck):
         A core that waits for a disk or the network prepares nothing, and the GPU behind it stands
         still. More cores do not help, faster or fewer reads do.
         """,
-        save="""
-        Nothing of the training script: the platform's profiler samples the system metrics. With
-        framework profiling the report names the operators that ran at the time.
-        """,
-        missing="""
-        A window without GPU utilisation is skipped, and so are the windows until there are
-        snapshots enough, and until one has samples of GPUs and cores. Nodes without GPUs are never
-        judged. Samples that are no finite numbers are left out.
-        """,
+        save=SAVE,
+        missing=MISSING,
         remedy="""
         - Copy the data to a local disk before the training, or stream it in large files.
         - Many small files: pack them (TFRecord, WebDataset, Parquet).

@@ -1,10 +1,8 @@
 """Rule: the base class of every rule, built-in or the user's own."""
 
-import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +13,7 @@ from smdebug.core.logger import get_logger
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules.action import Actions
 from smdebug.rules.evidence import Finding, Measured, Quantity, Series
+from smdebug.rules.page import Page
 from smdebug.rules.req_tensors import RequiredTensors
 
 if TYPE_CHECKING:
@@ -22,36 +21,6 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Series)
 _NO_NOTES: Final[Mapping[Any, str]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a rule's page says besides its docstrings, reads and parameters; indented Markdown.
-
-    Attributes
-    ----------
-    why
-        Why the finding matters.
-    save
-        How a training job saves what the rule reads.
-    missing
-        What the rule does about NaN, missing tensors and too few steps.
-    remedy
-        What to do when it fires: a list.
-    limits
-        Where the rule is blind or noisy, and the parameter that cures it; "" if nowhere.
-    """
-
-    why: str
-    save: str
-    missing: str
-    remedy: str
-    limits: str = ""
-
-    def __post_init__(self) -> None:
-        """Take the indentation away."""
-        for field in fields(self):
-            object.__setattr__(self, field.name, inspect.cleandoc(getattr(self, field.name)))
 
 
 class Rule(ABC):

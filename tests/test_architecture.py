@@ -45,8 +45,8 @@ ONLY_IN = {
     "google_crc32c": {"smdebug/core/tfrecord.py"},
     # The extra `profiler`.
     "pandas": within("smdebug/profiler/analysis"),
-    "bokeh": within("smdebug/profiler/analysis/notebook_utils"),
-    "matplotlib": within("smdebug/profiler/analysis/notebook_utils"),
+    "bokeh": within("smdebug/profiler/analysis"),
+    "matplotlib": within("smdebug/profiler/analysis"),
 }
 # Packages that import the framework they are for: no other does.
 FRAMEWORKS = {

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from smdebug.profiler.analysis.pandas_extra import import_pandas
+from smdebug.profiler.analysis.extras import import_pandas
 from smdebug.profiler.analysis.python_stats_reader import (
     LocalPythonStatsReader,
     PythonStatsReader,

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, assert_never
 
+from smdebug.profiler.analysis.extras import import_bokeh
 from smdebug.profiler.analysis.notebook_utils.chart import (
     Bars,
     Chart,
@@ -11,7 +12,6 @@ from smdebug.profiler.analysis.notebook_utils.chart import (
     Spans,
     shown,
 )
-from smdebug.profiler.analysis.notebook_utils.extras import import_bokeh
 
 FRAME: Final = 60  # pixels: what a page has above and below its panels
 LINE_COLOR: Final = "#2f7fd1"  # seen well on white and on black alike

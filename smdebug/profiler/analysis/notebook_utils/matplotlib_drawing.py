@@ -6,6 +6,7 @@ from typing import Any, Final, assert_never
 
 import numpy as np
 
+from smdebug.profiler.analysis.extras import import_matplotlib
 from smdebug.profiler.analysis.notebook_utils.bokeh_drawing import LINE_COLOR, NONE_COLOR
 from smdebug.profiler.analysis.notebook_utils.chart import (
     Bars,
@@ -16,7 +17,6 @@ from smdebug.profiler.analysis.notebook_utils.chart import (
     Spans,
     shown,
 )
-from smdebug.profiler.analysis.notebook_utils.extras import import_matplotlib
 
 WIDTH: Final = 1000  # pixels
 _DPI: Final = 100

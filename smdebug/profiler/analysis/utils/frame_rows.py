@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.profiler.analysis.pandas_extra import import_pandas
+from smdebug.profiler.analysis.extras import import_pandas
 from smdebug.profiler.system_columns import SystemColumns
 from smdebug.profiler.system_samples import SeriesKey
 from smdebug.profiler.trace_event import TraceEvent

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.profiler.analysis.pandas_extra import import_pandas
+from smdebug.profiler.analysis.extras import import_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

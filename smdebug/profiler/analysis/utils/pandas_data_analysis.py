@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from smdebug.core.logger import get_logger
-from smdebug.profiler.analysis.pandas_extra import import_pandas
+from smdebug.profiler.analysis.extras import import_pandas
 from smdebug.profiler.analysis.utils.frame_statistics import (
     Range,
     put,

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from smdebug.profiler.analysis.pandas_extra import import_pandas
+from smdebug.profiler.analysis.extras import import_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -262,7 +262,8 @@ def test_a_folder_without_profiler_data(tmp_path: Path) -> None:
     assert (result.exit_code, rules["BatchSize"]["outcome"]) == (1, "NotEvaluated")
     assert rules["BatchSize"]["status_details"] == (
         "ClientError: No debugging data was saved by the training job. "
-        f"Trial '{tmp_path}' holds no data of a whole time window."
+        f"Trial '{tmp_path}' holds no profiler data: they lie in its folders 'system' and "
+        "'framework'."
     )
 
 

@@ -1,6 +1,7 @@
 """TraceSource: framework events by range of time, of which only the timelines are read."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from smdebug.profiler.bounded_cache import BoundedCache
@@ -14,6 +15,11 @@ from smdebug.profiler.trace_files import FILE_TYPES, events_of
 
 CACHED_BYTES: Final = 32 << 20
 NEAR_US: Final = 3_600_000_000
+MOST_EVENTS: Final = 1_000_000  # of one range of time; they take 800 bytes each
+TOO_MANY: Final = (
+    f"More than {MOST_EVENTS:,} events end in one time window: the others are left out. "
+    "Make windows shorter: scan_interval_us."
+)
 _KINDS: Final = tuple(FILE_TYPES)
 
 
@@ -44,14 +50,17 @@ class TraceSource:
     def ending(self, start_us: int, end_us: int) -> list[TraceEvent]:
         """Return the events that end at ``start_us <= time < end_us``.
 
-        They are in the order of their ends, then of their starts and nodes.
+        They are in the order of their ends, then of their starts and nodes. Of more than
+        `MOST_EVENTS` the others are left out, which is said among the damages.
         """
-        found = [
-            event
-            for file in self._files.traces_between(start_us, end_us)
-            if self._may_end(file, start_us, end_us)
-            for event in self._packed(file).ending(start_us, end_us)
-        ]
+        found: list[TraceEvent] = []
+        for file in self._files.traces_between(start_us, end_us):
+            if self._may_end(file, start_us, end_us):
+                events = self._packed(file).ending(start_us, end_us)
+                found += islice(events, MOST_EVENTS - len(found))
+                if next(events, None) is not None:
+                    self._damages.report(f"{file.key} and others", TOO_MANY)
+                    break
         found.sort(key=lambda event: (event.end_time, event.start_time, event.node_id or ""))
         return found
 

@@ -260,3 +260,15 @@ def test_a_name_that_lies_about_the_end_makes_no_data() -> None:
     (file,) = one.files.traces["pythontimeline.json", "1-algo-1"]
     assert one.source.next_end_us(file, BEGIN_US) == BEGIN_US + 1.5 * S
     assert one.source.next_end_us(file, BEGIN_US + 4 * S) is None
+
+
+def test_of_very_many_events_in_a_window_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smdebug.profiler.trace_source.MOST_EVENTS", 5)
+    one = Made(timeline(steps(0, 4)) | timeline(steps(0, 6), "2-algo-1") | END)
+    assert len(one.source.ending(BEGIN_US, BEGIN_US + 6 * S + 1)) == 5
+    ((key, text),) = one.damages.problems.items()
+    assert key.endswith("_2-algo-1_pythontimeline.json and others")
+    assert text.startswith("More than 1,000,000 events end in one time window: ")
+    few = Made(timeline(steps(0, 5)) | END)
+    assert len(few.source.ending(BEGIN_US, BEGIN_US + 60 * S)) == 5
+    assert few.damages.problems == {}

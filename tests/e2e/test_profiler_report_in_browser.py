@@ -1,15 +1,10 @@
-"""The profiler report in a real browser: light and dark, wide, narrow and on paper.
+"""The profiler report in a real browser: light and dark, wide, narrow and on paper."""
 
-The browser is Chromium of the system, driven by Playwright. Where either is missing, the tests
-are skipped and say so.
-"""
-
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import chromium
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -18,10 +13,6 @@ from timeline_writer import Event, step, write
 
 from rule_runner.cli import main
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
-
-CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed.")
 HOSTILE: Final = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
 SAMPLES: Final = 12 * 120
 
@@ -57,12 +48,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # A container's root has no sandbox of its own; what is opened is ours.
-        sandbox = os.geteuid() != 0
-        started = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=sandbox)
-        yield started
-        started.close()
+    with chromium.started() as found:
+        yield found
 
 
 def opened(browser: Any, path: Path, **context: Any) -> Any:

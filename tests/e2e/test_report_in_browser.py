@@ -1,26 +1,17 @@
-"""The report in a real browser: it is read, pointed at, narrowed and printed; nothing is fetched.
-
-The browser is Chromium of the system, driven by Playwright. Where either is missing, the tests
-are skipped and say so.
-"""
+"""The report in a real browser: read, pointed at, narrowed and printed; nothing is fetched."""
 
 import math
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import chromium
 import pytest
 import reports
 
 from rule_runner.report import write_report
 from rule_runner.results import Evidence
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
-
-CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed.")
 HOSTILE: Final = (
     "</script></title></desc><script>window.hit = 1</script>"
     "<img src=x onerror='window.hit = 1'>\u202e\x1b" + "x" * 120
@@ -52,12 +43,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # A container's root has no sandbox of its own; what is opened is ours.
-        sandbox = os.geteuid() != 0
-        started = playwright.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=sandbox)
-        yield started
-        started.close()
+    with chromium.started() as found:
+        yield found
 
 
 class Opened:
@@ -168,7 +155,7 @@ def test_a_link_opens_what_is_folded_up(browser: Any, page_file: Path) -> None:
     job = one.page.locator("article > details").last
     job.evaluate("(node) => { node.open = false }")
     one.page.locator(f"a[href='#{job.get_attribute('id')}']").first.click()
-    sync_api.expect(job).to_have_attribute("open", "")
+    chromium.sync_api.expect(job).to_have_attribute("open", "")
     one.context.close()
 
 

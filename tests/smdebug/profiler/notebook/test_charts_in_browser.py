@@ -1,25 +1,17 @@
-"""A chart's page in a real browser: it tells indexes of what is selected, and fetches nothing.
+"""A chart's page in a real browser: it tells indexes of what is selected, and fetches nothing."""
 
-The browser is Chromium of the system, driven by Playwright. Where either is missing, the test is
-skipped and says so.
-"""
-
-import os
-import shutil
 from pathlib import Path
 from typing import Final
 
+import chromium
 import profiler_writer as pw
 import pytest
 
 from smdebug.profiler import LocalSystemMetricsReader
 from smdebug.profiler.analysis.notebook_utils.timeline_charts import TimelineCharts
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
 pytest.importorskip("bokeh", reason="bokeh is not installed.")
 
-CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed.")
 HOSTILE: Final = "</script><img src=x onerror='window.hit = 1'>$$x$$"
 
 
@@ -29,11 +21,7 @@ def test_a_stretch_is_selected_in_a_page(tmp_path: Path) -> None:
     page_file = charts.save(tmp_path / "chart.html")
     fetched: list[str] = []
     complaints: list[str] = []
-    with sync_api.sync_playwright() as playwright:
-        # A container's root has no sandbox of its own; what is opened is ours.
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, chromium_sandbox=os.geteuid() != 0
-        )
+    with chromium.started() as browser:
         page = browser.new_page(color_scheme="dark", viewport={"width": 1000, "height": 400})
         page.on("request", lambda one: fetched.append(one.url))
         page.on("pageerror", lambda one: complaints.append(str(one)))
@@ -48,7 +36,6 @@ def test_a_stretch_is_selected_in_a_page(tmp_path: Path) -> None:
         page.mouse.up()
         told = page.get_by_text("Selected indexes: [").text_content()
         hit = page.evaluate("window.hit")
-        browser.close()
     first, last = numbers_of(told)
     assert 20 < first < last < 80
     assert (fetched, complaints, hit) == ([page_file.as_uri()], [], None)

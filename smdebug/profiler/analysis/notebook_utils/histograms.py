@@ -17,7 +17,7 @@ def shares(values: NDArray[np.float64]) -> Bars:
 
 
 def amounts(values: NDArray[np.float64]) -> Bars:
-    """Return the bars of any values, from the smallest to the largest; infinite ones are left out."""
+    """Return the bars of any values, from the smallest to the largest finite one."""
     finite = values[np.isfinite(values)]
     return _bars(finite, *((finite.min(), finite.max()) if len(finite) else (0.0, 0.0)))
 

@@ -75,12 +75,12 @@ def test_later_durations_are_added_once(tmp_path: Path) -> None:
     chart = StepHistogram(found)
     chart.update_data(ZERO)  # nothing was asked for yet
     chart.plot()
-    # This one began before the first was over, and its file came later.
-    tw.write(tmp_path, [tw.step(1, S / 2, 2 * S)], node="12-algo-2")
+    # This one was over before the first was, and its file came later.
+    tw.write(tmp_path, [tw.step(1, S / 4, S / 2)], node="12-algo-2")
     tw.write(tmp_path, [tw.step(1, S, 3 * S)])
     chart.update_data(ZERO + 4 * S)
     chart.update_data(ZERO + 4 * S)
-    assert chart.step_metrics == {STEP: [1, 3], "Step:ModeKeys.TRAIN-nodeid:algo-2-12": [2]}
+    assert chart.step_metrics == {STEP: [1, 3], "Step:ModeKeys.TRAIN-nodeid:algo-2-12": [0.5]}
     assert chart.last_timestamp == ZERO + 4 * S
     chart.clear()
     assert (chart.step_metrics, chart.chart().panels) == ({}, ())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smdebug.exceptions import TrialFileError
-from smdebug.profiler.cprofile_file import MAX_TEXT, parse_cprofile
+from smdebug.profiler.analysis.cprofile_file import MAX_TEXT, parse_cprofile
 
 # Surrogates stand for bytes of names of files that are no UTF-8.
 texts = st.text(st.characters(codec=None), max_size=300) | st.sampled_from(

@@ -18,7 +18,7 @@ from typing import Final, Self
 import msgspec
 
 from smdebug.core.locations import is_inside
-from smdebug.profiler.cprofile_file import MAX_BYTES
+from smdebug.profiler.analysis.cprofile_file import MAX_BYTES
 from smdebug.profiler.python_profile_utils import ProfileFolderError
 
 LIST_NAME: Final = ".rule-runner-downloads.json"

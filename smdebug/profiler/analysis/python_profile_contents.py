@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from smdebug.exceptions import CorruptFileError, TrialFileError
+from smdebug.profiler.analysis.cprofile_file import MAX_BYTES, parse_cprofile
 from smdebug.profiler.analysis.python_stats_reader import ProblemList
 from smdebug.profiler.analysis.utils.python_profile_analysis_utils import (
     PyinstrumentStepStats,
     StepPythonProfileStats,
 )
-from smdebug.profiler.cprofile_file import MAX_BYTES, parse_cprofile
 from smdebug.profiler.profiler_constants import PYINSTRUMENT_JSON_FILENAME
 from smdebug.storage import ObjectNotFoundError, StorageUnavailableError
 

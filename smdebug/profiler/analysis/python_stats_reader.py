@@ -10,9 +10,9 @@ from smdebug.core.locations import is_inside
 from smdebug.core.logger import get_logger
 from smdebug.core.read_pool import ReadPool
 from smdebug.exceptions import SMDebugValueError
+from smdebug.profiler.analysis.cprofile_file import MAX_BYTES
 from smdebug.profiler.analysis.download_folder import DownloadFolder
 from smdebug.profiler.analysis.utils.python_profile_analysis_utils import StepPythonProfileStats
-from smdebug.profiler.cprofile_file import MAX_BYTES
 from smdebug.profiler.profiler_constants import (
     CPROFILE_NAME,
     CPROFILE_STATS_FILENAME,

@@ -6,9 +6,9 @@ import sys
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from smdebug.profiler.analysis.cprofile_file import Callers, Function, Table
 from smdebug.profiler.analysis.extras import import_pandas
 from smdebug.profiler.analysis.utils.python_profile_span import StepPythonProfileStats
-from smdebug.profiler.cprofile_file import Callers, Function, Table
 from smdebug.profiler.python_profile_utils import (
     ProfileArgumentError,
     PythonProfileModes,

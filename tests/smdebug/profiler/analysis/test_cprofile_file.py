@@ -9,8 +9,8 @@ import pytest
 from python_profile_writer import span, write_cprofile
 
 from smdebug.exceptions import CorruptFileError, TruncatedFileError
-from smdebug.profiler import cprofile_file
-from smdebug.profiler.cprofile_file import parse_cprofile
+from smdebug.profiler.analysis import cprofile_file
+from smdebug.profiler.analysis.cprofile_file import parse_cprofile
 
 F = ("a.py", 7, "f")
 ROW = (1, 2, 0.5, 0.75, {})

@@ -21,9 +21,8 @@ from smdebug.core.clock import Clock
 from smdebug.trials import Trial
 
 if TYPE_CHECKING:
-    from smdebug.trials.profiler_trial import ProfilerTrial
-
     from rule_runner.openings import AnyTrial
+    from smdebug.trials.profiler_trial import ProfilerTrial
 
 
 class Walks:

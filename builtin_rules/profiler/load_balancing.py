@@ -190,11 +190,7 @@ def coarse(counts: Counts) -> Counts:
 def distances(counts: Counts) -> Floats:
     """Return the Jensen-Shannon distances between histograms; shape ``(n, n)``."""
     share = counts / counts.sum(axis=1, keepdims=True)
-    one, other = share[:, None, :], share[None, :, :]
-    mean = (one + other) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(one > 0, one * np.log(one / mean), 0.0)
-    divergence = terms.sum(axis=2)
+    divergence = np.array([_divergences(one, share) for one in share])
     found: Floats = np.sqrt(np.maximum(0.0, (divergence + divergence.T) / 2))
     return found
 
@@ -202,7 +198,14 @@ def distances(counts: Counts) -> Floats:
 def gaps(counts: Counts) -> Floats:
     """Return the earth mover's distances between fine histograms, in points; shape ``(n, n)``."""
     below = np.cumsum(counts / counts.sum(axis=1, keepdims=True), axis=1)
-    found: Floats = WIDTH * np.abs(below[:, None, :] - below[None, :, :]).sum(axis=2)
+    return WIDTH * np.array([np.abs(below - one).sum(axis=1) for one in below])
+
+
+def _divergences(one: Floats, others: Floats) -> Floats:
+    """Return how far a distribution is from its mean with each of others; shape ``(n,)``."""
+    mean = (one + others) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.where(one > 0, one * np.log(one / mean), 0.0).sum(axis=1)
     return found
 
 

@@ -11,6 +11,7 @@ from smdebug.profiler.trace_event import TraceEvent
 
 WHISKER: Final = 1.5  # interquartile ranges
 BINS: Final = 100
+NARROWEST: Final = 1e-9  # of a histogram, in parts of the values
 
 __all__ = [
     "FrameworkTimes",
@@ -84,7 +85,11 @@ def histogram(values: ArrayLike, bins: int = BINS) -> dict[str, list[float]]:
     array: NDArray[np.float64] = np.asarray(values, np.float64)
     if not array.size:
         return {"probs": [], "binedges": []}
-    counts, edges = np.histogram(array, bins=bins)
+    low, high = float(array.min()), float(array.max())
+    if high - low < NARROWEST * max(abs(low), abs(high)):  # floats have no edges between
+        room = NARROWEST * max(abs(low), abs(high))
+        low, high = low - room, high + room
+    counts, edges = np.histogram(array, bins=bins, range=(low, high))
     return {"probs": (counts / array.size).tolist(), "binedges": edges.tolist()}
 
 

@@ -145,3 +145,12 @@ def test_names_beyond_a_bound_are_counted_together(monkeypatch: pytest.MonkeyPat
 
 def test_the_helpers_are_where_custom_rules_look_for_them() -> None:
     assert all(hasattr(utils, name) for name in utils.__all__)
+
+
+def test_a_histogram_of_values_that_floats_hardly_tell_apart() -> None:
+    low = 9e9
+    found = histogram([low, float(np.nextafter(low, np.inf)), low])
+    assert (len(found["probs"]), len(found["binedges"])) == (100, 101)
+    assert sum(found["probs"]) == pytest.approx(1)
+    assert found["binedges"][0] < low < found["binedges"][-1]
+    assert histogram([0.0, 0.0], bins=2) == {"probs": [0.0, 1.0], "binedges": [-0.5, 0.0, 0.5]}

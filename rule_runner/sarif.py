@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.finding_ids import FindingIds
 from rule_runner.pages import page, sentence
-from rule_runner.results import EvaluationResult, Evidence, RuleResult, dump_json
+from rule_runner.results import WINDOW, EvaluationResult, Evidence, RuleResult, dump_json
 from rule_runner.show import coverage, evidence, printable, reason
 from rule_runner.status import Outcome
 
@@ -123,7 +123,7 @@ def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json
             "message": _message(
                 f"{rule.configuration_name}: {evidence(found, rule.unit).rstrip('.')}."
             ),
-            "locations": [_location(result, found)],
+            "locations": [_location(result, rule, found)],
             "partialFingerprints": {"findingId/v1": ids.next(found)},
             "properties": {"mode": rule.mode, "measured": found.measured, "limit": found.limit},
         }
@@ -131,10 +131,12 @@ def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json
     ]
 
 
-def _location(result: EvaluationResult, found: Evidence) -> Json:
+def _location(result: EvaluationResult, rule: RuleResult, found: Evidence) -> Json:
     """Return where a finding was made: in the folder of the trial, at which step, in what."""
     places = {"step": str(found.step), "worker": found.worker, "tensor": found.tensor}
-    path = result.trial.path
+    of_windows = result.profiler_trial if rule.unit == WINDOW else None
+    trial = of_windows or result.trial
+    path = trial.path
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": path if "://" in path else Path(path).as_uri()}
@@ -143,7 +145,7 @@ def _location(result: EvaluationResult, found: Evidence) -> Json:
             {
                 "kind": kind,
                 "name": printable(name),
-                "fullyQualifiedName": f"{printable(result.trial.name)}/{kind}/{printable(name)}",
+                "fullyQualifiedName": f"{printable(trial.name)}/{kind}/{printable(name)}",
             }
             for kind, name in places.items()
             if name is not None

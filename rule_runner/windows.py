@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from rule_runner.binding import accepts
-from rule_runner.config import DEFAULT_SCAN_INTERVAL_US, RuleJobConfig
+from rule_runner.config import DEFAULT_SCAN_INTERVAL_US, LEAST_SCAN_INTERVAL_US, RuleJobConfig
 from rule_runner.errors import UsageError
 from rule_runner.loader import LoadedRule
 
@@ -51,7 +51,7 @@ def _length(job: RuleJobConfig) -> int:
         except (TypeError, ValueError):
             continue
         if length > 0:
-            return length
+            return max(length, LEAST_SCAN_INTERVAL_US)
     return DEFAULT_SCAN_INTERVAL_US
 
 

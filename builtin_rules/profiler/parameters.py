@@ -42,5 +42,5 @@ SCAN_INTERVAL: Final = IntParam(
     "Length of the time window that is looked at in one evaluation.",
     default=MINUTE_US,
     unit="microseconds",
-    minimum=1,
+    minimum=100_000,  # metrics are sampled no more often
 )

@@ -257,8 +257,14 @@ def test_profiler_rules_with_their_defaults(name: str) -> None:
             {"rule_to_invoke": "BatchSize", "windows": "10"},
             "Unknown parameter 'windows' of rule 'BatchSize'. Did you mean 'window'?",
         ),
-        ({"rule_to_invoke": "BatchSize", "window": "ten"}, "Parameter 'window' must be a whole number >= 1, got 'ten'."),
-        ({"rule_to_invoke": "BatchSize", "window": "-1"}, "Parameter 'window' must be a whole number >= 1, got '-1'."),
+        (
+            {"rule_to_invoke": "BatchSize", "window": "ten"},
+            "Parameter 'window' must be a whole number >= 1, got 'ten'.",
+        ),
+        (
+            {"rule_to_invoke": "BatchSize", "window": "-1"},
+            "Parameter 'window' must be a whole number >= 1, got '-1'.",
+        ),
         (
             {"rule_to_invoke": "AllZero"},
             "Rule 'AllZero' judges other data. It belongs to DebugRuleConfigurations.",

@@ -248,6 +248,7 @@ def test_rules_are_placed_by_name_and_by_what_they_take() -> None:
         ("BatchSize", {"scan_interval_us": "5000000"}, 5_000_000),
         ("BatchSize", {"scan_interval_us": "ten"}, DEFAULT_SCAN_INTERVAL_US),
         ("BatchSize", {"scan_interval_us": "0"}, DEFAULT_SCAN_INTERVAL_US),
+        ("BatchSize", {"scan_interval_us": "7"}, 100_000),  # which the rule itself refuses
         (Busy, {}, 60_000_000),
     ],
 )

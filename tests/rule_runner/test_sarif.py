@@ -8,6 +8,7 @@ import evaluating
 import jsonschema
 import outcomes
 import pytest
+from msgspec.structs import replace
 
 from rule_runner.finding_ids import FindingIds
 from rule_runner.loader import LoadedRule, load_builtin
@@ -113,6 +114,24 @@ def test_a_finding_is_a_result_with_its_place_and_its_id(mode: str, level: str) 
     assert second["message"] == {"text": "zeros: step 3, measured 1, limit 2, n."}
     assert second["partialFingerprints"] == {"findingId/v1": ids.next(rule.evidence[1])}
     assert len(second["locations"][0]["logicalLocations"]) == 1
+
+
+def test_a_finding_in_profiler_data_lies_there() -> None:
+    rules = [outcomes.met("zeros"), outcomes.met("busy", unit="window")]
+    both = outcomes.of(*rules)
+    profile = replace(both.trial, name="p", path="s3://b/p")
+    loaded = [load_builtin("AllZero"), load_builtin("BatchSize")]
+    (run,) = json.loads(sarif(replace(both, profiler_trial=profile), loaded, 0))["runs"]
+    places = {
+        one["message"]["text"].partition(":")[0]: one["locations"][0] for one in run["results"]
+    }
+    assert {
+        name: (
+            one["physicalLocation"]["artifactLocation"]["uri"],
+            one["logicalLocations"][0]["fullyQualifiedName"],
+        )
+        for name, one in places.items()
+    } == {"zeros": ("file:///trials/t", "t/step/3"), "busy": ("s3://b/p", "p/step/3")}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What every test gets: no network, a quiet log, a clock that only moves when told."""
 
+import logging
 import socket
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -100,6 +101,11 @@ def aws_endpoint(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(autouse=True)
 def _fresh_log() -> Iterator[None]:
+    """Put logging back as it was: commands configure it."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
     yield
+    root.handlers[:] = handlers
+    root.setLevel(level)  # not by its attribute: what loggers remember of it is forgotten so
     structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()

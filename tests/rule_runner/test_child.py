@@ -168,9 +168,7 @@ def test_rule_that_prints_and_raises_leaves_stdout_to_the_results(
     source: Path,
     trial: Path,
     capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    evaluating.restore_logging(monkeypatch)
     configure(1)
     config = job(source, "raises")
     with closing(Nursery()) as own:  # whose stderr is what this test sees

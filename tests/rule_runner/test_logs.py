@@ -4,10 +4,8 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-import evaluating
 import pytest
 import structlog
 
@@ -18,13 +16,6 @@ from smdebug.core.logger import get_logger
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture(autouse=True)
-def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    evaluating.restore_logging(monkeypatch)
-    yield
-    structlog.contextvars.clear_contextvars()
 
 
 Captured = pytest.CaptureFixture[str]

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import evaluating
 import pytest
 from click.testing import CliRunner, Result
 from told import WAY, news, told
@@ -18,7 +17,6 @@ from rule_runner.status import RuleStatus
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluating.restore_logging(monkeypatch)
     monkeypatch.delenv("RULE_RUNNER_SINKS", raising=False)
 
 

@@ -4,14 +4,12 @@ Trials are dictionaries of files; `revealed` lets a test hand the runner any sto
 """
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pytest
 import rawtrial
 import structlog
 
@@ -124,10 +122,3 @@ def log_nothing() -> None:
         raise structlog.DropEvent
 
     structlog.configure(processors=[drop])
-
-
-def restore_logging(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the standard library's logging back as it is now when the test is over."""
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", list(root.handlers))
-    monkeypatch.setattr(root, "level", root.level)

@@ -23,7 +23,9 @@ settings.load_profile("calm")
 collect_ignore = ["old_library"]
 # Tests of many parts at once, and comparisons with slow code, run through lines that have tests of
 # their own: what they cover is not counted, for they take twice as long while it is.
-NOT_COUNTED: Final = frozenset({"e2e", "faults", "fuzz", "oracle", "property"})
+NOT_COUNTED: Final = frozenset(
+    {"compat", "detection", "e2e", "faults", "fuzz", "oracle", "property"}
+)
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

@@ -146,15 +146,9 @@ class PythonProfileAnalysis:
         """
         first = to_step(start_step)
         last = first if end_step is None else to_step(end_step)
-        asked, begin, end = to_mode(mode), to_phase(start_phase), to_phase(end_phase)
-        return self._fetch(
-            node_id,
-            refresh_stats,
-            lambda one: (
-                one.has_start_and_end_mode(asked, asked)
-                and one.in_step_interval(first, last, begin, end)
-            ),
-        )
+        within = StepPythonProfileStats.in_step_interval
+        phases = start_phase, end_phase
+        return self._fetch_of_steps(within, first, last, mode, phases, node_id, refresh_stats)
 
     def fetch_python_profile_stats_by_step(
         self,
@@ -173,13 +167,28 @@ class PythonProfileAnalysis:
         """
         first = to_step(start_step)
         beyond = first + 1 if end_step is None else to_step(end_step)
-        asked, begin, end = to_mode(mode), to_phase(start_phase), to_phase(end_phase)
+        within = StepPythonProfileStats.in_half_open_steps
+        phases = start_phase, end_phase
+        return self._fetch_of_steps(within, first, beyond, mode, phases, node_id, refresh_stats)
+
+    def _fetch_of_steps(
+        self,
+        within: Callable[[StepPythonProfileStats, int, int, StepPhase, StepPhase], bool],
+        first: int,
+        last: int,
+        mode: Mode,
+        phases: tuple[Phase, Phase],
+        node_id: str,
+        refresh_stats: bool,
+    ) -> Any:
+        """Return what was recorded in a mode `within` some steps and phases."""
+        asked = to_mode(mode)
+        begin, end = map(to_phase, phases)
         return self._fetch(
             node_id,
             refresh_stats,
             lambda one: (
-                one.has_start_and_end_mode(asked, asked)
-                and one.in_half_open_steps(first, beyond, begin, end)
+                one.has_start_and_end_mode(asked, asked) and within(one, first, last, begin, end)
             ),
         )
 

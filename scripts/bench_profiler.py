@@ -1,8 +1,9 @@
-"""What judging a job's system metrics costs: for `scripts/bench profiler`.
+"""What judging and merging a job's profiler data costs: for `scripts/bench profiler`.
 
 A job of 8 nodes with 100 series each, sampled every 500 ms, is written; another process opens it as
 a profiler trial and asks for its samples window by window, 60 s each, and one more evaluates all
-profiler rules over it.
+profiler rules over it. Then a gigabyte of timelines in files of some 10 MB is written and merged.
+Hours and gigabytes may be given: ``bench_profiler.py 10 1``.
 """
 
 import subprocess
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 HOURS, NODES, SERIES, EVERY_S = 1.0, 8, 100, 0.5
+GIGABYTES, EVENTS, GAP_US = 1.0, 80_000, 1_000  # of timelines; events of a file, and their distance
 GPUS = 8  # of each node: two series each
 WALK = """
 import sys
@@ -35,6 +37,12 @@ with tempfile.TemporaryDirectory() as output:
     main(["evaluate", "--profiler-trial", sys.argv[1], "--rule", "all", "--keep-going",
           "--output", output + "/out", "--quiet"])
 """
+MERGE = """
+import sys
+from smdebug.profiler.analysis.utils.merge_timelines import merge_timelines
+
+merge_timelines(sys.argv[1], sys.argv[1] + "/merged.json")
+"""
 USED = """
 import atexit, resource, sys
 
@@ -45,7 +53,7 @@ def _used():
 """
 
 
-def run(hours: float = HOURS) -> None:
+def run(hours: float = HOURS, gigabytes: float = GIGABYTES) -> None:
     """Print what it took."""
     with tempfile.TemporaryDirectory() as folder:
         nbytes, samples = written(Path(folder), hours)
@@ -53,20 +61,44 @@ def run(hours: float = HOURS) -> None:
             f"{hours:g} h, {NODES} nodes, {SERIES} series, every {EVERY_S:g} s: "
             f"{nbytes / 1e6:.0f} MB, {samples:,} samples"
         )
-        for what, program in (("reading", WALK), ("all rules", RULES)):
-            began = time.monotonic()
-            found = subprocess.run(  # noqa: S603 - this Python
-                [sys.executable, "-c", USED + program, folder],
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-            took = time.monotonic() - began
-            cpu_s, memory = found.stderr.split("used")[-1].split()
-            click.echo(
-                f"{what}: {took:.1f} s, {float(cpu_s):.1f} s of processor, "
-                f"{1e6 * float(cpu_s) / samples:.2f} us a sample, {memory} MB at most"
-            )
+        measure("reading", WALK, folder, samples, "sample")
+        measure("all rules", RULES, folder, samples, "sample")
+    with tempfile.TemporaryDirectory() as folder:
+        nbytes, events = timelines(Path(folder), gigabytes * 1e9)
+        click.echo(f"timelines: {nbytes / 1e6:.0f} MB, {events:,} events")
+        measure("merging", MERGE, folder, events, "event")
+
+
+def measure(what: str, program: str, folder: str, count: int, unit: str) -> None:
+    """Print what a program takes over a folder that holds so many of a unit."""
+    began = time.monotonic()
+    found = subprocess.run(  # noqa: S603 - this Python
+        [sys.executable, "-c", USED + program, folder], check=True, capture_output=True, text=True
+    )
+    took = time.monotonic() - began
+    cpu_s, memory = found.stderr.split("used")[-1].split()
+    click.echo(
+        f"{what}: {took:.1f} s, {float(cpu_s):.1f} s of processor, "
+        f"{1e6 * float(cpu_s) / count:.2f} us for each {unit}, {memory} MB at most"
+    )
+
+
+def timelines(root: Path, nbytes: float) -> tuple[int, int]:
+    """Write timelines of two processes; return how many bytes and events they have."""
+    import timeline_writer  # noqa: PLC0415 - of the tests, where the path above leads
+
+    done = files = 0
+    while done < nbytes:
+        start_us = timeline_writer.START_US + files * EVENTS * GAP_US
+        events = [
+            timeline_writer.step(files * EVENTS + at, at * GAP_US, GAP_US // 2)
+            for at in range(EVENTS)
+        ]
+        node = f"{11 + files % 2}-algo-1"
+        path = timeline_writer.write(root, events, node=node, start_us=start_us)
+        done += path.stat().st_size
+        files += 1
+    return done, files * EVENTS
 
 
 def written(root: Path, hours: float) -> tuple[int, int]:
@@ -95,4 +127,4 @@ def written(root: Path, hours: float) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    run(float(sys.argv[1]) if len(sys.argv) > 1 else HOURS)
+    run(*map(float, sys.argv[1:]))

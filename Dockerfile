@@ -1,26 +1,44 @@
 # The rule evaluator as an image: rule-runner in a virtual environment, for any ordinary user.
-# The base needs Python >= 3.11 with its venv module as python3; docs/image.md says how to pin it.
+# The base needs Python >= 3.11 with its venv module as python3; docs/image.md says how to pin it,
+# and what VARIANT=full adds.
 ARG BASE_IMAGE=python:3.11-slim
 
 FROM ${BASE_IMAGE} AS builder
 ARG PIP_INDEX_URL
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+# The AWS services that rule-runner calls, and those that boto3 needs for credentials; `full` has all.
+ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sso sso-oidc sts"
 WORKDIR /build
-COPY requirements-profiler.lock requirements-build.lock ./
+COPY requirements.lock requirements-build.lock ./
 RUN python3 -m venv tools \
     && tools/bin/pip install --quiet --require-hashes --requirement requirements-build.lock \
-    && python3 -m venv /opt/rule-runner \
-    && /opt/rule-runner/bin/pip install --quiet --require-hashes --requirement requirements-profiler.lock
+    && python3 -m venv --without-pip /opt/rule-runner \
+    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --require-hashes --requirement requirements.lock \
+    && find /opt/rule-runner/lib -type d -name tests -prune -exec rm -rf {} + \
+    && mkdir services && cd /opt/rule-runner/lib/python3*/site-packages/botocore/data \
+    && for service in */; do case " $SERVICES " in *" ${service%/} "*) ;; *) mv "$service" /build/services/ ;; esac; done \
+    && /opt/rule-runner/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/rule-runner/lib
 COPY pyproject.toml README.md LICENSE ./
+COPY rule_core rule_core
 COPY smdebug smdebug
 COPY builtin_rules builtin_rules
 COPY rule_runner rule_runner
-COPY scripts/sbom scripts/sbom
 RUN tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
-    && /opt/rule-runner/bin/pip install --quiet --no-deps --no-index dist/*.whl \
-    && /opt/rule-runner/bin/pip uninstall --quiet --yes pip setuptools \
-    && find /opt/rule-runner/lib -type d -name tests -prune -exec rm -rf {} + \
-    && python3 scripts/sbom /opt/rule-runner >sbom.cdx.json
+    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
+    && /opt/rule-runner/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/rule-runner/lib
+# The additions of `full`; its layers are those of `slim` and one more.
+ARG VARIANT=slim
+COPY requirements-profiler.lock scripts/sbom ./
+RUN mkdir extras \
+    && case "$VARIANT" in \
+        slim) ;; \
+        full) tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --prefix /build/extras --require-hashes --requirement requirements-profiler.lock \
+            && cd extras/lib/python3*/site-packages && mkdir -p botocore/data && mv /build/services/* botocore/data/ && cd /build \
+            && find extras/lib -type d -name tests -prune -exec rm -rf {} + \
+            && /opt/rule-runner/bin/python -m compileall -q -j 0 -s /build/extras -p /opt/rule-runner --invalidation-mode unchecked-hash extras/lib ;; \
+        *) echo "VARIANT must be slim or full, got '$VARIANT'." >&2; exit 1 ;; \
+    esac \
+    && python3 sbom /opt/rule-runner extras >sbom.cdx.json
 
 FROM ${BASE_IMAGE}
 # The version, the revision and where they come from are labels that scripts/build_image adds.
@@ -31,10 +49,14 @@ LABEL org.opencontainers.image.title="rule-runner" \
 RUN (python3 -m pip uninstall --quiet --yes pip setuptools wheel 2>/dev/null || true) \
     && mkdir -p /opt/ml/output /opt/ml/processing/output/rule \
     && chmod 1777 /opt/ml/output /opt/ml/processing/output/rule
-COPY --from=builder /build/sbom.cdx.json /usr/share/doc/rule-runner/sbom.cdx.json
 COPY --from=builder /opt/rule-runner /opt/rule-runner
 ENV PATH=/opt/rule-runner/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /opt/ml/processing/output/rule
-USER 1000:1000
-# There is no HEALTHCHECK: this is a job that ends, and its exit code says how it went.
-ENTRYPOINT ["rule-runner"]
+# There is no USER: platforms mount output folders that only root may write to. As root, the entry
+# point gives them to user 1000 and becomes that user for good; as another user it changes nothing.
+# There is no HEALTHCHECK: this is a job that ends with an exit code.
+ENTRYPOINT ["/opt/rule-runner/bin/python", "-I", "-m", "rule_runner.containers.entry_point"]
+COPY --from=builder /build/extras /opt/rule-runner
+COPY --from=builder /build/sbom.cdx.json /usr/share/doc/rule-runner/sbom.cdx.json
+ARG VARIANT=slim
+LABEL rule-runner.variant=$VARIANT

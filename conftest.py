@@ -12,6 +12,9 @@ FRAMEWORKS: Final = {
     "xgboost": "xgboost",
 }
 collect_ignore = [
-    f"smdebug/{package}" for package, module in FRAMEWORKS.items() if find_spec(module) is None
+    f"{folder}/{package}"
+    for package, module in FRAMEWORKS.items()
+    if find_spec(module) is None
+    for folder in ("rule_core/frameworks", "smdebug")
 ]
 collect_ignore.append("tests/support")  # what tests import; it holds none

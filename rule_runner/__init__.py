@@ -11,7 +11,7 @@ __all__ = ["evaluate"]
 def __getattr__(name: str) -> Any:
     """Import what is asked for only then: the command line needs little of it."""
     if name == "evaluate":
-        from rule_runner.api import evaluate  # noqa: PLC0415 - see above
+        from rule_runner.api import evaluate
 
         return evaluate
     msg = f"module {__name__!r} has no attribute {name!r}"

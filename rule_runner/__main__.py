@@ -1,6 +1,63 @@
-"""Runs the command line: ``python -m rule_runner``."""
+"""The program: ``rule-runner``, or ``python -m rule_runner``."""
 
-from rule_runner.cli import main
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+_EXIT_SIGNAL = 128  # plus the signal's number
+_STDERR = 2
+
+
+def main() -> None:
+    """Run the command line, with SIGTERM and SIGINT handled from the start.
+
+    The first process of a container has no default action for SIGTERM: one sent while packages
+    are imported would be lost.
+    """
+    # Exit at once: an exception may be lost amid an import, and no work has started yet.
+    _handle(lambda number, _: os._exit(_EXIT_SIGNAL + number), signal.SIGTERM, signal.SIGINT)
+    # The image's entry point blocks them until here.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
+    _open_standard_streams()
+    from rule_runner.cli import main as run
+
+    if sys.argv[1:2] not in ([], ["evaluate"]):  # these handle SIGINT before they start work
+        _handle(signal.default_int_handler, signal.SIGINT)
+    try:
+        run()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # the interpreter reports it at exit
+                stream.flush()
+        _handle(lambda *_: os._exit(code), signal.SIGTERM, signal.SIGINT)  # the output is written
+        raise
+
+
+def _open_standard_streams() -> None:
+    """Open closed standard streams on the null device, as a daemon should.
+
+    Otherwise ``sys.stderr`` is None, and the next file that is opened gets its descriptor.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for number, name in ((1, "stdout"), (_STDERR, "stderr")):
+        if getattr(sys, name) is None:
+            stream = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+
+def _handle(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> None:
+    """Handle signals, except those that the parent process set to be ignored."""
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
 
 if __name__ == "__main__":
     main()

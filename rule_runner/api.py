@@ -9,21 +9,22 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from rule_runner import config as configuration
-from rule_runner.commands import event_sinks, try_report
-from rule_runner.config import EvaluationConfig
-from rule_runner.definitions.definition import JobDefinition, choose
-from rule_runner.definitions.reading import definition_from
-from rule_runner.definitions.rule_objects import DebuggerRule, ProfilerRule
-from rule_runner.delivery import DEADLINE_S
+from rule_core.trials import Trial
+from rule_runner.commands.evaluate import event_sinks, try_report
+from rule_runner.config import model as configuration
+from rule_runner.config.job_file.definition import JobDefinition, choose
+from rule_runner.config.job_file.reader import definition_from
+from rule_runner.config.job_file.sdk_objects import DebuggerRule, ProfilerRule
+from rule_runner.config.model import EvaluationConfig, Isolation
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import resolve
+from rule_runner.engine.outcome import EvaluationOutcome
+from rule_runner.engine.runner import Runner
 from rule_runner.errors import UsageError
-from rule_runner.evaluated import Evaluated
-from rule_runner.events import check_source
 from rule_runner.logs import through_logging
-from rule_runner.options import configuration as configured
-from rule_runner.results import EvaluationResult
-from rule_runner.runner import Runner
-from smdebug.trials import Trial
+from rule_runner.notify.delivery import DEADLINE_S
+from rule_runner.notify.event import check_source
+from rule_runner.results.schema import EvaluationResult
 
 Place = str | os.PathLike[str]
 Rules = Iterable[DebuggerRule | ProfilerRule | Mapping[str, Any]] | Mapping[str, Any] | Place
@@ -45,6 +46,8 @@ def evaluate(
     dry_run: bool = False,
     start_step: int | None = None,
     end_step: int | None = None,
+    min_coverage: float | None = None,
+    report: bool = True,
     keep_going: bool = False,
     wait: bool = True,
     wait_for_trial: float = 0.0,
@@ -100,45 +103,58 @@ def evaluate(
     OutputError
         If the output folder cannot be used.
     """
-    options = locals() | {
-        "mode": modes,
-        "action": actions,
-        "no_wait": not wait,
-        "other_trial": tuple(os.fspath(one) for one in other_trials),
-        "definition": choose(definition_from(rules), only, exclude),
-    }
+    definition = choose(definition_from(rules), only, exclude)
     check_source(event_source)
     with ExitStack() as stack:
         stack.enter_context(through_logging())
-        options["output"] = _folder(output, stack)
-        config = _configuration(options)
+        trial_path, trial_name = _place(trial, definition)
+        request = EvaluationRequest(
+            trial=trial_path,
+            profiler_trial=definition.profiler_trial
+            if profiler_trial is None
+            else os.fspath(profiler_trial),
+            trial_name=trial_name,
+            job=definition,
+            output=str(_folder(output, stack)),
+            overwrite=overwrite,
+            other_trials=tuple(os.fspath(path) for path in other_trials),
+            modes=tuple(modes),
+            actions=tuple(actions),
+            action_timeout=action_timeout,
+            dry_run=dry_run,
+            start_step=start_step,
+            end_step=end_step,
+            min_coverage=min_coverage,
+            report=report,
+            keep_going=keep_going,
+            wait=wait,
+            wait_for_trial=wait_for_trial,
+            timeout=timeout,
+            idle_timeout=idle_timeout,
+            rule_timeout=rule_timeout,
+            isolate=Isolation(isolate),
+            end_grace=end_grace,
+            event_file_wait=event_file_wait,
+            poll_max=poll_max,
+            training_job_name=training_job_name or definition.training_job_name,
+            event_source=event_source,
+        )
+        if request.trial is None and request.profiler_trial is None:
+            msg = f"No trial was given, and {definition.place} does not say where one is saved."
+            raise UsageError(msg)
+        config = resolve(request)
         runner = Runner(
             config, sinks=event_sinks(sinks), sink_deadline=sink_deadline, handle_signals=False
         )
         return _result(runner.run(), config, keep=output is not None)
 
 
-def _configuration(options: dict[str, Any]) -> EvaluationConfig:
-    """Return the evaluation of some arguments; the request may say the trial and the job's name."""
-    definition: JobDefinition = options["definition"]
-    job = definition.training_job_name
-    place, name = _place(options["trial"])
-    if place is None:
-        place, name = definition.trial, job
-    profiler = definition.profiler_trial
-    if options["profiler_trial"] is not None:
-        profiler = os.fspath(options["profiler_trial"])
-    if place is None and profiler is None:
-        msg = f"No trial was given, and {definition.place} does not say where one is saved."
-        raise UsageError(msg)
-    found = {"trial": place, "profiler_trial": profiler, "trial_name": name}
-    return configured(options | found | {"training_job_name": options["training_job_name"] or job})
-
-
-def _place(trial: Place | Trial | None) -> tuple[str | None, str | None]:
-    """Return path and name of a trial, so far as they are given."""
+def _place(trial: Place | Trial | None, definition: JobDefinition) -> tuple[str | None, str | None]:
+    """Return path and name of a trial, or else of that which the definition names."""
+    if trial is None:
+        return definition.trial, definition.training_job_name
     if not isinstance(trial, Trial):
-        return None if trial is None else os.fspath(trial), None
+        return os.fspath(trial), None
     if trial.range_steps is not None:
         msg = (
             f"Trial {trial.path!r} must be whole, got one with range_steps={trial.range_steps!r}. "
@@ -156,13 +172,14 @@ def _folder(output: Place | None, stack: ExitStack) -> Path:
     return Path(output)
 
 
-def _result(evaluated: Evaluated, config: EvaluationConfig, *, keep: bool) -> EvaluationResult:
+def _result(
+    evaluated: EvaluationOutcome, config: EvaluationConfig, *, keep: bool
+) -> EvaluationResult:
     """Return the result, with what went wrong besides; write the report if results are kept."""
-    told = [evaluated.unwritten] if evaluated.unwritten else []
-    told += [one.sentence(str(config.output)) for one in evaluated.undelivered]
+    problems = [*evaluated.sentences(str(config.output), str(config.output))]
     result = evaluated.result
-    if keep and not evaluated.unwritten:
+    if keep and config.report and not evaluated.output_error:
         try_report(
-            [config.folder_of(one) for one in config.rules], config.output, result.trial.name
+            [config.folder_of(rule) for rule in config.rules], config.output, result.trial.name
         )
-    return with_fields(result, notes=[*result.notes, *told])
+    return with_fields(result, notes=[*result.notes, *problems])

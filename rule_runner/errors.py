@@ -1,4 +1,4 @@
-"""The errors of the service; whose fault each is decides the exit code.
+"""The errors of the service; the cause of each decides the exit code.
 
 ::
 
@@ -11,12 +11,15 @@
     |   |-- JobError           a job definition: missing, does not parse, holds no rules
     |   `-- RuleFailedError    the rule itself raised
     |-- UsageError             options that do not go together                  exit 2
-    `-- OutputError            the output folder: locked, ended, full           exit 73
+    `-- OutputError            the output folder: locked, of another job, full  exit 73
 
-Anything else that gets out is our own bug: exit 70.
+Any other exception that escapes is a bug of rule-runner: exit 70.
 """
 
+from collections.abc import Sequence
 from typing import Final
+
+_SHOWN: Final = 5  # items of a list in a sentence
 
 EXIT_CLIENT: Final = 1
 EXIT_USAGE: Final = 2
@@ -24,11 +27,14 @@ EXIT_ISSUES: Final = 10
 EXIT_INTERNAL: Final = 70
 EXIT_OUTPUT: Final = 73
 EXIT_TIMEOUT: Final = 124
-EXIT_SIGNAL: Final = 128  # and the signal's number
+EXIT_SIGNAL: Final = 128  # plus the number of the signal
+
+# Packages that only the image variant `full` contains.
+FULL_ONLY: Final = frozenset({"bokeh", "matplotlib", "pandas"})
 
 
 class RuleRunnerError(Exception):
-    """Root of the errors that end in one sentence and an exit code."""
+    """Base class of the errors that are reported as one sentence and an exit code."""
 
 
 class ClientError(RuleRunnerError):
@@ -52,7 +58,7 @@ class TrialError(ClientError):
 
 
 class JobError(ClientError):
-    """A job definition cannot be read, or holds nothing that could be evaluated."""
+    """A job definition cannot be read, or holds nothing to evaluate."""
 
 
 class RuleFailedError(ClientError):
@@ -60,8 +66,51 @@ class RuleFailedError(ClientError):
 
 
 class UsageError(RuleRunnerError):
-    """Options of the command line that do not go together."""
+    """Options of the command line that cannot be combined."""
 
 
 class OutputError(RuleRunnerError):
-    """The output folder cannot be used: locked, ended, not writable, full."""
+    """The output folder cannot be used: locked, of another evaluation, not writable, full."""
+
+
+def raised(subject: str, err: BaseException, where: str) -> str:
+    """Return a sentence such as ``Rule 'MyRule' raised KeyError at step 40: 'conv1'.``.
+
+    Parameters
+    ----------
+    subject
+        The beginning of the sentence.
+    where
+        The place or time, such as ``at step 40``.
+    """
+    try:
+        text = " ".join(str(err).split()).rstrip(".")
+    except Exception:  # noqa: BLE001 - __str__ of the user's class may raise anything
+        text = ""
+    return f"{subject} raised {type(err).__name__} {where}{text and f': {text}'}.{_remedy(err)}"
+
+
+def _remedy(err: BaseException) -> str:
+    """Return the remedy for an error that the image variant `full` avoids, or ""."""
+    if isinstance(err, ModuleNotFoundError) and str(err.name).partition(".")[0] in FULL_ONLY:
+        return " Install it, or use the variant 'full' of the image."
+    if (
+        type(err).__name__ == "UnknownServiceError"
+    ):  # of boto3, which is imported only where it is used
+        return " In the image, its variant 'full' knows every service of AWS."
+    return ""
+
+
+def listed(items: Sequence[object]) -> str:
+    """Return the first items, quoted, and the number of the others."""
+    return shortened(list(map(repr, items)))
+
+
+def shortened(texts: Sequence[str]) -> str:
+    """Return the first texts, and the number of the others.
+
+    >>> shortened("ab"), shortened("abcdefg")
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = len(texts) - _SHOWN
+    return ", ".join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

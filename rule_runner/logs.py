@@ -1,4 +1,4 @@
-"""Logging: the only place that configures it. JSON lines on stderr, readable on a terminal."""
+"""Configures logging: text on stderr, or JSON lines for programs."""
 
 import logging
 import sys
@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from rule_runner.show import printable
+from rule_runner.escape import printable
 
-# By how often -v was given; -1 is --quiet.
+# By the number of -v options; -1 is --quiet.
 LEVELS: Final = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
-# What says much about its own work, none of it about ours.
-_TALKATIVE: Final = ("boto3", "botocore", "docker", "s3transfer", "urllib3", "watchfiles")
+# Libraries whose debug and info messages are dropped.
+_NOISY_LIBRARIES: Final = ("boto3", "botocore", "docker", "s3transfer", "urllib3", "watchfiles")
 
 
 def _harmless(logger: Any, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """Take from texts what a terminal would obey: names in them are a stranger's."""
+    """Escape control characters, because names in texts come from untrusted files."""
     del logger, method
     return {
         key: printable(value) if isinstance(value, str) and key != "exception" else value
@@ -24,8 +24,8 @@ def _harmless(logger: Any, method: str, event: MutableMapping[str, Any]) -> Mapp
     }
 
 
-class _Through:
-    """How many blocks of `through_logging` are open, in all threads."""
+class _OpenBlocks:
+    """The number of open `through_logging` blocks in all threads."""
 
     lock: Final = threading.Lock()
     count = 0
@@ -33,15 +33,15 @@ class _Through:
 
 @contextmanager
 def through_logging() -> Iterator[None]:
-    """Hand what is logged inside the block to the standard library's loggers, as a library does.
+    """Send log events inside the block to the loggers of the standard library, as a library does.
 
-    No handler and no level is set. Without effect if the program has configured structlog.
+    Sets no handler and no level. Has no effect if the program has configured structlog.
     """
-    import structlog  # noqa: PLC0415 - see `configure`
+    import structlog
 
-    with _Through.lock:
-        ours = _Through.count > 0 or not structlog.is_configured()
-        _Through.count += ours
+    with _OpenBlocks.lock:
+        ours = _OpenBlocks.count > 0 or not structlog.is_configured()
+        _OpenBlocks.count += ours
         if ours:
             structlog.configure(
                 processors=[
@@ -58,22 +58,41 @@ def through_logging() -> Iterator[None]:
     try:
         yield
     finally:
-        with _Through.lock:
-            _Through.count -= ours
-            if ours and not _Through.count:
+        with _OpenBlocks.lock:
+            _OpenBlocks.count -= ours
+            if ours and not _OpenBlocks.count:
                 structlog.reset_defaults()
 
 
-def configure(verbosity: int) -> None:
-    """Send the log of this program, and of rules, to stderr.
+class _Stderr(logging.StreamHandler[Any]):
+    """Writes to the current `sys.stderr`, which a progress bar replaces to print above itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+class _Configured:
+    as_json: bool = False
+
+
+def is_json() -> bool:
+    """Return whether `configure` selected JSON lines."""
+    return _Configured.as_json
+
+
+def configure(verbosity: int, *, as_json: bool = False) -> None:
+    """Send the log of this program and of rules to stderr.
 
     Parameters
     ----------
     verbosity
         -1 (errors only) to 2 (every step).
+    as_json
+        Whether to write JSON lines, for programs; a terminal still gets text.
     """
-    # It brings asyncio and half of rich along, for which help should not wait.
-    import structlog  # noqa: PLC0415 - see above
+    # Imported here because it loads asyncio and much of rich, which would delay --help.
+    import structlog
 
     level = LEVELS[max(-1, min(verbosity, 2))]
     shared: list[Any] = [
@@ -83,13 +102,16 @@ def configure(verbosity: int) -> None:
         structlog.processors.StackInfoRenderer(),
     ]
     terminal = sys.stderr.isatty()
+    _Configured.as_json = as_json
     renderer: list[Any] = (
-        [
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if as_json and not terminal
+        else [
             _harmless,
-            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+            structlog.dev.ConsoleRenderer(
+                colors=terminal, exception_formatter=structlog.dev.plain_traceback
+            ),
         ]
-        if terminal
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -97,7 +119,7 @@ def configure(verbosity: int) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
@@ -107,5 +129,5 @@ def configure(verbosity: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in _TALKATIVE:
+    for name in _NOISY_LIBRARIES:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))

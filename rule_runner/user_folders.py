@@ -1,30 +1,25 @@
-"""user_folder: our folder in one of the user's own, where desktops agreed that they are."""
+"""The user's config and state directories."""
 
-import os
 from pathlib import Path
-from typing import Final
+from typing import Literal
 
 from rule_runner.errors import OutputError
 
-STATE: Final = "XDG_STATE_HOME"
-CONFIGURATION: Final = "XDG_CONFIG_HOME"
-_DEFAULTS: Final = {STATE: ".local/state", CONFIGURATION: ".config"}
 
-
-def user_folder(variable: str) -> Path:
-    """Return our folder in the one that `STATE` or `CONFIGURATION` names, or in its default.
-
-    A relative path in the variable does not count.
+def user_folder(kind: Literal["config", "state"]) -> Path:
+    """Return the config or state directory of rule-runner, which may not exist yet.
 
     Raises
     ------
     OutputError
-        If neither the variable nor the user has a folder.
+        If neither an XDG variable nor the user's home directory names an absolute path.
     """
-    given = Path(os.environ.get(variable, ""))
+    from platformdirs import PlatformDirs
+
+    directories = PlatformDirs("rule-runner")
     try:
-        parent = given if given.is_absolute() else Path.home() / _DEFAULTS[variable]
+        return directories.user_config_path if kind == "config" else directories.user_state_path
     except RuntimeError as err:
-        msg = f"This user has no home folder. Set {variable} to a folder to keep results in."
+        variable = f"XDG_{kind.upper()}_HOME"
+        msg = f"This user has no home directory. Set {variable} to a directory to keep results in."
         raise OutputError(msg) from err
-    return parent / "rule-runner"

@@ -108,12 +108,13 @@ def _told(output: Path, rules: int) -> float:
 
 def evaluate(trial: str, output: str, jobs: int) -> None:
     """Evaluate, say when all that was there is judged, and print when each step was judged."""
-    from rule_runner.config import EvaluationConfig, RuleJobConfig  # noqa: PLC0415 - other process
-    from rule_runner.evaluation import Evaluation  # noqa: PLC0415
-    from rule_runner.loader import load_builtin  # noqa: PLC0415
-    from rule_runner.logs import configure  # noqa: PLC0415
-    from rule_runner.runner import Observer, Runner  # noqa: PLC0415
-    from rule_runner.watch import TrialWatcher  # noqa: PLC0415
+    from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+    from rule_runner.engine.observer import Observer
+    from rule_runner.engine.runner import Runner
+    from rule_runner.loading.loader import load_builtin
+    from rule_runner.logs import configure
+    from rule_runner.results.state import RuleJobState
+    from rule_runner.steps.watcher import TrialWatcher
 
     class Noting(Observer):
         def __init__(self) -> None:
@@ -123,8 +124,8 @@ def evaluate(trial: str, output: str, jobs: int) -> None:
             del judged, known
             self.at.append(time.monotonic())
 
-        def decided(self, evaluations: Sequence[Evaluation]) -> None:
-            del evaluations
+        def decided(self, states: Sequence[RuleJobState]) -> None:
+            del states
 
     class Waiter(TrialWatcher):
         told = False

@@ -40,8 +40,8 @@ def run(steps: int = STEPS) -> None:
 
 def write(folder: str, steps: int) -> None:
     """Write a trial that goes on."""
-    from smdebug.core.modes import ModeKeys  # noqa: PLC0415 - the floor imports nothing
-    from smdebug.core.writer import TrialWriter  # noqa: PLC0415
+    from smdebug.core.modes import ModeKeys
+    from smdebug.core.writer import TrialWriter
 
     writer = TrialWriter(folder, collections={"losses": "tensor0"})
     values = {f"tensor{number}": 1.0 for number in range(TENSORS)}
@@ -59,7 +59,7 @@ def _asked(what: str, folder: str) -> dict[str, float]:
 
 def opened(folder: str) -> dict[str, float]:
     """Open a trial and ask for its steps, its names and the steps of a tensor."""
-    from smdebug.trials import create_trial  # noqa: PLC0415 - not on the clock
+    from smdebug.trials import create_trial
 
     began = time.process_time()
     trial = create_trial(folder)
@@ -83,8 +83,8 @@ def floor(folder: str) -> dict[str, float]:
 
 def followed(folder: str) -> dict[str, float]:
     """Look again and again at a trial that has not ended, without news and with a new step."""
-    from smdebug.core import locations  # noqa: PLC0415
-    from smdebug.trials import create_trial  # noqa: PLC0415
+    from smdebug.core import locations
+    from smdebug.trials import create_trial
 
     index = create_trial(folder).index
     last = Path(folder, locations.index_key(index.steps[-1], "worker_0"))
@@ -109,7 +109,7 @@ def followed(folder: str) -> dict[str, float]:
 
 def held(folder: str) -> dict[str, float]:
     """Return the memory that an open trial takes."""
-    from smdebug.trials import create_trial  # noqa: PLC0415
+    from smdebug.trials import create_trial
 
     tracemalloc.start()
     trial = create_trial(folder)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from bench_child import Watch
 
-from rule_runner.config import EvaluationConfig, RuleJobConfig
-from rule_runner.loader import load_builtin
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.engine.runner import Runner
+from rule_runner.loading.loader import load_builtin
 from rule_runner.logs import configure
-from rule_runner.runner import Runner
 
 # Rules that judge nothing until they are told what.
 WEIGHTS = {"collection_names": "weights"}

@@ -85,7 +85,7 @@ def measure(what: str, program: str, folder: str, count: int, unit: str) -> None
 
 def timelines(root: Path, nbytes: float) -> tuple[int, int]:
     """Write timelines of two processes; return how many bytes and events they have."""
-    import timeline_writer  # noqa: PLC0415 - of the tests, where the path above leads
+    import timeline_writer
 
     done = files = 0
     while done < nbytes:
@@ -103,7 +103,7 @@ def timelines(root: Path, nbytes: float) -> tuple[int, int]:
 
 def written(root: Path, hours: float) -> tuple[int, int]:
     """Write the job; return how many bytes and samples it has."""
-    import profiler_writer  # noqa: PLC0415 - of the tests, where the path above leads
+    import profiler_writer
 
     values = np.round(np.random.default_rng(0).uniform(0, 100, int(hours * 3600 / EVERY_S)), 2)
     kinds = [*[(profiler_writer.gpu, "gpu")] * GPUS, *[(profiler_writer.memory, "gpu")] * GPUS]

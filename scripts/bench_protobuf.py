@@ -33,8 +33,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Make a module from what is described in its file."""
-        from google.protobuf import descriptor_pool  # noqa: PLC0415 - of the older library's Python
-        from google.protobuf.internal import builder  # noqa: PLC0415 - likewise
+        from google.protobuf import descriptor_pool
+        from google.protobuf.internal import builder
 
         tree = ast.parse(Path(str(module.__spec__ and module.__spec__.origin)).read_text("utf-8"))
         described = b""

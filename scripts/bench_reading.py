@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from smdebug.storage import ByteRange
-from smdebug.storage.local import LocalStore
+from rule_core.storage import ByteRange
+from rule_core.storage.local import LocalStore
 
 ROUNDS = 15
 

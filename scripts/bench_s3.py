@@ -2,8 +2,8 @@
 
 The server is moto's on this machine, so that times say little; requests and bytes are those that S3
 would bill. The older library runs in its own interpreter, which RULE_RUNNER_OLD_SMDEBUG_PYTHON
-names (see tests/old_library); without it its lines are left out. It judges the first steps only: it
-reads the index of all, and then lists and reads anew for each tensor of each step.
+names (see tests/system/old_library); without it its lines are left out. It judges the first steps
+only: it reads the index of all, and then lists and reads anew for each tensor of each step.
 """
 
 import os
@@ -118,9 +118,9 @@ def kind(method: str, path: str, query: str) -> str:
 @contextmanager
 def counting_server() -> Iterator[Counted]:
     """Run the server on a free port, set the environment for it; give its counts."""
-    import aws_server  # noqa: PLC0415 - of the tests
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415 - slow
-    from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415 - likewise
+    import aws_server
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -143,9 +143,9 @@ def counting_server() -> Iterator[Counted]:
 
 def written(workers: int) -> dict[str, bytes]:
     """Return the files of a trial: half of the tensors are gradients, one is a loss."""
-    import rawtrial  # noqa: PLC0415 - of the tests
+    import rawtrial
 
-    from smdebug.core import tfrecord  # noqa: PLC0415 - beside it
+    from rule_core.format import tfrecord
 
     rawtrial.masked = tfrecord.masked_crc  # the one byte by byte takes too long
     random = np.random.default_rng(0)
@@ -164,7 +164,7 @@ def written(workers: int) -> dict[str, bytes]:
 
 def collections(rawtrial: Any, patterns: Mapping[str, Sequence[str]], workers: int) -> bytes:
     """Return a collections file with all that the older library wants to see in one."""
-    import json  # noqa: PLC0415 - here only
+    import json
 
     document = json.loads(rawtrial.collections(patterns, workers))
     for one in document["collections"].values():
@@ -174,7 +174,7 @@ def collections(rawtrial: Any, patterns: Mapping[str, Sequence[str]], workers: i
 
 def upload(files: Mapping[str, bytes]) -> None:
     """Put a trial."""
-    from smdebug.storage import aws  # noqa: PLC0415 - slow
+    from rule_core.storage import aws
 
     client = aws.client("s3")
     client.create_bucket(Bucket=BUCKET)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.core.locations import event_key, index_key
+from rule_core.format.paths import event_key, index_key
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 

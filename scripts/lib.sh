@@ -21,21 +21,34 @@ find_python() {
     exit 1
 }
 
-# Make .venv, unless the one that is there was finished from the same files in the same folder.
-# The mark is removed first and written last, so that an interrupted set-up is done again.
+# Install locked packages into .venv, and print a line for each; Python compiles what it comes to import.
+install() {
+    PYTHONUNBUFFERED=1 "$root/.venv/bin/python" -m pip install --disable-pip-version-check \
+        --no-compile --progress-bar off --require-hashes "$@" |
+        sed -u -n -E \
+            -e 's/^(Collecting|Processing) ([^ ]+).*/  \2/p' -e 's/^(Installing) collected .*/\1 them/p' >&2
+}
+
+# Make .venv from the lock files, with the development tools if $1 is "dev".
+# It is used again if it was finished from the same files in the same folder; tools are added to it.
+# The mark is removed first and written last, so that an interrupted set-up starts over.
 ensure_venv() {
-    local wanted python venv="$root/.venv"
-    wanted="$(echo "$root" && cat "$root/pyproject.toml" "$root"/requirements-*.lock)"
-    if [ -x "$venv/bin/python" ] && [ "$(cat "$venv/made-from" 2>/dev/null)" = "$wanted" ]; then
+    local wanted finished python tools="${1:-}" lock=requirements.lock venv="$root/.venv"
+    wanted="$(echo "$root" && cat "$root/pyproject.toml" "$root"/requirements*.lock)"
+    finished="$(cat "$venv/made-from" 2>/dev/null || true)"
+    [ -x "$venv/bin/python" ] || finished=""
+    if [ "$finished" = "$wanted dev" ] || [ "$finished" = "$wanted $tools" ]; then
         return
     fi
-    python="$(find_python)"
-    echo "Setting up .venv with the locked dependencies; this happens once." >&2
     rm -f "$venv/made-from"
-    "$python" -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check --require-hashes \
-        --requirement "$root/requirements-dev.lock" --requirement "$root/requirements-build.lock"
+    if [ "$finished" != "$wanted " ]; then
+        python="$(find_python)"
+        "$python" -m venv --clear "$venv"
+    fi
+    [ "$tools" != dev ] || lock=requirements-dev.lock
+    echo "Installing the packages of $lock into .venv; this happens once." >&2
+    install --requirement "$root/$lock" --requirement "$root/requirements-build.lock"
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps \
         --no-build-isolation --editable "$root"
-    echo "$wanted" >"$venv/made-from"
+    echo "$wanted $tools" >"$venv/made-from"
 }

@@ -1,6 +1,35 @@
-"""The analysis core, under the import paths that rules written for smdebug use."""
+"""The analysis core, under the import paths that rules and scripts written for smdebug use."""
 
-from smdebug.core.collection import Collection, CollectionKeys
-from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the documented name
+from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["Collection", "CollectionKeys", "modes"]
+from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.reduction_config import ReductionConfig
+from rule_core.model.save_config import SaveConfig, SaveConfigMode
+from rule_core.modes import ModeKeys as modes  # noqa: N813 - the documented name
+
+if TYPE_CHECKING:
+    from rule_core.trials.create_trial import create_trial
+
+__all__ = [
+    "Collection",
+    "CollectionKeys",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "__version__",
+    "create_trial",
+    "modes",
+]
+
+# The version of smdebug whose names and behaviour these modules have.
+__version__: Final = "1.0.34"
+
+
+def __getattr__(name: str) -> Any:
+    """Import trials only when they are asked for: training scripts need none."""
+    if name == "create_trial":
+        from rule_core.trials.create_trial import create_trial
+
+        return create_trial
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

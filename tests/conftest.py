@@ -1,6 +1,7 @@
 """What every test gets: no network, a quiet log, a clock that only moves when told."""
 
 import logging
+import signal
 import socket
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -8,32 +9,73 @@ from pathlib import Path
 from typing import Any, Final
 
 import aws_server as aws_server_
+import needs
 import pytest
 import structlog
 import uncounted
 from hypothesis import HealthCheck, settings
 
-# The same cases everywhere, on machines of any speed.
+# A background job of a script ignores SIGINT, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same cases everywhere, on machines of any speed; .ci/nightly draws new ones.
 settings.register_profile(
-    "calm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "calm",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "nightly",
+    settings.get_profile("calm"),
+    derandomize=False,
+    max_examples=200,
+    print_blob=True,
 )
 settings.load_profile("calm")
 
 # Scripts that are run as programs: by other interpreters, or where PyTorch is.
-collect_ignore = ["old_library", "support/torch_workers.py"]
+collect_ignore = ["system/old_library", "support/torch_workers.py"]
 # Tests of many parts at once, and comparisons with slow code, run through lines that have tests of
 # their own: what they cover is not counted, for they take twice as long while it is.
 NOT_COUNTED: Final = frozenset(
-    {"compat", "detection", "e2e", "faults", "fuzz", "oracle", "property"}
+    {
+        *(f"system/{name}" for name in ("compat", "detection", "e2e", "faults")),
+        *(f"system/{name}" for name in ("fuzz", "oracle", "property")),
+        *("test_architecture.py", "test_import_time.py"),
+    }
 )
 
 
+NIGHTLY_TIMEOUT_S: Final = 3600
+
+
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark the tests whose coverage is not counted."""
+    """Mark the tests whose coverage is not counted, and give nightly tests more time."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in NOT_COUNTED:
+        if any(item.path.is_relative_to(here / name) for name in NOT_COUNTED):
             item.add_marker("no_cover")
+        if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(NIGHTLY_TIMEOUT_S))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
+    """Say in one line, below all else, what skipped tests need, and who runs the long ones."""
+    yield
+    sentences = []
+    if skipped := terminalreporter.stats.get("skipped"):
+        needed = needs.summary(report.longrepr[2] for report in skipped)
+        sentences.append(f"Skipped tests need: {needed}. .ci/run installs what it can.")
+    # With several processes nobody tells this one what they have deselected.
+    chosen = terminalreporter.config.option
+    if chosen.markexpr == "not nightly" and chosen.numprocesses:
+        sentences.append("Long tests are left to .ci/nightly.")
+    if sentences:
+        terminalreporter.write_line(" ".join(sentences))
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +125,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def aws_server() -> Iterator[str]:
-    from botocore import loaders  # noqa: PLC0415, TID251 - slow to import; no client is made here
+    from botocore import loaders  # noqa: TID251 - slow to import; no client is made here
 
     with aws_server_.serving() as endpoint, pytest.MonkeyPatch.context() as patch:
         # What is known of services is read once, not for each client anew.

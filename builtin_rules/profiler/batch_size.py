@@ -1,9 +1,9 @@
-"""BatchSize: processors, GPUs and their memory all have room for a larger batch."""
+"""BatchSize: processors, GPUs and their memory have room for a larger batch."""
 
 from typing import Any, Final
 
-from builtin_rules.profiler.growing import Series, extend_all
-from builtin_rules.profiler.parameters import (
+from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
+from builtin_rules.profiler.statistics.parameters import (
     MINUTE_US,
     PERCENT,
     SCAN_INTERVAL,
@@ -11,7 +11,7 @@ from builtin_rules.profiler.parameters import (
     percentage,
     window,
 )
-from builtin_rules.profiler.samples import (
+from builtin_rules.profiler.statistics.samples import (
     CPU,
     GPU,
     GPU_MEMORY,
@@ -21,8 +21,8 @@ from builtin_rules.profiler.samples import (
     means,
     of_dimension,
 )
-from builtin_rules.profiler.window_rule import WindowRule
-from smdebug.rules import Page, Quantity
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import Page, Quantity, SystemMetric
 
 CPU_P95: Final = "cpu"
 GPU_P95: Final = "gpu"
@@ -33,37 +33,37 @@ TOO_FEW: Final = "no GPU whose node has more than patience and window data point
 
 
 class BatchSize(WindowRule):
-    """Met when processors, a GPU and its memory are all little used.
+    """Met when processors, a GPU and its memory all have spare capacity.
 
-    That is: of the last `window` data points, the 95th percentile of the node's processors (the
-    mean over the cores at each moment) is below `cpu_threshold_p95`, that of the GPU below
-    `gpu_threshold_p95` and that of its memory below `gpu_memory_threshold_p95`. A percentile that
-    equals its threshold does not meet the condition.
+    Over the last `window` data points, the 95th percentile of the node's processors (the mean over
+    the cores at each moment) must be below `cpu_threshold_p95`, that of the GPU below
+    `gpu_threshold_p95`, and that of its memory below `gpu_memory_threshold_p95`. A percentile equal
+    to its threshold does not meet the condition.
 
-    A GPU is judged in each window that has samples of it, once there are more than `patience` data
+    A GPU is judged in each window with samples from it, once there are more than `patience` data
     points of the node's processors and more than `window` of all three. Each node and each of its
-    GPUs is judged for itself.
+    GPUs is judged separately.
     """
 
     READS = "the system metrics CPUUtilization, GPUUtilization and GPUMemoryUtilization."
     PARAMS = (
         percentage(
             "cpu_threshold_p95",
-            "Processors are little used if the 95th percentile of their use is below this.",
+            "Processors have spare capacity if the 95th percentile of their use is below this.",
             70,
         ),
         percentage(
             "gpu_threshold_p95",
-            "A GPU is little used if the 95th percentile of its use is below this.",
+            "A GPU has spare capacity if the 95th percentile of its use is below this.",
             70,
         ),
         percentage(
             "gpu_memory_threshold_p95",
-            "A GPU's memory is little used if the 95th percentile of its use is below this.",
+            "GPU memory has spare capacity if the 95th percentile of its use is below this.",
             70,
         ),
         patience(1000, "data points"),
-        window(500, "How many of the newest data points the percentiles are taken of."),
+        window(500, "Number of latest data points from which percentiles are computed."),
         SCAN_INTERVAL,
     )
     QUANTITIES = (
@@ -73,26 +73,26 @@ class BatchSize(WindowRule):
     )
     PAGE = Page(
         why="""
-        GPUs work on a whole batch at once. Where neither they nor their memory nor the processors
-        that feed them are busy, a larger batch costs no more time, or a smaller machine no more
-        training: as it is, part of the bill is for idle hardware.
+        GPUs work on a whole batch at once. If neither they nor their memory nor the processors that
+        feed them are busy, a larger batch takes no more time, or a smaller machine is no slower:
+        part of the bill is for idle hardware.
         """,
         save="""
-        Nothing of the training script: the platform's profiler samples the system metrics.
+        Nothing in the training script: the platform's profiler samples the system metrics.
         """,
         missing="""
-        A window without GPU utilisation is skipped, and so are the windows until there are data
-        points enough. Nodes without GPUs are never judged. Samples that are no finite numbers are
-        left out; percentages above 100 count as they are.
+        Windows without GPU utilisation are skipped, as are all windows before there are enough data
+        points. Nodes without GPUs are never judged. Samples that are not finite are left out;
+        percentages above 100 are used as they are.
         """,
         remedy="""
         - Double the batch size until GPU memory is nearly full; scale the learning rate with it.
-        - If the model does not allow that, take a smaller instance, or one with fewer GPUs.
-        - If GPU use is low and the processors have one busy core, look at `CPUBottleneck` first.
+        - If the model does not allow that, use a smaller instance, or one with fewer GPUs.
+        - If GPU usage is low and a single core is busy, look at `CPUBottleneck` first.
         """,
         limits="""
         GPU utilisation is the share of time in which anything runs on the GPU, not how much of it
-        is used: a GPU at 100 % may still have room.
+        is used: even a GPU at 100 % may have spare capacity.
         """,
     )
     REPORTED = (
@@ -107,6 +107,8 @@ class BatchSize(WindowRule):
     gpu_memory_threshold_p95: float
     patience: int
     window: int
+
+    required_inputs = (SystemMetric(GPU), SystemMetric(GPU_MEMORY), SystemMetric(CPU))
 
     def __init__(
         self,
@@ -127,22 +129,24 @@ class BatchSize(WindowRule):
             window=window,
             scan_interval_us=scan_interval_us,
         )
-        # As many as nodes and GPUs; see `Series` for what each costs.
-        self._cpus: dict[Device, Series] = {}
-        self._gpus: dict[Device, Series] = {}
-        self._memories: dict[Device, Series] = {}
-        self._begun = 0
+        # As many as nodes and GPUs; see `DeviceHistory` for what each costs.
+        self._cpus: dict[Device, DeviceHistory] = {}
+        self._gpus: dict[Device, DeviceHistory] = {}
+        self._memories: dict[Device, DeviceHistory] = {}
+        self._window_start = 0
 
     def judge(self, step: int) -> bool:
-        """Say whether some GPU of the window and all that belongs to it are little used."""
+        """Return whether some GPU of the window and its node have spare capacity."""
         samples = self.samples(step)
-        self._begun = self.window_of(step)[0]
+        self._window_start = self.window_of(step)[0]
         gpus = by_device(samples, GPU)
         cpus = means(of_dimension(samples, CPU))
-        extend_all(self._cpus, {Device(node, _CPU): one for node, one in cpus.items()}, self._new)
+        extend_all(
+            self._cpus, {Device(node, _CPU): series for node, series in cpus.items()}, self._new
+        )
         extend_all(self._gpus, gpus, self._new)
         extend_all(self._memories, by_device(samples, GPU_MEMORY), self._new)
-        self.has_seen(max((one.count for one in self._cpus.values()), default=0))
+        self.record_points(max((series.count for series in self._cpus.values()), default=0))
         if not gpus:
             return self.not_judged(NO_GPU)
         ready = [gpu for gpu in gpus if self._is_ready(gpu)]
@@ -152,8 +156,8 @@ class BatchSize(WindowRule):
         met = [self._judge_gpu(step, gpu, used[gpu.node]) for gpu in ready]
         return any(met)
 
-    def _new(self) -> Series:
-        return Series(self.window)
+    def _new(self) -> DeviceHistory:
+        return DeviceHistory(self.window)
 
     def _is_ready(self, gpu: Device) -> bool:
         cpu = self._cpus.get(Device(gpu.node, _CPU))
@@ -178,9 +182,9 @@ class BatchSize(WindowRule):
         node, name = gpu
         limit = self.gpu_memory_threshold_p95
         self.measured(step, MEMORY_P95, full, limit, met=False, tensor=name, worker=node)
-        note = f"Its memory {full:.3g} {PERCENT}, the processors {cpu:.3g} {PERCENT}."
+        note = f"Memory {full:.3g} {PERCENT}, processors {cpu:.3g} {PERCENT}."
         if met:
-            self.violated()
+            self.count_violations()
         return self.measured(
             step,
             GPU_P95,
@@ -194,11 +198,11 @@ class BatchSize(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return quartiles and whiskers of each node's processors, GPUs and GPU memories."""
-        found: dict[str, Any] = {}
+        boxes: dict[str, Any] = {}
         for (node, name), series in self._cpus.items():
-            found.setdefault(node, {})[name] = series.box()
+            boxes.setdefault(node, {})[name] = series.box()
         for (node, name), series in self._gpus.items():
-            found.setdefault(node, {})[name] = series.box()
+            boxes.setdefault(node, {})[name] = series.box()
         for (node, name), series in self._memories.items():
-            found.setdefault(node, {})[f"{name}_memory"] = series.box()
-        return {**found, "last_timestamp": self._begun}
+            boxes.setdefault(node, {})[f"{name}_memory"] = series.box()
+        return {**boxes, "last_timestamp": self._window_start}

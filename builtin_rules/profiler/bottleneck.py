@@ -1,62 +1,67 @@
-"""Bottleneck: GPUs wait while cores are in some state, counted over the moments of the job."""
+"""Bottleneck: the base class of rules that count snapshots in which GPUs wait for cores."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from builtin_rules.profiler.samples import (
+from builtin_rules.profiler.statistics.parameters import (
+    SCAN_INTERVAL,
+    SECOND_US,
+    patience,
+    percentage,
+)
+from builtin_rules.profiler.statistics.samples import (
     GPU,
     MOMENT_US,
     NO_GPU,
-    Whole,
+    Ints,
     by_node,
+    finite,
     moments,
-    sensible,
 )
-from builtin_rules.profiler.window_rule import WindowRule
-from smdebug.profiler.analysis.rules.utils import FrameworkTimes
-from smdebug.profiler.system_samples import SystemSamples
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import FrameworkTimes, Param, SystemMetric, SystemSamples
 
 SHARE: Final = "share"
 TOO_FEW: Final = "no node with more than patience snapshots yet"
 NEVER_BOTH: Final = "no snapshot yet with samples of GPUs and cores"
 SAVE: Final = """
-Nothing of the training script: the platform's profiler samples the system metrics. With
-framework profiling the report names the operators that ran at the time.
+Nothing in the training script: the platform's profiler samples the system metrics. With
+framework profiling, the report also names the operators that ran during a bottleneck.
 """
 MISSING: Final = """
-A window without GPU utilisation is skipped, and so are the windows until there are
-snapshots enough, and until one has samples of GPUs and cores. Nodes without GPUs are never
-judged. Samples that are no finite numbers are left out.
+Windows without GPU utilisation are skipped, as are all windows before there are enough
+snapshots, one of them with samples of both GPUs and cores. Nodes without GPUs are never judged.
+Samples that are not finite are left out.
 """
-KEPT: Final = 1000  # bottlenecks in the report: beyond that every second, every fourth, ...
-_SECOND_US: Final = 1_000_000
-Flags = NDArray[np.bool_]
+ENTRIES: Final = 1000  # bottlenecks in the report; beyond that every second, every fourth, ...
+Mask = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class _Node:
-    """What is remembered of one node: counts, and its latest snapshot, which may go on."""
+class _NodeCounts:
+    """The snapshots of one node: counts, and flags of the latest one, which may continue."""
 
     snapshots: int = 0
-    low: int = 0  # snapshots with a GPU that waits
+    low: int = 0  # snapshots with a waiting GPU
     bottlenecks: int = 0
-    waited: Counter[str] = field(default_factory=Counter)  # bottlenecks of each GPU
-    both: bool = False  # whether some snapshot had samples of GPUs and cores
+    bottlenecks_of_gpu: Counter[str] = field(default_factory=Counter)
+    has_both: bool = False  # whether some snapshot had samples of GPUs and cores
     start_us: int = -MOMENT_US - 1
-    waits: bool = False
-    held: bool = False
-    gpus: bool = False
-    cores: bool = False
+    has_waiting_gpu: bool = False
+    has_blocked_core: bool = False
+    has_gpu: bool = False
+    has_core: bool = False
 
 
 @dataclass(slots=True)
-class _Kept:
-    """Snapshots with a bottleneck for the report: every `stride`-th."""
+class _ReportedBottlenecks:
+    """The bottlenecks in the report: every `stride`-th."""
 
     stride: int = 1
     count: int = 0
@@ -65,73 +70,85 @@ class _Kept:
     )
 
     def is_next(self) -> bool:
-        """Say whether the next bottleneck is to be kept, and count it."""
+        """Count the next bottleneck and return whether to keep it."""
         self.count += 1
         return (self.count - 1) % self.stride == 0
 
     def add(self, entry: tuple[float, str, dict[str, float], dict[str, float]]) -> None:
         """Keep a bottleneck."""
         self.entries.append(entry)
-        if len(self.entries) > KEPT:
+        if len(self.entries) > ENTRIES:
             del self.entries[1::2]
             self.stride *= 2
 
 
-class Bottleneck(WindowRule):
-    """A rule about snapshots in which a GPU waits while a core is held up.
+def parameters(core_threshold: Param) -> tuple[Param, ...]:
+    """Return the parameters of a bottleneck rule, with the one that its cores have."""
+    return (
+        percentage("threshold", "The largest tolerated share of snapshots with a bottleneck.", 50),
+        percentage("gpu_threshold", "A GPU used less than this waits.", 10),
+        core_threshold,
+        patience(1000, "snapshots"),
+        SCAN_INTERVAL,
+    )
 
-    A subclass says what a core's state is told by, and from which value on it is held up. The
-    samples of a node within 20 ms of the first one of a snapshot belong to it, also across windows.
+
+class Bottleneck(WindowRule):
+    """A rule about snapshots in which a GPU waits while a core is blocked.
+
+    A subclass names the dimension and the parameter that define a blocked core. A snapshot holds
+    the samples of a node within 20 ms of its first one, also across windows.
 
     Attributes
     ----------
     CORES
-        The dimension that tells a core's state.
+        The dimension of the cores.
+    CORE_THRESHOLD
+        The parameter whose value a blocked core exceeds.
     """
 
     CORES: ClassVar[str]
+    CORE_THRESHOLD: ClassVar[str]
     threshold: float
     gpu_threshold: float
     patience: int
 
-    def __init__(self, base_trial: Any, **given: Any) -> None:
-        self._nodes: dict[str, _Node] = {}  # as many as nodes
-        self._kept = _Kept()
+    def __init__(self, base_trial: Any, **values: Any) -> None:
+        self.required_inputs = (SystemMetric(GPU), SystemMetric(self.CORES))
+        self._nodes: dict[str, _NodeCounts] = {}  # as many as nodes
+        self._reported = _ReportedBottlenecks()
         self._times = FrameworkTimes()
-        super().__init__(base_trial, **given)
-
-    @property
-    def core_threshold(self) -> float:
-        """The value above which a core is held up."""
-        raise NotImplementedError
+        super().__init__(base_trial, **values)
+        self._core_threshold: float = getattr(self, self.CORE_THRESHOLD)
 
     def judge(self, step: int) -> bool:
-        """Say whether the share of bottlenecks is too large on some node of the window."""
-        samples = self.samples(step)
-        chosen = _of_dimensions(samples, {GPU, self.CORES})
-        if not len(chosen.of(dimension=GPU)):
+        """Return whether the share of bottlenecks is too large on some node of the window."""
+        samples = _of_dimensions(self.samples(step), {GPU, self.CORES})
+        if not len(samples.of(dimension=GPU)):
             return self.not_judged(NO_GPU)
-        self._aggregate(step, [at for node in self._look(chosen) for at in node])
-        self.has_seen(sum(one.snapshots for one in self._nodes.values()))
-        bottlenecks = sum(one.bottlenecks for one in self._nodes.values())
-        self.violated(bottlenecks - self._report["Violations"], 0)
-        return self._judge_nodes(step, set(by_node(chosen)))
+        self._add_framework_times(step, [*chain.from_iterable(self._add(samples))])
+        self.record_points(sum(node.snapshots for node in self._nodes.values()))
+        bottlenecks = sum(node.bottlenecks for node in self._nodes.values())
+        self.count_violations(bottlenecks - self._report["Violations"], 0)
+        return self._judge_nodes(step, set(by_node(samples)))
 
     def _judge_nodes(self, step: int, names: set[str]) -> bool:
-        ready = {name: self._nodes[name] for name in sorted(names) if self._nodes[name].both}
-        if not ready:
+        nodes = {name: self._nodes[name] for name in sorted(names) if self._nodes[name].has_both}
+        if not nodes:
             return self.not_judged(NEVER_BOTH)
-        ready = {name: one for name, one in ready.items() if one.snapshots > self.patience}
+        ready = {name: node for name, node in nodes.items() if node.snapshots > self.patience}
         if not ready:
             return self.not_judged(TOO_FEW)
-        met = [self._judge_node(step, name, one) for name, one in ready.items()]
-        self.violated(0, int(any(met)))
+        met = [self._judge_node(step, name, node) for name, node in ready.items()]
+        self.count_violations(0, int(any(met)))
         return any(met)
 
-    def _judge_node(self, step: int, name: str, node: _Node) -> bool:
+    def _judge_node(self, step: int, name: str, node: _NodeCounts) -> bool:
         share = 100 * node.bottlenecks / node.snapshots
         gpu, count = min(
-            node.waited.items(), key=lambda one: (-one[1], one[0]), default=("a GPU", 0)
+            node.bottlenecks_of_gpu.items(),
+            key=lambda item: (-item[1], item[0]),
+            default=("a GPU", 0),
         )
         note = f"{node.bottlenecks} of {node.snapshots} snapshots; {gpu} waits in {count} of them."
         return self.measured(
@@ -145,75 +162,74 @@ class Bottleneck(WindowRule):
             note=note,
         )
 
-    def _look(self, samples: SystemSamples) -> Iterator[list[int]]:
-        """Take in a window, and yield by node when its new bottlenecks were, in microseconds."""
-        for name, own in by_node(samples).items():
-            node = self._nodes.setdefault(name, _Node())
-            yield self._look_at(name, node, samples.where(own))
+    def _add(self, samples: SystemSamples) -> Iterator[list[int]]:
+        """Add a window and yield, by node, the times of its new bottlenecks in microseconds."""
+        for name, is_of_node in by_node(samples).items():
+            node = self._nodes.setdefault(name, _NodeCounts())
+            yield self._add_to_node(name, node, samples.where(is_of_node))
 
-    def _look_at(self, name: str, node: _Node, samples: SystemSamples) -> list[int]:
+    def _add_to_node(self, name: str, node: _NodeCounts, samples: SystemSamples) -> list[int]:
         is_gpu = np.array([key.dimension == GPU for key in samples.keys], bool)[samples.series]
         starts, number = _numbered(samples.time_us, node.start_us)
         waiting = is_gpu & (samples.value < self.gpu_threshold)
-        holding = ~is_gpu & (samples.value > self.core_threshold)
-        seen = np.column_stack((waiting, holding, is_gpu, ~is_gpu))
-        found = np.zeros((len(starts), 4), bool)
+        blocked = ~is_gpu & (samples.value > self._core_threshold)
+        sample_flags = np.column_stack((waiting, blocked, is_gpu, ~is_gpu))
+        flags = np.zeros((len(starts), 4), bool)  # by snapshot
         first = np.flatnonzero(np.diff(number, prepend=-1))
-        found[number[first]] = np.logical_or.reduceat(seen, first, axis=0)
-        found[0] |= node.waits, node.held, node.gpus, node.cores
-        known = node.waits and node.held
-        waits, held, gpus, cores = found.T
-        bottleneck = waits & held
+        flags[number[first]] = np.logical_or.reduceat(sample_flags, first, axis=0)
+        flags[0] |= node.has_waiting_gpu, node.has_blocked_core, node.has_gpu, node.has_core
+        is_counted = node.has_waiting_gpu and node.has_blocked_core
+        has_waiting, has_blocked, has_gpu, has_core = flags.T
         node.snapshots += len(starts) - 1
-        node.low += int(waits.sum()) - node.waits
-        new = np.flatnonzero(bottleneck)[int(known) :]
+        node.low += int(has_waiting.sum()) - node.has_waiting_gpu
+        new = np.flatnonzero(has_waiting & has_blocked)[int(is_counted) :]
         node.bottlenecks += len(new)
-        here = waiting & np.isin(number, new)
-        for series, count in zip(*np.unique(samples.series[here], return_counts=True), strict=True):
-            node.waited[samples.keys[series].name or GPU] += int(count)
-        node.both |= bool((gpus & cores).any())
+        series = samples.series[waiting & np.isin(number, new)]
+        for index, count in zip(*np.unique(series, return_counts=True), strict=True):
+            node.bottlenecks_of_gpu[samples.keys[index].name or GPU] += int(count)
+        node.has_both |= bool((has_gpu & has_core).any())
         node.start_us = int(starts[-1])
-        node.waits, node.held, node.gpus, node.cores = found[-1].tolist()
-        for at in new.tolist():
-            if self._kept.is_next():
-                gpus_here = _values(samples, waiting & (number == at))
-                cores_here = _values(samples, holding & (number == at))
-                self._kept.add((starts[at] / _SECOND_US, name, gpus_here, cores_here))
+        node.has_waiting_gpu, node.has_blocked_core = flags[-1, :2].tolist()
+        node.has_gpu, node.has_core = flags[-1, 2:].tolist()
+        for snapshot in new.tolist():
+            if self._reported.is_next():
+                gpus = _values(samples, waiting & (number == snapshot))
+                cores = _values(samples, blocked & (number == snapshot))
+                self._reported.add((starts[snapshot] / SECOND_US, name, gpus, cores))
         times: list[int] = starts[new].tolist()
         return times
 
-    def _aggregate(self, step: int, times_us: list[int]) -> None:
-        """Take in what the framework did at the new bottlenecks."""
+    def _add_framework_times(self, step: int, times_us: list[int]) -> None:
+        """Add what the framework did during the new bottlenecks."""
         if self.base_trial.has_framework_data and (times_us or self._times.is_open):
             moments_us = np.array(times_us, np.float64)
             self._times.add_during(self.events(step), np.column_stack((moments_us, moments_us)))
 
     def details(self) -> dict[str, Any]:
-        """Return the snapshots with a bottleneck, and what the framework did at their time.
+        """Return the bottlenecks, and what the framework did during them.
 
-        ``low_gpu_utilization`` is the number of snapshots in which a GPU waits; ``bottlenecks``
-        has by time, in seconds, the values of the GPUs that waited and the cores that held them up,
-        by node.
+        ``low_gpu_utilization`` is the number of snapshots with a waiting GPU. ``bottlenecks`` maps
+        times, in seconds, to the values of waiting GPUs and blocked cores by node.
         """
         bottlenecks: dict[str, Any] = {}
-        for time, node, gpus, cores in self._kept.entries:
+        for time, node, gpus, cores in self._reported.entries:
             entry = bottlenecks.setdefault(str(time), {"GPUs": {}, "CPUs": {}})
             entry["GPUs"][node], entry["CPUs"][node] = gpus, cores
         return {
-            "low_gpu_utilization": sum(one.low for one in self._nodes.values()),
+            "low_gpu_utilization": sum(node.low for node in self._nodes.values()),
             "bottlenecks": bottlenecks,
             **self._times.details(),
         }
 
 
 def _of_dimensions(samples: SystemSamples, dimensions: set[str]) -> SystemSamples:
-    """Return the sensible samples of some dimensions."""
-    wanted = np.array([key.dimension in dimensions for key in samples.keys], bool)
-    return sensible(samples.where(wanted[samples.series]))
+    """Return the finite samples of some dimensions."""
+    is_selected = np.array([key.dimension in dimensions for key in samples.keys], bool)
+    return finite(samples.where(is_selected[samples.series]))
 
 
-def _numbered(time_us: Whole, open_us: int) -> tuple[Whole, Whole]:
-    """Return when each snapshot begins, the open one first, and the number of each sample's."""
+def _numbered(time_us: Ints, open_us: int) -> tuple[Ints, Ints]:
+    """Return the start of each snapshot, the open one first, and each sample's snapshot number."""
     late = int(np.searchsorted(time_us, open_us + MOMENT_US, "right"))
     number = np.zeros(len(time_us), np.int64)
     starts = np.array([open_us], np.int64)
@@ -224,7 +240,7 @@ def _numbered(time_us: Whole, open_us: int) -> tuple[Whole, Whole]:
     return starts, np.cumsum(number)
 
 
-def _values(samples: SystemSamples, chosen: Flags) -> dict[str, float]:
-    found = samples.where(chosen)
-    names = (found.keys[number].name or "" for number in found.series)
-    return dict(zip(names, found.value.tolist(), strict=True))
+def _values(samples: SystemSamples, mask: Mask) -> dict[str, float]:
+    selected = samples.where(mask)
+    names = (selected.keys[number].name or "" for number in selected.series)
+    return dict(zip(names, selected.value.tolist(), strict=True))

@@ -1,52 +1,47 @@
-"""CPUBottleneck: processors are too slow for the GPUs, which wait."""
+"""CPUBottleneck: slow processors keep the GPUs waiting."""
 
 from typing import Any
 
-from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck
-from builtin_rules.profiler.parameters import MINUTE_US, SCAN_INTERVAL, patience, percentage
-from builtin_rules.profiler.samples import CPU
-from smdebug.rules import Page, Quantity
+from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck, parameters
+from builtin_rules.profiler.statistics.parameters import MINUTE_US, percentage
+from builtin_rules.profiler.statistics.samples import CPU
+from smdebug.rules.extensions import Page, Quantity
 
 
 class CPUBottleneck(Bottleneck):
-    """Met when in too many snapshots a GPU is little used while a core is busy.
+    """Met when a GPU is idle while a core is busy in too many snapshots.
 
-    That is: on some node more than `threshold` percent of the snapshots since the beginning of the
-    job have at least one GPU below `gpu_threshold` and at least one core above `cpu_threshold`; no
-    limit itself meets the condition. The samples of a node within 20 ms make a snapshot. A node is
-    judged in each window that has samples of it, once there are more than `patience` snapshots.
+    A snapshot consists of the samples of a node within 20 ms. The condition is met if, on some
+    node, more than `threshold` percent of the snapshots since the start of the job have at least
+    one GPU below `gpu_threshold` and at least one core above `cpu_threshold`. A value equal to its
+    limit does not count. A node is judged in each window with samples from it, once it has more
+    than `patience` snapshots.
     """
 
     CORES = CPU
+    CORE_THRESHOLD = "cpu_threshold"
+    REPORTED = ("threshold", "cpu_threshold", "gpu_threshold", "patience")
     READS = "the system metrics CPUUtilization and GPUUtilization; framework events for the report."
-    PARAMS = (
-        percentage("threshold", "The largest share of snapshots with a bottleneck.", 50),
-        percentage("gpu_threshold", "A GPU whose use is below this waits.", 10),
-        percentage("cpu_threshold", "A core whose use is above this is busy.", 90),
-        patience(1000, "snapshots"),
-        SCAN_INTERVAL,
-    )
+    PARAMS = parameters(percentage("cpu_threshold", "A core used more than this is busy.", 90))
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for processors (%)"),)
     PAGE = Page(
         why="""
-        Processors prepare what GPUs work on. Where they are the slower part, GPUs are paid for
-        standing still, and a faster GPU changes nothing.
+        Processors prepare the input of the GPUs. If they are too slow, GPUs sit idle, and a faster
+        GPU does not help.
         """,
         save=SAVE,
         missing=MISSING,
         remedy="""
-        - More loader processes, or fewer if they get in each other's way: see `Dataloader`.
-        - Prepare data once, before the training, instead of at each epoch; decode on the GPU.
-        - An instance with more cores for each GPU.
-        - See whether one core alone is busy: then Python itself is the bottleneck.
+        - Use more loader processes, or fewer if they compete for cores: see `Dataloader`.
+        - Preprocess the data once, before training, instead of in each epoch; decode on the GPU.
+        - Use an instance with more cores per GPU.
+        - Check whether only one core is busy: then Python itself is the bottleneck.
         """,
         limits="""
-        One busy core of many is enough: a process that has nothing to do with the training makes
-        one. The share is of the whole job, so that a bottleneck that comes late shows late.
+        A single busy core is enough, even if its process is unrelated to the training. The share
+        covers the whole job, so a bottleneck that starts late is reported late.
         """,
     )
-    REPORTED = ("threshold", "cpu_threshold", "gpu_threshold", "patience")
-    cpu_threshold: float
 
     def __init__(
         self,
@@ -65,8 +60,3 @@ class CPUBottleneck(Bottleneck):
             patience=patience,
             scan_interval_us=scan_interval_us,
         )
-
-    @property
-    def core_threshold(self) -> float:
-        """The use above which a core is busy."""
-        return self.cpu_threshold

@@ -1,22 +1,20 @@
-"""GPUMemoryIncrease: the memory that is in use on some GPU jumps upwards."""
+"""GPUMemoryIncrease: the memory in use on a GPU increases sharply."""
 
 from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.profiler.growing import Series, extend_all
-from builtin_rules.profiler.parameters import (
+from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
+from builtin_rules.profiler.statistics.parameters import (
     MINUTE_US,
     SCAN_INTERVAL,
     NumberParam,
     patience,
     window,
 )
-from builtin_rules.profiler.samples import GPU_MEMORY, Device, Floats, by_device
-from builtin_rules.profiler.window_rule import WindowRule
-from smdebug.profiler.analysis.rules.utils import percentiles
-from smdebug.rules import Page, Quantity
-from smdebug.rules.params import BoolParam
+from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import BoolParam, Page, Quantity, SystemMetric, percentiles
 
 RISE: Final = "increase"
 NO_MEMORY: Final = "no GPU memory utilisation in this window"
@@ -24,62 +22,61 @@ TOO_FEW: Final = "no GPU with more than patience and window data points yet"
 
 
 class GPUMemoryIncrease(WindowRule):
-    """Met when the moving average of some GPU's memory use rises by more than `increase` points.
+    """Met when the moving average of a GPU's memory use rises by more than `increase` points.
 
-    The moving average is the mean of the newest `window` data points. It is compared with the one
-    of a data point earlier, at each data point once there were more than ``window + 1`` and more
-    than `patience` of the GPU. A rise of exactly `increase` does not meet the condition. With the
-    defaults that takes a rise of the memory by more than 50 percentage points within ten data
+    The moving average is the mean of the latest `window` data points. At each data point it is
+    compared with that of the previous one, once there are more than ``window + 1`` and more than
+    `patience` data points of the GPU. A rise of exactly `increase` does not meet the condition.
+    With the defaults, the memory must rise by more than 50 percentage points within ten data
     points.
 
-    With `slow` it is compared with the average `window` data points earlier as well, once there are
-    two such windows: that finds a leak that is spread over them.
+    With `slow`, it is also compared with the average `window` data points earlier, once there are
+    two such windows; this finds leaks that are spread over them.
     """
 
     READS = "the system metric GPUMemoryUtilization."
     PARAMS = (
         NumberParam(
             "increase",
-            "How far the moving average may rise.",
+            "Largest tolerated rise of the moving average.",
             default=5,
             unit="percentage points",
             minimum=0,
             minimum_open=True,
         ),
         patience(1000, "data points"),
-        window(10, "How many data points the moving average is taken of."),
+        window(10, "Number of data points of the moving average."),
         SCAN_INTERVAL,
         BoolParam(
             "slow",
-            "Compare with the average `window` data points earlier as well; not documented.",
+            "Also compare with the average `window` data points earlier; not documented.",
             default=False,
         ),
     )
     QUANTITIES = (Quantity(RISE, "largest rise of average GPU memory use (points)"),)
     PAGE = Page(
         why="""
-        Memory that grows while the training goes on ends in an out-of-memory error, mostly hours
-        later. What makes it grow is easiest to find at the moment at which it does.
+        Memory that keeps growing ends in an out-of-memory error, usually hours later. The cause is
+        easiest to find at the moment of the increase.
         """,
         save="""
-        Nothing of the training script: the platform's profiler samples the system metrics.
+        Nothing in the training script: the platform's profiler samples the system metrics.
         """,
         missing="""
-        A window without GPU memory utilisation is skipped, and so are the windows until there are
-        data points enough. Samples that are no finite numbers are left out.
+        Windows without GPU memory utilisation are skipped, as are all windows before there are
+        enough data points. Samples that are not finite are left out.
         """,
         remedy="""
         - Look for tensors that are kept from step to step with their graph: `loss` instead of
           `loss.item()` in a running sum, hidden states that are not detached.
-        - Validation without `torch.no_grad()`.
-        - Batches of very different length: sort or bucket them.
-        - A jump at a known time, such as the first evaluation, is no leak: raise `patience`.
+        - Use `torch.no_grad()` in validation.
+        - If batches differ much in length, sort or bucket them.
+        - A jump at a known time, such as the first evaluation, is not a leak: raise `patience`.
         """,
         limits="""
-        A slow leak is never seen with the defaults: set `slow`, and `window` to some minutes of
-        data points. Frameworks that reserve memory as they like show their reserve, not what is in
-        use. GPUMemoryUtilization is, on some platforms, the share of time in which memory is
-        accessed.
+        The defaults never detect a slow leak: set `slow`, and `window` to a few minutes of data
+        points. Frameworks with a memory pool show the size of the pool, not what is in use. On some
+        platforms, GPUMemoryUtilization is the share of time in which memory is accessed.
         """,
     )
     REPORTED = ("increase", "patience", "window")
@@ -87,6 +84,8 @@ class GPUMemoryIncrease(WindowRule):
     patience: int
     window: int
     slow: bool
+
+    required_inputs = (SystemMetric(GPU_MEMORY),)
 
     def __init__(
         self,
@@ -105,23 +104,23 @@ class GPUMemoryIncrease(WindowRule):
             scan_interval_us=scan_interval_us,
             slow=slow,
         )
-        # As many as GPUs; see `Series` for what each costs.
-        self._gpus: dict[Device, Series] = {}
+        # As many as GPUs; see `DeviceHistory` for what each costs.
+        self._gpus: dict[Device, DeviceHistory] = {}
         self._largest: dict[Device, float] = {}
-        self._begun = 0
+        self._window_start = 0
 
     def judge(self, step: int) -> bool:
-        """Say whether the memory use of some GPU has risen too far in the window."""
+        """Return whether the memory use of some GPU has risen too much in the window."""
         gpus = by_device(self.samples(step), GPU_MEMORY)
-        self._begun = self.window_of(step)[0]
+        self._window_start = self.window_of(step)[0]
         before = {gpu: self._gpus[gpu].newest for gpu in gpus if gpu in self._gpus}
-        seen = {gpu: self._gpus[gpu].count for gpu in before}
-        extend_all(self._gpus, gpus, lambda: Series(2 * self.window))
-        self.has_seen(max((one.count for one in self._gpus.values()), default=0))
+        counts = {gpu: self._gpus[gpu].count for gpu in before}
+        extend_all(self._gpus, gpus, lambda: DeviceHistory(2 * self.window))
+        self.record_points(max((history.count for history in self._gpus.values()), default=0))
         if not gpus:
             return self.not_judged(NO_MEMORY)
         rises = {
-            gpu: self._rises(before.get(gpu, np.empty(0)), values, seen.get(gpu, 0))
+            gpu: self._rises(before.get(gpu, np.empty(0)), values, counts.get(gpu, 0))
             for gpu, values in gpus.items()
         }
         ready = {gpu: rise for gpu, rise in rises.items() if len(rise)}
@@ -130,24 +129,24 @@ class GPUMemoryIncrease(WindowRule):
         met = [self._judge_gpu(step, gpu, rise) for gpu, rise in ready.items()]
         return any(met)
 
-    def _rises(self, before: Floats, values: Floats, seen: int) -> Floats:
+    def _rises(self, before: Floats, values: Floats, count: int) -> Floats:
         """Return the rise at each new value that is judged.
 
         Parameters
         ----------
         before
-            The newest values before, ``2 * window`` at most.
+            The latest earlier values, at most ``2 * window``.
         seen
-            How many values there were before.
+            The number of earlier values.
         """
-        first = max(self.patience, self.window + 1) - seen  # of the new values
+        first = max(self.patience, self.window + 1) - count  # of the new values
         joined = np.concatenate((before, values))
-        at = np.arange(len(before) + max(first, 0), len(joined))
-        rises = (joined[at] - joined[at - self.window]) / self.window
+        indices = np.arange(len(before) + max(first, 0), len(joined))
+        rises = (joined[indices] - joined[indices - self.window]) / self.window
         if self.slow:
             sums = np.concatenate(([0.0], np.cumsum(joined)))
-            late = at >= 2 * self.window - 1
-            ends = at[late] + 1
+            late = indices >= 2 * self.window - 1
+            ends = indices[late] + 1
             gained = sums[ends] - 2 * sums[ends - self.window] + sums[ends - 2 * self.window]
             rises[late] = np.maximum(rises[late], gained / self.window)
         return rises
@@ -157,7 +156,7 @@ class GPUMemoryIncrease(WindowRule):
         largest = float(rises.max())
         self._largest[gpu] = max(largest, self._largest.get(gpu, largest))
         violations = int(np.count_nonzero(rises > self.increase))
-        self.violated(violations, violations)
+        self.count_violations(violations, violations)
         used = self._gpus[gpu].newest[-1]
         return self.measured(
             step,
@@ -172,9 +171,9 @@ class GPUMemoryIncrease(WindowRule):
 
     def details(self) -> dict[str, Any]:
         """Return the largest rise, and percentiles of all values, by node and GPU."""
-        found: dict[str, Any] = {}
+        details: dict[str, Any] = {}
         for gpu, series in self._gpus.items():
-            found.setdefault(gpu.node, {})[gpu.name] = {
+            details.setdefault(gpu.node, {})[gpu.name] = {
                 "increase": self._largest.get(gpu, 0.0),
                 "gpu_max": series.largest,
                 **{
@@ -183,4 +182,4 @@ class GPUMemoryIncrease(WindowRule):
                 },
                 **series.box(),
             }
-        return {**found, "last_timestamp": self._begun}
+        return {**details, "last_timestamp": self._window_start}

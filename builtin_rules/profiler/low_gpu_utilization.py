@@ -1,18 +1,18 @@
-"""LowGPUUtilization: some GPU is little used, or its use swings between busy and idle."""
+"""LowGPUUtilization: a GPU is underused, or alternates between busy and idle."""
 
 from typing import Any, Final
 
-from builtin_rules.profiler.growing import Series, extend_all
-from builtin_rules.profiler.parameters import (
+from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
+from builtin_rules.profiler.statistics.parameters import (
     MINUTE_US,
     SCAN_INTERVAL,
     patience,
     percentage,
     window,
 )
-from builtin_rules.profiler.samples import GPU, NO_GPU, Device, by_device
-from builtin_rules.profiler.window_rule import WindowRule
-from smdebug.rules import Page, Quantity
+from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import Page, Quantity, SystemMetric
 
 HIGH: Final = "p95"
 LOW: Final = "p5"
@@ -22,30 +22,31 @@ TOO_FEW: Final = "no GPU with more than patience data points yet"
 
 
 class LowGPUUtilization(WindowRule):
-    """Met when some GPU is little used, or fluctuates.
+    """Met when a GPU is underused or its utilisation fluctuates.
 
-    Of the last `window` data points of its utilisation: little used is a GPU whose 95th percentile
-    is below `threshold_p95`; one whose 95th percentile is above it fluctuates if its 5th percentile
-    is below `threshold_p5`. A 95th percentile that equals its threshold is neither.
+    Percentiles are taken of the last `window` data points of the utilisation. A GPU is underused if
+    the 95th percentile is below `threshold_p95`. It fluctuates if the 95th percentile is above that
+    and the 5th percentile is below `threshold_p5`. A GPU whose 95th percentile equals its threshold
+    is neither.
 
-    A GPU is judged in each window that has samples of it, once there are more than `patience`; if
-    `window` is longer than that, of what there is. Each GPU of each node is judged for itself.
+    A GPU is judged in each window with samples from it, once there are more than `patience`; if
+    `window` is larger, all existing samples are used. Each GPU of each node is judged separately.
     """
 
     READS = "the system metric GPUUtilization."
     PARAMS = (
         percentage(
             "threshold_p95",
-            "A GPU is little used if the 95th percentile of its use is below this.",
+            "A GPU is underused if the 95th percentile of its use is below this.",
             70,
         ),
         percentage(
             "threshold_p5",
-            "The use of a GPU fluctuates if its 5th percentile is below this.",
+            "A GPU fluctuates if the 5th percentile of its use is below this.",
             10,
         ),
         patience(1000, "data points"),
-        window(500, "How many of the newest data points the percentiles are taken of."),
+        window(500, "Number of latest data points from which percentiles are computed."),
         SCAN_INTERVAL,
     )
     QUANTITIES = (
@@ -54,26 +55,27 @@ class LowGPUUtilization(WindowRule):
     )
     PAGE = Page(
         why="""
-        A GPU that waits costs as much as one that works. Mostly it waits for data, for the
-        processors, for other GPUs, or for a step that is too small to be worth its overhead.
+        An idle GPU costs as much as a busy one. Usually it waits for data, for the processors, for
+        other GPUs, or for steps that are too small to be worth their overhead.
         """,
         save="""
-        Nothing of the training script: the platform's profiler samples the system metrics.
+        Nothing in the training script: the platform's profiler samples the system metrics.
         """,
         missing="""
-        A window without GPU utilisation is skipped, and so are the windows until there are data
-        points enough. Samples that are no finite numbers are left out; percentages above 100 count
-        as they are.
+        Windows without GPU utilisation are skipped, as are all windows before there are enough data
+        points. Samples that are not finite are left out; percentages above 100 are used as they
+        are.
         """,
         remedy="""
-        - Little used: a larger batch, or a smaller instance.
-        - Fluctuating: look at `CPUBottleneck`, `IOBottleneck` and `Dataloader`; more loader
-          processes, prefetching, data on a faster disk.
-        - Fewer synchronising calls in the training loop: `.item()`, prints, checkpoints each step.
+        - Underused: use a larger batch, or a smaller instance.
+        - Fluctuating: see `CPUBottleneck`, `IOBottleneck` and `Dataloader`; use more loader
+          processes, prefetching, or a faster disk.
+        - Avoid synchronising calls in the training loop: `.item()`, prints, checkpoints at each
+          step.
         """,
         limits="""
-        Phases of evaluation, checkpoints and initialisation count like training: raise `window`, or
-        `patience`, if they are long.
+        Evaluation, checkpoints and initialisation count like training: raise `window` or `patience`
+        if they take long.
         """,
     )
     REPORTED = ("threshold_p95", "threshold_p5", "window", "patience")
@@ -81,6 +83,8 @@ class LowGPUUtilization(WindowRule):
     threshold_p5: float
     patience: int
     window: int
+
+    required_inputs = (SystemMetric(GPU),)
 
     def __init__(
         self,
@@ -99,15 +103,15 @@ class LowGPUUtilization(WindowRule):
             window=window,
             scan_interval_us=scan_interval_us,
         )
-        self._gpus: dict[Device, Series] = {}  # as many as GPUs
-        self._begun = 0
+        self._gpus: dict[Device, DeviceHistory] = {}  # as many as GPUs
+        self._window_start = 0
 
     def judge(self, step: int) -> bool:
-        """Say whether some GPU of the window is little used or fluctuates."""
+        """Return whether some GPU of the window is underused or fluctuates."""
         gpus = by_device(self.samples(step), GPU)
-        self._begun = self.window_of(step)[0]
-        extend_all(self._gpus, gpus, lambda: Series(self.window))
-        self.has_seen(max((one.count for one in self._gpus.values()), default=0))
+        self._window_start = self.window_of(step)[0]
+        extend_all(self._gpus, gpus, lambda: DeviceHistory(self.window))
+        self.record_points(max((history.count for history in self._gpus.values()), default=0))
         if not gpus:
             return self.not_judged(NO_GPU)
         ready = [gpu for gpu in gpus if self._gpus[gpu].count > self.patience]
@@ -127,7 +131,7 @@ class LowGPUUtilization(WindowRule):
             met=high < self.threshold_p95,
             tensor=name,
             worker=node,
-            note="Little used.",
+            note="Underused.",
         )
         fluctuates = self.measured(
             step,
@@ -140,18 +144,18 @@ class LowGPUUtilization(WindowRule):
             note=f"Fluctuates: its 95th percentile is {high:.3g} percent.",
         )
         if underused or fluctuates:
-            self.violated()
+            self.count_violations()
         return underused or fluctuates
 
     def details(self) -> dict[str, Any]:
-        """Return percentiles of the newest and of all values, by node and GPU."""
-        found: dict[str, Any] = {}
+        """Return percentiles of the latest and of all values, by node and GPU."""
+        details: dict[str, Any] = {}
         for (node, name), series in self._gpus.items():
             high, low = series.percentiles(_HIGH, _LOW)
-            found.setdefault(node, {})[name] = {
+            details.setdefault(node, {})[name] = {
                 "gpu_max": series.largest,
                 "gpu_95": high,
                 "gpu_5": low,
                 **series.box(),
             }
-        return {**found, "last_timestamp": self._begun}
+        return {**details, "last_timestamp": self._window_start}

@@ -1,34 +1,37 @@
-"""MaxInitializationTime: the first step of the training comes late, or not at all."""
+"""MaxInitializationTime: the first training step starts late, or not at all."""
 
 from typing import Any, Final
 
-from builtin_rules.profiler.parameters import MINUTE_US, SCAN_INTERVAL, NumberParam
-from builtin_rules.profiler.window_rule import WindowRule
-from smdebug.profiler.analysis.rules.utils import is_step
-from smdebug.rules import Page, Quantity
+from builtin_rules.profiler.statistics.parameters import (
+    MINUTE_US,
+    SCAN_INTERVAL,
+    SECOND_US,
+    NumberParam,
+)
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from smdebug.rules.extensions import FrameworkEvents, Page, Quantity, is_step
 
 MINUTES: Final = "minutes"
 FIRST_STEP: Final = "first step"
 NO_EVENTS: Final = "no framework event yet"
-_SECOND_US: Final = 1_000_000
 
 
 class MaxInitializationTime(WindowRule):
-    """Met when the first step of the training begins later than `threshold` minutes after the job.
+    """Met when the first training step starts later than `threshold` minutes after the job.
 
-    The job begins with its first sample or event. While no step has ended, the time up to the end
-    of the window is judged, or of the job; in the window in which the first one ends, the time up
-    to its begin, and nothing after that. Exactly `threshold` does not meet the condition.
+    The job starts with its first sample or event. Until a step has ended, the time to the end of
+    the window, or of the job, is judged; in the window in which the first step ends, the time to
+    its start; afterwards nothing. Exactly `threshold` does not meet the condition.
 
-    Windows are judged from the first one on that has a framework event or comes after one: without
-    framework profiling there is nothing to tell whether the job trains.
+    Windows are judged from the first framework event on: without framework profiling it is unknown
+    whether the job trains.
     """
 
     READS = "the framework events of steps, `Step:ModeKeys...`, and the times of system metrics."
     PARAMS = (
         NumberParam(
             "threshold",
-            "How long the job may take to begin its first step.",
+            "Longest time from the start of the job to its first step.",
             default=20,
             unit="minutes",
             minimum=0,
@@ -40,62 +43,63 @@ class MaxInitializationTime(WindowRule):
     PAGE = Page(
         why="""
         Before the first step a job pulls images, downloads data, compiles and fills caches: the
-        machines are paid for, and nothing is learnt.
+        machines cost money without learning anything.
         """,
         save="""
         Framework profiling, which writes a timeline with an event for each step.
         """,
         missing="""
-        The windows before the first framework event are skipped: a job without framework profiling
-        is not judged at all.
+        Windows before the first framework event are skipped: a job without framework profiling is
+        never judged.
         """,
         remedy="""
-        - Stream the data, or mount them, instead of downloading all of them first.
-        - Fewer and larger files; a smaller image, or one that is cached on the machine.
-        - Prepare data in a job of its own and keep the result.
-        - Compile the model once and save what was compiled.
+        - Stream or mount the data instead of downloading all of it first.
+        - Use fewer and larger files, a smaller image, or one that is cached on the machine.
+        - Prepare the data in a separate job and keep the result.
+        - Compile the model once and save the result.
         """,
         limits="""
-        A step is known when it has ended: one that takes longer than `threshold` itself looks like
-        none. What the job did before its first sample is not seen.
+        A step is known only when it has ended, so a step that takes longer than `threshold` looks
+        like none. Anything the job did before its first sample is not seen.
         """,
     )
     REPORTED = ("threshold",)
     threshold: float
+
+    required_inputs = (FrameworkEvents(),)
 
     def __init__(
         self, base_trial: Any, threshold: Any = 20, scan_interval_us: Any = MINUTE_US
     ) -> None:
         super().__init__(base_trial, threshold=threshold, scan_interval_us=scan_interval_us)
         self._is_profiled = False
-        self._steps: list[int] = []  # when the first and the last one began, or nothing
-        self._times: list[int] = []  # of the first and the last system sample, or nothing
+        self._steps: list[int] = []  # start of the first and the last one, or empty
+        self._times: list[int] = []  # of the first and the last system sample, or empty
 
     def judge(self, step: int) -> bool:
-        """Say whether the job goes on for too long without a step."""
+        """Return whether the job runs for too long without a step."""
         self._take_times(step)
         events = self.events(step)
         self._is_profiled |= bool(events)
         if not self._is_profiled:
             return self.not_judged(NO_EVENTS)
         had_steps = bool(self._steps)
-        begins = [int(one.start_time) for one in events if is_step(one)]
-        if begins:
-            self._steps = [min(self._steps + begins), max(self._steps + begins)]
-            self.has_seen(self._report["Datapoints"] + len(begins))
+        starts = [int(event.start_time) for event in events if is_step(event)]
+        if starts:
+            self._steps = [min(self._steps + starts), max(self._steps + starts)]
+            self.record_points(self._report["Datapoints"] + len(starts))
         return not had_steps and self._judge_wait(step)
 
     def _judge_wait(self, step: int) -> bool:
-        begun = self.base_trial.first_timestamp
+        start = self.base_trial.first_timestamp
         end = min(self.window_of(step)[1], self.base_trial.newest_timestamp)
         now = self._steps[0] if self._steps else end
-        minutes = (now - begun) / MINUTE_US
+        minutes = (now - start) / MINUTE_US
         met = minutes > self.threshold
         if met:
-            self.violated()
-        note = (
-            f"The first step began after {minutes:.1f} minutes." if self._steps else "No step yet."
-        )
+            self.count_violations()
+        started = f"The first step started after {minutes:.1f} minutes."
+        note = started if self._steps else "No step yet."
         return self.measured(
             step, MINUTES, minutes, self.threshold, met=met, tensor=FIRST_STEP, note=note
         )
@@ -106,10 +110,12 @@ class MaxInitializationTime(WindowRule):
             self._times = [self._times[0] if self._times else int(times[0]), int(times[-1])]
 
     def details(self) -> dict[str, Any]:
-        """Return when steps began, in microseconds, and job_start and job_end, in seconds."""
-        found: dict[str, Any] = {"step_num": {}}
+        """Return the start of steps in microseconds, and job_start and job_end in seconds."""
+        details: dict[str, Any] = {"step_num": {}}
         if self._steps:
-            found["step_num"] = {"first": self._steps[0], "last": self._steps[1]}
+            details["step_num"] = {"first": self._steps[0], "last": self._steps[1]}
         if self._times:
-            found["job_start"], found["job_end"] = (one / _SECOND_US for one in self._times)
-        return found
+            details["job_start"], details["job_end"] = (
+                time_us / SECOND_US for time_us in self._times
+            )
+        return details

@@ -1,11 +1,11 @@
 """The command line: parses, calls, and maps what happened to an exit code; no logic of its own."""
 
-from datetime import datetime
 from pathlib import Path
 
 import click
 
-from rule_runner import config as configuration
+from rule_runner.cli import completion
+from rule_runner.cli.checking import check
 from rule_runner.cli.docker import docker_group
 from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
@@ -13,11 +13,13 @@ from rule_runner.cli.events import events
 from rule_runner.cli.images import images
 from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
+from rule_runner.cli.standard_output import results_alone
 from rule_runner.cli.training import train
+from rule_runner.config import model as configuration
 from rule_runner.logs import configure
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["--help", "-h"]})
 @click.version_option(package_name="rule-runner")
 @click.pass_context
 def main(context: click.Context) -> None:
@@ -33,15 +35,20 @@ def main(context: click.Context) -> None:
 @reporting
 def _without_command(context: click.Context) -> int:
     """Run as a rule container, or print the help."""
-    from rule_runner.contract import is_asked_for  # noqa: PLC0415 - only when it is needed
+    from rule_runner.config.sagemaker_contract import is_asked_for, is_expected
 
-    if not is_asked_for():
-        click.echo(context.get_help())
-        return 0
-    from rule_runner.container_mode import run  # noqa: PLC0415 - only when it is needed
+    if is_asked_for():
+        from rule_runner.commands.sagemaker import run
 
-    configure(1)
-    return run()
+        configure(1, as_json=True)
+        with results_alone():
+            return run()
+    if is_expected():
+        from rule_runner.commands.sagemaker import reject
+
+        reject()
+    click.echo(context.get_help())
+    return 0
 
 
 @main.group()
@@ -53,17 +60,17 @@ def rules() -> None:
 @reporting
 def rules_list() -> None:
     """List the built-in rules."""
-    from rule_runner.catalogue import listing  # noqa: PLC0415 - only when it is needed
+    from rule_runner.commands.rules import listing
 
     click.echo("\n".join(listing()))
 
 
 @rules.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.rule_names)
 @reporting
 def rules_show(name: str) -> None:
     """Show the page of a built-in rule: what it finds, reads and takes, and what to do then."""
-    from rule_runner.catalogue import show  # noqa: PLC0415 - only when it is needed
+    from rule_runner.commands.rules import show
 
     show(name)
 
@@ -73,10 +80,9 @@ def rules_show(name: str) -> None:
 @reporting
 def demo(output: Path | None) -> int:
     """Judge three real trainings while they run: healthy, vanishing, diverging."""
-    from rule_runner.demo import run_demo  # noqa: PLC0415 - only when it is needed
+    from rule_runner.commands.demo.command import run_demo
 
-    now = datetime.now().astimezone()
-    place = output or configuration.default_output("demo", now)
+    place = output or configuration.default_output("demo")
     configuration.check_is_local(place, "--output of demo")
     return run_demo(place)
 
@@ -92,7 +98,7 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None) -> i
 
     Folders may be addresses, s3://bucket/prefix.
     """
-    from rule_runner.report import command  # noqa: PLC0415 - only when it is needed
+    from rule_runner.commands import report as command
 
     return command.report(folders, output, title)
 
@@ -110,7 +116,7 @@ def trial() -> None:
 @reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
     """Show steps, workers, collections, tensors and sizes of the trial at PATH, or s3://."""
-    from rule_runner.trial_show import show_trial  # noqa: PLC0415 - only when it is needed
+    from rule_runner.commands.trial_show import show_trial
 
     configure(-1)
     return show_trial(path, form, everything=everything)
@@ -125,11 +131,11 @@ def doctor(path: str | None) -> int:
 
     PATH may be an address, s3://bucket/prefix: then credentials and permissions are looked at too.
     """
-    from rule_runner.doctor import run_doctor  # noqa: PLC0415 - only when it is needed
+    from rule_runner.commands.doctor.command import run_doctor
 
     configure(-1)
     return run_doctor(path)
 
 
-for one in (evaluate, train, docker_group, images, events, profile):
-    main.add_command(one)
+for command in (check, evaluate, train, docker_group, images, events, profile):
+    main.add_command(command)

@@ -1,44 +1,18 @@
 """docker: the same evaluations in containers of this machine's engine, and the image for them."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from rule_runner.cli.evaluation import ISOLATIONS, evaluate, evaluation_options
+from rule_runner.cli.evaluation import DOCKER, ISOLATIONS, takes, with_request
 from rule_runner.cli.reporting import reporting
-from rule_runner.logs import configure
+from rule_runner.config.model import Isolation
+
+if TYPE_CHECKING:
+    from rule_runner.config.request import EvaluationRequest
 
 CONTAINER: Final = "container"
 IMAGE: Final = "rule-runner:latest"
-_WRITTEN: Final = "rule_runner.docker.written"
-
-Option = tuple[str, str | None]
-
-
-class _AsWritten(click.Command):
-    """Remembers the options of evaluate as they were written, to pass them on."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given, _, _ = self.make_parser(ctx).parse_args(args=[*args])
-        ctx.meta[_WRITTEN] = [
-            option
-            for param in evaluate.params
-            if isinstance(param, click.Option) and param.name in given
-            for option in _written(param, given[param.name])
-        ]
-        return super().parse_args(ctx, args)
-
-
-def _written(param: click.Option, value: Any) -> Iterator[Option]:
-    """Yield an option by its long name, as often as it was given."""
-    name = max(param.opts, key=len)
-    if param.count:
-        yield from [(name, None)] * value
-    elif param.is_flag:
-        yield (name if value or not param.secondary_opts else param.secondary_opts[0]), None
-    else:
-        yield from ((name, one) for one in (value if param.multiple else [value]))
 
 
 @click.group("docker")
@@ -46,13 +20,14 @@ def docker_group() -> None:
     """Evaluate in containers, and build the image for them."""
 
 
-@docker_group.command("run", cls=_AsWritten)
+@docker_group.command("run")
 @click.option(
     "--image", default=IMAGE, envvar="RULE_RUNNER_IMAGE", show_default=True, help="Image to run."
 )
 @click.option("--pull", is_flag=True, help="Get the image from its registry first.")
 @click.option(
     "--isolate",
+    "isolation",
     type=click.Choice((*ISOLATIONS, CONTAINER)),
     is_flag=False,
     flag_value=CONTAINER,
@@ -93,39 +68,61 @@ def docker_group() -> None:
 @click.option(
     "--aws-config", is_flag=True, help="Mount ~/.aws read-only for AWS_PROFILE, and pass its name."
 )
-@evaluation_options
-@click.pass_context
+@takes(DOCKER)
 @reporting
-def run(context: click.Context, **options: Any) -> int:
+@with_request
+def run(
+    request: "EvaluationRequest",
+    image: str,
+    pull: bool,
+    isolation: str,
+    parallel: int,
+    memory: str,
+    cpus: float | None,
+    pids_limit: int,
+    network: str | None,
+    aws_config: bool,
+) -> int:
     """Evaluate in a hardened container what evaluate would evaluate here; same options.
 
     Trials and the folders of rule files are mounted read-only at their own paths, because rules
     import what is beside them; the output folder is the only one that can be written to.
     """
-    from rule_runner.containers.run import (  # noqa: PLC0415 - only when it is needed
-        Settings,
-        docker_run,
-    )
+    from msgspec.structs import replace
 
-    configure(-1 if options["quiet"] else options["verbose"])
-    names = Settings.__dataclass_fields__
-    isolate = options["isolate"]
-    own = {"isolate": isolate == CONTAINER}
-    settings = Settings(**{name: options[name] for name in names} | own)
-    written = [option for option in context.meta[_WRITTEN] if option[0] != "--isolate"]
-    if isolate in ISOLATIONS[1:]:
-        written.append(("--isolate", isolate))
-    return docker_run(written, settings)
+    from rule_runner.containers.run import Settings, docker_run
+
+    isolate = isolation == CONTAINER
+    if not isolate:
+        request = replace(request, isolate=Isolation(isolation))
+    settings = Settings(
+        image, pull, isolate, parallel, memory, cpus, pids_limit, network, aws_config
+    )
+    return docker_run(request, settings)
 
 
 @docker_group.command("build")
 @click.option("--tag", default=IMAGE, show_default=True, help="Name of the image.")
 @click.option("--base-image", metavar="IMAGE", help="Base with Python 3.11 or later.")
 @click.option("--network", metavar="NAME", help="Network of the build, such as host.")
-@click.option("--build-arg", multiple=True, metavar="KEY=VALUE", help="More for the Dockerfile.")
+@click.option(
+    "--variant",
+    type=click.Choice(["slim", "full"]),
+    default="slim",
+    show_default=True,
+    help="'full' adds pandas, bokeh, matplotlib and every AWS service.",
+)
+@click.option(
+    "--build-arg",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another build argument for the Dockerfile.",
+)
 @reporting
-def build(**options: Any) -> int:
+def build(
+    tag: str, base_image: str | None, network: str | None, variant: str, build_arg: tuple[str, ...]
+) -> int:
     """Build the image from the checkout that this command runs from."""
-    from rule_runner.containers.build import build_image  # noqa: PLC0415 - only when it is needed
+    from rule_runner.containers.build import build_image
 
-    return build_image(**options)
+    return build_image(tag, base_image, network, variant, build_arg)

@@ -38,5 +38,5 @@ def endpoint_option(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="URL",
         callback=_use,
         expose_value=False,
-        help="Address of a store that speaks as S3 does.",
+        help="Endpoint of an S3-compatible store.",
     )(command)

@@ -1,81 +1,143 @@
-"""evaluate, and the options of whatever else evaluates rules over a trial."""
+"""evaluate, and the options that other commands share with it."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Callable
+from functools import reduce, wraps
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
-from rule_runner import config as configuration
+from rule_runner.cli import completion
 from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.reporting import reporting
+from rule_runner.cli.standard_output import results_alone
+from rule_runner.config import model as configuration
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
 
-FORMATS: Final = ("table", "json", "junit", "sarif")
+if TYPE_CHECKING:
+    from rule_runner.commands.evaluate_job_file import JobFile
+    from rule_runner.config.request import EvaluationRequest
 
+Command = Callable[..., Any]
+_Option = Callable[[Command], Command]
+_Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+FORMATS: Final = ("table", "json", "junit", "sarif")
 _TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
 _trial: Final = click.option("--trial", metavar="PATH", help=_TRIAL_HELP)
 _profiler_trial: Final = click.option(
     "--profiler-trial",
     metavar="PATH",
-    help="Profiler data for profiler rules: the folder that holds 'system' and 'framework'.",
+    help="Profiler data for profiler rules: the folder with 'system' and 'framework'.",
 )
 
-_OPTIONS: Final = (
-    click.option("--other-trial", multiple=True, metavar="PATH", help="A trial to compare with."),
-    click.option("--rule", multiple=True, metavar="[ID=]NAME", help="A rule; 'all' is every one."),
-    click.option(
-        "--source", multiple=True, metavar="[ID=]FILE", help="A file with a rule class, or s3://."
+
+def _texts(*names: str, metavar: str, meaning: str, complete: _Complete | None = None) -> _Option:
+    return click.option(
+        *names, multiple=True, metavar=metavar, help=meaning, shell_complete=complete
+    )
+
+
+def _seconds(name: str, meaning: str, default: float) -> _Option:
+    return click.option(
+        name,
+        type=click.FloatRange(0),
+        default=default,
+        show_default=bool(default),
+        metavar="S",
+        help=meaning,
+    )
+
+
+def _limit(name: str, meaning: str, default: float | None = None) -> _Option:
+    return click.option(
+        name,
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=default is not None,
+        metavar="S",
+        help=meaning,
+    )
+
+
+_RULES: Final = (
+    _texts(
+        "--other-trial",
+        "other_trials",
+        metavar="PATH",
+        meaning="Another trial, for rules that compare.",
     ),
-    click.option(
-        "-p", "--param", multiple=True, metavar="[ID.]KEY=VALUE", help="A parameter of a rule."
+    _texts(
+        "--rule",
+        metavar="[ID=]NAME",
+        complete=completion.rule_names,
+        meaning="A built-in rule, or 'all' of them; with --source, a class in that file.",
     ),
-    click.option(
+    _texts(
+        "--source",
+        metavar="[ID=]FILE",
+        meaning="A file with a rule class: a path or s3:// address.",
+    ),
+    _texts(
+        "-p",
+        "--param",
+        "parameters",
+        metavar="[ID.]KEY=VALUE",
+        complete=completion.rule_parameters,
+        meaning="A parameter of a rule.",
+    ),
+    _texts(
         "--mode",
-        multiple=True,
+        "modes",
         metavar="[ID=]enforce|observe",
-        help="What comes of a finding; 'observe' only tells it.",
+        complete=completion.modes,
+        meaning="What a finding does: 'observe' only reports it, without actions or exit code 10.",
     ),
     click.option("--start-step", type=click.IntRange(0), help="First global step to judge."),
-    click.option("--end-step", type=click.IntRange(0), help="Global step to judge no more."),
-    click.option("--keep-going", is_flag=True, help="Find all hits, not the first one only."),
-    click.option("--no-wait", is_flag=True, help="Judge what is there; do not wait for more."),
     click.option(
-        "--wait-for-trial", type=click.FloatRange(0), default=0, metavar="S", help="Wait for PATH."
+        "--end-step",
+        type=click.IntRange(0),
+        help="End of the range of global steps, not judged itself.",
     ),
     click.option(
-        "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="End then."
+        "--min-coverage",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Minimum share of steps, such as 0.9, that a rule must judge; NotEvaluated below it.",
     ),
+    click.option("--keep-going", is_flag=True, help="Continue after the first finding of a rule."),
+)
+
+_WAITS: Final = (
     click.option(
+        "--no-wait",
+        "wait",
+        flag_value=False,
+        default=True,
+        help="Judge the steps saved so far; do not wait for more.",
+    ),
+    _seconds("--wait-for-trial", "Wait this long for the trial to appear.", 0),
+    _limit("--timeout", "End the evaluation after this time."),
+    _seconds(
         "--idle-timeout",
-        type=click.FloatRange(0),
-        default=configuration.DEFAULT_IDLE_TIMEOUT_S,
-        show_default=True,
-        metavar="S",
-        help="End after so long without a new file; 0 is never.",
+        "End after this time without a new file; 0 disables it.",
+        configuration.DEFAULT_IDLE_TIMEOUT_S,
     ),
-    click.option(
-        "--rule-timeout",
-        type=click.FloatRange(0, min_open=True),
-        metavar="S",
-        help="Longest time for one step; each rule gets a process of its own.",
-    ),
-    click.option(
+)
+
+_LIMITS: Final = (
+    _limit("--rule-timeout", "Time limit for a step; runs each rule in its own process."),
+    _seconds(
         "--end-grace",
-        type=click.FloatRange(0),
-        default=configuration.DEFAULT_END_GRACE_S,
-        show_default=True,
-        metavar="S",
-        help="Look for files of slow workers so long after the end mark.",
+        "Keep looking for files of slow workers after the end mark.",
+        configuration.DEFAULT_END_GRACE_S,
     ),
-    click.option(
+    _seconds(
         "--event-file-wait",
-        type=click.FloatRange(0),
-        default=configuration.DEFAULT_EVENT_FILE_WAIT_S,
-        show_default=True,
-        metavar="S",
-        help="Wait for an event file that an index file names.",
+        "How long to wait for an event file that an index file names.",
+        configuration.DEFAULT_EVENT_FILE_WAIT_S,
     ),
     click.option(
         "--poll-max",
@@ -83,127 +145,234 @@ _OPTIONS: Final = (
         default=configuration.DEFAULT_POLL_MAX_S,
         show_default=True,
         metavar="S",
-        help="Longest pause between looks at a trial in S3 that brings nothing new.",
+        help="Longest pause between looks at a trial in S3.",
     ),
+)
+
+_OUTPUT: Final = (
     click.option("--output", metavar="DIR", help="Output folder, or s3://bucket/prefix."),
     click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder."),
-    click.option("--format", "form", type=click.Choice(FORMATS), default="table"),
+)
+
+_RESULTS: Final = (
     click.option(
-        "--sink", multiple=True, metavar="KIND[:TARGET][,region=R]", help="Where events go too."
+        "--no-report",
+        "report",
+        flag_value=False,
+        default=True,
+        help="Write no report.html, and no measurements for it.",
     ),
-    click.option(
+    click.option("--format", type=click.Choice(FORMATS), default="table"),
+    _texts(
+        "--sink", "sinks", metavar="KIND[:TARGET][,region=R]", meaning="Also send events there."
+    ),
+    _seconds(
         "--sink-deadline",
-        type=click.FloatRange(0),
-        default=30.0,
-        show_default=True,
-        metavar="S",
-        help="Wait at the end so long for sinks to take what is left.",
+        "How long to wait at the end for sinks to accept the remaining events.",
+        30.0,
     ),
-    click.option(
+    _texts(
         "--action",
-        multiple=True,
+        "actions",
         metavar="[ID=]KIND:TARGET",
-        help="What is done when a rule in mode enforce finds something: stop-training:NAME, "
+        meaning="Action on the first finding of a rule in mode enforce: stop-training:NAME, "
         "email:ADDRESS, sms:+NUMBER, webhook:URL or command:PROGRAM ARGUMENT...",
     ),
-    click.option(
-        "--action-timeout",
-        type=click.FloatRange(0, min_open=True),
-        default=configuration.DEFAULT_ACTION_TIMEOUT_S,
-        show_default=True,
-        metavar="S",
-        help="Longest time for one action.",
+    _limit(
+        "--action-timeout", "Time limit for each action.", configuration.DEFAULT_ACTION_TIMEOUT_S
     ),
-    click.option("--dry-run", is_flag=True, help="Only say what actions would do."),
-    click.option("--event-source", default="rule-runner", help="Source that events name."),
-    click.option("--training-job-name", metavar="NAME", help="Name that events give the job."),
+    click.option("--dry-run", is_flag=True, help="Print what actions would do, without doing it."),
+    click.option("--event-source", default="rule-runner", help="Source field of events."),
+    click.option("--training-job-name", metavar="NAME", help="Name of the training job in events."),
     click.option(
         "--fail-on-issues",
         is_flag=True,
-        help="Exit with 10 if a rule in mode enforce found issues.",
+        help="Exit with code 10 if a rule in mode enforce finds issues.",
     ),
+)
+
+_LOGS: Final = (
     click.option("--quiet", is_flag=True, help="Log errors only, and show no progress."),
     endpoint_option,
-    click.option("-v", "--verbose", count=True, help="Log what happens; twice: every step."),
+    click.option("-v", "--verbose", count=True, help="Log progress; twice: log every step."),
 )
 
 
-ISOLATIONS: Final = tuple(one.value for one in configuration.Isolation)
-_isolate: Final = click.option(  # docker run has one of its own
+ISOLATIONS: Final = tuple(isolation.value for isolation in configuration.Isolation)
+_isolate: Final = click.option(  # docker run has its own
     "--isolate",
     type=click.Choice(ISOLATIONS),
     default=ISOLATIONS[0],
     show_default=True,
-    help="'process': a process for each rule, with little of the environment. No sandbox.",
+    callback=lambda _context, _option, value: configuration.Isolation(value),
+    help="'process' runs each rule in its own process with a reduced environment. No sandbox.",
 )
-
-
+_retention: Final = click.option(  # a container sees only its own output folder
+    "--retention",
+    metavar="N|TIME",
+    help="Keep only the newest evaluations beside the output folder, such as 50, or those "
+    "that ended within a time, such as 30d.",
+)
 _JOB: Final = (
-    click.option("--trial", metavar="PATH", help=f"{_TRIAL_HELP} A job file may say it."),
-    _profiler_trial,
     click.option(
         "--job",
         metavar="FILE",
-        help="The rules of a training job: its request as JSON or YAML, or a Python file that "
-        "makes a list of rules.",
-    ),
-    click.option("--only", multiple=True, metavar="NAME", help="With --job: this rule only."),
-    click.option(
-        "--except", "exclude", multiple=True, metavar="NAME", help="With --job: not this rule."
+        help="Rules of a training job: a request in JSON or YAML, or a Python file that defines "
+        "a list of rules.",
     ),
     click.option(
-        "--check", is_flag=True, help="With --job: only say what is wrong with each rule."
+        "--only", multiple=True, metavar="NAME", help="With --job: evaluate only this rule."
     ),
     click.option(
-        "--allow-code", is_flag=True, help="With --check: Python files may be run to check them."
+        "--except",
+        "exclude",
+        multiple=True,
+        metavar="NAME",
+        help="With --job: leave out this rule.",
     ),
 )
+_EVALUATE: Final = (
+    click.option(
+        "--request",
+        metavar="FILE|-",
+        help="Evaluation request in JSON: a file, '-' for standard input, or the object itself. "
+        "Other options replace its fields.",
+    ),
+    click.option("--trial", metavar="PATH", help=f"{_TRIAL_HELP} Optional if a job file names it."),
+    _profiler_trial,
+    click.option(
+        "--trial-name",
+        metavar="NAME",
+        help="Name of the trial in results, reports and events; by default its folder's name.",
+    ),
+    *_JOB,
+    click.option(
+        "--check", is_flag=True, help="With --job: only check the rules, and print what is wrong."
+    ),
+    click.option("--allow-code", is_flag=True, help="With --check: allow Python files to be run."),
+    *_RULES,
+    *_WAITS,
+    *_LIMITS,
+    *_OUTPUT,
+    *_RESULTS,
+    *_LOGS,
+    _isolate,
+    _retention,
+)
+DOCKER: Final = (
+    *(_trial, _profiler_trial),
+    *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
+)
+TRAIN: Final = (*_JOB, *_RULES, *_LIMITS, *_RESULTS, endpoint_option, _isolate)
+_JOB_ONLY: Final = {
+    "only": "--only",
+    "exclude": "--except",
+    "check": "--check",
+    "allow_code": "--allow-code",
+}
+_NOT_WITH_JOB: Final = {"rule": "--rule", "source": "--source", "parameters": "--param"}
+_SOURCES: Final = frozenset({"request", "rule", "source", "job", "only", "exclude"})
 
 
-def evaluation_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of an evaluation, in their order."""
-    return _with((_trial, _profiler_trial, *_OPTIONS), command)
+def takes(options: tuple[_Option, ...]) -> _Option:
+    """Return a decorator that gives a command several options."""
+    return lambda command: reduce(lambda target, option: option(target), options[::-1], command)
 
 
-def _with(
-    options: Sequence[Callable[[Callable[..., Any]], Callable[..., Any]]],
-    command: Callable[..., Any],
-) -> Callable[..., Any]:
-    for option in reversed(options):
-        command = option(command)
-    return command
+def with_request(command: Command) -> Command:
+    """Pass a command the options of an evaluation as one request, and its other options."""
+
+    @wraps(command)
+    def run(*arguments: object, **values: object) -> int:
+        request = request_of(click.get_current_context())
+        names = _SOURCES.union(request.__struct_fields__)
+        own = {name: value for name, value in values.items() if name not in names}
+        code: int = command(request, *arguments, **own)
+        return code
+
+    return run
 
 
-def check_stdout(form: str, sinks: Sequence[str]) -> None:
-    """Check that only results or only events are read by programs from standard output."""
-    from rule_runner.sinks.parsing import writes_to_stdout  # noqa: PLC0415 - only when needed
+def request_of(context: click.Context) -> "EvaluationRequest":
+    """Return the evaluation that the options of a command request.
 
-    kind = writes_to_stdout(sinks)
-    if form != "table" and kind:
-        msg = f"--sink {kind} and --format {form} both write to stdout. Choose one."
+    Raises
+    ------
+    JobError
+        If the job file cannot be read, or holds no rules.
+    UsageError
+        If options contradict each other, or the request of --request is not valid.
+    """
+    from msgspec.structs import replace
+
+    from rule_runner.config.request import EvaluationRequest, read_request
+    from rule_runner.config.rule_options import parse_requests
+
+    values = context.params
+    path = values.get("request")
+    request = EvaluationRequest() if path is None else read_request(path)
+    given = {
+        name: values[name]
+        for name in request.__struct_fields__
+        if name in values and context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
+    request = replace(request, **given)
+    configure(-1 if request.quiet else request.verbose, as_json=request.format != "table")
+    _check_stdout(request)
+    job = _job_file(values)
+    if job is not None:
+        from rule_runner.commands.evaluate_job_file import with_job
+
+        return with_job(replace(request, rules=()), job.read(request.format))
+    if not (values["rule"] or values["source"]):
+        return request
+    rules = parse_requests(values["rule"], values["source"])
+    return replace(request, rules=tuple(rules), job=None)
+
+
+def _check_stdout(request: "EvaluationRequest") -> None:
+    """Check that programs read only results or only events from standard output."""
+    from rule_runner.notify.sinks.spec import writes_to_stdout
+
+    kind = writes_to_stdout(request.sinks)
+    if request.format != "table" and kind:
+        msg = f"--sink {kind} and --format {request.format} both write to stdout. Choose one."
         raise UsageError(msg)
 
 
-def _all_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return _with((*_JOB, *_OPTIONS), command)
+def _job_file(values: dict[str, Any]) -> "JobFile | None":
+    """Return what the options say of a job file; None if they name none."""
+    from rule_runner.commands.evaluate_job_file import JobFile
+
+    if values.get("job") is None:
+        for name, option in _JOB_ONLY.items():
+            if values.get(name):
+                msg = f"Option {option} goes with --job only."
+                raise UsageError(msg)
+        return None
+    for name, option in _NOT_WITH_JOB.items():
+        if values[name]:
+            msg = f"Options --job and {option} do not go together: rules come from one of them."
+            raise UsageError(msg)
+    return JobFile(
+        values["job"],
+        values["only"],
+        values["exclude"],
+        values.get("check", False),
+        values.get("allow_code", False),
+    )
 
 
 @click.command()
-@_all_options
-@_isolate
+@takes(_EVALUATE)
 @reporting
-def evaluate(**options: Any) -> int:
+@results_alone()
+@with_request
+def evaluate(request: "EvaluationRequest", check: bool, allow_code: bool) -> int:
     """Evaluate rules over a trial, and follow it until it ends."""
-    from rule_runner.commands import evaluate_trial  # noqa: PLC0415 - only when it is needed
-    from rule_runner.definitions import command  # noqa: PLC0415 - likewise
+    from rule_runner.commands import evaluate_job_file
+    from rule_runner.commands.evaluate import evaluate_trial
 
-    configure(-1 if options["quiet"] else options["verbose"])
-    check_stdout(options["form"], options["sink"])
-    options = command.completed(options)
-    if options["check"]:
-        return command.check(options)
-    options["output"] = options["output"] or configuration.default_output(
-        options.get("trial_name") or options["trial"] or options["profiler_trial"],
-        datetime.now().astimezone(),
-    )
-    return evaluate_trial(**options)
+    if check and request.job is not None:
+        return evaluate_job_file.check(request, request.job, allow_code=allow_code)
+    return evaluate_trial(request)

@@ -1,10 +1,12 @@
-"""events: what an evaluation told the world, shown, or told again."""
+"""events: shows the events of an evaluation, or sends them again."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from rule_runner.cli.reporting import reporting
+from rule_runner.errors import UsageError
 from rule_runner.logs import configure
 
 _FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -12,29 +14,41 @@ _FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path
 
 @click.group()
 def events() -> None:
-    """Show the events of an evaluation, or send them to sinks that lack them."""
+    """Show the events of an evaluation, or send them again."""
 
 
 @events.command()
 @_FOLDER
 @click.option(
-    "--sink", multiple=True, metavar="KIND[:TARGET][,region=R]", help="Where they go, as before."
+    "--sink",
+    multiple=True,
+    metavar="KIND[:TARGET][,region=R]",
+    help="Sink to send to, as for evaluate.",
 )
-@click.option("--all", "again", is_flag=True, help="Send every event, also those taken before.")
+@click.option(
+    "--all", "again", is_flag=True, help="Send all events, including those that the sink accepted."
+)
+@click.option("--refused", is_flag=True, help="Send only the events that the sink refused.")
 @click.option(
     "--sink-deadline",
     type=click.FloatRange(0),
     default=30.0,
     show_default=True,
     metavar="S",
-    help="Give up then.",
+    help="Give up after this time.",
 )
 @reporting
-def replay(folder: Path, sink: tuple[str, ...], again: bool, sink_deadline: float) -> int:
-    """Send each sink the events in the output folder DIR that it has not taken."""
-    from rule_runner import replay as replaying  # noqa: PLC0415 - only when it is needed
+def replay(
+    folder: Path, sink: tuple[str, ...], again: bool, refused: bool, sink_deadline: float
+) -> int:
+    """Send each sink the events in the output folder DIR that it has not accepted."""
+    from rule_runner.commands import events as replaying
 
-    return replaying.replay(folder, sink, again=again, seconds=sink_deadline)
+    if again and refused:
+        msg = "Options --all and --refused cannot be combined: --all includes refused events."
+        raise UsageError(msg)
+    send = replaying.replay_refused if refused else partial(replaying.replay, again=again)
+    return send(folder, sink, seconds=sink_deadline)
 
 
 @events.command()
@@ -42,8 +56,8 @@ def replay(folder: Path, sink: tuple[str, ...], again: bool, sink_deadline: floa
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @reporting
 def show(folder: Path, form: str) -> None:
-    """Print the events in the output folder DIR, a line each."""
-    from rule_runner.replay import show_events  # noqa: PLC0415 - only when it is needed
+    """Print the events in the output folder DIR, one per line."""
+    from rule_runner.commands.events import show_events
 
     configure(-1)
     show_events(folder, form)

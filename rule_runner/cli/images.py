@@ -4,10 +4,17 @@ from pathlib import Path
 
 import click
 
+from rule_runner.cli import completion
 from rule_runner.cli.reporting import reporting
 from rule_runner.logs import configure
 
-_region = click.option("--region", required=True, metavar="R", help="Such as eu-west-1.")
+_region = click.option(
+    "--region",
+    required=True,
+    metavar="R",
+    shell_complete=completion.regions,
+    help="Such as eu-west-1.",
+)
 _where = click.option(
     "--project/--user",
     default=False,
@@ -32,7 +39,7 @@ def images() -> None:
 @reporting
 def uri(region: str, kind: str) -> None:
     """Print the image's URI: yours if one is registered, else AWS's."""
-    from rule_runner.images import image_uri  # noqa: PLC0415 - only when it is needed
+    from rule_runner.images import image_uri
 
     click.echo(image_uri(region, kind))
 
@@ -41,7 +48,7 @@ def uri(region: str, kind: str) -> None:
 @reporting
 def list_() -> None:
     """List the image of every region, and where each comes from."""
-    from rule_runner.images.listing import listing  # noqa: PLC0415 - only when it is needed
+    from rule_runner.images.listing import listing
 
     click.echo("\n".join(listing()))
 
@@ -53,7 +60,7 @@ def list_() -> None:
 @reporting
 def register(region: str, uri: str, project: bool) -> None:
     """Use your image in a region instead of AWS's."""
-    from rule_runner.images import registrations  # noqa: PLC0415 - only when it is needed
+    from rule_runner.images import registrations
 
     file = registrations.register(region, uri, project=project)
     click.echo(f"Registered for {region} in {file}.", err=True)
@@ -65,7 +72,7 @@ def register(region: str, uri: str, project: bool) -> None:
 @reporting
 def unregister(region: str, project: bool) -> None:
     """Forget your image in a region."""
-    from rule_runner.images import registrations  # noqa: PLC0415 - only when it is needed
+    from rule_runner.images import registrations
 
     file = registrations.unregister(region, project=project)
     click.echo(f"Removed the image of {region} from {file}.", err=True)
@@ -76,7 +83,7 @@ def unregister(region: str, project: bool) -> None:
 @reporting
 def trust(path: Path | None) -> None:
     """Use the images of a project's file, as it is now; by default the nearest images.toml."""
-    from rule_runner.images.listing import trusted  # noqa: PLC0415 - only when it is needed
+    from rule_runner.images.listing import trusted
 
     click.echo("\n".join(trusted(path)))
 
@@ -111,7 +118,7 @@ def push(
 
     The URI of each pushed image is printed.
     """
-    from rule_runner.images import pushing  # noqa: PLC0415 - only when it is needed
+    from rule_runner.containers import push as pushing
 
     configure(1)
     asked = pushing.Push(image, repository, tag, create, project)

@@ -26,7 +26,7 @@ def profile() -> None:
 @reporting
 def show(folder: str, form: str, check: bool) -> int:
     """Show nodes, times and files of the profiler data in DIR."""
-    from rule_runner.profiling.commands import show_profile  # noqa: PLC0415 - only when needed
+    from rule_runner.commands.profile.command import show_profile
 
     configure(-1)
     return show_profile(folder, form, check=check)
@@ -41,7 +41,7 @@ def show(folder: str, form: str, check: bool) -> int:
 @reporting
 def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: bool) -> int:
     """Judge the profiler data in DIR by all profiler rules, and make a page of what they find."""
-    from rule_runner.profiling import commands  # noqa: PLC0415 - only when needed
+    from rule_runner.commands.profile import command as commands
 
     return commands.report(folder, output, param, overwrite=overwrite)
 
@@ -59,7 +59,7 @@ def timeline(
     folder: str, start: str | None, end: str | None, unit: str, mode: str | None, output: str
 ) -> int:
     """Merge all timelines and system metrics in DIR into one trace, for Perfetto."""
-    from rule_runner.profiling import commands  # noqa: PLC0415 - only when needed
+    from rule_runner.commands.profile import command as commands
 
     configure(-1)
     return commands.timeline(folder, start, end, unit, mode, output)
@@ -83,7 +83,7 @@ def python(
     folder: str, step: str | None, mode: str | None, node: str | None, count: int, sort: str
 ) -> int:
     """Show the Python functions in DIR that took most time, as cProfile saw them."""
-    from rule_runner.profiling import commands  # noqa: PLC0415 - only when needed
+    from rule_runner.commands.profile import command as commands
 
     configure(-1)
     return commands.python(folder, step, mode, node, count, sort)

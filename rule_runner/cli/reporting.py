@@ -17,10 +17,11 @@ from rule_runner.errors import (
     RuleRunnerError,
 )
 from rule_runner.logs import configure
-from rule_runner.status import CLIENT_ERROR, INTERNAL_ERROR
+from rule_runner.results.status import INTERNAL_ERROR
 
+_ERROR: Final = "Error: "
 SHADOWED: Final = (
-    "ClientError: Another package named 'smdebug' stands before that of rule-runner. "
+    "Error: Another package named 'smdebug' stands before that of rule-runner. "
     "Run 'rule-runner doctor'."
 )
 
@@ -34,17 +35,23 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
         try:
             code = command(*args, **kwargs) or 0
         except RuleRunnerError as err:
-            from rule_runner.show import printable  # noqa: PLC0415 - only when it is needed
+            from rule_runner.escape import printable
 
-            code, prefix = _fault(err)
-            click.echo(prefix + printable(err), err=True)
+            code = _fault(err)
+            click.echo(_ERROR * (code != EXIT_OUTPUT) + printable(err), err=True)
         except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except Exception as err:  # noqa: BLE001 - our own bug, and the last place to say so
             if isinstance(err, ImportError) and (err.name or "").startswith("smdebug"):
                 click.echo(SHADOWED, err=True)
                 sys.exit(EXIT_CLIENT)
-            import structlog  # noqa: PLC0415 - see `configure`
+            from rule_runner.file_descriptors import exhausted
+
+            full = exhausted(err)
+            if full:
+                click.echo(_ERROR + full, err=True)
+                sys.exit(EXIT_CLIENT)
+            import structlog
 
             structlog.get_logger().exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
@@ -54,8 +61,8 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
     return run
 
 
-def _fault(err: RuleRunnerError) -> tuple[int, str]:
-    """Return the exit code of an error, and what its sentence begins with."""
+def _fault(err: RuleRunnerError) -> int:
+    """Return the exit code for an error."""
     if isinstance(err, ClientError):
-        return EXIT_CLIENT, CLIENT_ERROR
-    return (EXIT_OUTPUT, "") if isinstance(err, OutputError) else (EXIT_USAGE, "Error: ")
+        return EXIT_CLIENT
+    return EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_USAGE

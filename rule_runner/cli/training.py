@@ -1,40 +1,47 @@
-"""train: runs a training script with the options of its judging."""
+"""train: runs a training script and evaluates rules over what it saves."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
+from rule_runner.cli.evaluation import TRAIN, takes, with_request
 from rule_runner.cli.reporting import reporting
+
+if TYPE_CHECKING:
+    from rule_runner.config.request import EvaluationRequest
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--rule", multiple=True, metavar="[ID=]NAME", help="A rule, as for evaluate.")
-@click.option("--source", multiple=True, metavar="[ID=]FILE", help="A file with a rule class.")
+@click.option("--output", metavar="DIR", help="Output folder.")
 @click.option(
-    "-p", "--param", multiple=True, metavar="[ID.]KEY=VALUE", help="A parameter of a rule."
+    "--trial",
+    "trial_folder",
+    metavar="DIR",
+    help="Folder to save to; by default 'trial' in the output folder.",
 )
-@click.option("--mode", multiple=True, metavar="[ID=]MODE", help="enforce or observe.")
-@click.option("--other-trial", multiple=True, metavar="PATH", help="A trial to compare with.")
-@click.option("--keep-going", is_flag=True, help="Find all hits, not the first one only.")
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
-@click.option("--trial", metavar="DIR", help="Where to save to; by default DIR/trial of --output.")
 @click.option(
     "--hook-config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="JSON of the hook: what is saved when.",
+    help="Hook configuration in JSON: what to save, and when.",
 )
-@click.option("--collections", metavar="A,B", help="What is saved; by default what the rules read.")
+@click.option(
+    "--collections",
+    metavar="A,B",
+    help="Collections to save; by default those that the rules read.",
+)
 @click.option(
     "--save-interval",
     type=click.IntRange(1),
     metavar="N",
-    help="Save every Nth step; by default every 10th, or as FILE says.",
+    help="Save every Nth step; by default as --hook-config says, else every 10th.",
 )
 @click.option(
-    "--stop-on-finding", is_flag=True, help="End the training when a rule finds something."
+    "--stop-on-finding",
+    is_flag=True,
+    help="Stop the training at the first finding of a rule in mode enforce.",
 )
 @click.option(
     "--grace",
@@ -42,15 +49,36 @@ from rule_runner.cli.reporting import reporting
     default=30.0,
     show_default=True,
     metavar="S",
-    help="Between SIGTERM and SIGKILL.",
+    help="Time between SIGTERM and SIGKILL when the training is stopped.",
 )
+@takes(TRAIN)
 @reporting
-def train(**options: Any) -> int:
-    """Run COMMAND, a training script, unchanged, save what it trains, and judge it meanwhile.
+@with_request
+def train(
+    request: "EvaluationRequest",
+    command: tuple[str, ...],
+    trial_folder: str | None,
+    hook_config: Path | None,
+    collections: str | None,
+    save_interval: int | None,
+    stop_on_finding: bool,
+    grace: float,
+) -> int:
+    """Run COMMAND, an unchanged training script, and judge its tensors while it trains.
 
     PyTorch, XGBoost and Keras 3 are hooked when the script imports them. The exit code is the
-    script's, or 10 if a rule has stopped it.
+    script's, or 10 if a rule stopped it or --fail-on-issues applies. With --format json, junit or
+    sarif, the results of each training follow on standard output when the script has ended.
     """
-    from rule_runner.train import train as run_train  # noqa: PLC0415 - only when it is needed
+    from rule_runner.commands.train.command import train as run_train
 
-    return run_train(**options)
+    return run_train(
+        request,
+        command,
+        trial_folder=trial_folder,
+        hook_config=hook_config,
+        collections=collections,
+        save_interval=save_interval,
+        stop_on_finding=stop_on_finding,
+        grace=grace,
+    )

@@ -1,1 +1,1 @@
-"""Evaluations in hardened containers of a Docker engine, or of Podman, which answers alike."""
+"""Evaluations in hardened containers of a Docker engine, or of Podman, which has the same API."""

@@ -1,53 +1,51 @@
-"""What containers mount of this machine: it is there, and what they write is theirs to write."""
+"""Checks of mounted folders: they exist, and containers may write to outputs."""
 
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
-from rule_runner.config import STOP_FILE
-from rule_runner.containers.options import Mount, Translated
-from rule_runner.durable import output_errors
+from rule_runner.config.model import STOP_FILE
+from rule_runner.containers.entry_point import ORDINARY
+from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.errors import ClientError
+from rule_runner.results.durable_files import output_errors
 
-ORDINARY: Final = 1000  # user and group of the image
 
-
-def present(translated: Translated, output: str) -> Iterator[Mount]:
-    """Yield the mounts; for a trial that is waited for, the folder that it will be in.
+def present(translated: ContainerRequest, output: str) -> Iterator[Mount]:
+    """Yield the mounts; for a trial that does not exist yet, its parent folder.
 
     Raises
     ------
     ClientError
-        If a folder other than that of the output is not there.
+        If a folder other than the output folder does not exist.
     """
-    waits = any(one.startswith("--wait-for-trial=") for one in translated.arguments)
+    waits = translated.request.wait_for_trial > 0
     mounts = {mount.folder: mount for mount in translated.mounts}
     stop_folder = Path(os.environ.get(STOP_FILE, "")).parent
     if stop_folder.is_absolute() and stop_folder.is_dir():
         mounts.setdefault(stop_folder, Mount(stop_folder))
     for folder, mount in mounts.items():
-        beside = folder.parent.is_dir()
-        if folder.exists() or str(folder) == output or (mount.writable and beside):
+        has_parent = folder.parent.is_dir()
+        if folder.exists() or str(folder) == output or (mount.writable and has_parent):
             yield mount
-        elif waits and beside:
+        elif waits and has_parent:
             yield replace(mount, folder=folder.parent)
         else:
-            msg = f"Folder {str(folder)!r} is not there. Check the path of the trial or rule."
+            msg = f"Folder {str(folder)!r} does not exist. Check the path of the trial or rule."
             raise ClientError(msg)
 
 
 def make_writable(written: Collection[Path], output: Path) -> tuple[int, int]:
-    """Make what is written to, and return the user and group that may write to it.
+    """Create missing outputs, and return the user and group that may write to them.
 
-    They are the caller's. If that is root, they are those of the output folder, but never root:
-    what is root's is given to the ordinary user of the image.
+    These are the caller's. For root they are those of the output folder, but never root: outputs
+    owned by root are given to the ordinary user of the image.
 
     Raises
     ------
     OutputError
-        If something cannot be made.
+        If an output cannot be created.
     """
     for path in written:
         with output_errors(path):
@@ -67,22 +65,23 @@ def make_writable(written: Collection[Path], output: Path) -> tuple[int, int]:
 
 
 def _owner(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_uid, found.st_gid
+    status = path.stat()
+    return status.st_uid, status.st_gid
 
 
 def aws_folder() -> str:
-    """Return the folder of AWS's configuration.
+    """Return the folder with the AWS configuration.
 
     Raises
     ------
     ClientError
-        If it is not there.
+        If it does not exist.
     """
     folder = Path.home() / ".aws"
     if not folder.is_dir():
         msg = (
-            f"--aws-config needs the folder {str(folder)!r}. Run 'aws configure', or leave it out."
+            f"--aws-config needs the folder {str(folder)!r}. Run 'aws configure', or omit the "
+            "option."
         )
         raise ClientError(msg)
     return str(folder)

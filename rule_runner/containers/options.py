@@ -1,32 +1,25 @@
-"""The options of evaluate as a container needs them: absolute paths, mounts, and what to reach."""
+"""Requests as containers need them: absolute paths, mounts, and what they must reach."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from rule_runner.actions.options import split_id
-from rule_runner.config import ACTIONS
+from msgspec.structs import replace
+
+from rule_core.storage.uri import is_s3
+from rule_runner.config.model import ACTIONS
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.rule_options import parse_modes, parse_parameters
 from rule_runner.errors import UsageError
-from rule_runner.rule_requests import RuleRequest, parse_modes, parse_parameters, parse_requests
-from rule_runner.sinks.parsing import ON_STDOUT
-from smdebug.storage.uri import is_s3
+from rule_runner.notify.actions.spec import split_id
+from rule_runner.notify.sinks.spec import ON_STDOUT
 
-# A long option and its value as the user wrote it; None is a flag.
-Option = tuple[str, str | None]
-
-OUTPUT: Final = "--output"
-_TRIALS: Final = ("--trial", "--other-trial", "--profiler-trial")
 _OTHER_TRIALS: Final = re.compile(r"(?:.*\.)?other_trial(s|_\d+)?")
-_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*=")
 _LOCAL_SINKS: Final = ON_STDOUT | {"file"}
-# Passed on by name, in the environment.
-_BY_NAME: Final = {"--endpoint-url"}
-# Options of a rule job: each container gets its own if each rule has one.
-_OF_RULES: Final = {"--rule", "--source", "--param", "--mode", "--action", OUTPUT}
 # Where a mount would hide what the image itself runs from.
 _OF_THE_IMAGE: Final = (
     *map(Path, ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys")),
@@ -44,53 +37,82 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
-    """What a container is to be told and given.
+class ContainerRequest:
+    """What a container evaluates and needs.
 
     Attributes
     ----------
-    arguments
-        Of ``rule-runner evaluate``; paths are absolute and the same inside and outside.
+    request
+        The evaluation; paths are absolute and the same inside and outside.
     mounts
         The folders behind them.
     network
-        Whether anything is to be reached.
+        Whether it needs a network.
     cloud
-        Whether that takes credentials of AWS.
+        Whether it needs credentials of AWS.
     """
 
-    arguments: tuple[str, ...]
+    request: EvaluationRequest
     mounts: tuple[Mount, ...]
     network: bool
     cloud: bool
 
-
-def trial_of(options: Iterable[Option]) -> str:
-    """Return the trial that is judged: of tensors, else of profiler data.
-
-    Raises
-    ------
-    UsageError
-        If none is given.
-    """
-    given = dict(options)
-    for name in ("--trial", "--profiler-trial"):
-        if (found := given.get(name)) is not None:
-            return found
-    msg = "No trial was given: give --trial PATH, or --profiler-trial PATH for profiler rules."
-    raise UsageError(msg)
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of ``rule-runner evaluate``."""
+        return ("--request", self.request.to_json())
 
 
-def translate(options: Iterable[Option], home: Path) -> Translated:
-    """Return `options` of evaluate for a container.
+class _Paths:
+    """Makes paths absolute and collects the folders behind them."""
 
-    Only options that hold paths are changed; others, of whatever name, are passed on. An endpoint
-    is not: it goes by the environment.
+    def __init__(self) -> None:
+        self.writable: dict[Path, bool] = {}  # by folder
+
+    def absolute(self, text: str, *, writable: bool = False) -> str:
+        """Return the absolute path of a folder, and mount it; other addresses stay."""
+        if _local(text) is None:
+            return text
+        self._mount(Path(located(text)), writable)
+        return located(text)
+
+    def optional(self, text: str | None, *, writable: bool = False) -> str | None:
+        """Return the absolute path, or None without one."""
+        return None if text is None else self.absolute(text, writable=writable)
+
+    def rule(self, rule: RuleRequest) -> RuleRequest:
+        """Return a rule with its absolute file, and mount its folder: rules import from there."""
+        path = _local(rule.source or "")
+        if path is None:
+            return rule
+        path = Path(os.path.realpath(path))
+        self._mount(path.parent)
+        return replace(rule, source=str(path))
+
+    def parameter(self, text: str) -> str:
+        """Return a parameter; one that names other trials holds paths."""
+        key, equals, value = text.partition("=")
+        if not equals or not _OTHER_TRIALS.fullmatch(key):
+            return text
+        names = (name.strip() for name in re.split("[,;]", value))
+        paths = (name if name in {"", "None"} else self.absolute(name) for name in names)
+        return f"{key}={','.join(paths)}"
+
+    def sink(self, text: str) -> str:
+        """Return a sink; its file can be written."""
+        if not text.startswith("file:"):
+            return text
+        return f"file:{self.absolute(text.removeprefix('file:'), writable=True)}"
+
+    def _mount(self, folder: Path, writable: bool = False) -> None:
+        self.writable[folder] = writable or self.writable.get(folder, False)
+
+
+def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
+    """Return what a container needs for a request.
 
     Parameters
     ----------
-    options
-        In any order.
     home
         A folder that is never mounted as a whole.
 
@@ -99,72 +121,48 @@ def translate(options: Iterable[Option], home: Path) -> Translated:
     UsageError
         If an action would run a command, or a folder cannot be mounted.
     """
-    pairs = [_translated(*option) for option in options if option[0] not in _BY_NAME]
-    folders: dict[Path, bool] = {}
-    for mount in (mount for _, mounts in pairs for mount in mounts):
-        _check_mountable(mount.folder, home)
-        folders[mount.folder] = mount.writable or folders.get(mount.folder, False)
-    found = [option for option, _ in pairs]
-    cloud = any(_needs_cloud(*option) for option in found)
-    return Translated(
-        arguments=tuple(name if value is None else f"{name}={value}" for name, value in found),
-        mounts=tuple(sorted(Mount(*one) for one in folders.items())),
-        network=cloud or any(_needs_network(*option) for option in found),
+    for action in request.actions:
+        _check_action(action)
+    paths = _Paths()
+    request = replace(
+        request,
+        trial=paths.optional(request.trial),
+        profiler_trial=paths.optional(request.profiler_trial),
+        other_trials=tuple(map(paths.absolute, request.other_trials)),
+        rules=tuple(map(paths.rule, request.rules)),
+        parameters=tuple(map(paths.parameter, request.parameters)),
+        sinks=tuple(map(paths.sink, request.sinks)),
+        output=paths.optional(request.output, writable=True),
+    )
+    for folder in paths.writable:
+        _check_mountable(folder, home)
+    cloud = _needs_cloud(request)
+    return ContainerRequest(
+        request=request,
+        mounts=tuple(sorted(Mount(*mount) for mount in paths.writable.items())),
+        network=cloud or bool(request.actions) or not _LOCAL_SINKS.issuperset(_sink_kinds(request)),
         cloud=cloud,
     )
 
 
-def _translated(name: str, value: str | None) -> tuple[Option, list[Mount]]:
-    """Return an option as the container needs it, and what it names of this machine."""
-    if value is None or name not in _TRANSLATIONS:
-        return (name, value), []
-    text, mounts = _TRANSLATIONS[name](value)
-    return (name, text), mounts
-
-
-def _writable(text: str) -> tuple[str, list[Mount]]:
-    path, mounts = located(text)
-    return path, [Mount(one.folder, True) for one in mounts]
-
-
-def _sink(text: str) -> tuple[str, list[Mount]]:
-    if not text.startswith("file:"):
-        return text, []
-    path, mounts = _writable(text.removeprefix("file:"))
-    return f"file:{path}", mounts
-
-
-def _allowed_action(text: str) -> tuple[str, list[Mount]]:
+def _check_action(text: str) -> None:
     if kind_of("--action", text) == "command":
         msg = (
             "An action 'command:' would run inside the container, where nothing of this machine "
             "is. Use 'rule-runner evaluate' for actions that run commands."
         )
         raise UsageError(msg)
-    return text, []
 
 
-def located(text: str) -> tuple[str, list[Mount]]:
-    """Return the path of a folder from anywhere, and the folder; other addresses have none.
+def located(text: str) -> str:
+    """Return the absolute path of a folder; other addresses stay.
 
     Links stay, because a trial is called what its path says, unless ``..`` follows one.
     """
     path = _local(text)
     if path is None:
-        return text, []
-    path = Path(os.path.realpath(path)) if ".." in path.parts else path.absolute()
-    return str(path), [Mount(path)]
-
-
-def _source(value: str) -> tuple[str, list[Mount]]:
-    """Return a rule file, and its folder: rules import what is beside them."""
-    found = _ID.match(value)
-    prefix, text = (found[0], value[found.end() :]) if found else ("", value)
-    path = _local(text)
-    if path is None:
-        return value, []
-    path = Path(os.path.realpath(path))
-    return f"{prefix}{path}", [Mount(path.parent)]
+        return text
+    return str(Path(os.path.realpath(path)) if ".." in path.parts else path.absolute())
 
 
 def _local(text: str) -> Path | None:
@@ -175,27 +173,6 @@ def _local(text: str) -> Path | None:
             return None
         text = unquote(urlsplit(text.strip()).path)
     return Path(text.strip()).expanduser() if text.strip() else None
-
-
-def _parameter(value: str) -> tuple[str, list[Mount]]:
-    """Return a parameter; one that names other trials holds paths."""
-    key, equals, text = value.partition("=")
-    if not equals or not _OTHER_TRIALS.fullmatch(key):
-        return value, []
-    named = (one.strip() for one in re.split("[,;]", text))
-    pairs = [located(one) if one not in {"", "None"} else (one, []) for one in named]
-    mounts = [mount for _, found in pairs for mount in found]
-    return f"{key}={','.join(path for path, _ in pairs)}", mounts
-
-
-_TRANSLATIONS: Final[Mapping[str, Callable[[str], tuple[str, list[Mount]]]]] = {
-    **dict.fromkeys(_TRIALS, located),
-    OUTPUT: _writable,
-    "--source": _source,
-    "--param": _parameter,
-    "--sink": _sink,
-    "--action": _allowed_action,
-}
 
 
 def kind_of(name: str, value: str) -> str:
@@ -211,25 +188,26 @@ def kind_of(name: str, value: str) -> str:
     return re.split("[:,]", value, maxsplit=1)[0].strip().lower()
 
 
-def _needs_cloud(name: str, value: str | None) -> bool:
-    """Say whether an option is about something at AWS."""
-    text = value or ""
-    if name in {*_TRIALS, OUTPUT}:
-        return is_s3(text)
-    if name in {"--source", "--param"}:
-        key, _, rest = text.partition("=")
-        return is_s3(text) or "s3://" in rest or bool(rest and key.rpartition(".")[2] == ACTIONS)
-    kind = kind_of(name, text)
-    if name == "--sink":
-        return kind not in _LOCAL_SINKS | {"webhook"}
-    return name == "--action" and kind != "webhook"
+def _sink_kinds(request: EvaluationRequest) -> set[str]:
+    return {kind_of("--sink", text) for text in request.sinks}
 
 
-def _needs_network(name: str, value: str | None) -> bool:
-    """Say whether an option is about something elsewhere."""
-    if name == "--sink":
-        return kind_of(name, value or "") not in _LOCAL_SINKS
-    return name == "--action" or _needs_cloud(name, value)
+def _needs_cloud(request: EvaluationRequest) -> bool:
+    """Return whether a request names anything at AWS."""
+    places = [request.trial, request.profiler_trial, request.output, *request.other_trials]
+    places += [rule.source for rule in request.rules]
+    actions = {kind_of("--action", text) for text in request.actions}
+    return (
+        any(is_s3(place or "") for place in places)
+        or any(map(_names_cloud, request.parameters))
+        or not (_LOCAL_SINKS | {"webhook"}).issuperset(_sink_kinds(request))
+        or not actions <= {"webhook"}
+    )
+
+
+def _names_cloud(parameter: str) -> bool:
+    key, _, value = parameter.partition("=")
+    return "s3://" in value or bool(value and key.rpartition(".")[2] == ACTIONS)
 
 
 def _check_mountable(folder: Path, home: Path) -> None:
@@ -249,46 +227,33 @@ def _check_mountable(folder: Path, home: Path) -> None:
 
 
 def split(
-    options: Sequence[Option], rules: Sequence[tuple[RuleRequest, str]]
-) -> dict[str, list[Option]]:
-    """Return the options of each rule's own container, by the ID of its rule job.
+    request: EvaluationRequest, ids: Sequence[str], output: str
+) -> dict[str, EvaluationRequest]:
+    """Return the request of each rule's own container, by the ID of its rule job.
 
     Parameters
     ----------
-    options
-        Of one evaluation of all rules, with ``--output``.
-    rules
-        Each rule that the options ask for, and what its rule job is called.
+    ids
+        Names of the rule jobs, in the order of the rules.
+    output
+        Output folder of the whole evaluation.
     """
-    ids = [one for _, one in rules]
-    for one in ids:
-        if ids.count(one) > 1:
-            msg = f"Two rule jobs are called {one!r}. Give IDs: --rule first={one}."
+    for rule_id in ids:
+        if ids.count(rule_id) > 1:
+            msg = f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
             raise UsageError(msg)
-    parameters = parse_parameters(values(options, "--param"), ids)
-    modes = parse_modes(values(options, "--mode"), ids)
-    actions = values(options, "--action")
-    (output,) = values(options, OUTPUT)
-    shared = [option for option in options if option[0] not in _OF_RULES]
+    parameters = parse_parameters(request.parameters, ids)
+    modes = parse_modes(request.modes, ids)
     return {
-        one: [
-            *shared,
-            *([("--rule", f"{one}={request.name}")] if request.name else []),
-            *([("--source", f"{one}={request.source}")] if request.source else []),
-            *(("--param", f"{one}.{name}={text}") for name, text in parameters[one].items()),
-            ("--mode", f"{one}={modes[one]}"),
-            *(("--action", text) for text in actions if split_id(text)[0] in {None, one}),
-            (OUTPUT, output if len(ids) == 1 else f"{output.rstrip('/')}/{one}"),
-        ]
-        for request, one in rules
+        rule_id: replace(
+            request,
+            rules=(replace(rule, id=rule_id),),
+            parameters=tuple(
+                f"{rule_id}.{name}={text}" for name, text in parameters[rule_id].items()
+            ),
+            modes=(f"{rule_id}={modes[rule_id]}",),
+            actions=tuple(text for text in request.actions if split_id(text)[0] in {None, rule_id}),
+            output=output if len(ids) == 1 else f"{output.rstrip('/')}/{rule_id}",
+        )
+        for rule, rule_id in zip(request.rules, ids, strict=True)
     }
-
-
-def requests_of(options: Sequence[Option]) -> list[RuleRequest]:
-    """Return the rules that the options ask for."""
-    return parse_requests(values(options, "--rule"), values(options, "--source"))
-
-
-def values(options: Iterable[Option], name: str) -> list[str]:
-    """Return the values that an option was given."""
-    return [value for one, value in options if one == name and value is not None]

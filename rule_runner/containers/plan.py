@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from rule_runner.config import STOP_FILE, WINDOW
-from rule_runner.containers.options import Mount, Translated
+from rule_core.storage.uri import is_s3
+from rule_runner.config.model import STOP_FILE, WINDOW
+from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.errors import UsageError
-from rule_runner.webhook import SECRET
-from smdebug.storage.uri import is_s3
+from rule_runner.notify.webhook import SECRET
 
 LABEL: Final = "rule-runner.output"
 HOME: Final = "/tmp"  # noqa: S108 - a file system of the container's own
@@ -34,6 +34,7 @@ CLOUD_VARIABLES: Final = (
 ENDPOINT: Final = "AWS_ENDPOINT_URL"  # and what begins so: the endpoints of single services
 PROFILE: Final = "AWS_PROFILE"
 AWS_FOLDER: Final = "/aws"
+ROOT: Final = "0:0"
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmg]?)b?", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
@@ -120,7 +121,7 @@ def parse_size(text: str) -> int:
 
 
 def environment(
-    translated: Translated, environ: Mapping[str, str], *, profile: bool
+    translated: ContainerRequest, environ: Mapping[str, str], *, profile: bool
 ) -> dict[str, str]:
     """Return the variables that a container gets of this process's: only those it needs.
 
@@ -174,7 +175,9 @@ def sdk_arguments(plan: ContainerPlan) -> dict[str, Any]:
         mounts.append(_bind(plan.aws_folder, False, AWS_FOLDER))
         own["AWS_CONFIG_FILE"] = f"{AWS_FOLDER}/config"
         own["AWS_SHARED_CREDENTIALS_FILE"] = f"{AWS_FOLDER}/credentials"
-    return {
+    # In a rootless engine root is the caller, which the image's entry point would drop.
+    command = {"entrypoint": ["rule-runner"]} if plan.account.user == ROOT else {}
+    return command | {
         "image": plan.image,
         "command": ["evaluate", *plan.arguments],
         "environment": own | dict(plan.environment),

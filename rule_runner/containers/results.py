@@ -1,4 +1,4 @@
-"""What containers came to: exit codes, and results that are read back and brought to an end."""
+"""Exit codes and results of containers; unfinished results are completed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -8,9 +8,8 @@ from typing import Final
 import msgspec
 import structlog
 
-from rule_runner.containers.fleet import Ending
-from rule_runner.containers.last_event import record_last_event
-from rule_runner.durable import write_atomically
+from rule_runner.containers.final_event import record_last_event
+from rule_runner.containers.supervisor import ContainerExit
 from rule_runner.errors import (
     EXIT_CLIENT,
     EXIT_INTERNAL,
@@ -21,54 +20,57 @@ from rule_runner.errors import (
     EXIT_USAGE,
     OutputError,
 )
-from rule_runner.openings import trial_name
-from rule_runner.outputs import RESULT
-from rule_runner.results import EvaluationResult, RuleResult, TrialSummary, dump_json, rfc3339
-from rule_runner.show import print_results, printable, results_at
-from rule_runner.status import CLIENT_ERROR, RuleStatus, wire_details
+from rule_runner.escape import printable
+from rule_runner.loading.trials import trial_name
+from rule_runner.report.text import print_results, results_at
+from rule_runner.results.durable_files import write_atomically
+from rule_runner.results.json_text import dump_json, rfc3339
+from rule_runner.results.output_folder import RESULT
+from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary, summary
+from rule_runner.results.status import CLIENT_ERROR, RuleStatus, wire_details
 
 _log: Final = structlog.get_logger()
 KILLED: Final = EXIT_SIGNAL + 9
-_NO_COMMAND: Final = {126, 127}  # what an init process ends with that cannot run the command
+_NO_COMMAND: Final = {126, 127}  # exit codes of an init process that cannot run the command
 _FINAL: Final = {RuleStatus.NO_ISSUES_FOUND, RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}
 _SIGNALS: Final = (EXIT_SIGNAL + 2, EXIT_SIGNAL + 15)
-# Several containers: the first of these that one of them ended with.
+# Several containers: the first of these exit codes that occurs.
 _FIRST: Final = (
     *(EXIT_USAGE, EXIT_INTERNAL, EXIT_OUTPUT, *_SIGNALS),
     *(EXIT_TIMEOUT, EXIT_CLIENT, EXIT_ISSUES, 0),
 )
 
 
-def trouble(ending: Ending, memory: str) -> str:
-    """Return what to say of a container that did not end by itself; "" if it did.
+def trouble(ending: ContainerExit, memory: str) -> str:
+    """Return the message about a container that did not end by itself; "" if it did.
 
     Parameters
     ----------
     memory
-        How much it was given, as the user says it.
+        The memory limit as given by the user.
     """
     if ending.killed:
         after = "its time limit" if ending.timed_out else "a signal"
-        return f"The container was killed after {after}: it had not stopped by itself."
+        return f"The container was killed after {after}, because it had not stopped by itself."
     if ending.out_of_memory and ending.code:
-        return f"The container needed more memory than --memory {memory}. Give it more."
+        return f"The container needed more memory than --memory {memory}. Increase it."
     if ending.code == KILLED:
         return (
-            f"The container was killed, most often because it needed more memory than --memory "
-            f"{memory}. Give it more."
+            f"The container was killed, probably because it needed more memory than --memory "
+            f"{memory}. Increase it."
         )
     if ending.code in _NO_COMMAND:
-        return "The image runs no rule-runner. Give one that does: --image."
+        return "The image does not contain rule-runner. Choose another image: --image."
     return ""
 
 
-def exit_code(ending: Ending, *, begun: bool) -> int:
-    """Return the exit code that a container's ending stands for.
+def exit_code(ending: ContainerExit, *, begun: bool) -> int:
+    """Return the exit code of the evaluation in a container.
 
     Parameters
     ----------
     begun
-        Whether there is any result: a signal that came before cost it.
+        Whether any result exists.
     """
     stopped = EXIT_SIGNAL + ending.signalled if ending.signalled else None
     if ending.killed or ending.timed_out:
@@ -85,30 +87,33 @@ def combined(codes: Iterable[int]) -> int:
     >>> combined([0, 10, 1]), combined([0, 10])
     (1, 10)
     """
-    found = set(codes) or {0}
-    return max(found - {*_FIRST}, default=0) or next(code for code in _FIRST if code in found)
+    distinct = set(codes) or {0}
+    others = distinct - {*_FIRST}
+    return max(others, default=0) or next(code for code in _FIRST if code in distinct)
 
 
-def bring_to_an_end(folder: Path, ending: Ending, why: str, since: datetime) -> list[RuleResult]:
-    """Return the results in an output folder; write to unfinished ones that nothing follows.
+def bring_to_an_end(
+    folder: Path, ending: ContainerExit, why: str, since: datetime
+) -> list[RuleResult]:
+    """Return the results in an output folder, and complete the unfinished ones.
 
     Parameters
     ----------
     folder
-        Of one rule job, or with a folder for each of several.
+        The folder of one rule job, or the parent of several.
     why
-        What was said of the container's ending; "" if it ended by itself.
+        See `trouble`; "" if the container ended by itself.
     since
-        When it was started: older results are not its own.
+        Start of the container: older results are ignored.
     """
     paths = [folder / RESULT, *sorted(folder.glob(f"*/{RESULT}"))]
-    found = [(path, result) for path in paths if (result := _read(path, since)) is not None]
+    pairs = [(path, result) for path in paths if (result := _read(path, since)) is not None]
     if not why:
-        return [result for _, result in found]
-    results = [_ended(path, result, ending, why) for path, result in found]
+        return [result for _, result in pairs]
+    results = [_ended(path, result, ending, why) for path, result in pairs]
     if results:
         try:
-            record_last_event([path.parent for path, _ in found], results)
+            record_last_event([path.parent for path, _ in pairs], results)
         except OutputError as err:
             _log.warning("event_not_written", path=str(folder), reason=str(err))
     return results
@@ -125,8 +130,8 @@ def _read(path: Path, since: datetime) -> RuleResult | None:
     return result if result.started_at >= rfc3339(since) else None
 
 
-def _ended(path: Path, result: RuleResult, ending: Ending, why: str) -> RuleResult:
-    """Return an unfinished result as one of a container that is gone, and write it."""
+def _ended(path: Path, result: RuleResult, ending: ContainerExit, why: str) -> RuleResult:
+    """Complete an unfinished result of an ended container, and write it."""
     if result.ended_at is not None:
         return result
     now = datetime.now(UTC)
@@ -136,9 +141,9 @@ def _ended(path: Path, result: RuleResult, ending: Ending, why: str) -> RuleResu
         "notes": [*result.notes, why],
     }
     if result.status not in _FINAL:
-        gone = ending.killed and ending.code is not None
-        word = RuleStatus.STOPPED if gone else RuleStatus.ERROR
-        details = wire_details(why if gone else CLIENT_ERROR + why)
+        stopped = ending.killed and ending.code is not None
+        word = RuleStatus.STOPPED if stopped else RuleStatus.ERROR
+        details = wire_details(why if stopped else CLIENT_ERROR + why)
         changes |= {"status": str(word), "outcome": str(word), "status_details": details}
     result = msgspec.structs.replace(result, **changes)
     try:
@@ -156,17 +161,18 @@ def compose(
     Parameters
     ----------
     trial
-        As it was asked for.
+        The path or address given by the user.
     parts
-        What the containers that ended by themselves printed.
+        Results printed by containers that ended by themselves.
     rules
-        All results; of those that did not, no more is known of the trial.
+        All results, also of the other containers.
     """
+    counts = summary(rules)
     if parts:
-        return EvaluationResult(trial=parts[0].trial, rules=[*rules])
+        return EvaluationResult(summary=counts, trial=parts[0].trial, rules=[*rules])
     firsts = [rule.coverage.first for rule in rules if rule.coverage.first is not None]
     lasts = [rule.coverage.last for rule in rules if rule.coverage.last is not None]
-    summary = TrialSummary(
+    whole = TrialSummary(
         name=trial_name(trial),
         path=trial,
         ended=bool(rules) and all(rule.trial_ended for rule in rules),
@@ -175,29 +181,29 @@ def compose(
         last_step=max(lasts, default=None),
         workers=[],
     )
-    return EvaluationResult(trial=summary, rules=[*rules])
+    return EvaluationResult(summary=counts, trial=whole, rules=[*rules])
 
 
 def parsed(printed: Mapping[str, bytes]) -> dict[str, EvaluationResult]:
-    """Return what containers printed as JSON, by their names; without those that printed none."""
-    found = {}
+    """Return the results that containers printed as JSON, by name."""
+    results = {}
     for name, text in printed.items():
         try:
-            found[name] = msgspec.json.decode(text, type=EvaluationResult)
+            results[name] = msgspec.json.decode(text, type=EvaluationResult)
         except msgspec.DecodeError as err:
             _log.debug("result_not_printed", rule_job=name, reason=printable(err))
-    return found
+    return results
 
 
 def show(result: EvaluationResult, form: str, folders: Sequence[Path], report: Path | None) -> None:
-    """Print results in the form that is asked for: stdout carries nothing else."""
+    """Print results in the requested form; stdout gets nothing else."""
     if form == "junit":
-        from rule_runner.junit import junit  # noqa: PLC0415 - only when it is asked for
+        from rule_runner.report.junit import junit
 
-        print(junit(result))  # noqa: T201 - stdout carries results
+        print(junit(result))
         return
     if form != "table":
-        print(dump_json(result, indent=2))  # noqa: T201 - likewise
+        print(dump_json(result, indent=2))
         return
     places = [results_at(folders)] if folders else []
     places += [f"Report: {printable(report)}"] if report else []

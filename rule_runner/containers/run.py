@@ -7,27 +7,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Final, TextIO
 
-from rule_runner.commands import try_report
-from rule_runner.config import DEFAULT_ACTION_TIMEOUT_S, default_output
-from rule_runner.containers.engine import Engine
+from msgspec.structs import replace
+
+from rule_core.storage.uri import is_s3
+from rule_runner.commands.evaluate import try_report
+from rule_runner.config.model import EVERY_RULE, default_output
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.errors import HOST, EngineError
-from rule_runner.containers.fleet import Ending, Fleet, failure
 from rule_runner.containers.mounts import aws_folder, make_writable, present
-from rule_runner.containers.options import (
-    OUTPUT,
-    Option,
-    Translated,
-    kind_of,
-    located,
-    requests_of,
-    split,
-    translate,
-    trial_of,
-    values,
-)
+from rule_runner.containers.options import ContainerRequest, located, split, translate
 from rule_runner.containers.plan import (
     ENDPOINT,
     ContainerPlan,
@@ -46,22 +39,13 @@ from rule_runner.containers.results import (
     show,
     trouble,
 )
-from rule_runner.delivery import DEADLINE_S
+from rule_runner.containers.supervisor import ContainerExit, ContainerSupervisor, failure
 from rule_runner.errors import EXIT_SIGNAL, UsageError
-from rule_runner.options import EVERY_RULE
-from rule_runner.outputs import safe_name
-from rule_runner.results import RuleResult
-from rule_runner.rule_requests import RuleRequest
-from rule_runner.sinks.parsing import ON_STDOUT
-from smdebug.storage.uri import is_s3
+from rule_runner.notify.sinks.spec import writes_to_stdout
+from rule_runner.results.job_names import safe_name
+from rule_runner.results.schema import RuleResult
 
 NONE: Final = "none"
-# What takes its time after --timeout, and the time itself.
-_DEFAULTS: Final = {
-    "--timeout": float("inf"),
-    "--sink-deadline": DEADLINE_S,
-    "--action-timeout": DEFAULT_ACTION_TIMEOUT_S,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,59 +71,47 @@ class Settings:
     aws_config: bool = False
 
 
-def docker_run(options: Sequence[Option], settings: Settings) -> int:
-    """Evaluate in containers what the options of evaluate ask for, and return the exit code.
+def docker_run(request: EvaluationRequest, settings: Settings) -> int:
+    """Evaluate in containers, and return the exit code.
 
     Raises
     ------
     EngineError
         If there is no engine, or it does not do its part.
     UsageError
-        If the options cannot be had in a container.
+        If a container cannot do what is requested.
     """
+    output = located(request.output or str(default_output(request.any_trial)))
     try:
-        return _prepared(_with_output(options), settings).run()
+        return _prepared(replace(request, output=output), output, settings).run()
     except KeyboardInterrupt:  # before any container was there
         return EXIT_SIGNAL + signal.SIGINT
 
 
-def _prepared(options: Sequence[Option], settings: Settings) -> "_Evaluation":
+def _prepared(request: EvaluationRequest, output: str, settings: Settings) -> "_Evaluation":
     """Return the evaluation, with its engine, its plans and its output folders."""
-    parts = _isolated(options) if settings.isolate else {"": list(options)}
+    request.check_rules()
+    parts = _isolated(request, output) if settings.isolate else {"": request}
     memory = parse_size(settings.memory)
     translated = {name: translate(part, Path.home()) for name, part in parts.items()}
     engine = Engine()
     engine.find_image(settings.image, pull=settings.pull)
-    plans = {
-        name: _plan(engine, settings, memory, one, values(parts[name], OUTPUT)[-1])
-        for name, one in translated.items()
-    }
-    return _Evaluation(engine, settings, options, plans)
+    plans = {name: _plan(engine, settings, memory, part) for name, part in translated.items()}
+    return _Evaluation(engine, settings, request, plans)
 
 
-def _with_output(options: Sequence[Option]) -> list[Option]:
-    """Return the options with an output folder, absolute if it is one of this machine."""
-    given = values(options, OUTPUT)
-    now = datetime.now().astimezone()
-    output = given[-1] if given else str(default_output(trial_of(options), now))
-    return [*(one for one in options if one[0] != OUTPUT), (OUTPUT, located(output)[0])]
-
-
-def _isolated(options: Sequence[Option]) -> dict[str, list[Option]]:
-    """Return the options of each rule's container; each prints its results as JSON."""
-    (form,) = values(options, "--format")[-1:] or ["table"]
-    kinds = {kind_of("--sink", one) for one in values(options, "--sink")} & ON_STDOUT
-    if form == "sarif" or kinds:
-        what = "--format sarif" if form == "sarif" else f"--sink {min(kinds)}"
+def _isolated(request: EvaluationRequest, output: str) -> dict[str, EvaluationRequest]:
+    """Return the request of each rule's container; each prints its results as JSON."""
+    kind = writes_to_stdout(request.sinks)
+    if request.format == "sarif" or kind:
+        what = "--format sarif" if request.format == "sarif" else f"--sink {kind}"
         msg = f"{what} cannot be combined with --isolate. Leave one of them out."
         raise UsageError(msg)
-    requests = requests_of(options)
-    if any(request.name == EVERY_RULE and request.source is None for request in requests):
+    if any(rule.name == EVERY_RULE and rule.source is None for rule in request.rules):
         msg = "--rule all cannot be combined with --isolate. Name the rules, or leave one out."
         raise UsageError(msg)
-    names = [(request, safe_name(_name(request))) for request in requests]
-    plain = [option for option in options if option[0] != "--format"]
-    return {name: [*part, ("--format", "json")] for name, part in split(plain, names).items()}
+    names = [safe_name(_name(rule)) for rule in request.rules]
+    return split(replace(request, format="json"), names, output)
 
 
 def _name(request: RuleRequest) -> str:
@@ -147,21 +119,22 @@ def _name(request: RuleRequest) -> str:
     if request.id or (request.source and request.name):
         return request.id or request.name or ""
     if request.source is None:
-        from rule_runner.loader import load_builtin  # noqa: PLC0415 - reads the table of rules
+        from rule_runner.loading.loader import load_builtin
 
         return load_builtin(request.name or "").name
     if is_s3(str(request.source)):
         msg = f"Give the rule of {str(request.source)!r} an ID: --source ID=s3://..."
         raise UsageError(msg)
-    from rule_runner.rule_file import read_rule_file  # noqa: PLC0415 - only for files
+    from rule_runner.loading.rule_file import read_rule_file
 
     return read_rule_file(Path(request.source)).choose(None)
 
 
 def _plan(
-    engine: Engine, settings: Settings, memory: int, translated: Translated, output: str
+    engine: Engine, settings: Settings, memory: int, translated: ContainerRequest
 ) -> ContainerPlan:
     """Return one container as it is to be; its output folder is there then."""
+    output = translated.request.output or ""
     if engine.remote and translated.mounts:
         msg = (
             f"The engine of {HOST} is on another machine, which does not see folder "
@@ -188,14 +161,11 @@ def _plan(
     )
 
 
-def _limit(options: Sequence[Option]) -> float:
+def _limit(request: EvaluationRequest) -> float:
     """Return after how many seconds an evaluation should have ended; infinite without a limit."""
-    names = ["--timeout"]
-    names += ["--sink-deadline"] if values(options, "--sink") else []
-    names += ["--action-timeout"] if values(options, "--action") else []
-    return sum(
-        float(given[-1]) if (given := values(options, name)) else _DEFAULTS[name] for name in names
-    )
+    limit = inf if request.timeout is None else request.timeout
+    limit += request.sink_deadline if request.sinks else 0
+    return limit + (request.action_timeout if request.actions else 0)
 
 
 def _pass_on(piece: bytes, stream: TextIO) -> None:
@@ -212,15 +182,17 @@ class _Evaluation:
         self,
         engine: Engine,
         settings: Settings,
-        options: Sequence[Option],
+        request: EvaluationRequest,
         plans: Mapping[str, ContainerPlan],
     ) -> None:
         self._settings = settings
-        self._options = options
+        self._request = request
         self._plans = plans
         self._printed: dict[str, bytes] = dict.fromkeys(plans, b"")
         self._heard = False
-        self._fleet = Fleet(engine, self._hear, abreast=settings.parallel, limit=_limit(options))
+        self._fleet = ContainerSupervisor(
+            engine, self._hear, abreast=settings.parallel, limit=_limit(request)
+        )
         self._began = datetime.now(UTC)
 
     def _hear(self, name: str, out: bytes | None, err: bytes | None) -> None:
@@ -247,26 +219,29 @@ class _Evaluation:
             self._show(found[""])
         return combined(codes)
 
-    def _results(self, name: str, ending: Ending) -> list[RuleResult]:
+    def _results(self, name: str, ending: ContainerExit) -> list[RuleResult]:
         """Return the results of a container, and say what ended it if it did not end by itself."""
         why = trouble(ending, self._settings.memory)
         if why:
-            print(f"{name}: {why}" if name else why, file=sys.stderr)  # noqa: T201 - one sentence
+            print(f"{name}: {why}" if name else why, file=sys.stderr)
         output = self._plans[name].output
-        if is_s3(output):
-            printed = parsed({name: self._printed[name]})
-            return [rule for part in printed.values() for rule in part.rules]
+        printed = parsed({name: self._printed[name]})
+        rules = [rule for part in printed.values() for rule in part.rules]
+        if is_s3(output) or (rules and not why):  # or those of an evaluation that had ended before
+            return rules
         return bring_to_an_end(Path(output), ending, why, self._began)
 
     def _show(self, rules: Sequence[RuleResult]) -> None:
         """Print results as one evaluation's."""
-        (form,) = values(self._options, "--format")[-1:] or ["table"]
+        form = self._request.format
         if not rules or form == "sarif":  # it tells of the rules' classes, which are not here
             return
         parts = [*parsed(self._printed).values()]
-        result = compose(trial_of(self._options), parts, rules)
+        result = compose(self._request.any_trial, parts, rules)
         outputs = [plan.output for plan in self._plans.values()]
-        folders = [Path(one) for one in outputs if not is_s3(one)]
-        (top,) = values(self._options, OUTPUT)
-        report = try_report(folders, Path(top), result.trial.name) if folders else None
+        folders = [Path(output) for output in outputs if not is_s3(output)]
+        report = None
+        if folders and self._request.report:
+            top = Path(self._request.output or "")
+            report = try_report(folders, top, result.trial.name)
         show(result, form, folders, report)

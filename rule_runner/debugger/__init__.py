@@ -1,7 +1,7 @@
 """The configuration of rules, hooks and profiling: `sagemaker.debugger` without the SDK.
 
-Names, arguments, defaults, checks and requests are those of the SDK; docs/compatibility.md lists
-every difference, with its reason.
+Names, arguments, defaults, checks and requests are the same as in the SDK; docs/compatibility.md
+explains every difference.
 """
 
 from rule_runner.debugger import metrics_config, rule_configs

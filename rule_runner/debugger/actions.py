@@ -4,19 +4,19 @@ import json
 import re
 from typing import Final
 
-# All three as strict as the SDK: an address has neither dots before the @ nor capitals.
+# As strict as the SDK: an address has no dots before the @ and no capitals.
 _PREFIX: Final = re.compile(r"[A-Za-z0-9\-]+")
 _EMAIL: Final = re.compile(r"[a-z0-9]+@\w+\.\w{2,3}")
 _PHONE: Final = re.compile(r"\+\d{1,15}")
 
 
 class Action:
-    """What an evaluator does when a rule's condition is met.
+    """An action of the evaluator when the condition of a rule is met.
 
     Attributes
     ----------
     action_parameters
-        What is sent, in this order.
+        The parameters in the request, in this order.
     """
 
     def __init__(self, action_parameters: dict[str, str]) -> None:
@@ -33,7 +33,7 @@ class Action:
         return _escaped(json.dumps(self.action_parameters, ensure_ascii=False))
 
     def update_training_job_prefix_if_not_specified(self, training_job_name: str) -> None:
-        """Take the name of the training job where it is needed: here it is not."""
+        """Use the name of the training job if needed; here it is not."""
 
 
 class StopTraining(Action):
@@ -61,7 +61,7 @@ class StopTraining(Action):
         self.use_default_training_job_prefix = training_job_prefix is None
 
     def update_training_job_prefix_if_not_specified(self, training_job_name: str) -> None:
-        """Take the name of the training job for a prefix that was not given."""
+        """Use the name of the training job as the prefix if none was given."""
         if self.use_default_training_job_prefix:
             self.action_parameters["training_job_prefix"] = str(training_job_name)
 
@@ -110,7 +110,7 @@ class ActionList:
     Raises
     ------
     TypeError
-        If one is no action.
+        If an argument is not an action.
     """
 
     def __init__(self, *actions: Action) -> None:
@@ -123,13 +123,13 @@ class ActionList:
         return f"[{', '.join(action.serialize() for action in self.actions)}]"
 
     def update_training_job_prefix_if_not_specified(self, training_job_name: str) -> None:
-        """Let every action take the name of the training job if it needs it."""
+        """Pass the name of the training job to every action."""
         for action in self.actions:
             action.update_training_job_prefix_if_not_specified(training_job_name)
 
 
 def is_valid_action_object(actions: object) -> bool:
-    """Tell whether a rule takes `actions`: one action or an `ActionList`."""
+    """Return whether `actions` is an action or an `ActionList`."""
     return isinstance(actions, Action | ActionList)
 
 

@@ -1,4 +1,4 @@
-"""Checks of arguments: what every configuration class asks of its own, in one sentence each."""
+"""Checks of the arguments of configuration classes."""
 
 import re
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def require(holds: bool, argument: str, what: str, value: object) -> None:
-    """Refuse an argument that does not hold.
+    """Reject an argument unless `holds`.
 
     Raises
     ------
@@ -20,24 +20,24 @@ def require(holds: bool, argument: str, what: str, value: object) -> None:
 
 
 def require_integer(argument: str, value: object, minimum: int) -> None:
-    """Refuse what is no integer or is below `minimum`; True counts as 1, as in the SDK."""
+    """Reject anything but an integer of at least `minimum`; True counts as 1, as in the SDK."""
     holds = isinstance(value, int) and value >= minimum
     require(holds, argument, f"an integer >= {minimum}", value)
 
 
 def require_positive_number(argument: str, value: object) -> None:
-    """Refuse what is no number > 0; NaN is none."""
+    """Reject anything but a positive number; NaN is rejected."""
     holds = isinstance(value, int | float) and value > 0
     require(holds, argument, "a number > 0", value)
 
 
 def require_unix_time(argument: str, value: object) -> None:
-    """Refuse what is no whole Unix time that the calendar has.
+    """Reject anything but an integer Unix time within the calendar.
 
     Raises
     ------
     OSError
-        From the platform, for a time that its own calendar cannot hold: 10**18, not 10**30.
+        From the platform, for a time outside of its own calendar: 10**18, not 10**30.
     """
     holds = False
     if isinstance(value, int):
@@ -48,7 +48,7 @@ def require_unix_time(argument: str, value: object) -> None:
 
 
 def require_regex(argument: str, value: Any) -> None:
-    """Refuse what does not compile as a regular expression."""
+    """Reject anything but a valid regular expression."""
     holds = False
     with suppress(re.error, TypeError):
         re.compile(value)

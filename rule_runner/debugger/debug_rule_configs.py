@@ -1,4 +1,4 @@
-"""Base configurations of the built-in debugging rules: one function a rule."""
+"""Base configurations of the built-in debugging rules: one function for each rule."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ _COLLECTIONS: Final[dict[str, _Parameters]] = {
     "relu_output": {"include_regex": ".*relu_output", **_EVERY_500},
     "weights": _EVERY_500,
 }
-# The SDK has these two without their names, and somebody may read them so.
+# The SDK omits the names of these two, and users may rely on it.
 _NAMELESS: Final = {"relu_input", "relu_output"}
 
 

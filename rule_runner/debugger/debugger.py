@@ -1,4 +1,4 @@
-"""Rules, collections and hooks under the path that the SDK has for them."""
+"""Rules, collections and hooks, under the same path as in the SDK."""
 
 from rule_runner.debugger import rule_configs
 from rule_runner.debugger.debugging_rule import Rule

@@ -55,20 +55,20 @@ class Rule(RuleBase):
         collections_to_save: list[CollectionConfig] | None = None,
         actions: Action | ActionList | None = None,
     ) -> Self:
-        """Make a built-in rule.
+        """Create a built-in rule.
 
         Parameters
         ----------
         base_config
-            From a function of `rule_configs`; it is left as it is.
+            Result of a function of `rule_configs`; it is not changed.
         name
             Of the rule configuration; by default that of the base.
         other_trials_s3_input_paths
             Trials to compare with; they become ``other_trial_0``, ``other_trial_1``...
         rule_parameters
-            By name; they win over those of the base.
+            Values by name; they override those of the base.
         collections_to_save
-            Instead of those of the base, unless empty.
+            Replace those of the base, unless empty.
         actions
             One, or an `ActionList` of several.
 
@@ -77,7 +77,7 @@ class Rule(RuleBase):
         RuntimeError
             If the parameters name a rule, or `actions` are anything else.
         KeyError, TypeError
-            If the base is no configuration of a debugging rule.
+            If the base is not the configuration of a debugging rule.
         """
         own = built_in_parameters(rule_parameters)
         _require_actions(actions)
@@ -112,14 +112,14 @@ class Rule(RuleBase):
         collections_to_save: list[CollectionConfig] | None = None,
         actions: Action | ActionList | None = None,
     ) -> Self:
-        """Make a rule of yours; the arguments that `sagemaker` has too mean the same.
+        """Create a custom rule; arguments shared with `sagemaker` have the same meaning.
 
         Parameters
         ----------
         name
             Of the rule configuration.
         image_uri
-            Of the image that evaluates it.
+            URI of the image that evaluates it.
         instance_type
             Such as ``ml.c4.xlarge``.
         volume_size_in_gb
@@ -127,12 +127,13 @@ class Rule(RuleBase):
         source
             The file with the rule: a path or an ``s3://`` URI.
         rule_to_invoke
-            The class in it.
+            The class in that file.
 
         Raises
         ------
         ValueError
-            If only one of `source` and `rule_to_invoke` is given.
+            If only one of `source` and `rule_to_invoke` is given, or `rule_parameters` is not a
+            dictionary.
         RuntimeError
             If `actions` are neither an action nor an `ActionList`.
         """
@@ -147,18 +148,18 @@ class Rule(RuleBase):
             volume_size_in_gb=volume_size_in_gb,
             rule_parameters=_other_trials(other_trials_s3_input_paths)
             | located
-            | (rule_parameters or {}),
+            | dict(rule_parameters or {}),
             collections_to_save=collections_to_save or [],
             actions=actions,
         )
 
     def prepare_actions(self, training_job_name: str) -> None:
-        """Put the actions into the parameters, as the evaluator reads them.
+        """Add the actions to the parameters, in the form that the evaluator reads.
 
         Parameters
         ----------
         training_job_name
-            Stops begin with it where no prefix was given.
+            Prefix of the jobs to stop if none was given.
         """
         if self.actions is None:
             self.rule_parameters.pop(ACTIONS, None)
@@ -194,10 +195,12 @@ def _debug_configuration(base_config: BaseConfig) -> dict[str, Any]:
 
 def _base_collections(base_config: BaseConfig) -> list[CollectionConfig]:
     return [
-        CollectionConfig(one.get("CollectionName"), one.get("CollectionParameters", {}))
-        for one in base_config.get("CollectionConfigurations") or []
+        CollectionConfig(config.get("CollectionName"), config.get("CollectionParameters", {}))
+        for config in base_config.get("CollectionConfigurations") or []
     ]
 
 
 def _other_trials(paths: Iterable[str] | None) -> dict[str, Any]:
-    return {f"other_trial_{number}": path for number, path in enumerate(paths or [])}
+    return {
+        f"other_trial_{number}": path for number, path in enumerate([] if paths is None else paths)
+    }

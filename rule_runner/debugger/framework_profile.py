@@ -1,4 +1,4 @@
-"""What is profiled of the framework: all kinds of metrics, or those that are configured."""
+"""Framework profiling: all kinds of metrics, or only configured ones."""
 
 from typing import Final
 
@@ -23,15 +23,16 @@ KINDS: Final[tuple[type[DefaultStepsConfig], ...]] = (
 
 
 class FrameworkProfile:
-    """What is profiled of the framework, and how the files are cut.
+    """The metrics to profile in the framework, and the rotation of files.
 
-    Without a range or a configuration all kinds of metrics are taken at their default steps; with
-    a range all in it; with configurations only those, and the range is not looked at.
+    Without a range or a configuration, all kinds of metrics are profiled at their default steps;
+    with a range, all of them in that range; with configurations only those, and the range is
+    ignored.
 
     Parameters
     ----------
     local_path
-        Where the training container has the files.
+        Folder of the files in the training container.
     file_max_size
         A file is closed at this size, in bytes.
     file_close_interval
@@ -54,9 +55,9 @@ class FrameworkProfile:
     Raises
     ------
     AssertionError
-        If an argument is not what it must be.
+        If an argument is invalid.
     AttributeError
-        If a configuration is of no kind of metrics.
+        If a configuration has the wrong type.
     """
 
     def __init__(
@@ -92,9 +93,9 @@ class FrameworkProfile:
             "horovod_profiling_config": horovod_profiling_config,
             "smdataparallel_profiling_config": smdataparallel_profiling_config,
         }
-        given: dict[str, MetricsConfigBase]
-        given = {name: config for name, config in configs.items() if config is not None}
-        metrics = given or _all_kinds(start_step, num_steps, start_unix_time, duration)
+        chosen: dict[str, MetricsConfigBase]
+        chosen = {name: config for name, config in configs.items() if config is not None}
+        metrics = chosen or _all_kinds(start_step, num_steps, start_unix_time, duration)
         for argument, config in metrics.items():
             self._add(argument, config)
 
@@ -113,6 +114,6 @@ def _all_kinds(
     duration: float | None,
 ) -> dict[str, MetricsConfigBase]:
     """Return all kinds of metrics in one range; at their default steps if it has no bounds."""
-    given = (start_step, num_steps, start_unix_time, duration)
-    default = given == (None, None, None, None)
-    return {kind.__name__: kind(*given, profile_default_steps=default) for kind in KINDS}
+    bounds = (start_step, num_steps, start_unix_time, duration)
+    default = bounds == (None, None, None, None)
+    return {kind.__name__: kind(*bounds, profile_default_steps=default) for kind in KINDS}

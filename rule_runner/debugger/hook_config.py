@@ -1,4 +1,4 @@
-"""What a training job saves, and where: collections, the hook's configuration, TensorBoard's."""
+"""Configuration of the tensors to save, the hook, and the output for TensorBoard."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class CollectionConfig:
         Raises
         ------
         TypeError
-            With anything else, None included.
+            If `other` is anything else, including None.
         """
         if not isinstance(other, CollectionConfig):
             msg = f"CollectionConfig is comparable with its like only, got {other!r}."
@@ -56,14 +56,14 @@ class DebuggerHookConfig:
     Parameters
     ----------
     s3_output_path
-        Where the tensors go; the service needs it.
+        Destination of the tensors; required by the service.
     container_local_output_path
-        Where the training container has them; the service's default is
+        Their folder in the training container; the service's default is
         ``/opt/ml/output/tensors/``.
     hook_parameters
         Strings by name, for all collections.
     collection_configs
-        What to save.
+        The collections to save.
     """
 
     s3_output_path: str | None = None
@@ -77,26 +77,26 @@ class DebuggerHookConfig:
         Raises
         ------
         AttributeError
-            If a collection is no `CollectionConfig`.
+            If a collection is not a `CollectionConfig`.
         """
-        given = {
+        optional = {
             "LocalPath": self.container_local_output_path,
             "HookParameters": self.hook_parameters,
             "CollectionConfigurations": _collections(self.collection_configs),
         }
-        return {"S3OutputPath": self.s3_output_path} | _without_none(given)
+        return {"S3OutputPath": self.s3_output_path} | _without_none(optional)
 
 
 @dataclass(eq=False)
 class TensorBoardOutputConfig:
-    """Where TensorBoard's files go.
+    """The output location of files for TensorBoard.
 
     Parameters
     ----------
     s3_output_path
-        Where to.
+        Destination of the files.
     container_local_output_path
-        Where the training container has them; the service's default is
+        Their folder in the training container; the service's default is
         ``/opt/ml/output/tensorboard``.
     """
 
@@ -105,8 +105,8 @@ class TensorBoardOutputConfig:
 
     def _to_request_dict(self) -> Request:
         """Return the `TensorBoardOutputConfig` of a CreateTrainingJob request."""
-        given = {"LocalPath": self.container_local_output_path}
-        return {"S3OutputPath": self.s3_output_path} | _without_none(given)
+        optional = {"LocalPath": self.container_local_output_path}
+        return {"S3OutputPath": self.s3_output_path} | _without_none(optional)
 
 
 def _collections(configs: list[CollectionConfig] | None) -> list[Request] | None:
@@ -115,5 +115,5 @@ def _collections(configs: list[CollectionConfig] | None) -> list[Request] | None
     return [config._to_request_dict() for config in configs]  # noqa: SLF001 - the SDK's name
 
 
-def _without_none(given: Request) -> Request:
-    return {name: value for name, value in given.items() if value is not None}
+def _without_none(values: Request) -> Request:
+    return {name: value for name, value in values.items() if value is not None}

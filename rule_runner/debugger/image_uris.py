@@ -1,4 +1,4 @@
-"""The image of a rule, asked for as the documents do and as the SDK does."""
+"""The image of a rule, with the arguments of the documents and of the SDK."""
 
 from typing import Any, overload
 
@@ -7,7 +7,7 @@ from typing import Any, overload
 def get_rule_container_image_uri(region: str, name: str | None = None) -> str: ...
 @overload
 def get_rule_container_image_uri(name: str | None, region: str) -> str: ...
-def get_rule_container_image_uri(*given: Any, **named: Any) -> str:
+def get_rule_container_image_uri(*args: Any, **named: Any) -> str:
     """Return the URI of AWS's own image for built-in rules.
 
     Parameters
@@ -22,22 +22,22 @@ def get_rule_container_image_uri(*given: Any, **named: Any) -> str:
     Raises
     ------
     ValueError
-        If AWS has no such image there.
+        If AWS has no such image in the region.
     TypeError
-        If no region is given, or too much.
+        If the region is missing, or there are too many arguments.
 
     Examples
     --------
     >>> get_rule_container_image_uri("us-east-1")
     '503895931360.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest'
     """
-    from rule_runner.images import get_rule_container_image_uri as uri  # noqa: PLC0415 - slow
-    from rule_runner.images.aws_images import AWS_IMAGES, ImageKind  # noqa: PLC0415 - slow
+    from rule_runner.images import get_rule_container_image_uri as uri
+    from rule_runner.images.aws_images import AWS_IMAGES, ImageKind
 
-    match given:
+    match args:
         case (name,) if "region" in named:
             return uri(name=name, **named)
         case (name, region) if name not in AWS_IMAGES[ImageKind.BUILTIN].accounts:
             return uri(region, name, **named)
         case _:
-            return uri(*given, **named)
+            return uri(*args, **named)

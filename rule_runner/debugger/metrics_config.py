@@ -1,4 +1,4 @@
-"""What is profiled, and when: one class a kind of metrics of the framework."""
+"""Configuration of framework metrics: one class for each kind."""
 
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
@@ -22,7 +22,7 @@ _E = TypeVar("_E", bound=Enum)
 
 
 class MetricsConfigBase:
-    """A kind of metrics and the range in which they are taken.
+    """A kind of metrics and the range in which they are profiled.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class MetricsConfigBase:
     Raises
     ------
     AssertionError
-        If a bound is not what it must be, or there are bounds of both kinds.
+        If a bound is invalid, or there are bounds of both kinds.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MetricsConfigBase:
         self.range = profiled_range(start_step, num_steps, start_unix_time, duration)
 
     def _to_json(self) -> dict[str, Any]:
-        """Return the range, and what else the kind has, as a dictionary."""
+        """Return the range and further settings as a dictionary."""
         return self.range.to_json()
 
     def to_json_string(self) -> str:
@@ -77,12 +77,12 @@ class DefaultStepsConfig(MetricsConfigBase):
     start_unix_time, duration
         Or the begin and the length of time, in seconds.
     profile_default_steps
-        Take the default steps, whatever steps are given.
+        Use the default steps, whatever steps are given.
 
     Raises
     ------
     AssertionError
-        If an argument is not what it must be, or there are bounds of both kinds.
+        If an argument is invalid, or there are bounds of both kinds.
     """
 
     DEFAULT_STEPS: ClassVar[tuple[int, int]]  # the first and how many
@@ -97,8 +97,8 @@ class DefaultStepsConfig(MetricsConfigBase):
     ) -> None:
         is_boolean = isinstance(profile_default_steps, bool)
         require(is_boolean, "profile_default_steps", "a boolean", profile_default_steps)
-        given = (start_step, num_steps, start_unix_time, duration)
-        if profile_default_steps or given == (None, None, None, None):
+        bounds = (start_step, num_steps, start_unix_time, duration)
+        if profile_default_steps or bounds == (None, None, None, None):
             start_step, num_steps = self.DEFAULT_STEPS
         super().__init__(type(self).__name__, start_step, num_steps, start_unix_time, duration)
 
@@ -110,19 +110,19 @@ class DetailedProfilingConfig(DefaultStepsConfig):
 
 
 class HorovodProfilingConfig(DefaultStepsConfig):
-    """What Horovod does; by default at step 13."""
+    """Activity of Horovod; by default at step 13."""
 
     DEFAULT_STEPS = (13, 1)
 
 
 class SMDataParallelProfilingConfig(DefaultStepsConfig):
-    """What SageMaker's data parallelism does; by default at step 15."""
+    """Activity of SageMaker's data parallelism; by default at step 15."""
 
     DEFAULT_STEPS = (15, 1)
 
 
 class DataloaderProfilingConfig(DefaultStepsConfig):
-    """What data loaders do; by default at step 7.
+    """Activity of data loaders; by default at step 7.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class DataloaderProfilingConfig(DefaultStepsConfig):
     Raises
     ------
     AssertionError
-        If it is no regular expression, or the range is not as it must be.
+        If it is not a regular expression, or the range is invalid.
     """
 
     DEFAULT_STEPS = (7, 1)
@@ -168,7 +168,7 @@ class PythonProfilingConfig(DefaultStepsConfig):
     Raises
     ------
     AssertionError
-        If there is no such profiler or timer, or the range is not as it must be.
+        If the profiler or timer is unknown, or the range is invalid.
     """
 
     DEFAULT_STEPS = (9, 3)
@@ -197,9 +197,9 @@ class PythonProfilingConfig(DefaultStepsConfig):
 
 
 def _member(kind: type[_E], argument: str, value: _E | str) -> _E:
-    """Return the member of an enumeration that is given, itself or by its value in any case."""
+    """Return a member of an enumeration, given as such or by its value in any case."""
     members = {member.value: member for member in kind}
-    found = members.get(value.lower()) if isinstance(value, str) else value
+    result = members.get(value.lower()) if isinstance(value, str) else value
     what = f"of type {kind.__name__} or one of {', '.join(map(repr, members))}"
-    require(isinstance(found, kind), argument, what, value)
-    return kind(found)
+    require(isinstance(result, kind), argument, what, value)
+    return kind(result)

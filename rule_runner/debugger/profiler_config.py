@@ -67,7 +67,8 @@ class ProfilerConfig:
                 request["ProfilingParameters"] = params.profiling_parameters
         return request
 
-    def _to_profiler_disabled_request_dict(self) -> dict[str, Any]:
+    @classmethod
+    def _to_profiler_disabled_request_dict(cls) -> dict[str, Any]:
         """Return the part of an UpdateTrainingJob request that ends the profiling."""
         return {"DisableProfiler": True}
 

@@ -37,9 +37,9 @@ class ProfilerReport(configs.ProfilerRuleBase):
     Raises
     ------
     AssertionError
-        If there is no such rule, or the rule refuses the value.
+        If the rule is unknown, or rejects the value.
     TypeError
-        If the rule has no such parameter, or the value is no number where it must be.
+        If the rule has no such parameter, or the value is not a number.
     """
 
     def __init__(self, **rule_parameters: Any) -> None:
@@ -57,7 +57,7 @@ def _check(key: str, value: Any) -> None:
     require(bool(underscore), "names", "<rule_name>_<parameter_name>", key)
     names = ", ".join(rule.__name__ for rule in RULES.values())
     require(rule_name in RULES, "names", f"<rule name>_..., a rule name one of {names}", key)
-    kinds = {one.name: one.metadata[configs.KIND] for one in fields(RULES[rule_name])}
+    kinds = {item.name: item.metadata[configs.KIND] for item in fields(RULES[rule_name])}
     if name not in kinds:
         rule = RULES[rule_name].__name__
         msg = f"Rule {rule} has no parameter {name!r}. Its parameters: {', '.join(kinds)}."

@@ -1,4 +1,4 @@
-"""Base configurations of the built-in profiler rules: one class a rule, its parameters checked."""
+"""Base configurations of the built-in profiler rules: one class for each rule."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
@@ -32,9 +32,9 @@ class ProfilerRuleBase:
     Raises
     ------
     AssertionError
-        If a percentile is not within 0 to 100, or what must be positive is not.
+        If a percentile is not within 0 to 100, or a value is not positive.
     TypeError
-        If a number is none, or an argument has no such name.
+        If a value is not a number, or an argument is unknown.
     """
 
     rule_name: str
@@ -50,14 +50,14 @@ class PlainRule(ProfilerRuleBase):
 
     def __post_init__(self) -> None:
         parameters = {}
-        for one in fields(self):  # type: ignore[arg-type]  # each rule is a dataclass
-            parameters[one.name] = value = getattr(self, one.name)
-            check(one.name, one.metadata[KIND], value)
+        for item in fields(self):  # type: ignore[arg-type]  # each rule is a dataclass
+            parameters[item.name] = value = getattr(self, item.name)
+            check(item.name, item.metadata[KIND], value)
         self._take(parameters)
 
 
 def check(name: str, kind: str, value: Any) -> None:
-    """Refuse a value that is not of its kind.
+    """Reject a value that is not of its kind.
 
     Raises
     ------

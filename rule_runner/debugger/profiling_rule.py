@@ -84,7 +84,7 @@ class ProfilerRule(RuleBase):
             container_local_output_path=container_local_output_path,
             s3_output_path=s3_output_path,
             volume_size_in_gb=volume_size_in_gb,
-            rule_parameters=located | (rule_parameters or {}),
+            rule_parameters=located | dict(rule_parameters or {}),
         )
 
     def to_profiler_rule_config_dict(self) -> dict[str, Any]:

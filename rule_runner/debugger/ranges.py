@@ -1,4 +1,4 @@
-"""Which part of a training is profiled: a range of steps or of time."""
+"""The profiled part of a training: a range of steps or of time."""
 
 from typing import Any
 
@@ -48,9 +48,9 @@ class TimeRange:
         self.duration = duration
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was given as a dictionary."""
-        given = {"StartTimeInSecSinceEpoch": self.start_unix_time, "Duration": self.duration}
-        return {name: value for name, value in given.items() if value is not None}
+        """Return the given bounds as a dictionary."""
+        bounds = {"StartTimeInSecSinceEpoch": self.start_unix_time, "Duration": self.duration}
+        return {name: value for name, value in bounds.items() if value is not None}
 
 
 def profiled_range(
@@ -59,12 +59,12 @@ def profiled_range(
     start_unix_time: int | None,
     duration: float | None,
 ) -> StepRange | TimeRange:
-    """Return the range that was asked for; an empty one of time if none was.
+    """Return the requested range; by default a range of time without bounds.
 
     Raises
     ------
     AssertionError
-        If a bound is not what it must be, or there are bounds of both kinds.
+        If a bound is invalid, or there are bounds of both kinds.
     """
     if start_step is not None:
         require_integer("start_step", start_step, 0)

@@ -1,17 +1,17 @@
-"""What debugging and profiling rules have in common, and how parameters of both come about."""
+"""The common base of debugging and profiling rules, and their parameters."""
 
 from abc import ABC
 from dataclasses import dataclass
 from typing import Any, Final
 
-BUILT_IN_IMAGE: Final = "DEFAULT_RULE_EVALUATOR_IMAGE"  # the service puts its own in this place
+BUILT_IN_IMAGE: Final = "DEFAULT_RULE_EVALUATOR_IMAGE"  # the service replaces it by its own
 RULE: Final = "rule_to_invoke"
 SOURCE: Final = "source_s3_uri"
 
 
 @dataclass
 class RuleBase(ABC):
-    """What debugging and profiling rules have in common; make one of theirs.
+    """The common base of debugging and profiling rules.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class RuleBase(ABC):
     container_local_output_path
         Where the rule's container writes to.
     s3_output_path
-        Where what it wrote goes.
+        Destination of that output.
     volume_size_in_gb
         Of the disk, in GB.
     rule_parameters
@@ -40,8 +40,8 @@ class RuleBase(ABC):
     rule_parameters: dict[str, Any]
 
     def _to_request_dict(self) -> dict[str, Any]:
-        """Return its part of a request; what is empty or zero is left out."""
-        given = {
+        """Return its part of a request; empty values and zeros are omitted."""
+        optional = {
             "InstanceType": self.instance_type,
             "VolumeSizeInGB": self.volume_size_in_gb,
             "LocalPath": self.container_local_output_path,
@@ -49,7 +49,7 @@ class RuleBase(ABC):
             "RuleParameters": self.rule_parameters,
         }
         request = {"RuleConfigurationName": self.name, "RuleEvaluatorImage": self.image_uri}
-        return request | {name: value for name, value in given.items() if value}
+        return request | {name: value for name, value in optional.items() if value}
 
 
 def built_in_parameters(rule_parameters: dict[str, Any] | None) -> dict[str, Any]:
@@ -59,8 +59,10 @@ def built_in_parameters(rule_parameters: dict[str, Any] | None) -> dict[str, Any
     ------
     RuntimeError
         If they name a rule.
+    AttributeError
+        If they are not a dictionary.
     """
-    own = rule_parameters or {}
+    own = {} if rule_parameters is None else rule_parameters
     if own.get(RULE) is not None:
         msg = (
             f"A built-in rule takes no parameter rule_to_invoke, got {own[RULE]!r}. "
@@ -71,7 +73,7 @@ def built_in_parameters(rule_parameters: dict[str, Any] | None) -> dict[str, Any
 
 
 def source_parameters(source: str | None, rule_to_invoke: str | None) -> dict[str, Any]:
-    """Return the parameters that say where a custom rule is; empty strings count as not given.
+    """Return the parameters that locate a custom rule; empty strings count as missing.
 
     Raises
     ------

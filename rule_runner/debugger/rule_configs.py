@@ -1,4 +1,4 @@
-"""Base configurations of all built-in rules, and the actions: what `rule_configs` offers."""
+"""Base configurations of all built-in rules, and actions."""
 
 from rule_runner.debugger.actions import (
     SMS,

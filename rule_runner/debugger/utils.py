@@ -1,4 +1,4 @@
-"""The enumerations under the path that the SDK has for them."""
+"""The enumerations, under the same path as in the SDK."""
 
 from rule_runner.debugger.profiler_enums import PythonProfiler, cProfileTimer
 

@@ -1,4 +1,4 @@
-"""Rule images: the look-up of one by region, your registrations, and the push to a registry."""
+"""Rule images: lookup by region, and registrations of your own images."""
 
 from rule_runner.images.errors import ImageError, UnknownRegionError
 from rule_runner.images.lookup import get_rule_container_image_uri, image_uri

@@ -1,4 +1,4 @@
-"""AWS's own rule images: their accounts by region, and how the registries' host names end."""
+"""AWS's own rule images: their accounts by region, and the domains of the registries."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 
 class ImageKind(StrEnum):
-    """Which of AWS's images: each has a repository of its own."""
+    """The kinds of AWS's images; each has its own repository."""
 
     BUILTIN = "builtin"
     CUSTOM = "custom"
@@ -22,7 +22,7 @@ class AwsImages(NamedTuple):
     repository
         Its name; the tag is always `TAG`.
     accounts
-        By region. Three begin with a zero, so they are no numbers.
+        Account IDs by region; text, because some begin with a zero.
     """
 
     repository: str
@@ -30,7 +30,7 @@ class AwsImages(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """Regions whose registries share the end of their host names."""
+    """Regions whose registries share a domain."""
 
     regions: re.Pattern[str]
     dns_suffix: str
@@ -39,7 +39,7 @@ class Partition(NamedTuple):
 TAG: Final = "latest"
 
 # builtin, detailed_profiler: sagemaker-python-sdk v2.257.7 (the built-in list, debugger.json of its
-# image_uri_config, changed last on 2021-08-30).
+# image_uri_config, last changed on 2021-08-30).
 # custom: SageMaker developer guide, "Docker images for Debugger rules"; the SDK has no such list.
 # No source has an account of the custom evaluator in ap-northeast-3.
 AWS_IMAGES: Final[Mapping[ImageKind, AwsImages]] = {
@@ -127,5 +127,5 @@ PARTITIONS: Final = (
 
 
 def dns_suffix(region: str) -> str | None:
-    """Return how the host names of a region's registries end; None if no region is called so."""
-    return next((one.dns_suffix for one in PARTITIONS if one.regions.fullmatch(region)), None)
+    """Return the domain of a region's registries; None if the name cannot be a region."""
+    return next((part.dns_suffix for part in PARTITIONS if part.regions.fullmatch(region)), None)

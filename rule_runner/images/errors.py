@@ -1,11 +1,11 @@
-"""What can be wrong with an image, its name, its region or its registry."""
+"""Errors of images, their names, regions and registries."""
 
 from rule_runner.errors import ClientError
 
 
 class ImageError(ClientError):
-    """An image or a registry is at fault."""
+    """An image or a registry cannot be used."""
 
 
 class UnknownRegionError(ImageError, ValueError):
-    """There is no image for a region; the old SDK raises ValueError then."""
+    """A region has no image; a ValueError as in the old SDK."""

@@ -1,11 +1,11 @@
-"""What the commands about images print: tables and sentences."""
+"""Output of the image commands."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from rule_runner.escape import printable
 from rule_runner.images.lookup import found_images
 from rule_runner.images.registrations import trust_project
-from rule_runner.show import printable
 
 
 def listing() -> Iterator[str]:
@@ -14,7 +14,7 @@ def listing() -> Iterator[str]:
     Raises
     ------
     ImageError
-        If a file of registrations is not as it should be.
+        If a registrations file is invalid.
     """
     rows = [("REGION", "KIND", "IMAGE", "FROM"), *found_images()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -24,13 +24,13 @@ def listing() -> Iterator[str]:
 
 
 def trusted(file: Path | None) -> Iterator[str]:
-    """Trust a project's file as it is; yield which one it is, and what it says.
+    """Trust the current content of a project's file; yield its path and images.
 
     Raises
     ------
     ImageError
-        If there is none, or it is not as it should be.
+        If it is missing or invalid.
     """
     file, images = trust_project(file)
-    yield printable(f"Trusted as it is now: {file}")
+    yield printable(f"Trusted with its current content: {file}")
     yield from (f"{region}  {uri}" for region, uri in sorted(images.items()))

@@ -1,4 +1,4 @@
-"""Look-up: the image of a region, yours if you registered one, else AWS's own."""
+"""Lookup of the image of a region: your registered image, or AWS's own."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,14 +10,14 @@ from rule_runner.images.regions import nearest
 from rule_runner.images.registrations import registered
 
 AWS: Final = "AWS"
-ANY: Final = "any"  # yours does the work of every kind
+ANY: Final = "any"  # a registered image serves all kinds
 RULE_KINDS: Final = (ImageKind.BUILTIN, ImageKind.CUSTOM)
 
 _PROFILER_JOB: Final = "DetailedProfilerProcessingJobConfig"
 
 
 class FoundImage(NamedTuple):
-    """An image and where it comes from: a file, or AWS."""
+    """An image and its source: a file, or AWS."""
 
     region: str
     kind: str
@@ -33,13 +33,13 @@ def get_rule_container_image_uri(region: str, name: str | None = None) -> str:
     region
         Such as ``eu-west-1``.
     name
-        Of the rule configuration; one that begins with `DetailedProfilerProcessingJobConfig`
-        has an image of its own.
+        Name of the rule configuration; names that begin with
+        `DetailedProfilerProcessingJobConfig` have a separate image.
 
     Raises
     ------
     UnknownRegionError
-        A `ValueError`: if AWS has no such image there.
+        A `ValueError`: if AWS has no such image in the region.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def get_rule_container_image_uri(region: str, name: str | None = None) -> str:
     kind = ImageKind.DETAILED_PROFILER if profiler else ImageKind.BUILTIN
     uri = aws_image_uri(region, kind)
     if uri is None:
-        raise UnknownRegionError(_nowhere(region, kind, AWS_IMAGES[kind].accounts))
+        raise UnknownRegionError(_no_image(region, kind, AWS_IMAGES[kind].accounts))
     return uri
 
 
@@ -69,16 +69,16 @@ def image_uri(region: str, kind: str = ImageKind.BUILTIN, *, folder: Path | None
     Parameters
     ----------
     kind
-        Of AWS's image: ``builtin`` or ``custom``; yours does the work of both.
+        Kind of AWS's image: ``builtin`` or ``custom``; your image serves both.
     folder
-        Where the search for the project's file begins; by default the current one.
+        Start of the search for the project's file; by default the working folder.
 
     Raises
     ------
     UnknownRegionError
-        A `ValueError`: if there is neither.
+        A `ValueError`: if neither exists.
     ImageError
-        If a file of registrations is not as it should be.
+        If a registrations file is invalid.
     """
     own = registered(folder)
     if region in own:
@@ -86,15 +86,15 @@ def image_uri(region: str, kind: str = ImageKind.BUILTIN, *, folder: Path | None
     aws_kind = ImageKind(kind)
     uri = aws_image_uri(region, aws_kind)
     if uri is None:
-        known = {*own, *AWS_IMAGES[aws_kind].accounts}
-        msg = _nowhere(region, aws_kind, known)
+        regions = {*own, *AWS_IMAGES[aws_kind].accounts}
+        msg = _no_image(region, aws_kind, regions)
         msg += " Register yours with 'rule-runner images register'."
         raise UnknownRegionError(msg)
     return uri
 
 
-def _nowhere(region: str, kind: ImageKind, known: Iterable[str]) -> str:
-    regions = sorted(known)
+def _no_image(region: str, kind: ImageKind, available: Iterable[str]) -> str:
+    regions = sorted(available)
     return (
         f"No {kind} rule image is known in region {region!r}.{nearest(region, regions)} "
         f"Regions that have one: {', '.join(regions)}."
@@ -102,16 +102,16 @@ def _nowhere(region: str, kind: ImageKind, known: Iterable[str]) -> str:
 
 
 def found_images(folder: Path | None = None) -> Iterator[FoundImage]:
-    """Yield the image of every region that has one, by region: what `image_uri` answers.
+    """Yield the image of every region that has one, sorted by region; see `image_uri`.
 
     Raises
     ------
     ImageError
-        If a file of registrations is not as it should be.
+        If a registrations file is invalid.
     """
     own = registered(folder)
-    theirs = {region for kind in RULE_KINDS for region in AWS_IMAGES[kind].accounts}
-    for region in sorted({*own, *theirs}):
+    aws_regions = {region for kind in RULE_KINDS for region in AWS_IMAGES[kind].accounts}
+    for region in sorted({*own, *aws_regions}):
         if region in own:
             yield FoundImage(region, ANY, own[region].uri, str(own[region].file))
             continue

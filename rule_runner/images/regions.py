@@ -1,4 +1,4 @@
-"""Regions: whether one is called so, and which known one a misspelt name is nearest to."""
+"""Names of regions: validation, and suggestions for misspelt ones."""
 
 import difflib
 from collections.abc import Collection
@@ -10,26 +10,26 @@ from rule_runner.images.errors import UnknownRegionError
 NAMES: Final = frozenset(region for images in AWS_IMAGES.values() for region in images.accounts)
 
 
-def nearest(region: str, known: Collection[str]) -> str:
-    """Return a question that names the known region most like a misspelt one, or nothing."""
-    close = [] if region in NAMES else difflib.get_close_matches(region.casefold(), known, n=1)
+def nearest(region: str, candidates: Collection[str]) -> str:
+    """Return a question that suggests the most similar region, or an empty string."""
+    close = [] if region in NAMES else difflib.get_close_matches(region.casefold(), candidates, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def require_region(region: str) -> str:
-    """Return the end of the host names of a region's registries.
+    """Return the domain of a region's registries.
 
     Raises
     ------
     UnknownRegionError
-        If no region can be called so.
+        If the name cannot be a region.
     """
     suffix = dns_suffix(region)
     if suffix is None:
-        known = sorted(NAMES)
+        names = sorted(NAMES)
         msg = (
-            f"Region must be one of AWS's, got {region!r}.{nearest(region, known)} "
-            f"Known: {', '.join(known)}."
+            f"Region must be one of AWS's, got {region!r}.{nearest(region, names)} "
+            f"Known: {', '.join(names)}."
         )
         raise UnknownRegionError(msg)
     return suffix

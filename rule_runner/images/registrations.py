@@ -1,4 +1,4 @@
-"""Registrations: your images by region, the project's before the user's."""
+"""Registrations of images by region; those of the project override those of the user."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from rule_runner.images import trust
-from rule_runner.images.errors import ImageError
-from rule_runner.images.files import (
+from rule_runner.images.config_files import (
     NAME,
     parse,
     project_file,
@@ -17,7 +16,8 @@ from rule_runner.images.files import (
     text_of,
     user_file,
 )
-from rule_runner.images.uris import is_ecr, parse_uri, require_fit
+from rule_runner.images.errors import ImageError
+from rule_runner.images.uri import is_ecr, parse_uri, require_fit
 
 _log: Final = structlog.get_logger()
 
@@ -35,14 +35,14 @@ def registered(folder: Path | None = None) -> dict[str, Registered]:
     Parameters
     ----------
     folder
-        Where the search for the project's file begins; by default the current one.
+        Start of the search for the project's file; by default the working folder.
 
     Raises
     ------
     ImageError
-        If a file that counts is not as it should be.
+        If a used file is invalid.
     """
-    found: dict[str, Registered] = {}
+    images: dict[str, Registered] = {}
     for file in (user_file(), project_file(folder or Path.cwd())):
         data = read_bytes(file) if file is not None else None
         if file is None or data is None:
@@ -50,25 +50,25 @@ def registered(folder: Path | None = None) -> dict[str, Registered]:
         if file != user_file() and not trust.is_trusted(file, data):
             _log.warning("project_images_ignored", reason=untrusted(file))
             continue
-        found |= {region: Registered(uri, file) for region, uri in parse(file, data).items()}
-    return found
+        images |= {region: Registered(uri, file) for region, uri in parse(file, data).items()}
+    return images
 
 
 def untrusted(file: Path) -> str:
-    """Return the sentence about a project's file that the user has not found good."""
+    """Return the message about a project's file that the user does not trust."""
     return (
-        f"Image file {str(file)!r} is not used because it is not trusted, or has changed since. "
+        f"Image file {str(file)!r} is ignored because it is not trusted, or has changed since. "
         f"Read it, then run 'rule-runner images trust'."
     )
 
 
 def place(folder: Path | None = None, *, project: bool) -> Path:
-    """Return the file that a registration is written to.
+    """Return the file for a registration.
 
     Raises
     ------
     ImageError
-        If it is a project's and holds what the user has not found good.
+        If it is a project's file that the user does not trust.
     """
     if not project:
         return user_file()
@@ -81,32 +81,32 @@ def place(folder: Path | None = None, *, project: bool) -> Path:
 
 
 def register(region: str, uri: str, *, project: bool = False, folder: Path | None = None) -> Path:
-    """Note that `uri` is your image in `region`; return the file that says so now.
+    """Register `uri` as your image in `region`; return the changed file.
 
     Raises
     ------
     ImageError
-        If the URI is none, or the image is in another region's registry.
+        If the URI is invalid, or the image is in another region's registry.
     UnknownRegionError
-        If no region is called so.
+        If the region is unknown.
     OutputError
         If the file cannot be written.
     """
     image = parse_uri(uri)
     require_fit(image, region)
     if not is_ecr(image):
-        reason = f"SageMaker takes rule images from ECR, and {uri!r} is in another registry."
+        reason = f"SageMaker accepts rule images from ECR only, but {uri!r} is in another registry."
         _log.warning("image_outside_ecr", reason=reason)
     return _change(place(folder, project=project), project, lambda images: images | {region: uri})
 
 
 def unregister(region: str, *, project: bool = False, folder: Path | None = None) -> Path:
-    """Forget your image in `region`; return the file that said so.
+    """Remove the registration of your image in `region`; return the changed file.
 
     Raises
     ------
     ImageError
-        If there is none in that file.
+        If the file has none.
     OutputError
         If the file cannot be written.
     """
@@ -119,7 +119,7 @@ def unregister(region: str, *, project: bool = False, folder: Path | None = None
                 "'rule-runner images list' shows which file has one."
             )
             raise ImageError(msg)
-        return {one: uri for one, uri in images.items() if one != region}
+        return {other: uri for other, uri in images.items() if other != region}
 
     return _change(file, project, without)
 
@@ -128,29 +128,29 @@ def _change(file: Path, project: bool, edit: Callable[[dict[str, str]], dict[str
     text = text_of(edit(parse(file, read_bytes(file) or b"")))
     replace(file, text)
     if project:
-        trust.record(file, text.encode())  # what we wrote is what the user asked for
+        trust.record(file, text.encode())  # the user asked for this content
     return file
 
 
 def trust_project(file: Path | None = None) -> tuple[Path, dict[str, str]]:
-    """Trust a project's file as it is now; return it and the images that it names.
+    """Trust the current content of a project's file; return the file and its images.
 
     Parameters
     ----------
     file
-        By default the one that is found from the current folder.
+        By default the nearest one from the working folder.
 
     Raises
     ------
     ImageError
-        If there is none, or it is not as it should be.
+        If it is missing or invalid.
     """
     file = file or project_file(Path.cwd())
     data = read_bytes(file) if file is not None else None
     if file is None or data is None:
         msg = (
             f"No image file to trust, got {str(file or Path.cwd())!r}. "
-            f"Name one, or go to the project that has an {NAME}."
+            f"Give the path of one, or change to a project with an {NAME}."
         )
         raise ImageError(msg)
     images = parse(file, data)

@@ -1,12 +1,12 @@
-"""Trust: which project's images.toml the user has read and found good, by its path and content."""
+"""Trust: the image files of projects that the user trusts, by path and content."""
 
 import hashlib
 from pathlib import Path
 
 import msgspec
 
+from rule_runner.images.config_files import read_bytes, replace, trust_file
 from rule_runner.images.errors import ImageError
-from rule_runner.images.files import read_bytes, replace, trust_file
 
 Trusted = dict[str, str]  # the SHA-256 of each file's content, by path
 
@@ -17,12 +17,12 @@ def is_trusted(path: Path, data: bytes) -> bool:
 
 
 def record(path: Path, data: bytes) -> None:
-    """Trust the file `path` as long as this is its content.
+    """Trust the file `path` while it has this content.
 
     Raises
     ------
     OutputError
-        If that cannot be noted.
+        If that cannot be recorded.
     """
     trusted = _recorded() | {str(path.resolve()): _digest(data)}
     text = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"), indent=2)
@@ -34,12 +34,12 @@ def _digest(data: bytes) -> str:
 
 
 def _recorded() -> Trusted:
-    """Return what was recorded; nothing where nobody did."""
+    """Return the trusted files; empty without any."""
     data = read_bytes(trust_file())
     if data is None:
         return {}
     try:
         return msgspec.json.decode(data, type=Trusted)
     except msgspec.DecodeError as err:
-        msg = f"{str(trust_file())!r} is not ours: {err}. Remove it, and trust your files again."
+        msg = f"{str(trust_file())!r} is damaged: {err}. Remove it, and trust your files again."
         raise ImageError(msg) from err

@@ -1,5 +1,5 @@
-"""Reports: results of rule jobs as a page that people read, with charts."""
+"""Reports: results of rule jobs as text, JUnit, SARIF and HTML with charts."""
 
-from rule_runner.report.page import write_report
+from rule_runner.report.html.page import write_report
 
 __all__ = ["write_report"]

@@ -1,89 +1,13 @@
 """CollectionManager: the collections of a hook, in the order in which they were made."""
 
-from collections.abc import Iterable, Iterator
+from rule_core.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
+from rule_core.model.collection import Collection
+from rule_core.model.collection_manager import CollectionManager
 
-from smdebug.core.collection import Collection
-from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
-
-
-class CollectionManager:
-    """The collections that a hook fills, by name.
-
-    Parameters
-    ----------
-    collections
-        Those that it begins with: collections, or names of empty ones.
-    collection_type
-        Class of those that it makes.
-    """
-
-    def __init__(
-        self,
-        collections: Iterable[str | Collection] = (),
-        *,
-        collection_type: type[Collection] = Collection,
-    ) -> None:
-        self.collection_type = collection_type
-        self._collections: dict[str, Collection] = {}
-        self._num_workers = 1
-        for one in collections:
-            self.add(one)
-
-    def __iter__(self) -> Iterator[Collection]:
-        return iter(self._collections.values())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._collections
-
-    def add(self, arg: str | Collection) -> None:
-        """Add an empty collection by its name, or a collection in place of one of its name.
-
-        Raises
-        ------
-        SMDebugTypeError
-            If `arg` is neither.
-        """
-        match arg:
-            case str():
-                self.get(arg)
-            case Collection():
-                self._collections[arg.name] = arg
-            case _:
-                msg = f"A collection must be a Collection or a name, got {arg!r}."  # type: ignore[unreachable]  # training scripts are seldom type-checked
-                raise SMDebugTypeError(msg)
-
-    def get(self, name: str, create: bool = True) -> Collection:
-        """Return the collection of a name; one that is not there is made, if `create`.
-
-        Raises
-        ------
-        SMDebugError
-            If it is not there and is not to be made.
-        """
-        if name not in self._collections:
-            if not create:
-                msg = f"Collection {name!r} was not created."
-                raise SMDebugError(msg)
-            self._collections[name] = self.collection_type(name)
-        return self._collections[name]
-
-    def get_collections(self) -> dict[str, Collection]:
-        """Return the collections by name; adding to the dictionary adds none."""
-        return dict(self._collections)
-
-    def get_num_workers(self) -> int:
-        """Return the number of processes that write the trial."""
-        return self._num_workers
-
-    def set_num_workers(self, num_workers: int) -> None:
-        """Set the number of processes that write the trial.
-
-        Raises
-        ------
-        SMDebugValueError
-            If it is less than 1.
-        """
-        if num_workers < 1:
-            msg = f"The number of workers must be at least 1, got {num_workers!r}."
-            raise SMDebugValueError(msg)
-        self._num_workers = num_workers
+__all__ = [
+    "Collection",
+    "CollectionManager",
+    "SMDebugError",
+    "SMDebugTypeError",
+    "SMDebugValueError",
+]

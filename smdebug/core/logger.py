@@ -1,14 +1,5 @@
 """get_logger: the logger that rules write to; whoever runs them configures it."""
 
-import logging
+from rule_core.logger import get_logger
 
-
-def get_logger(name: str = "smdebug") -> logging.Logger:
-    """Return the named logger below ``smdebug``, without configuring anything.
-
-    >>> get_logger().name, get_logger("my_rule").name
-    ('smdebug', 'smdebug.my_rule')
-    """
-    return logging.getLogger(
-        name if name == "smdebug" or name.startswith("smdebug.") else f"smdebug.{name}"
-    )
+__all__ = ["get_logger"]

@@ -1,24 +1,24 @@
 """The profiler's files: system metrics, framework timelines and Python profiles of a job."""
 
-from smdebug.profiler.algorithm_metrics_reader import (
+from rule_core.profiler.framework_reader import (
     LocalAlgorithmMetricsReader,
     S3AlgorithmMetricsReader,
 )
-from smdebug.profiler.metrics_reader_base import MetricsReaderBase
-from smdebug.profiler.system_metrics_reader import (
+from rule_core.profiler.metrics_reader import MetricsReaderBase
+from rule_core.profiler.system.legacy_parser import ProfilerSystemEvents, SystemProfilerEventParser
+from rule_core.profiler.system.reader import (
     LocalSystemMetricsReader,
-    ProfilerSystemEvents,
     S3NumpySystemMetricsReader,
     S3SystemMetricsReader,
 )
-from smdebug.profiler.system_profiler_file_parser import SystemProfilerEventParser
-from smdebug.profiler.tf_profiler_parser import (
+from rule_core.profiler.traces.event import TraceEvent
+from rule_core.profiler.traces.legacy_parser import TraceEventParser
+from rule_core.profiler.traces.legacy_parsers import (
     HorovodProfilerEvents,
     SMDataParallelProfilerEvents,
     SMProfilerEvents,
     TensorboardProfilerEvents,
 )
-from smdebug.profiler.trace_event_file_parser import TraceEvent, TraceEventParser
 
 __all__ = [
     "HorovodProfilerEvents",

@@ -1,81 +1,77 @@
 """Names, numbers and environment variables of the profiler's files, under their old names."""
 
-import math
-import os
-from collections.abc import Mapping
-from typing import Final
+from rule_core.profiler.constants import (
+    BASE_FOLDER_DEFAULT,
+    CLOSE_FILE_INTERVAL_DEFAULT,
+    CONFIG_PATH_DEFAULT,
+    CONVERT_MICRO_TO_NS,
+    CONVERT_TO_MICROSECS,
+    CPROFILE_NAME,
+    CPROFILE_STATS_FILENAME,
+    DEFAULT_PREFIX,
+    DEFAULT_SYSTEM_PROFILER_PREFIX,
+    ENV_TIME_BUFFER,
+    ENV_TRAIILING_DURATION,
+    FILE_OPEN_FAIL_THRESHOLD_DEFAULT,
+    HOROVODTIMELINE_SUFFIX,
+    MAX_FILE_SIZE_DEFAULT,
+    MERGEDTIMELINE_SUFFIX,
+    MODELTIMELINE_SUFFIX,
+    PROFILER_DURATION_DEFAULT,
+    PROFILING_NUM_STEPS_DEFAULT,
+    PT_DATALOADER_INITIALIZE,
+    PT_DATALOADER_ITER,
+    PT_DATALOADER_WORKER,
+    PYINSTRUMENT_HTML_FILENAME,
+    PYINSTRUMENT_JSON_FILENAME,
+    PYINSTRUMENT_NAME,
+    PYTHON_PROFILING_START_STEP_DEFAULT,
+    PYTHONTIMELINE_SUFFIX,
+    SMDATAPARALLELTIMELINE_SUFFIX,
+    TENSORBOARDTIMELINE_SUFFIX,
+    TF_DATALOADER_END_FLAG_FILENAME,
+    TF_DATALOADER_ITER,
+    TF_DATALOADER_START_FLAG_FILENAME,
+    TF_METRICS_PREFIX,
+    TIME_BUFFER_DEFAULT,
+    TRACE_DIRECTORY_FORMAT,
+    TRAILING_DURATION_DEFAULT,
+)
 
-from smdebug.environment import number
-
-# -- where files lie --------------------------------------------------------------------------
-
-DEFAULT_SYSTEM_PROFILER_PREFIX: Final = "system"
-DEFAULT_PREFIX: Final = "framework/pevents"
-TRACE_DIRECTORY_FORMAT: Final = "%Y%m%d%H"
-BASE_FOLDER_DEFAULT: Final = "/opt/ml/output/profiler"
-CONFIG_PATH_DEFAULT: Final = "/opt/ml/input/config/profilerconfig.json"
-TF_DATALOADER_START_FLAG_FILENAME: Final = "tf_dataloader_start_flag.tmp"
-TF_DATALOADER_END_FLAG_FILENAME: Final = "tf_dataloader_end_flag.tmp"
-
-# -- how names of files end -------------------------------------------------------------------
-
-PYTHONTIMELINE_SUFFIX: Final = "pythontimeline.json"
-MODELTIMELINE_SUFFIX: Final = "model_timeline.json"
-TENSORBOARDTIMELINE_SUFFIX: Final = "trace.json.gz"
-HOROVODTIMELINE_SUFFIX: Final = "horovod_timeline.json"
-SMDATAPARALLELTIMELINE_SUFFIX: Final = "smdataparallel_timeline.json"
-MERGEDTIMELINE_SUFFIX: Final = "merged_timeline.json"
-CPROFILE_STATS_FILENAME: Final = "python_stats"
-PYINSTRUMENT_JSON_FILENAME: Final = "python_stats.json"
-PYINSTRUMENT_HTML_FILENAME: Final = "python_stats.html"
-
-# -- what events are called -------------------------------------------------------------------
-
-PT_DATALOADER_WORKER: Final = "DataLoaderWorker"
-PT_DATALOADER_ITER: Final = "DataLoaderIter"
-PT_DATALOADER_INITIALIZE: Final = "DataLoaderIterInitialize"
-TF_DATALOADER_ITER: Final = "DataIterator"
-TF_METRICS_PREFIX: Final = "aws_marker-"
-CPROFILE_NAME: Final = "cprofile"
-PYINSTRUMENT_NAME: Final = "pyinstrument"
-
-# -- numbers ----------------------------------------------------------------------------------
-
-CONVERT_TO_MICROSECS: Final = 1_000_000
-CONVERT_MICRO_TO_NS: Final = 1000
-MAX_FILE_SIZE_DEFAULT: Final = 10_485_760  # bytes
-CLOSE_FILE_INTERVAL_DEFAULT: Final = 60  # seconds
-FILE_OPEN_FAIL_THRESHOLD_DEFAULT: Final = 50
-PYTHON_PROFILING_START_STEP_DEFAULT: Final = 9
-PROFILING_NUM_STEPS_DEFAULT: Final = 1
-PROFILER_DURATION_DEFAULT: Final = math.inf
-
-# By how much a range of time is widened when files are chosen for it: an event is written when it
-# ends, and clocks of nodes differ.
-ENV_TIME_BUFFER: Final = "TIME_BUFFER_MICROSECONDS"
-TIME_BUFFER_DEFAULT: Final = 180_000_000
-# How far behind the newest file a listing of S3 begins: files come late.
-ENV_TRAIILING_DURATION: Final = "TRAILING_DURATION_MICROSECONDS"  # the name has this slip
-TRAILING_DURATION_DEFAULT: Final = 300_000_000
-
-
-def time_buffer_us(environ: Mapping[str, str] = os.environ) -> int:
-    """Return by how many microseconds a range of time is widened on both sides.
-
-    Raises
-    ------
-    SMDebugValueError
-        If the environment's value is no number >= 0.
-    """
-    return int(number(ENV_TIME_BUFFER, TIME_BUFFER_DEFAULT, "microseconds", environ))
-
-
-def trailing_duration_us(environ: Mapping[str, str] = os.environ) -> int:
-    """Return how many microseconds before the newest file a listing of S3 begins.
-
-    Raises
-    ------
-    SMDebugValueError
-        If the environment's value is no number >= 0.
-    """
-    return int(number(ENV_TRAIILING_DURATION, TRAILING_DURATION_DEFAULT, "microseconds", environ))
+__all__ = [
+    "BASE_FOLDER_DEFAULT",
+    "CLOSE_FILE_INTERVAL_DEFAULT",
+    "CONFIG_PATH_DEFAULT",
+    "CONVERT_MICRO_TO_NS",
+    "CONVERT_TO_MICROSECS",
+    "CPROFILE_NAME",
+    "CPROFILE_STATS_FILENAME",
+    "DEFAULT_PREFIX",
+    "DEFAULT_SYSTEM_PROFILER_PREFIX",
+    "ENV_TIME_BUFFER",
+    "ENV_TRAIILING_DURATION",
+    "FILE_OPEN_FAIL_THRESHOLD_DEFAULT",
+    "HOROVODTIMELINE_SUFFIX",
+    "MAX_FILE_SIZE_DEFAULT",
+    "MERGEDTIMELINE_SUFFIX",
+    "MODELTIMELINE_SUFFIX",
+    "PROFILER_DURATION_DEFAULT",
+    "PROFILING_NUM_STEPS_DEFAULT",
+    "PT_DATALOADER_INITIALIZE",
+    "PT_DATALOADER_ITER",
+    "PT_DATALOADER_WORKER",
+    "PYINSTRUMENT_HTML_FILENAME",
+    "PYINSTRUMENT_JSON_FILENAME",
+    "PYINSTRUMENT_NAME",
+    "PYTHONTIMELINE_SUFFIX",
+    "PYTHON_PROFILING_START_STEP_DEFAULT",
+    "SMDATAPARALLELTIMELINE_SUFFIX",
+    "TENSORBOARDTIMELINE_SUFFIX",
+    "TF_DATALOADER_END_FLAG_FILENAME",
+    "TF_DATALOADER_ITER",
+    "TF_DATALOADER_START_FLAG_FILENAME",
+    "TF_METRICS_PREFIX",
+    "TIME_BUFFER_DEFAULT",
+    "TRACE_DIRECTORY_FORMAT",
+    "TRAILING_DURATION_DEFAULT",
+]

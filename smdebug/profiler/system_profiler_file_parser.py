@@ -1,131 +1,18 @@
 """Events of system metrics, sample by sample, and the parser that keeps them."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from rule_core.logger import get_logger
+from rule_core.profiler.system.legacy_parser import (
+    ProfilerSystemEvent,
+    ProfilerSystemEvents,
+    SystemProfilerEventParser,
+)
+from rule_core.profiler.time_units import TimeUnits, convert_utc_timestamp_to_nanoseconds
 
-import numpy as np
-from numpy.typing import NDArray
-
-from smdebug.core.logger import get_logger
-from smdebug.profiler.system_columns import parse_system_metrics, pieces_of
-from smdebug.profiler.system_samples import SeriesKey, SeriesTable
-from smdebug.profiler.utils import TimeUnits, convert_utc_timestamp_to_nanoseconds
-from smdebug.storage.local import LocalStore
-
-
-@dataclass(slots=True)
-class ProfilerSystemEvent:
-    """A sample of one system metric.
-
-    Attributes
-    ----------
-    type
-        Such as ``cpu`` or ``gpu``.
-    name
-        Such as ``cpu0``; None if it has none.
-    dimension, value
-        What was measured.
-    node_id
-        On which node.
-    timestamp
-        Seconds since the epoch.
-    """
-
-    type: str
-    name: str | None
-    dimension: str
-    value: float
-    node_id: str
-    timestamp: float
-
-
-def events_of_samples(
-    time_s: NDArray[np.float64],
-    value: NDArray[np.float64],
-    series: NDArray[np.int32],
-    keys: tuple[SeriesKey, ...],
-) -> Iterator[ProfilerSystemEvent]:
-    """Yield samples in columns as events."""
-    for time, one, number in zip(time_s.tolist(), value.tolist(), series.tolist(), strict=True):
-        key = keys[number]
-        yield ProfilerSystemEvent(key.type, key.name, key.dimension, one, key.node, time)
-
-
-class SystemProfilerEventParser:
-    """Events of system metrics that were read so far, in the order of files and lines."""
-
-    def __init__(self) -> None:
-        self._events: list[ProfilerSystemEvent] = []
-        self.logger = get_logger()
-
-    def read_events_from_file(self, eventfile: str) -> None:
-        """Read a file of this machine; lines that are no samples are passed over, and logged.
-
-        Raises
-        ------
-        ObjectNotFoundError, StorageUnavailableError
-            If it cannot be read.
-        """
-        path = Path(eventfile)
-        series = SeriesTable()
-        found = parse_system_metrics(pieces_of(LocalStore(path.parent), path.name), series)
-        if found.problem():
-            self.logger.warning("File %r of system metrics: %s", eventfile, found.problem())
-        columns = found.time_s, found.value, found.series
-        self._events.extend(events_of_samples(*columns, series.keys))
-
-    def read_events_from_json_data(self, system_profiler_json_data: Iterable[Any]) -> None:
-        """Take in lines that were decoded already; see `read_event_from_dict`."""
-        for event in system_profiler_json_data:
-            self.read_event_from_dict(event)
-
-    def read_event_from_dict(self, event: Mapping[str, Any]) -> None:
-        """Take in one line.
-
-        Raises
-        ------
-        KeyError
-            If it lacks one of the keys of a sample; ``Name`` may be absent.
-        """
-        found = ProfilerSystemEvent(
-            event["Type"],
-            event.get("Name"),
-            event["Dimension"],
-            event["Value"],
-            event["NodeId"],
-            event["Timestamp"],
-        )
-        self._events.append(found)
-
-    def get_events_within_time_range(
-        self,
-        start_time: float,
-        end_time: float,
-        unit: TimeUnits = TimeUnits.MICROSECONDS,
-        event_type: str | None = None,
-    ) -> list[ProfilerSystemEvent]:
-        """Return the events of ``start_time <= time <= end_time``, of one type or of all."""
-        start = convert_utc_timestamp_to_nanoseconds(start_time, unit)
-        end = convert_utc_timestamp_to_nanoseconds(end_time, unit)
-        return [
-            event
-            for event in self._events
-            if event_type in {None, event.type}
-            and start
-            <= convert_utc_timestamp_to_nanoseconds(event.timestamp, TimeUnits.SECONDS)
-            <= end
-        ]
-
-    def get_all_events(self) -> list[ProfilerSystemEvent]:
-        """Return all events."""
-        return self._events
-
-    def clear_events(self) -> None:
-        """Forget all events."""
-        self._events = []
-
-
-class ProfilerSystemEvents(SystemProfilerEventParser):
-    """The same under the name that readers gave it."""
+__all__ = [
+    "ProfilerSystemEvent",
+    "ProfilerSystemEvents",
+    "SystemProfilerEventParser",
+    "TimeUnits",
+    "convert_utc_timestamp_to_nanoseconds",
+    "get_logger",
+]

@@ -1,8 +1,6 @@
 """Rules: small classes that judge one step of a trial."""
 
-from smdebug.rules.evidence import Finding, Measured, Quantity
-from smdebug.rules.page import Page
-from smdebug.rules.rule import Rule
-from smdebug.rules.rule_invoker import invoke_rule
+from rule_core.rules.invoke_rule import invoke_rule
+from rule_core.rules.rule import Rule
 
-__all__ = ["Finding", "Measured", "Page", "Quantity", "Rule", "invoke_rule"]
+__all__ = ["Rule", "invoke_rule"]

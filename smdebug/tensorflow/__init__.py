@@ -1,21 +1,12 @@
-"""TensorFlow: what scripts imported from here, for Keras 3 on any backend; nothing else is served.
+"""The names that scripts import for TensorFlow: the hook of Keras 3, on any backend."""
 
-Hooks of sessions and estimators went with TensorFlow 1, and a loop with a gradient tape of its own
-takes `smdebug.core.hook.Hook` and its `save_tensor`.
-"""
-
-from smdebug.keras import (
-    Collection,
-    CollectionKeys,
-    KerasHook,
-    ReductionConfig,
-    SaveConfig,
-    SaveConfigMode,
-    del_hook,
-    get_hook,
-    modes,
-    set_hook,
-)
+from rule_core.frameworks.keras.hook import KerasHook, get_hook
+from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.reduction_config import ReductionConfig
+from rule_core.model.save_config import SaveConfig, SaveConfigMode
+from rule_core.modes import ModeKeys as modes  # noqa: N813 - the documented name
+from rule_core.saving.current_hook import del_hook, set_hook
+from rule_core.trials.create_trial import create_trial
 
 __all__ = [
     "Collection",
@@ -24,6 +15,7 @@ __all__ = [
     "ReductionConfig",
     "SaveConfig",
     "SaveConfigMode",
+    "create_trial",
     "del_hook",
     "get_hook",
     "modes",

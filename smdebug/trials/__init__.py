@@ -1,6 +1,8 @@
 """Trials: what one training job saved, as questions and answers."""
 
-from smdebug.trials.trial import Trial
-from smdebug.trials.utils import create_trial
+from rule_core.trials.create_trial import create_trial
+from rule_core.trials.local_trial import LocalTrial
+from rule_core.trials.s3_trial import S3Trial
+from rule_core.trials.trial import Trial
 
-__all__ = ["Trial", "create_trial"]
+__all__ = ["LocalTrial", "S3Trial", "Trial", "create_trial"]

@@ -1,5 +1,5 @@
-"""LocalTrial: the old name of a trial in a local folder; any `Trial` reads from any store."""
+"""LocalTrial: a trial in a local folder, as `create_trial` returns it."""
 
-from smdebug.trials.trial import Trial as LocalTrial
+from rule_core.trials.local_trial import LocalTrial
 
 __all__ = ["LocalTrial"]

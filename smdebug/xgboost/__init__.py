@@ -1,16 +1,12 @@
 """XGBoost: the hook, its configuration and the current hook, as `import smdebug.xgboost as smd`."""
 
-from functools import partial
-
-from smdebug.core.collection import Collection, CollectionKeys
-from smdebug.core.current_hook import del_hook, get_hook_of, set_hook
-from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the documented name
-from smdebug.core.reduction_config import ReductionConfig
-from smdebug.core.save_config import SaveConfig, SaveConfigMode
-from smdebug.xgboost.hook import Hook
-
-# ``get_hook(create_if_not_exists=False)``: the hook that was made last, or one by the JSON file.
-get_hook = partial(get_hook_of, Hook)
+from rule_core.frameworks.xgboost.hook import Hook, get_hook
+from rule_core.model.collection import Collection, CollectionKeys
+from rule_core.model.reduction_config import ReductionConfig
+from rule_core.model.save_config import SaveConfig, SaveConfigMode
+from rule_core.modes import ModeKeys as modes  # noqa: N813 - the documented name
+from rule_core.saving.current_hook import del_hook, set_hook
+from rule_core.trials.create_trial import create_trial
 
 __all__ = [
     "Collection",
@@ -19,6 +15,7 @@ __all__ = [
     "ReductionConfig",
     "SaveConfig",
     "SaveConfigMode",
+    "create_trial",
     "del_hook",
     "get_hook",
     "modes",

@@ -1,5 +1,7 @@
-"""Runs training scripts, each forked off one process that has imported PyTorch under `train`."""
+"""Runs training scripts, each forked off one process that has imported a framework for `train`."""
 
+import importlib
+import json
 import os
 import runpy
 import subprocess
@@ -8,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-SITE = ROOT / "rule_runner" / "train_site"
+SITE = ROOT / "rule_runner" / "commands" / "train" / "site"
 FOLDER = "RULE_RUNNER_TRAIN"
 
 
 class Host:
-    """Forks scripts that are hooked as in `rule-runner train`."""
+    """Forks scripts that are hooked as in `rule-runner train`, behind an imported framework."""
 
-    def __init__(self) -> None:
+    def __init__(self, framework: str) -> None:
         paths = os.pathsep.join([str(SITE), str(ROOT)])
         self.process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, framework],
             env={**os.environ, FOLDER: "of each script", "PYTHONPATH": paths},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -26,8 +28,13 @@ class Host:
             bufsize=1,
         )
 
-    def run(self, folder: Path) -> tuple[int, str, str]:
-        """Run ``script.py`` in a folder; return its exit code and what it wrote."""
+    def run(
+        self, folder: Path, text: str, trial: Path | None, *collections: str
+    ) -> tuple[int, str, str]:
+        """Run a script in a folder, without a hook if `trial` is None; return code and output."""
+        (folder / "script.py").write_text(text)
+        if trial is not None:
+            (folder / "hook.json").write_text(json.dumps(document(trial, *collections)))
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{folder}\n")
@@ -44,7 +51,7 @@ class Host:
 
 def serve() -> None:
     """Fork and wait, for each folder that is named."""
-    import torch._dynamo  # noqa: F401, PLC0415 - hooked here, once for all
+    importlib.import_module(sys.argv[1])  # hooked here, once for all
 
     for line in sys.stdin:
         child = os.fork()

@@ -32,6 +32,7 @@ PLAIN = [
     *(f"rule_configs.get_collection({one!r})" for one in ("input_image", "input_sequence")),
     *(f"rule_configs.get_collection({one!r})" for one in ("relu_input", "relu_output", "x")),
     *("ProfilerConfig()._to_profiler_disabled_request_dict()", "rule_configs.dead_relu(1)"),
+    "ProfilerConfig._to_profiler_disabled_request_dict()",
     *("get_default_profiler_processing_job().to_profiler_rule_config_dict()['RuleParameters']",),
     *("get_default_profiler_processing_job('t', 3).instance_type",),
     *("get_default_profiler_processing_job().volume_size_in_gb",),

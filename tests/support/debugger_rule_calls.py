@@ -64,6 +64,7 @@ CUSTOM = [
     *("source='s', rule_to_invoke='R', rule_parameters={'source_s3_uri': 't'}",),
     *("source='s', rule_to_invoke='R', container_local_output_path='l', s3_output_path=''",),
 ]
+WRONG = ["''", "'x'", "[]", "['a']", "['ab']", "[('a', 'b')]", "{'a'}", "3", "0", "False", "b''"]
 CUSTOM_DEBUG = [
     *("source='s', rule_to_invoke='R', other_trials_s3_input_paths=['x', 'y']",),
     *("source='s', rule_to_invoke='R', collections_to_save=[CollectionConfig('a')]",),
@@ -102,6 +103,12 @@ def debugging_rules() -> Iterator[str]:
     for one in CUSTOM + CUSTOM_DEBUG:
         yield f"Rule.custom('n', 'i', 't', 3, {one}).to_debugger_rule_config_dict()"
         yield f"len(Rule.custom('n', 'i', 't', 0, {one}).collection_configs)"
+    for one in WRONG:
+        yield f"Rule.sagemaker({DEAD_RELU}, rule_parameters={one}).rule_parameters"
+        yield f"Rule.sagemaker({DEAD_RELU}, other_trials_s3_input_paths={one}).rule_parameters"
+        yield f"Rule.custom('n', 'i', 't', 3, rule_parameters={one}).rule_parameters"
+        yield f"Rule.custom('n', 'i', 't', 3, 's', 'R', rule_parameters={one}).rule_parameters"
+        yield f"ProfilerRule.custom('n', 'i', 't', 3, rule_parameters={one}).rule_parameters"
     for one in PREPARED:
         yield f"prepared(Rule.sagemaker({DEAD_RELU}, actions={one}))"
         yield f"prepared(Rule.custom('n', 'i', 't', 3, 's', 'R', actions={one}), 3)"

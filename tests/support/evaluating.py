@@ -13,11 +13,11 @@ from unittest import mock
 import rawtrial
 import structlog
 
-from rule_runner.config import EvaluationConfig, RuleJobConfig
-from rule_runner.loader import LoadedRule, load_builtin
-from rule_runner.runner import Runner
+from rule_core.storage import TrialStore
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.engine.runner import Runner
+from rule_runner.loading.loader import LoadedRule, load_builtin
 from smdebug.rules import Rule
-from smdebug.storage import TrialStore
 
 END = rawtrial.TRAINING_JOB_END
 
@@ -81,7 +81,7 @@ def stores(found: TrialStore | Mapping[str, TrialStore]) -> Iterator[None]:
     def store_of(path: str) -> TrialStore:
         return found[path] if isinstance(found, Mapping) else found
 
-    with mock.patch("rule_runner.openings.open_store", store_of):
+    with mock.patch("rule_runner.loading.trials.open_store", store_of):
         yield
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from profiler_writer import BEGIN_US, Series
 
-from builtin_rules.profiler import WindowRule
-from rule_runner.invocation import Did, InProcess
+from builtin_rules.profiler_table import WindowRule
+from rule_core.profiler.system.samples import SeriesKey, SystemSamples
+from rule_core.profiler.traces.event import TraceEvent
+from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome
 from smdebug.exceptions import NoMoreProfilerData
-from smdebug.profiler.system_samples import SeriesKey, SystemSamples
-from smdebug.profiler.trace_event import TraceEvent
-from smdebug.rules import Finding
+from smdebug.rules.extensions import Finding
 
 SECOND = 1_000_000
 
@@ -121,15 +121,19 @@ def judge_windows(
     """Let a rule judge all windows, whatever it finds, and the end."""
     rule = rule_class(trial, **params)
     rule.output_dir = output_dir
-    invoker = InProcess(rule_class.__name__, rule, [trial])  # type: ignore[list-item] - a fake
+    invoker = InProcessInvoker(rule_class.__name__, rule, [trial])  # type: ignore[list-item] - a fake
     did = {}
-    while (one := invoker.judge(len(did))).did is not Did.ENDED:
+    while (one := invoker.judge(len(did))).did is not InvocationOutcome.ENDED:
         did[len(did)] = one
-    assert {one.did for one in did.values()} <= {Did.MET, Did.CLEAR, Did.SKIPPED}, did
-    assert invoker.finish(len(did) - 1).did in {Did.CLEAR, Did.SKIPPED}
+    assert {one.did for one in did.values()} <= {
+        InvocationOutcome.MET,
+        InvocationOutcome.CLEAR,
+        InvocationOutcome.SKIPPED,
+    }, did
+    assert invoker.finish(len(did) - 1).did in {InvocationOutcome.CLEAR, InvocationOutcome.SKIPPED}
     return Windows(
-        [step for step, one in did.items() if one.did is Did.MET],
-        {step: one.reason for step, one in did.items() if one.did is Did.SKIPPED},
+        [step for step, one in did.items() if one.did is InvocationOutcome.MET],
+        {step: one.reason for step, one in did.items() if one.did is InvocationOutcome.SKIPPED},
         [finding for one in did.values() for finding in one.findings],
         rule.report,
         rule,

@@ -21,6 +21,8 @@ class FaultyS3(ThreadingHTTPServer):
         What happens to the next requests, one each; those after them are passed on.
     asked
         The requests: method, path with its question, and headers.
+    always
+        What happens to all requests whose path holds a text.
     answered
         The status of each answer that was begun.
     """
@@ -31,6 +33,7 @@ class FaultyS3(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.behind = urlsplit(behind).netloc
         self.due: list[Fault] = []
+        self.always: dict[str, Fault] = {}
         self.asked: list[tuple[str, str, dict[str, str]]] = []
         self.answered: list[int] = []
         self.ended = threading.Event()
@@ -43,6 +46,7 @@ class FaultyS3(ThreadingHTTPServer):
     def forget(self) -> None:
         """Pass everything on from now, and forget what was asked."""
         self.due.clear()
+        self.always.clear()
         self.asked.clear()
         self.answered.clear()
 
@@ -65,8 +69,9 @@ class Handler(BaseHTTPRequestHandler):
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): text for name, text in self.headers.items()}
         self.server.asked.append((self.command, self.path, headers))
+        due = [fault for part, fault in self.server.always.items() if part in self.path]
         fault = self.server.due.pop(0) if self.server.due else passes
-        fault(self)
+        (due[0] if due else fault)(self)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815 - http.server's names
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from threading import Lock
 
-from smdebug.storage import ByteRange, StorageUnavailableError, TrialStore
-from smdebug.storage.protocol import ReadCosts
+from rule_core.storage import ByteRange, StorageUnavailableError, TrialStore
+from rule_core.storage.base import ReadCosts
 
 LOCAL, REMOTE = ReadCosts(), ReadCosts(parallel=4, gap=1 << 18)
 
@@ -75,7 +75,7 @@ class FaultyStore:
         self.store = store
         self.costs = costs or store.costs
         self.lost = lost
-        self._draw = random.Random(seed)  # noqa: S311 - the same faults for the same seed
+        self._draw = random.Random(seed)
         self._most = {"failing": failing, "torn": torn, "lag": lag}
         self._left: dict[tuple[str, str], int] = {}
         self._lock = Lock()

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from smdebug.core.decisions import Decisions
-from smdebug.core.json_config import HookConfig, load_hook_config
+from rule_core.saving.hook_config import HookConfig, load_hook_config
+from rule_core.saving.save_policy import SavePolicy
 
 Json = dict[str, Any]
 Steps = tuple[int, list[int], int, int | None]
@@ -27,9 +27,9 @@ def load(folder: Path, content: object, **options: int) -> HookConfig:
     return load_hook_config(path, **options)
 
 
-def decisions(config: HookConfig) -> Decisions:
+def decisions(config: HookConfig) -> SavePolicy:
     """Return what a hook makes of its configuration at its first step."""
-    made = Decisions(
+    made = SavePolicy(
         DEFAULTS,
         ["losses"],
         save_config=config.save_config,

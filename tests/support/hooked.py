@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from rule_core.storage.memory import MemoryOutput, MemoryPendingFile
 from smdebug.core.hook import Hook
 from smdebug.core.save_config import SaveConfig
-from smdebug.storage.memory import MemoryDraft, MemoryOutput
 from smdebug.trials import Trial, create_trial
 
 ALWAYS = SaveConfig(save_interval=1)
@@ -76,7 +76,7 @@ class ToldOutput(MemoryOutput):
         return ToldDraft(self, key)
 
 
-class ToldDraft(MemoryDraft):
+class ToldDraft(MemoryPendingFile):
     """A draft of a `ToldOutput`."""
 
     def __init__(self, output: ToldOutput, key: str) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from clocks import PatientClock
 
-from rule_runner.invocation import Did, InProcess
+from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
-from smdebug.rules import Finding, Rule
+from smdebug.rules import Rule
+from smdebug.rules.extensions import Finding
 from smdebug.trials import Trial, create_trial
 
 Steps = Mapping[int, Mapping[str, Any]]
@@ -69,16 +70,20 @@ def opened(root: Path) -> Trial:
 def judge(rule_class: type[Rule], root: Path, *, start: int = 0, **params: Any) -> Judged:
     """Let a rule judge the steps of a trial from `start` on, in order, whatever it finds."""
     trial = opened(root)
-    invoker = InProcess(rule_class.__name__, rule_class(trial, **params), [trial])
+    invoker = InProcessInvoker(rule_class.__name__, rule_class(trial, **params), [trial])
     did = {
         step: invoker.judge(step)
         for step in trial.steps(show_incomplete_steps=True)
         if step >= start
     }
-    assert {one.did for one in did.values()} <= {Did.MET, Did.CLEAR, Did.SKIPPED}, did
+    assert {one.did for one in did.values()} <= {
+        InvocationOutcome.MET,
+        InvocationOutcome.CLEAR,
+        InvocationOutcome.SKIPPED,
+    }, did
     return Judged(
-        [step for step, one in did.items() if one.did is Did.MET],
-        {step: one.reason for step, one in did.items() if one.did is Did.SKIPPED},
+        [step for step, one in did.items() if one.did is InvocationOutcome.MET],
+        {step: one.reason for step, one in did.items() if one.did is InvocationOutcome.SKIPPED},
         [finding for one in did.values() for finding in one.findings],
     )
 
@@ -86,9 +91,9 @@ def judge(rule_class: type[Rule], root: Path, *, start: int = 0, **params: Any) 
 def judge_to_the_end(rule_class: type[Rule], root: Path, **params: Any) -> Judged:
     """Let a rule judge each step and the end; return what it said at the end."""
     trial = opened(root)
-    invoker = InProcess(rule_class.__name__, rule_class(trial, **params), [trial])
+    invoker = InProcessInvoker(rule_class.__name__, rule_class(trial, **params), [trial])
     last = -1
     for last in trial.steps(show_incomplete_steps=True):
         invoker.judge(last)
     one = invoker.finish(last)
-    return Judged([last] if one.did is Did.MET else [], {}, list(one.findings))
+    return Judged([last] if one.did is InvocationOutcome.MET else [], {}, list(one.findings))

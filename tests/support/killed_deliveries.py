@@ -1,8 +1,10 @@
 """Evaluations that are killed: forked from a process that is warm, so that hundreds take a minute.
 
-Run as a program: ``killed_deliveries.py FOLDER KILLS SEED``; AWS is where the environment says.
-Run 0 is left alone; the others are killed and started again until everything was told.
-Prints how many runs there were, and how many kills.
+Run as a program: ``killed_deliveries.py FOLDER KILLS SEED PLACE``; AWS is where the environment
+says. PLACE is the folder or the address that holds the outputs. Run 0 is left alone; the others are
+killed at any moment, also after the verdict, and the same command is started again until it ends:
+with an address on this machine, or on another one. Prints how many runs there were, how many kills,
+and how many of them came after the verdict.
 """
 
 import gc
@@ -21,18 +23,20 @@ import evaluating
 import numpy as np
 import rawtrial
 
-from rule_runner.errors import OutputError
-from rule_runner.replay import replay
-from rule_runner.runner import Runner
-from rule_runner.sinks import parsing
+from rule_core.storage import aws
+from rule_runner.commands.evaluate import _mirror, _run_mirrored
+from rule_runner.engine.stop_requests import Signals
+from rule_runner.notify.sinks import spec
+from rule_runner.report.progress import LogObserver
 from smdebug.rules import Rule
-from smdebug.storage import aws
 
 PLACES = [1, 2, 2, 3, 4, 5, 6, 7, 98, 99]  # step at which each rule finds something
 STEPS = 8
 SINK = "eventbridge"
-ENDED, DONE, LEFT, BROKEN = 3, 0, 4, 70
+VERDICTS = ["IssuesFound"] * 8 + ["NoIssuesFound"] * 2
+DONE, LEFT, WRONG, UNREPORTED, BROKEN = 0, 4, 5, 6, 70
 KILLS_OF_A_RUN = 12
+MACHINES = 3
 
 
 class At(Rule):
@@ -46,18 +50,34 @@ class At(Rule):
         return float(self.base_trial.tensor("loss").value(step)[0]) == self.at
 
 
-def evaluate(trial: Path, output: Path) -> int:
-    """Evaluate ten rules, and wait for the sink."""
+def evaluate(trial: Path, name: str, place: str, after_verdict: Path) -> int:
+    """Evaluate ten rules as the command does, to the report and the upload; check the verdicts."""
+    mirror = _mirror(f"{place}/{name}")
+    output = mirror.folder if mirror else Path(place, name)
     jobs = [
         evaluating.rule_job(At, f"rule-{number}", parameters={"at": str(at)})
         for number, at in enumerate(PLACES)
     ]
-    config = evaluating.configured(output, jobs, str(trial), training_job_name=output.name)
-    try:
-        found = Runner(config, sinks=parsing.parse_sinks([SINK])).run()
-    except OutputError as err:
-        return ENDED if "ended evaluation" in str(err) else BROKEN
-    return LEFT if found.undelivered else DONE
+    config = evaluating.configured(output, jobs, str(trial), training_job_name=name)
+    watching = Watching(after_verdict)
+    with Signals() as signals:
+        found = _run_mirrored(mirror, config, spec.parse_sinks([SINK]), watching, 60, signals)
+    if found.undelivered_events or found.output_error:
+        return LEFT
+    if found.report is None:
+        return UNREPORTED
+    return DONE if [one.status for one in found.result.rules] == VERDICTS else WRONG
+
+
+class Watching(LogObserver):
+    """Leaves a file when every rule has its verdict, so that kills after that can be counted."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def decided(self, states: object) -> None:
+        del states
+        self.file.touch()
 
 
 def forked(work: Callable[[], int], limit_s: float | None) -> int:
@@ -82,21 +102,41 @@ def forked(work: Callable[[], int], limit_s: float | None) -> int:
     return os.waitstatus_to_exitcode(code)
 
 
-def run(trial: Path, output: Path, kills: int, moment: Callable[[], float]) -> int:
-    """Evaluate, and after an end that came too early replay, killed `kills` times; count them."""
-    killed = 0
-    work = lambda: evaluate(trial, output)  # noqa: E731 - one of two
-    while True:
-        code = forked(work, moment() if killed < kills else None)
-        if code == -signal.SIGKILL:
-            killed += 1
-        elif code == ENDED:
-            work = lambda: replay(output, [SINK], again=False, seconds=60)  # noqa: E731
-        elif code == DONE:
-            return killed
-        else:
-            msg = f"{output} ended with {code}."
-            raise AssertionError(msg)
+class Runs:
+    """Starts the same commands until they end; kills them at random moments.
+
+    Attributes
+    ----------
+    kills, late
+        How many there were, and how many of them after the verdict.
+    """
+
+    def __init__(self, trial: Path, folder: Path, place: str, seed: int) -> None:
+        self._trial, self._folder, self._place = trial, folder, place
+        self._random = random.Random(seed)
+        self._after_verdict = folder / "after-verdict"
+        self.kills = self.late = 0
+
+    def run(self, name: str, kills: int = 0, longest: float = 0.0) -> None:
+        """Evaluate on any machine, killed so many times within `longest` seconds, to the end."""
+        left = kills
+        while True:
+            self._after_verdict.unlink(missing_ok=True)
+            state = str(self._folder / f"machine-{self._random.randrange(MACHINES)}")
+            limit_s = self._random.uniform(0, longest) if left else None
+            code = forked(lambda state=state: self._start(name, state), limit_s)
+            if code == -signal.SIGKILL:
+                left, self.kills = left - 1, self.kills + 1
+                self.late += self._after_verdict.exists()
+            elif code != DONE:
+                msg = f"{name} ended with {code}."
+                raise AssertionError(msg)
+            elif not left:
+                return
+
+    def _start(self, name: str, state: str) -> int:
+        os.environ["XDG_STATE_HOME"] = state
+        return evaluate(self._trial, name, self._place, self._after_verdict)
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -106,7 +146,7 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
+def main(folder: Path, kills: int, seed: int, place: str) -> dict[str, int]:
     """Run until there were so many kills."""
     evaluating.log_nothing()
     sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what a replay says
@@ -118,18 +158,17 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
     os.fsync = lambda _: None  # what was written outlives a process that is killed
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     gc.freeze()
-    longest = min(timed(lambda at=at: run(trial, folder / f"warm-{at}", 0, float)) for at in "abc")
-    run(trial, folder / "run-0", 0, float)
-    generator = random.Random(seed)  # noqa: S311 - where to kill
-    runs, killed = 1, 0
-    while killed < kills:
-        output = folder / f"run-{runs}"
-        left = min(KILLS_OF_A_RUN, kills - killed)
-        killed += run(trial, output, left, lambda: generator.uniform(0, longest))
+    all_runs = Runs(trial, folder, place, seed)
+    longest = min(timed(lambda at=at: all_runs.run(f"warm-{at}")) for at in "abc")
+    all_runs.run("run-0")
+    runs = 1
+    while all_runs.kills < kills:
+        all_runs.run(f"run-{runs}", min(KILLS_OF_A_RUN, kills - all_runs.kills), longest)
         runs += 1
-    return {"runs": runs, "kills": killed, "ms": round(1000 * longest)}
+    late, ms = all_runs.late, round(1000 * longest)
+    return {"runs": runs, "kills": all_runs.kills, "late": late, "ms": ms}
 
 
 if __name__ == "__main__":
-    found = main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    found = main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
     print(json.dumps(found))  # noqa: T201 - it is a program

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from rule_runner.evaluation import Coverage
-from rule_runner.results import EvaluationResult, Evidence, RuleResult, TrialSummary
-from rule_runner.status import NOT_ENOUGH
+from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
+from rule_runner.results.state import Coverage
+from rule_runner.results.status import NOT_ENOUGH
 
 # What terminals, XML, Markdown or browsers would take for more than text.
 HOSTILE = "a\x00\x1b[31m\ufffe\uffff\ud800]]>&<b>\u202e{0}[x](http://y)\n\x85é"

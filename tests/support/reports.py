@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rule_runner.evaluation import Coverage
-from rule_runner.measurements import MeasurementsRecord, QuantityRecord, SeriesRecord
-from rule_runner.outputs import MEASUREMENTS, RESULT
-from rule_runner.results import Evidence, RuleResult, dump_json
+from rule_runner.results.json_text import dump_json
+from rule_runner.results.measurements import MeasurementsRecord, QuantityRecord, SeriesRecord
+from rule_runner.results.output_folder import MEASUREMENTS, RESULT
+from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.results.state import Coverage
 
 MEAN = QuantityRecord("mean", "mean |gradient|", "below", log=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 import aws_server
 import pytest
 
-from smdebug.storage import aws
+from rule_core.storage import aws
 
 BUCKET = "bucket"
 

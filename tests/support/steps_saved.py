@@ -8,9 +8,9 @@ from typing import Any
 import rawtrial
 from evaluating import WoundClock
 
-from smdebug.storage import TrialStore
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.storage import TrialStore
 from smdebug.trials import Trial
-from smdebug.trials.trial_index import TrialIndex
 
 REDUCED = "smdebug/reductions/"
 
@@ -59,12 +59,12 @@ def step_files(
     return {rawtrial.event_key(step, worker): content, rawtrial.index_key(step, worker): index}
 
 
-def trial_of(store: TrialStore, *, foresight: bool = True, ended: bool = True) -> Trial:
+def trial_of(store: TrialStore, *, prefetch: bool = True, ended: bool = True) -> Trial:
     """Return a trial of which all that is there is known."""
     index = TrialIndex(store)
     index.refresh()
     if ended:
         index.finish()
-    if not foresight:
-        index.foresight = None
+    if not prefetch:
+        index.local_prefetch = None
     return Trial("t", "/t", index, WoundClock())

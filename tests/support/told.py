@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rule_runner.events import Event, Progress, RuleState, TrainingJob, build_event
-from rule_runner.outbox import Outbox
-from rule_runner.sinks import EventSink, Sent, SinkError
-from rule_runner.status import RuleStatus, condition_text
+from rule_runner.notify.event import Event, EventSubject, RuleProgress, RuleState, build_event
+from rule_runner.notify.outbox import Outbox
+from rule_runner.notify.sinks import EventSink, Sent, SinkError
+from rule_runner.results.status import RuleStatus, condition_text
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
-JOB = TrainingJob("mnist-42", START)
+JOB = EventSubject("mnist-42", START)
 WAY = [RuleStatus.IN_PROGRESS, RuleStatus.STOPPING, RuleStatus.STOPPED]
 MET = RuleState(
     "LossCheck",
     RuleStatus.ISSUES_FOUND,
     condition_text("LossNotDecreasing", 500),
-    progress=Progress(51, 500, 1.25),
+    progress=RuleProgress(51, 500, 1.25),
 )
 GOING = RuleState("Overfit", RuleStatus.IN_PROGRESS)
 
@@ -26,7 +26,7 @@ def told(
     *rules: RuleState,
     sequence: int = 3,
     changed: Sequence[str] = ("LossCheck",),
-    job: TrainingJob = JOB,
+    job: EventSubject = JOB,
     ended: bool = False,
     after_s: float = 90,
 ) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
-import smdebug.pytorch as smd  # noqa: E402 - only beside torch
-from smdebug.trials import Trial, create_trial  # noqa: E402 - only beside torch
+import smdebug.pytorch as smd
+from smdebug.trials import Trial, create_trial
 
 torch.set_num_threads(1)  # what is computed here is small
 

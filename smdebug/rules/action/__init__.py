@@ -1,5 +1,5 @@
 """What is done when a rule's condition is met."""
 
-from smdebug.rules.action.action import Actions
+from rule_core.rules.actions.actions import Actions
 
 __all__ = ["Actions"]

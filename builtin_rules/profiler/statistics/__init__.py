@@ -1,0 +1,1 @@
+"""What the profiler rules share: samples, utilization, growth and parameters."""

@@ -1,0 +1,47 @@
+"""The parameters that profiler rules share, and their type of number."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar, Final
+
+from smdebug.rules.extensions import FloatParam, IntParam
+
+SECOND_US: Final = 1_000_000
+MINUTE_US: Final = 60 * SECOND_US
+PERCENT: Final = "percent"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberParam(FloatParam):
+    """A number that stays an integer if it is one: ``70`` prints as ``70``, not ``70.0``."""
+
+    type_name: ClassVar[str] = "number"
+
+    def _number(self, raw: str | Real) -> float:
+        value = float(raw)
+        return int(value) if value.is_integer() else value
+
+
+def percentage(name: str, meaning: str, default: int) -> NumberParam:
+    """Return a parameter between 0 and 100, inclusive."""
+    return NumberParam(name, meaning, default=default, unit=PERCENT, minimum=0, maximum=100)
+
+
+def patience(default: int, points: str) -> IntParam:
+    """Return the parameter `patience`, which counts `points`."""
+    meaning = f"The number of {points} to wait for; judging starts with the next one."
+    return IntParam("patience", meaning, default=default, unit=points, minimum=0)
+
+
+def window(default: int, meaning: str) -> IntParam:
+    """Return the parameter `window`, a number of data points."""
+    return IntParam("window", meaning, default=default, unit="data points", minimum=1)
+
+
+SCAN_INTERVAL: Final = IntParam(
+    "scan_interval_us",
+    "Length of the time window that each evaluation covers.",
+    default=MINUTE_US,
+    unit="microseconds",
+    minimum=100_000,  # the shortest sampling interval of metrics
+)

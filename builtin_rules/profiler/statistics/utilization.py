@@ -1,0 +1,125 @@
+"""LoadingNode: the processes of a node that load data in each second."""
+
+from array import array
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from builtin_rules.profiler.statistics.growth import ThinnedValues
+from builtin_rules.profiler.statistics.parameters import SECOND_US
+from smdebug.profiler import profiler_constants
+from smdebug.rules.extensions import histogram, percentiles
+
+if TYPE_CHECKING:
+    from smdebug.profiler.trace_event_file_parser import TraceEvent
+
+DIGITS: Final = 6  # decimals of seconds
+OPEN_S: Final = 600  # longest duration of an event that counts in full
+_WORKER: Final = profiler_constants.PT_DATALOADER_WORKER
+_ITER: Final = profiler_constants.PT_DATALOADER_ITER
+_BEGIN: Final = profiler_constants.PT_DATALOADER_INITIALIZE
+# Settings of the loader in the report, and their names in events.
+_SETTINGS: Final = {
+    "pin_memory": "pin_memory",
+    "num_workers": "num_workers",
+    "prefetch": "prefetch_factor",
+}
+
+
+def is_loading(event: "TraceEvent") -> bool:
+    """Return whether an event is from PyTorch's data loader."""
+    return any(
+        label in f"{event.event_phase} {event.event_name}" for label in (_WORKER, _ITER, _BEGIN)
+    )
+
+
+class _Processes:
+    """The processes that load data in each second.
+
+    Processes are kept for seconds that may still get events, `OPEN_S` and a window; for earlier
+    seconds only their number is, with 4 bytes each.
+    """
+
+    def __init__(self) -> None:
+        self._open: defaultdict[int, set[Any]] = defaultdict(set)
+        self._settled = array("i")
+
+    @property
+    def seconds(self) -> int:
+        """The number of seconds with data loading."""
+        return len(self._settled) + len(self._open)
+
+    @property
+    def median(self) -> int:
+        """The integer part of the median number of processes, or 0."""
+        counts = [*self._settled, *map(len, self._open.values())]
+        return int(np.median(counts)) if counts else 0
+
+    def add(self, event: "TraceEvent") -> None:
+        """Count the process of an event in each second of the event."""
+        last = int(event.end_time) // SECOND_US
+        first = max(int(event.start_time) // SECOND_US, last - OPEN_S)
+        for second in range(first, last + 1):
+            self._open[second].add(event.pid)
+
+    def settle(self, before_us: int) -> None:
+        """Reduce the seconds that later events cannot affect to their numbers."""
+        border = before_us // SECOND_US - OPEN_S
+        for second in sorted(open_second for open_second in self._open if open_second < border):
+            self._settled.append(len(self._open.pop(second)))
+
+
+class LoadingNode:
+    """The data loading of one node."""
+
+    def __init__(self) -> None:
+        self._workers = _Processes()
+        self._iterators = _Processes()
+        self._batches = (
+            ThinnedValues()
+        )  # durations; the event of a worker lasts as long as the worker
+        self._settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
+
+    @property
+    def _loading(self) -> _Processes:
+        """The workers, or the iterators of a loader without workers."""
+        return self._workers if self._workers.seconds else self._iterators
+
+    @property
+    def seconds(self) -> int:
+        """The number of seconds with data loading."""
+        return self._loading.seconds
+
+    @property
+    def loaders(self) -> int:
+        """The integer part of the median number of loading processes."""
+        return self._loading.median
+
+    def add(self, event: "TraceEvent") -> None:
+        """Add an event of the data loader."""
+        label = f"{event.event_phase} {event.event_name}"
+        for name, arg in _SETTINGS.items():
+            value = (event.event_args or {}).get(arg)
+            if value is not None:
+                self._settings[name] = value
+        if _WORKER in label:
+            self._workers.add(event)
+        elif _BEGIN not in label:
+            self._iterators.add(event)
+            self._batches.extend(np.array([event.duration / SECOND_US]))
+
+    def settle(self, before_us: int) -> None:
+        """Drop the processes of seconds long before a time."""
+        self._workers.settle(before_us)
+        self._iterators.settle(before_us)
+
+    def details(self) -> dict[str, Any]:
+        """Return the settings of the loader, None if unknown, and the time per batch."""
+        return {**self._settings, "dataloading_time": self._times()}
+
+    def _times(self) -> dict[str, Any]:
+        """Return percentiles and histogram of the time per batch, in seconds."""
+        values = self._batches.values.astype(np.float64)
+        seconds = percentiles(values, (25, 50, 95))
+        return {name: round(value, DIGITS) for name, value in seconds.items()} | histogram(values)

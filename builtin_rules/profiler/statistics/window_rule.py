@@ -1,0 +1,127 @@
+"""WindowRule: the base class of rules that judge a profiler trial window by window."""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from builtin_rules.profiler.statistics.report_file import write_report
+from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.rules import Rule
+from smdebug.rules.extensions import set_parameters, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smdebug.profiler.trace_event_file_parser import TraceEvent
+    from smdebug.rules.extensions import SystemSamples
+
+
+class WindowRule(Rule):
+    """A rule whose steps are windows of time, each with system samples and framework events.
+
+    Window `k` starts at ``first_timestamp + k * scan_interval_us`` and ends where the next one
+    starts; a time on a border belongs to the later one. Answers take earlier windows into account.
+    Windows without data that the rule reads are skipped.
+
+    Parameters
+    ----------
+    given
+        The values of the declared parameters, by name.
+
+    Attributes
+    ----------
+    REPORTED
+        The names of the parameters in `report`, in its order.
+    """
+
+    REPORTED: ClassVar[tuple[str, ...]] = ()
+    scan_interval_us: int
+    _report: dict[str, Any]
+    _changed: bool
+
+    def __init__(self, base_trial: Any, **values: Any) -> None:
+        super().__init__(base_trial)
+        set_parameters(self, **values)
+        self._report["RuleParameters"] = self.rule_parameters()
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The findings so far; ``Details`` are computed on access."""
+        if self._changed:
+            self._changed = False
+            self._report["Details"] = self.details()
+        return self._report
+
+    @report.setter
+    def report(self, report: dict[str, Any]) -> None:
+        self._report = report
+        self._changed = False
+
+    def rule_parameters(self) -> str:
+        """Return the parameters for the report, one ``name:value`` per line."""
+        return "\n".join(f"{name}:{getattr(self, name)}" for name in self.REPORTED)
+
+    def window_of(self, step: int) -> tuple[int, int]:
+        """Return the start and end of window `step`, in epoch microseconds."""
+        start = self.base_trial.first_timestamp + step * self.scan_interval_us
+        return start, start + self.scan_interval_us
+
+    def samples(self, step: int) -> "SystemSamples":
+        """Return the system samples of window `step`."""
+        samples: SystemSamples = self.base_trial.system_samples(*self.window_of(step))
+        return samples
+
+    def events(self, step: int) -> "Sequence[TraceEvent]":
+        """Return the framework events that end in window `step`."""
+        events: Sequence[TraceEvent] = self.base_trial.framework_events(*self.window_of(step))
+        return events
+
+    def invoke(self, step: int) -> None:
+        """Wait for the data of window `step` and judge it on a snapshot of the trial.
+
+        Raises
+        ------
+        RuleEvaluationConditionMet
+            If the condition is met, after the rule's actions.
+        NoMoreProfilerData
+            If the training job has ended before the window.
+        """
+        start, end = self.window_of(step)
+        self.base_trial.wait_for_data(end, start)
+        with snapshot(self.trials, step):
+            met = self._truth(self.invoke_at_step(step))
+        if met:
+            self.carry_out_actions(step)
+            raise RuleEvaluationConditionMet(self.rule_name, step)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge window `step`, taking earlier windows into account."""
+        self._changed = True
+        return self.judge(step)
+
+    @abstractmethod
+    def judge(self, step: int) -> bool:
+        """Return whether the condition is met in window `step`."""
+
+    @abstractmethod
+    def details(self) -> dict[str, Any]:
+        """Return the report's ``Details`` of all windows so far."""
+
+    def count_violations(self, violations: int = 1, triggered: int = 1) -> None:
+        """Add to the counts of violations and of triggered findings in the report."""
+        self._report["Violations"] += violations
+        self._report["RuleTriggered"] += triggered
+
+    def record_points(self, points: int) -> None:
+        """Record the number of data points so far in the report."""
+        self._report["Datapoints"] = max(points, self._report["Datapoints"])
+
+    def invoke_at_end(self, step: int) -> bool:
+        """Write the report to the rule's output folder, if it has one."""
+        del step
+        if self.output_dir is not None:
+            try:
+                write_report(Path(self.output_dir), self.rule_name, self.report)
+            except OSError as err:
+                self.logger.warning("Report not written: %s", err)
+        return False

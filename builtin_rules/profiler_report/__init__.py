@@ -1,1 +1,0 @@
-"""The report on a profiled job: what it gathers, and the page, data and notebook it writes."""

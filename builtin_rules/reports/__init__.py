@@ -1,0 +1,1 @@
+"""Rules that write a report: on XGBoost trainings and on profiler data."""

@@ -1,0 +1,160 @@
+"""The rules of the profiler report, and how each judges the windows of the report."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from builtin_rules.profiler.batch_size import BatchSize
+from builtin_rules.profiler.cpu_bottleneck import CPUBottleneck
+from builtin_rules.profiler.dataloader import Dataloader
+from builtin_rules.profiler.gpu_memory_increase import GPUMemoryIncrease
+from builtin_rules.profiler.io_bottleneck import IOBottleneck
+from builtin_rules.profiler.load_balancing import LoadBalancing
+from builtin_rules.profiler.low_gpu_utilization import LowGPUUtilization
+from builtin_rules.profiler.max_initialization_time import MaxInitializationTime
+from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMetrics
+from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.step_outlier import StepOutlier
+
+SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
+    {
+        "BatchSize": BatchSize,
+        "CPUBottleneck": CPUBottleneck,
+        "Dataloader": Dataloader,
+        "GPUMemoryIncrease": GPUMemoryIncrease,
+        "IOBottleneck": IOBottleneck,
+        "LoadBalancing": LoadBalancing,
+        "LowGPUUtilization": LowGPUUtilization,
+        "MaxInitializationTime": MaxInitializationTime,
+        "OverallFrameworkMetrics": OverallFrameworkMetrics,
+        "OverallSystemUsage": OverallSystemUsage,
+        "StepOutlier": StepOutlier,
+    }
+)
+MAX_FINDINGS: Final = 200  # per rule; further devices are only counted by the rule
+MAX_FAILURE: Final = 500  # characters
+Place = tuple[str, str | None, str | None]  # quantity, tensor, worker
+
+
+@dataclass(slots=True)
+class FindingSummary:
+    """All findings of a rule at one place, with the latest measurement.
+
+    Attributes
+    ----------
+    windows
+        The number of windows in which the condition was met.
+    step
+        The last of these windows.
+    """
+
+    quantity: str
+    tensor: str | None
+    worker: str | None
+    measured: float = 0.0
+    limit: float = 0.0
+    note: str = ""
+    windows: int = 0
+    step: int = 0
+
+
+@dataclass(slots=True)
+class SubRule:
+    """A rule of the report, with its progress and findings.
+
+    Attributes
+    ----------
+    failure
+        Why the rule failed and stopped judging; "" if it has not failed.
+    judged, met
+        The number of windows judged, and of those in which the condition was met.
+    skipped
+        The number of windows not judged, by reason.
+    findings
+        The findings by place.
+    """
+
+    name: str
+    rule: WindowRule
+    failure: str = ""
+    judged: int = 0
+    met: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    findings: dict[Place, FindingSummary] = field(default_factory=dict)
+    _open: int | None = None  # a window that continues beyond the judged data
+    _last_report: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def triggered(self) -> int:
+        """How often the rule was triggered."""
+        return int(self.report["RuleTriggered"])
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """The report of the rule; if building it fails, the previous one."""
+        try:
+            self._last_report = self.rule.report
+        except Exception as err:  # noqa: BLE001 - other rules must continue
+            self._fail(err, "while building its report")
+            self._last_report = self._last_report or {
+                "RuleTriggered": 0,
+                "Violations": 0,
+                "Details": {},
+                "Datapoints": 0,
+                "RuleParameters": self.rule.rule_parameters(),
+            }
+        return self._last_report
+
+    def judge(self, start_us: int, end_us: int) -> None:
+        """Judge the windows of the rule that end in a window of the report.
+
+        Parameters
+        ----------
+        start_us, end_us
+            The window of the report, in epoch microseconds.
+        """
+        begin, length = self.rule.base_trial.first_timestamp, self.rule.scan_interval_us
+        first, last = ((time_us - begin) // length for time_us in (start_us, end_us - 1))
+        for step in range(first, last + 1):
+            if self._open is not None and self._open < step:
+                self.finish()
+            self._open = step
+            if begin + (step + 1) * length <= end_us:
+                self.finish()
+
+    def finish(self) -> None:
+        """Judge the open window, if there is one, as no more data of it is expected."""
+        step, self._open = self._open, None
+        if step is None or self.failure:
+            return
+        try:
+            met = bool(self.rule.invoke_at_step(step))
+        except Exception as err:  # noqa: BLE001 - other rules must continue
+            self._fail(err, f"at window {step}")
+        else:
+            self._record(step, met=met)
+
+    def _record(self, step: int, *, met: bool) -> None:
+        findings, reason = self.rule.take_evidence()
+        notes = {(finding.tensor, finding.worker): finding.note or "" for finding in findings}
+        if reason and not findings:
+            self.skipped[reason] = self.skipped.get(reason, 0) + 1
+        else:
+            self.judged += 1
+            self.met += met
+        for measured in self.rule.take_measurements():
+            for (tensor, worker), value, is_met in measured.points:
+                place = (measured.quantity, tensor, worker)
+                if is_met and (place in self.findings or len(self.findings) < MAX_FINDINGS):
+                    summary = self.findings.setdefault(place, FindingSummary(*place))
+                    summary.measured, summary.limit, summary.step = value, measured.limit, step
+                    summary.note = notes.get((tensor, worker), "")
+                    summary.windows += 1
+
+    def _fail(self, err: Exception, where: str) -> None:
+        if not self.failure:
+            text = " ".join(str(err).split())
+            self.failure = f"{type(err).__name__} {where}{text and f': {text}'}"[:MAX_FAILURE]
+            self.rule.logger.warning("Rule %r failed: %s", self.name, self.failure, exc_info=err)

@@ -1,0 +1,129 @@
+"""The difference of two arrays, computed piece by piece."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.rules.extensions import Piece, measure, sum_of_squares
+
+Array = NDArray[Any]
+_TOO_CLOSE: Final = 1e-4
+_LEAST, _MOST = 1e-30, 1e30  # tolerances for which single precision is accurate enough
+
+
+class Norms(NamedTuple):
+    """The Euclidean norms of a difference and of the earlier array."""
+
+    change: float
+    before: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Computes the largest difference from an earlier value in units of the tolerance.
+
+    The tolerance is ``atol + rtol * |value|``. The result is at most 1 exactly if
+    ``numpy.allclose(before, value, rtol, atol, equal_nan)`` holds, 0 if all elements are equal,
+    and infinity if no tolerance is large enough.
+    """
+
+    rtol: float
+    atol: float
+    equal_nan: bool = False
+
+    def part(self, piece: Piece, before: Piece | None = None) -> float:
+        """Return the result for a piece; see `StreamingStatistic`.
+
+        Single precision suffices for such arrays unless the result is close to 1.
+        """
+        if before is None or not piece.elements.size:
+            return 0.0
+        value, earlier = piece.elements, before.elements
+        if value.dtype == earlier.dtype == np.float32 and self._is_usual:
+            largest = self._largest(value, earlier)
+            if np.isfinite(largest) and abs(largest - 1) > _TOO_CLOSE:
+                return largest
+        return self._largest(piece.doubles, before.doubles)
+
+    @property
+    def _is_usual(self) -> bool:
+        """Whether single precision can represent the tolerance of every element."""
+        return _LEAST <= self.atol <= _MOST and (self.rtol == 0 or _LEAST <= self.rtol <= 1)
+
+    def _largest(self, value: Array, earlier: Array) -> float:
+        ratio = value - earlier
+        np.abs(ratio, out=ratio)
+        tolerated = np.abs(value)
+        tolerated *= self.rtol
+        tolerated += self.atol
+        ratio /= tolerated
+        largest = float(ratio.max())
+        if np.isfinite(largest):
+            return largest
+        ratio[~np.isfinite(ratio)] = np.inf
+        ratio[value == earlier] = 0.0
+        if self.equal_nan:
+            ratio[np.isnan(value) & np.isnan(earlier)] = 0.0
+        return float(ratio.max())
+
+    def join(self, parts: Sequence[float], size: int, dtype: "np.dtype[Any]") -> float:
+        """Return the result for all elements."""
+        del size, dtype
+        return max(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNorms:
+    """Computes the norms of the difference from an earlier value and of that value."""
+
+    def part(self, piece: Piece, before: Piece | None = None) -> tuple[float, float]:
+        """Return the sums of squares of a piece; see `StreamingStatistic`."""
+        if before is None:
+            return 0.0, 0.0
+        return _square_of_difference(piece, before), _square(before)
+
+    def join(
+        self, parts: Sequence[tuple[float, float]], size: int, dtype: "np.dtype[Any]"
+    ) -> Norms:
+        """Return the norms over all elements; NaN is propagated."""
+        del size, dtype
+        change, before = (sum(squares) ** 0.5 for squares in zip(*parts, strict=True))
+        return Norms(change, before)
+
+
+def _square_of_difference(piece: Piece, before: Piece) -> float:
+    value, earlier = piece.elements, before.elements
+    if value.dtype == earlier.dtype == np.float32:
+        square = sum_of_squares(value - earlier)
+        if np.isfinite(square):
+            return square
+    return sum_of_squares(piece.doubles - before.doubles)
+
+
+def _square(piece: Piece) -> float:
+    elements = piece.elements
+    return sum_of_squares(elements if elements.dtype == np.float32 else piece.doubles)
+
+
+CHANGE: Final = ChangeNorms()
+
+
+def tolerances(value: Any, reference: Any, tolerance: Tolerance) -> float:
+    """Return the largest difference of two arrays in units of the tolerance.
+
+    Both are real arrays of the same shape ``(...)``; `reference` is the later one.
+    """
+    largest: float = measure(reference, [tolerance], value)[tolerance]
+    return largest
+
+
+def norms(value: Any, before: Any) -> Norms:
+    """Return the norms of ``value - before`` and of `before`; NaN is propagated.
+
+    Both are real arrays of the same shape ``(...)``.
+    """
+    result: Norms = measure(value, [CHANGE], before)[CHANGE]
+    return result

@@ -1,0 +1,66 @@
+"""Labels and mispredictions by class, in total and over the latest steps."""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from builtin_rules.statistics.class_labels import LabelledClasses
+from builtin_rules.statistics.noise_levels import Levels
+
+ENOUGH: Final = 0.02  # a smaller decrease of the share of mispredictions means it is settled
+STEPS: Final = 5  # minimum steps of a level
+
+
+class ClassCounts(NamedTuple):
+    """Labels, and mispredictions among them, by class."""
+
+    labels: Counter[int]
+    wrong: Counter[int]
+
+    @property
+    def total(self) -> int:
+        """The number of labels."""
+        return self.labels.total()
+
+
+@dataclass(slots=True)
+class ClassWindow:
+    """All labels since the start, and the counts of the latest steps with enough labels."""
+
+    ever: Counter[int] = field(default_factory=Counter)
+    all: ClassCounts = field(default_factory=lambda: ClassCounts(Counter(), Counter()))
+    steps: deque[ClassCounts] = field(
+        default_factory=deque
+    )  # at most as many as labels are asked for
+    wrong: Levels = field(default_factory=lambda: Levels(STEPS))  # share of a step's labels
+
+    def add(self, sample: LabelledClasses, enough: int | None) -> None:
+        """Add the samples of a step, and drop steps not needed for `enough` labels."""
+        mistaken = sample.labels[sample.labels != sample.predictions]
+        step = ClassCounts(_count(sample.labels), _count(mistaken))
+        self.wrong.add(step.wrong.total() / step.total)
+        self.ever.update(step.labels)
+        self.all.labels.update(step.labels)
+        self.all.wrong.update(step.wrong)
+        if enough is None:
+            return
+        self.steps.append(step)
+        while self.all.total - self.steps[0].total >= enough:
+            for counts, removed in zip(self.all, self.steps.popleft(), strict=True):
+                counts.subtract(removed)
+                for label in [label for label in removed if not counts[label]]:
+                    del counts[label]  # a class no longer seen
+
+    @property
+    def settled(self) -> bool:
+        """Whether the share of mispredictions has clearly stopped falling."""
+        progress = self.wrong.progress()
+        return progress is not None and progress.fall + progress.error <= ENOUGH
+
+
+def _count(labels: "np.ndarray") -> Counter[int]:
+    """Return the number of labels of each class."""
+    values, counts = np.unique(labels, return_counts=True)
+    return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))

@@ -1,0 +1,207 @@
+"""UnitsRule: the base class of rules about the units of a layer, with pooled counts."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, value_shape
+from builtin_rules.statistics.unit_activity import ActivityFlags
+from smdebug.rules import Rule
+from smdebug.rules.extensions import FloatParam
+
+if TYPE_CHECKING:
+    from smdebug.core.modes import ModeKeys
+
+# Why these: docs/decisions/0007-units-of-a-layer.md.
+SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" from chance
+ROWS: Final = 10  # fewer images cannot either, as neighbouring positions are alike
+
+THRESHOLD_LAYER: Final = FloatParam(
+    "threshold_layer",
+    "A layer fails if more than this share of its units is inactive.",
+    default=50.0,
+    minimum=0.0,
+    maximum=100.0,
+    unit="percent",
+)
+_FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
+_LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras
+_MAX_BYTE: Final = 255
+SEQUENCE: Final = 3  # dimensions: batch, position, channel
+
+
+def channel_axis(name: str, shape: tuple[int, ...]) -> int:
+    """Return the channel axis of an array with four or more dimensions.
+
+    It is inferred from the framework that the name indicates. For other names it is the last axis
+    if the two before it are of equal length, otherwise axis 1.
+    """
+    if _FIRST.search(name):
+        return 1
+    is_last = _LAST.search(name) or shape[1] == shape[2] != shape[-1]
+    return len(shape) - 1 if is_last else 1
+
+
+def count(flags: Any, axis: int | None) -> Any:
+    """Return the number of `flags` set, by unit.
+
+    Parameters
+    ----------
+    flags
+        Booleans of shape ``(rows, ...)``; with fewer than two dimensions there is a single unit.
+    axis
+        The axis of the units; None if every position after the rows is a unit.
+
+    Returns
+    -------
+    ndarray
+        Of shape ``(units,)``.
+    """
+    if flags.ndim <= 1:
+        return np.array([np.count_nonzero(flags)])
+    if axis is None:
+        return _down(flags.reshape(len(flags), -1))
+    other_axes = tuple(other_axis for other_axis in range(flags.ndim) if other_axis != axis)
+    return np.count_nonzero(flags, axis=other_axes)
+
+
+def _down(flags: Any) -> Any:
+    """Return the number of `flags` set in each column; adding bytes is faster than counting."""
+    rows = flags.view(np.uint8)
+    counts = np.zeros(rows.shape[1], np.intp)
+    for start in range(0, len(rows), _MAX_BYTE):
+        counts += np.add.reduce(rows[start : start + _MAX_BYTE], axis=0, dtype=np.uint8)
+    return counts
+
+
+@dataclass(slots=True)
+class PooledUnits:
+    """Pooled counts of the units of one layer, mode and worker."""
+
+    shape: tuple[int, ...] = ()  # of the latest array
+    axis: int | None = None  # of sequences: known once the length of the other axis changes
+    layout: tuple[int, ...] = ()  # common to the pooled arrays
+    active: Any = 0
+    inactive: Any = 0
+    rows: int = 0
+    steps: int = 0
+
+    @property
+    def samples(self) -> int:
+        """The largest number of numeric samples of a unit."""
+        return int(np.max(self.active + self.inactive))
+
+    def add(self, name: str, active: Any, no_sample: Any = None) -> None:
+        """Add the flags of a step: active elements, and non-samples; a new shape starts over."""
+        axis = self._axis(name, active.shape)
+        layout = active.shape[1:] if axis is None else (axis, active.shape[axis])
+        layout = (active.ndim, *layout)
+        if layout != self.layout:
+            self.clear()
+            self.layout = layout
+        active_counts = count(active, axis)
+        samples = active.size // active_counts.size
+        if no_sample is not None:
+            samples = samples - count(no_sample, axis)
+        self.active = self.active + active_counts
+        self.inactive = self.inactive + (samples - active_counts)
+        self.rows += len(active) if active.ndim else 1
+        self.steps += 1
+
+    def clear(self) -> None:
+        """Reset the counts."""
+        self.active = self.inactive = self.rows = self.steps = 0
+
+    def inactive_share(self, threshold: float, samples: int) -> tuple[int, int]:
+        """Return the number of units active in less than `threshold` percent, and of all units.
+
+        Units with fewer than `samples` numeric samples are left out.
+        """
+        totals = self.active + self.inactive
+        enough = totals >= samples
+        activity = 100.0 * self.active[enough] / totals[enough]
+        return int(np.count_nonzero(activity < threshold)), int(np.count_nonzero(enough))
+
+    def _axis(self, name: str, shape: tuple[int, ...]) -> int | None:
+        if len(shape) > SEQUENCE:  # images, volumes
+            return channel_axis(name, shape)
+        previous, self.shape = self.shape, shape
+        if len(shape) < SEQUENCE:
+            return None
+        if len(previous) != SEQUENCE:
+            return self.axis
+        same = [axis for axis in (1, 2) if shape[axis] == previous[axis]]
+        if len(same) == 1:
+            self.axis = same[0]
+        return self.axis
+
+
+class UnitsRule(Rule):
+    """A rule that is met when too many units of a layer are inactive."""
+
+    threshold_inactivity: float
+    threshold_layer: float
+    literal: bool
+
+    def __init__(self, base_trial: Any) -> None:
+        super().__init__(base_trial)
+        # As many as layers, workers and modes; reset after each judgement.
+        self._pools: dict[tuple[str, str, ModeKeys], PooledUnits] = {}
+
+    def judge_layers(
+        self, step: int, quantity: str, layers: Iterable[tuple[SavedTensor, ActivityFlags]]
+    ) -> bool:
+        """Judge layers by the activity of their units.
+
+        Parameters
+        ----------
+        quantity
+            The name of the share of inactive units.
+        layers
+            Saved tensors and their flags; NaN is not a sample.
+        """
+        answers = [
+            self._judge(step, quantity, saved, flags, shape)
+            for saved, flags in layers
+            if (shape := value_shape(saved, step)) is not None
+        ]
+        if not answers:
+            return self.not_judged("no values of the tensors at this step")
+        return any_met(self, answers, "too few numeric samples since the last judgement")
+
+    def _judge(
+        self,
+        step: int,
+        quantity: str,
+        saved: SavedTensor,
+        flags: ActivityFlags,
+        shape: tuple[int, ...],
+    ) -> bool | None:
+        """Return whether a layer fails, or None if there are too few samples so far."""
+        if self.literal:
+            units, needed = PooledUnits(), 1
+            flat = (shape[0], -1) if len(shape) > 1 else shape
+            units.add(saved.name, flags.active(flat))
+        else:
+            key = saved.name, saved.worker, self.base_trial.mode(step)
+            units, needed = self._pools.setdefault(key, PooledUnits()), SAMPLES
+            units.add(saved.name, flags.active(shape), flags.nan(shape))
+        if units.samples < needed or (units.rows < ROWS and not self.literal):
+            return None
+        lost, judged = units.inactive_share(self.threshold_inactivity, needed)
+        note = f"{lost} of {judged} units; samples: {units.samples}, saved steps: {units.steps}."
+        units.clear()
+        share = 100.0 * lost / judged
+        return self.measured(
+            step,
+            quantity,
+            share,
+            self.threshold_layer,
+            met=share > self.threshold_layer,
+            tensor=saved.name,
+            worker=saved.worker,
+            note=note,
+        )

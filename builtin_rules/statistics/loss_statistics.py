@@ -1,0 +1,183 @@
+"""Mean training and validation losses of a trial, by step and phase."""
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeVar
+
+from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
+from builtin_rules.statistics.tensor_selection import numbers, saved_tensors
+from smdebug.core.modes import ModeKeys
+
+NO_LOSS: Final = "no finite loss at this step"
+_METRIC: Final = re.compile(r"^[^/]+-[^/-]+$")  # XGBoost's <set>-<metric>
+MIN_NOISE_LOSSES: Final = 3
+_TRAINING_SET: Final = re.compile(r"^d?train(ing)?$", re.IGNORECASE)
+_VALIDATION: Final = re.compile(r"(^|/)val_")  # Keras saves it with a step of training
+_K = TypeVar("_K")
+
+
+class LossKey(NamedTuple):
+    """The metric that a training and a validation loss share, and the name of the latter.
+
+    Both are empty for the mean over all losses of a mode.
+    """
+
+    metric: str
+    name: str
+
+
+class StepLosses(NamedTuple):
+    """The finite losses of one step."""
+
+    training: dict[str, float]  # by metric
+    validation: dict[LossKey, float]
+
+
+def loss(trial: Any, step: int, name: str) -> float | None:
+    """Return the mean of a loss over its elements and workers, or None."""
+    means = [
+        float(array.mean(dtype="float64"))
+        for saved in saved_tensors(trial, step, [name])
+        if (array := numbers(saved, step)) is not None and array.dtype.kind != "b"
+    ]
+    return sum(means) / len(means) if means else None
+
+
+def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:
+    """Return the losses of a step.
+
+    In mode TRAIN they are training losses, in mode EVAL validation losses. Without modes, XGBoost's
+    ``<set>-<metric>`` are classified by their sets, and other losses are training losses.
+    """
+    losses = {name: value for name in names if (value := loss(trial, step, name)) is not None}
+    finite = {name: value for name, value in losses.items() if math.isfinite(value)}
+    match trial.mode(step):
+        case ModeKeys.PREDICT:
+            return StepLosses({}, {})
+        case ModeKeys.EVAL:
+            return StepLosses({}, _mean(LossKey("", ""), finite))
+        case ModeKeys.GLOBAL if finite and all(map(_METRIC.match, finite)):
+            return _of_sets(finite)
+    validation = {name: value for name, value in finite.items() if _VALIDATION.search(name)}
+    training = {name: value for name, value in finite.items() if name not in validation}
+    return StepLosses(_mean("", training), _mean(LossKey("", ""), validation))
+
+
+def _mean(key: _K, losses: dict[str, float]) -> dict[_K, float]:
+    """Return the mean of losses under `key`, or an empty dict without losses."""
+    return {key: sum(losses.values()) / len(losses)} if losses else {}
+
+
+def _of_sets(metrics: dict[str, float]) -> StepLosses:
+    """Split XGBoost's metrics into those of the training set and those of others."""
+    step_losses = StepLosses({}, {})
+    for name, value in metrics.items():
+        set_name, _, metric = name.rpartition("-")
+        if _TRAINING_SET.match(set_name):
+            step_losses.training[metric] = value
+        else:
+            step_losses.validation[LossKey(metric, name)] = value
+    return step_losses
+
+
+@dataclass(slots=True)
+class PhaseLosses:
+    """The losses of one phase: count, mean and noise, in bounded memory."""
+
+    count: int = 0
+    mean: float = 0.0
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_WINDOW + 1))
+
+    def add(self, value: float) -> None:
+        """Add a loss of the phase."""
+        self.count += 1
+        self.mean += (value - self.mean) / self.count
+        self.latest.append(value)
+
+    def begin(self) -> None:
+        """Start the next phase; the noise is estimated across phases."""
+        self.count, self.mean = 0, 0.0
+
+    def error(self, substitute: "PhaseLosses | None" = None) -> float:
+        """Return the standard error of the mean.
+
+        With too few losses to estimate the noise, that of `substitute` is used.
+        """
+        latest = self.latest
+        if substitute is not None and len(latest) < MIN_NOISE_LOSSES:
+            latest = substitute.latest
+        return noise(latest) / math.sqrt(self.count)
+
+
+class EvaluationPhase(NamedTuple):
+    """A completed evaluation phase, and the training before it.
+
+    `training` is None if there was none since the previous phase.
+    """
+
+    key: LossKey
+    training: float | None
+    validation: float
+    training_error: float
+    validation_error: float
+
+
+class EvaluationPhases:
+    """Tracks the evaluation phases of a trial, and the training losses between them.
+
+    An evaluation phase ends with the first training step after it. A step with losses of both
+    kinds, as in XGBoost, is a phase, and so is each step of a trial that never trains.
+    """
+
+    def __init__(self) -> None:
+        self._training: dict[str, PhaseLosses] = {}  # as many as metrics
+        self._validation: dict[LossKey, PhaseLosses] = {}
+        self._evaluating = False
+
+    def add(self, trial: Any, step: int, losses: StepLosses) -> list[EvaluationPhase]:
+        """Add the losses of a step, and return the phases that have ended."""
+        mode = trial.mode(step)
+        ended: list[EvaluationPhase] = []
+        if mode is ModeKeys.TRAIN:
+            if not self._evaluating:
+                self._add_validation(losses)
+            ended = self.end()
+        self._add_training(losses)
+        if mode is not ModeKeys.TRAIN:
+            self._add_validation(losses)
+            if mode is ModeKeys.GLOBAL or ModeKeys.TRAIN not in trial.modes():
+                ended = self.end()
+        return ended
+
+    def _add_training(self, losses: StepLosses) -> None:
+        for metric, value in losses.training.items():
+            self._training.setdefault(metric, PhaseLosses()).add(value)
+
+    def _add_validation(self, losses: StepLosses) -> None:
+        for key, value in losses.validation.items():
+            self._validation.setdefault(key, PhaseLosses()).add(value)
+            self._evaluating = True
+
+    def end(self) -> list[EvaluationPhase]:
+        """End the current phase, if any, and return it for each validation loss."""
+        ended = [
+            self._phase(key, validation)
+            for key, validation in self._validation.items()
+            if validation.count
+        ]
+        if ended:
+            for sample in (*self._training.values(), *self._validation.values()):
+                sample.begin()
+        self._evaluating = False
+        return ended
+
+    def _phase(self, key: LossKey, validation: PhaseLosses) -> EvaluationPhase:
+        training = self._training.get(key.metric)
+        if training is None or not training.count:
+            return EvaluationPhase(key, None, validation.mean, 0.0, validation.error())
+        return EvaluationPhase(
+            key, training.mean, validation.mean, training.error(), validation.error(training)
+        )

@@ -1,0 +1,233 @@
+"""Select the tensors that a rule judges at one step, by collection, pattern and worker."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import Reduction
+from smdebug.core.tensor import Tensor
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TensorUnavailableForStep
+from smdebug.rules import Rule
+from smdebug.rules.extensions import (
+    BoolParam,
+    NamesParam,
+    PatternsParam,
+    StreamingStatistic,
+    TensorInput,
+)
+
+COLLECTION_NAMES = NamesParam("collection_names", "Collections of the tensors to judge.")
+TENSOR_REGEX = PatternsParam(
+    "tensor_regex", "Patterns: a tensor is judged if one of them matches in its name."
+)
+LITERAL = BoolParam(
+    "literal",
+    "Judge by the exact documented condition, without refinements.",
+    default=False,
+)
+
+FROM_REDUCTIONS: Final = "Computed from saved reductions."
+GRADIENTS: Final = TensorInput("gradients", (CollectionKeys.GRADIENTS,))
+LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,))
+WEIGHTS: Final = TensorInput("weights", (CollectionKeys.WEIGHTS,))
+
+TensorKey = tuple[str, str]  # tensor, worker
+
+
+class SavedTensor(NamedTuple):
+    """A tensor as one worker saved it at the current step."""
+
+    tensor: Tensor
+    worker: str
+
+    @property
+    def name(self) -> str:
+        """The tensor's name."""
+        return self.tensor.name
+
+
+def tensor_names(
+    trial: Any, step: int, collections: Iterable[str], regex: Iterable[str]
+) -> list[str]:
+    """Return the sorted names of the tensors at `step` that collections or patterns select.
+
+    Unknown collections select nothing.
+    """
+    return TensorInput("", tuple(collections), tuple(regex)).names(trial, step)
+
+
+def selection_input(collections: tuple[str, ...], patterns: tuple[str, ...]) -> TensorInput:
+    """Return the required input of a rule whose parameters select tensors."""
+    return TensorInput("the selected tensors", collections, patterns)
+
+
+def require_selection(rule: Any, *, optional: bool = False) -> None:
+    """Set the tensors that a rule's `collection_names` and `tensor_regex` select as its input.
+
+    Parameters
+    ----------
+    optional
+        Whether the rule judges every tensor if neither parameter is set.
+
+    Raises
+    ------
+    SMDebugValueError
+        If neither parameter is set and `optional` is false.
+    """
+    if rule.collection_names or rule.tensor_regex:
+        rule.required_inputs = (selection_input(rule.collection_names, rule.tensor_regex),)
+    elif not optional:
+        msg = (
+            f"Rule {rule.rule_name!r} needs parameter 'collection_names' or 'tensor_regex', "
+            "and neither was given."
+        )
+        raise SMDebugValueError(msg)
+
+
+def any_met(rule: Rule, answers: Collection[bool | None], reason: str) -> bool:
+    """Return whether any tensor meets the condition of a rule.
+
+    Parameters
+    ----------
+    answers
+        One answer for each tensor: None if it cannot be judged.
+    reason
+        Why the step is not judged if no answer is a boolean.
+    """
+    if all(answer is None for answer in answers):
+        return rule.not_judged(reason)
+    return any(answers)
+
+
+def by_role(
+    label: str, param: PatternsParam, patterns: tuple[str, ...], excluding: str = ""
+) -> TensorInput:
+    """Return the input that the patterns of a parameter select.
+
+    The default patterns describe a role, such as outputs of ReLU: they include the collection of
+    `param` and exclude names that match `excluding`. Patterns that a user sets are used as they
+    are.
+    """
+    if patterns != param.whole_default:
+        return TensorInput(label, (), patterns)
+    collections = (param.collection,) if param.collection else ()
+    return TensorInput(label, collections, patterns, excluding)
+
+
+def is_training_step(trial: Any, step: int) -> bool:
+    """Return whether `step` is of mode TRAIN, or no step so far is."""
+    return trial.mode(step) is ModeKeys.TRAIN or ModeKeys.TRAIN not in trial.modes()
+
+
+def saved_tensors(trial: Any, step: int, names: Iterable[str]) -> Iterator[SavedTensor]:
+    """Yield the tensors of `names` for each worker that saved them at `step`."""
+    for name, worker in trial.saved_by(step, names):
+        yield SavedTensor(trial.tensor(name), worker)
+
+
+def is_first_step(saved: SavedTensor, step: int) -> bool:
+    """Return whether `step` is the first saved step of the tensor."""
+    return saved.tensor.first_step == step
+
+
+def view(saved: SavedTensor, step: int) -> Any:
+    """Return the saved value without a copy, or None if it is missing or damaged (reported)."""
+    try:
+        return saved.tensor.view(step, worker=saved.worker)
+    except TensorUnavailableForStep:
+        return None
+
+
+def numbers(saved: SavedTensor, step: int) -> Any:
+    """Return the saved value without a copy if it is non-empty and real, otherwise None."""
+    array = view(saved, step)
+    return array if array is not None and array.size and array.dtype.kind in "biufV" else None
+
+
+def reduction(
+    saved: SavedTensor, step: int, operation: str, *, absolute: bool = False
+) -> float | None:
+    """Return a reduction, or None if the tensor is missing, damaged, empty or non-numeric."""
+    try:
+        value = saved.tensor.reduction_value(step, operation, worker=saved.worker, abs=absolute)
+        return float(value if value.shape == () else value.reshape(-1)[0])
+    except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError, IndexError):
+        return None
+
+
+def reductions(
+    trial: Any, step: int, names: Collection[str], operation: str, *, absolute: bool = False
+) -> dict[TensorKey, float]:
+    """Return a reduction of each tensor of `names` and worker; see `reduction`."""
+    values: dict[TensorKey, float] = {}
+    pairs = trial.saved_by(step, names)
+    requested = Reduction(operation, absolute)
+    prefetched = {
+        worker: trial.prefetched_all(step, worker, names, requested)
+        for worker in {worker for _, worker in pairs}
+    }
+    for pair in pairs:
+        name, worker = pair
+        value = prefetched[worker].get(name)
+        if value is None:
+            saved_there = SavedTensor(trial.tensor(name), worker)
+            value = reduction(saved_there, step, operation, absolute=absolute)
+        if value is not None:
+            values[pair] = float(value)
+    return values
+
+
+def statistic(
+    saved: SavedTensor, step: int, measure: StreamingStatistic, before: int | None = None
+) -> Any:
+    """Return a streaming statistic of the saved value; None without real numbers.
+
+    `before` is the step of the value to compare with, which must have the same shape and type.
+    """
+    try:
+        return saved.tensor.measure(step, measure, before, saved.worker)
+    except (TensorUnavailableForStep, SMDebugTypeError, SMDebugValueError):
+        return None
+
+
+def value_shape(saved: SavedTensor, step: int) -> tuple[int, ...] | None:
+    """Return the shape of the saved value, or None if it is missing or damaged (reported)."""
+    trial = saved.tensor.trial
+    try:
+        return trial.shape(saved.name, trial.find(saved.name, step, ModeKeys.GLOBAL, saved.worker))
+    except TensorUnavailableForStep:
+        return None
+
+
+def saved_reductions(saved: SavedTensor, step: int) -> dict[tuple[str, bool], float]:
+    """Return the real-valued reductions that the training job saved."""
+    try:
+        values = saved.tensor.reduction_values(step, worker=saved.worker)
+    except TensorUnavailableForStep:
+        return {}
+    return {
+        key: float(value.reshape(-1)[0])
+        for key, value in values.items()
+        if value.size == 1 and value.dtype.kind in "biufV"
+    }
+
+
+def variance(saved: SavedTensor, step: int) -> float | None:
+    """Return the variance, or None if it is NaN, of a single element, or as in `reduction`.
+
+    A saved standard deviation is used as well.
+    """
+    try:
+        if math.prod(saved.tensor.shape(step, worker=saved.worker)) <= 1:  # no variance
+            return None
+    except TensorUnavailableForStep:  # only reductions were saved, without a shape
+        pass
+    reductions_saved = saved_reductions(saved, step)
+    deviation = reductions_saved.get(("std", False))
+    if deviation is None or ("variance", False) in reductions_saved:
+        value = reduction(saved, step, "variance")
+    else:
+        value = deviation**2
+    return None if value is None or math.isnan(value) else value

@@ -1,0 +1,80 @@
+"""Activity: which elements of an array are active, computed piece by piece."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.rules.extensions import Piece
+
+Array = NDArray[Any]
+
+
+class PackedFlags(NamedTuple):
+    """The flags of a piece, packed into bits; None if no flag is set."""
+
+    size: int
+    packed: Array | None
+
+    @classmethod
+    def of(cls, flags: Array) -> "PackedFlags":
+        """Pack flags into bits."""
+        return cls(flags.size, np.packbits(flags))
+
+    def flags(self) -> Array:
+        """Return the flags, of shape ``(size,)``."""
+        if self.packed is None:
+            return np.zeros(self.size, np.bool_)
+        return np.unpackbits(self.packed, count=self.size).view(np.bool_)
+
+
+class ActivityFlags(NamedTuple):
+    """The active and the NaN elements of an array, by piece."""
+
+    pieces: tuple[tuple[PackedFlags, PackedFlags], ...]
+
+    def active(self, shape: tuple[int, ...]) -> Array:
+        """Return whether each element is active, in the shape of the array."""
+        return _whole([active for active, _ in self.pieces], shape)
+
+    def nan(self, shape: tuple[int, ...]) -> Array | None:
+        """Return whether each element is NaN, in the shape of the array; None if none is."""
+        pieces = [nan for _, nan in self.pieces]
+        return None if all(piece.packed is None for piece in pieces) else _whole(pieces, shape)
+
+
+def _whole(pieces: Sequence[PackedFlags], shape: tuple[int, ...]) -> Array:
+    flags = [piece.flags() for piece in pieces]
+    return (flags[0] if len(flags) == 1 else np.concatenate(flags)).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Finds the elements above `low`, and below `high` if given."""
+
+    low: float
+    high: float | None = None
+
+    def part(self, piece: Piece, before: Piece | None = None) -> tuple[PackedFlags, PackedFlags]:
+        """Return which are active and which are NaN; see `StreamingStatistic`.
+
+        NaN is only searched for if the sum is NaN or infinite.
+        """
+        del before
+        elements = piece.elements
+        active = elements > self.low
+        if self.high is not None:
+            active &= elements < self.high
+        nan = PackedFlags(elements.size, None)
+        if elements.dtype.kind == "f" and not np.isfinite(piece.total(absolute=False)):
+            nan = PackedFlags.of(np.isnan(elements))
+        return PackedFlags.of(active), nan
+
+    def join(
+        self, parts: Sequence[tuple[PackedFlags, PackedFlags]], size: int, dtype: "np.dtype[Any]"
+    ) -> ActivityFlags:
+        """Return the flags of all elements."""
+        del size, dtype
+        return ActivityFlags(tuple(parts))

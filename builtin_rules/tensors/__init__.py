@@ -1,0 +1,1 @@
+"""The built-in rules that judge the steps of a trial, one file each."""

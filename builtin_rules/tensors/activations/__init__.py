@@ -1,0 +1,1 @@
+"""Rules over the outputs of activation functions."""

@@ -1,0 +1,137 @@
+"""DeadRelu: most units of a ReLU layer output (almost) nothing but 0."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
+from builtin_rules.statistics.tensor_selection import (
+    LITERAL,
+    SavedTensor,
+    by_role,
+    saved_tensors,
+    statistic,
+)
+from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
+from smdebug.rules.extensions import FloatParam, Page, PatternsParam, Quantity, set_parameters
+
+DEAD: Final = "dead units"
+OUTPUTS: Final = PatternsParam(
+    "tensor_regex",
+    "Patterns: a tensor is judged if one of them matches in its name.",
+    default=".*relu_output",
+    also=(
+        r"(?i)re_?lu6?(_?\d+)?(_output|/outputs)",  # PyTorch, MXNet; Keras
+        r"(^|/)Relu6?(_\d+)?:0$",  # operations of TensorFlow 1
+    ),
+    collection="relu_output",
+)
+# LeakyReLU, PReLU and RReLU output negative values; gradients are not outputs.
+_ABOVE_0: Final = Activity(0.0)
+_OTHERS: Final = r"(?i:leaky|(?<![a-z])[pr]_?re_?lu)|[PR]ReLU|^gradient"
+
+
+class DeadRelu(UnitsRule):
+    """Met when more than `threshold_layer` percent of a ReLU layer's units are dead.
+
+    A unit is dead if fewer than `threshold_inactivity` percent of its outputs are above 0. Outputs
+    of saved steps are pooled until there are 100 samples from at least 10 rows of the batch, then
+    judged, and a new pool starts; each worker and mode is judged separately. Samples are along the
+    first axis. With four or more dimensions, a unit is a channel and each position a sample. The
+    channel axis is the second one for PyTorch and MXNet names and the last one for TensorFlow and
+    Keras; for other names it is the last one if the two before it are of equal length. With three
+    dimensions, each position is a unit until the length of one axis changes between steps; then the
+    other axis holds the units. With fewer than two dimensions there is a single unit. A different
+    shape starts a new pool.
+
+    NaN is not counted as an output; units with fewer than 100 numbers are left out. With `literal`,
+    each step is judged separately, each position is a unit, and NaN is inactive. The default
+    patterns exclude LeakyReLU, PReLU and RReLU.
+    """
+
+    READS = (
+        "the collection relu_output (our hooks fill it by the class of a module or layer), outputs "
+        "named after ReLU as PyTorch (ReLU_output_0, conv1.relu_output_0), MXNet "
+        "(relu0_output_0), Keras (re_lu/outputs) and TensorFlow do: values."
+    )
+    PARAMS = (
+        OUTPUTS,
+        FloatParam(
+            "threshold_inactivity",
+            "A unit is dead if a smaller share of its outputs than this is above 0.",
+            default=1.0,
+            minimum=0.0,
+            maximum=100.0,
+            unit="percent",
+        ),
+        THRESHOLD_LAYER,
+        LITERAL,
+    )
+    QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
+    PAGE = Page(
+        why="""
+        A ReLU whose input is negative for every sample outputs 0 and has a gradient of 0, so it
+        never recovers. A layer of dead units passes no signal on, and the layers before it do not
+        learn.
+        """,
+        save="""
+        The collection `relu_output`, which the hooks fill by the classes of modules and layers:
+
+            Hook(out_dir, include_collections=["relu_output"])
+
+        If activations are functions (`F.relu`), use modules instead, or save their outputs with
+        `hook.record_tensor_value("relu1", values)`.
+        """,
+        missing="""
+        NaN is not a sample. Steps are skipped until some layer has 100 samples since it was last
+        judged, as are steps with reductions only, which do not distinguish units.
+        """,
+        remedy="""
+        - Find the first dead layer: later ones may only follow from it.
+        - Lower the learning rate, or warm it up: a single large update of the biases is enough to
+          kill units.
+        - Check whether biases are initialised to large negative values.
+        - Normalise the inputs of the layer, with batch norm or in the data.
+        - Use LeakyReLU, ELU or GELU, which have gradients on both sides.
+        """,
+        limits="""
+        Layers that are sparse on purpose fire: raise `threshold_layer`, or lower
+        `threshold_inactivity`. Small batches delay the judgement: with 8 samples it takes 13 saved
+        steps. In sequences of a fixed length each position is a unit, so a dead channel of a
+        one-dimensional convolution is counted once per position. In an array `(batch, height,
+        width, channels)` with a PyTorch name, rows are mistaken for channels.
+        """,
+    )
+    tensor_regex: tuple[str, ...]
+
+    def __init__(
+        self,
+        base_trial: Any,
+        tensor_regex: Any = None,
+        threshold_inactivity: Any = 1.0,
+        threshold_layer: Any = 50.0,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            tensor_regex=tensor_regex,
+            threshold_inactivity=threshold_inactivity,
+            threshold_layer=threshold_layer,
+            literal=literal,
+        )
+        self._outputs = by_role("outputs of ReLU", OUTPUTS, self.tensor_regex, _OTHERS)
+        self.required_inputs = (self._outputs,)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the outputs of ReLU at global step `step`."""
+        names = self._outputs.names(self.base_trial, step)
+        if not names:
+            return self.not_judged("no outputs of ReLU at this step")
+        return self.judge_layers(step, DEAD, self._layers(step, names))
+
+    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[SavedTensor, ActivityFlags]]:
+        """Yield the saved outputs, and where they are active."""
+        for saved in saved_tensors(self.base_trial, step, names):
+            flags = statistic(saved, step, _ABOVE_0)
+            if flags is not None:
+                yield saved, flags

@@ -1,0 +1,195 @@
+"""SaturatedActivation: most units of a tanh or sigmoid layer are saturated."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
+from builtin_rules.statistics.tensor_selection import (
+    COLLECTION_NAMES,
+    LITERAL,
+    SavedTensor,
+    saved_tensors,
+    statistic,
+    tensor_names,
+)
+from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.extensions import (
+    FloatParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    TensorInput,
+    set_parameters,
+)
+
+SATURATED: Final = "saturated units"
+KINDS: Final = ("sigmoid", "tanh")
+KINDS_COLLECTIONS: Final = tuple(f"{kind}_input" for kind in KINDS)
+INPUTS: Final = PatternsParam(
+    "tensor_regex",
+    "Patterns: a tensor is judged if one of them matches in its name.",
+    default=".*tanh_input|.*sigmoid_input",
+    also=(r"(?i)(tanh|sigmoid)(_?\d+)?(_input|/inputs)",),  # PyTorch, MXNet; Keras
+)
+# Activations with similar names that saturate elsewhere.
+_EXCLUDED: Final = r"(?i)hard_?(tanh|sigmoid)|log_?sigmoid"
+
+
+def _bound(name: str, default: float) -> FloatParam:
+    """Return the parameter of one bound of the range of unsaturated inputs."""
+    _, kind, end = name.split("_")
+    side = {"min": "above", "max": "below"}[end]
+    meaning = f"An input of {kind} is active only {side} this."
+    return FloatParam(name, meaning, default=default, unit=f"input of {kind}")
+
+
+class SaturatedActivation(UnitsRule):
+    """Met when more than `threshold_layer` percent of a tanh or sigmoid layer's units saturate.
+
+    A unit is saturated if fewer than `threshold_inactivity` percent of its inputs lie strictly
+    between the two bounds of its activation. The activation of a tensor is known from the
+    collection sigmoid_input or tanh_input, or else from its name; other tensors are skipped with a
+    warning. Samples, units, pooling and `literal` are as in `DeadRelu`. NaN is not an input,
+    infinity is saturated.
+
+    The tensors of `collection_names` and of `tensor_regex` are selected. The default patterns
+    exclude Hardtanh, Hardsigmoid and LogSigmoid.
+    """
+
+    READS = (
+        "the collections tanh_input and sigmoid_input (our hooks fill them by the class of a "
+        "module or layer), inputs named after tanh and sigmoid as PyTorch (Tanh_input_0), MXNet "
+        "(tanh0_input_0) and Keras (tanh/inputs) do, and collection_names: values."
+    )
+    PARAMS = (
+        COLLECTION_NAMES,
+        INPUTS,
+        _bound("threshold_tanh_min", -9.4999),
+        _bound("threshold_tanh_max", 9.4999),
+        _bound("threshold_sigmoid_min", -23.0),
+        _bound("threshold_sigmoid_max", 16.99999),
+        FloatParam(
+            "threshold_inactivity",
+            "A unit is saturated if a smaller share of its inputs than this is in the range.",
+            default=1.0,
+            minimum=0.0,
+            maximum=100.0,
+            unit="percent",
+        ),
+        THRESHOLD_LAYER,
+        LITERAL,
+    )
+    QUANTITIES = (Quantity(SATURATED, "saturated units, percent of the layer"),)
+    PAGE = Page(
+        why="""
+        Far from 0, tanh and sigmoid are flat: their derivative is almost 0, so the layer and all
+        layers before it stop learning.
+        """,
+        save="""
+        The collections `tanh_input` and `sigmoid_input`, which the hooks fill by the classes of
+        modules and layers:
+
+            Hook(out_dir, include_collections=["tanh_input", "sigmoid_input"])
+
+        Hooks do not see the input of a Keras activation inside another layer
+        (`Dense(..., activation="tanh")`): make the activation a layer of its own.
+        """,
+        missing="""
+        NaN is not a sample; infinity is saturated. Steps are skipped until some layer has 100
+        samples since it was last judged, as are steps with reductions only.
+        """,
+        remedy="""
+        - Scale the data: raw features in the hundreds saturate the first layer.
+        - Use an initialisation that suits the activation (Xavier for tanh and sigmoid), with a gain
+          near 1.
+        - Lower the learning rate, or clip gradients; add weight decay.
+        - Normalise before the activation, or use ReLU or GELU between layers.
+        """,
+        limits="""
+        The default ranges are wide: beyond them the gradient in float32 is practically 0. Training
+        suffers long before; `threshold_tanh_min=-3`, `threshold_tanh_max=3` (and -6, 6 for sigmoid)
+        detect that. Hooks do not see the gates inside recurrent layers.
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        threshold_tanh_min: Any = -9.4999,
+        threshold_tanh_max: Any = 9.4999,
+        threshold_sigmoid_min: Any = -23.0,
+        threshold_sigmoid_max: Any = 16.99999,
+        threshold_inactivity: Any = 1.0,
+        threshold_layer: Any = 50.0,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+            threshold_tanh_min=threshold_tanh_min,
+            threshold_tanh_max=threshold_tanh_max,
+            threshold_sigmoid_min=threshold_sigmoid_min,
+            threshold_sigmoid_max=threshold_sigmoid_max,
+            threshold_inactivity=threshold_inactivity,
+            threshold_layer=threshold_layer,
+            literal=literal,
+        )
+        standard = self.tensor_regex == INPUTS.whole_default
+        self._inputs = TensorInput(
+            "inputs of tanh or sigmoid",
+            (*self.collection_names, *(KINDS_COLLECTIONS if standard else ())),
+            self.tensor_regex,
+            _EXCLUDED if standard else "",
+        )
+        self.required_inputs = (self._inputs,)
+        self._ranges = {kind: self._range(kind) for kind in KINDS}
+        self._warned = False
+
+    def _range(self, kind: str) -> Activity:
+        low, high = f"threshold_{kind}_min", f"threshold_{kind}_max"
+        bounds = getattr(self, low), getattr(self, high)
+        if bounds[0] < bounds[1]:
+            return Activity(*bounds)
+        msg = (
+            f"Parameter {low!r} must be smaller than {high!r}, got {bounds[0]!r} and {bounds[1]!r}."
+        )
+        raise SMDebugValueError(msg)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the inputs of tanh and sigmoid at global step `step`."""
+        trial = self.base_trial
+        names = self._inputs.names(trial, step)
+        if not names:
+            return self.not_judged("no inputs of tanh or sigmoid at this step")
+        return self.judge_layers(step, SATURATED, self._layers(step, names))
+
+    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[SavedTensor, ActivityFlags]]:
+        """Yield the saved inputs, and where they are active."""
+        members = {
+            kind: tensor_names(self.base_trial, step, [f"{kind}_input"], []) for kind in KINDS
+        }
+        for saved in saved_tensors(self.base_trial, step, names):
+            kind = self._kind(saved.name, members)
+            flags = statistic(saved, step, self._ranges[kind]) if kind else None
+            if flags is not None:
+                yield saved, flags
+
+    def _kind(self, name: str, members: dict[str, list[str]]) -> str:
+        """Return the activation that a tensor is an input of, or "" with a warning."""
+        for kind in KINDS:
+            if name in members[kind]:
+                return kind
+        for kind in KINDS:
+            if kind in name.lower():
+                return kind
+        if not self._warned:
+            self._warned = True
+            self.logger.warning("The name of %r contains neither tanh nor sigmoid: skipped.", name)
+        return ""

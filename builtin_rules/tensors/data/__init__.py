@@ -1,0 +1,1 @@
+"""Rules over inputs, labels, predictions and trees."""

@@ -1,0 +1,260 @@
+"""CheckInputImages: input images are not normalised to mean 0."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from builtin_rules.statistics.tensor_selection import (
+    LITERAL,
+    any_met,
+    by_role,
+    numbers,
+    saved_tensors,
+)
+from smdebug.rules import Rule
+from smdebug.rules.extensions import (
+    FloatParam,
+    IntParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    set_parameters,
+)
+
+MEAN: Final = "mean of a channel"
+IMAGES: Final = PatternsParam(
+    "regex",
+    "Patterns: a tensor is judged if one of them matches in its name.",
+    default=".*hybridsequential0_input_0",
+    also=(
+        # PyTorch: the inputs of a model, under the name of its class.
+        r"^(?!.*([Ll]oss|ReLU|Norm|Pool|Dropout))[A-Z]\w*_input_(0|pixel_values|images?|x)$",
+        # Keras: the inputs of a model, of its input layer or of its first layer.
+        r"^inputs$|^input[^/]*/(in|out)puts$",
+        r"^(conv2d|conv1|zero_padding2d|sequential|functional|model)/inputs$",
+    ),
+    collection="input_image",
+)
+CHANNEL: Final = 1
+IMAGE_BATCH: Final = 4  # dimensions: batch, channels, height and width
+CHANNELS: Final = frozenset({1, 3, 4})  # grey, RGB, RGBA
+
+
+@dataclass(slots=True)
+class _Channels:
+    """Sums over all images of one tensor so far, by channel."""
+
+    sums: Any
+    counts: Any
+    images: int = 0
+
+    def means(self) -> Any:
+        """Return the mean of each channel; NaN without finite numbers."""
+        with np.errstate(all="ignore"):
+            return self.sums / self.counts
+
+
+class CheckInputImages(Rule):
+    """Met when the mean of some channel is further from 0 than `threshold_mean`.
+
+    The mean covers all images saved so far, of all workers and modes. It is judged at each step
+    with images, once there are `threshold_samples`. Images are along the first axis. NaN and
+    infinity are left out. A different number of channels starts over.
+
+    The channel axis is `channel`. If that is the default, the layout is detected: the channel axis
+    is axis 1 or the last one, whichever has 1, 3 or 4 entries; if both have, the last one for Keras
+    names (with a ``/``, or ``inputs``), axis 1 for others; if neither has, axis 1. Arrays with two
+    or three dimensions are then images with a single channel. With `literal`, the channel axis is
+    `channel` regardless of the layout.
+
+    Of the tensors selected by the default patterns, only those that look like images are judged:
+    with four dimensions, of which axis 1 or the last one has 1, 3 or 4 entries, or with three, of
+    which the last two are equal.
+    """
+
+    READS = (
+        "the collection input_image (our PyTorch hook fills it by the shape of a model's "
+        "inputs), and the first inputs of models as PyTorch (Net_input_0), MXNet "
+        "(hybridsequential0_input_0) and Keras (inputs, conv2d/inputs) name them: values."
+    )
+    PARAMS = (
+        FloatParam(
+            "threshold_mean",
+            "Largest accepted distance of a channel's mean from 0.",
+            default=0.2,
+            minimum=0.0,
+            unit="value of a pixel",
+        ),
+        IntParam(
+            "threshold_samples",
+            "Number of images required before judging.",
+            default=500,
+            minimum=1,
+            unit="images",
+        ),
+        IMAGES,
+        IntParam(
+            "channel",
+            "Axis of the colour channel: 1 in (batch, channel, height, width), 3 if it is last.",
+            default=CHANNEL,
+            minimum=1,
+            unit="axis",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (Quantity(MEAN, "largest |mean| of a channel, over all images so far"),)
+    PAGE = Page(
+        why="""
+        Weights are initialised for inputs around 0. Images from 0 to 255, or from 0 to 1, shift the
+        input of every unit of the first layer: training is slower or unstable, and a model
+        pretrained on normalised images does not recognise them.
+        """,
+        save="""
+        The collection `input_image`, or the model's inputs by name; with PyTorch:
+
+            Hook(out_dir, include_collections=["input_image"])
+        """,
+        missing="""
+        Pixels that are NaN or infinite are left out. Steps are skipped before there are
+        `threshold_samples` images, without images, or with reductions only, which do not
+        distinguish channels.
+        """,
+        remedy="""
+        - Subtract the mean of each channel and divide by its deviation, both of the training set
+          (`transforms.Normalize` in PyTorch, `Normalization` in Keras).
+        - Do the same in training, validation and serving.
+        - With a pretrained model, use the values it was trained with.
+        """,
+        limits="""
+        Models that normalise internally (a `Rescaling` or `Normalization` layer) take raw images:
+        let `regex` select the output of that layer. In images scaled to -1..1 a dark background
+        dominates and fires: raise `threshold_mean`. The deviation is not judged. Images with other
+        than 1, 3 or 4 channels are judged only if `regex` selects them. Batches sorted by class may
+        differ from the whole: raise `threshold_samples`.
+        """,
+    )
+    threshold_mean: float
+    threshold_samples: int
+    regex: tuple[str, ...]
+    channel: int
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        threshold_mean: Any = 0.2,
+        threshold_samples: Any = 500,
+        regex: Any = None,
+        channel: Any = CHANNEL,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            threshold_mean=threshold_mean,
+            threshold_samples=threshold_samples,
+            regex=regex,
+            channel=channel,
+            literal=literal,
+        )
+        self._inputs = by_role("images", IMAGES, self.regex)
+        self.required_inputs = (self._inputs,)
+        # As many as tensors.
+        self._channels: dict[str, _Channels] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the images up to global step `step`, if it has any."""
+        names = self._inputs.names(self.base_trial, step)
+        with_images = [name for name in names if self._add_images(name, step)]
+        if not with_images:
+            return self.not_judged(
+                "no values that are images at this step" if names else "no images at this step"
+            )
+        enough = [
+            name for name in with_images if self._channels[name].images >= self.threshold_samples
+        ]
+        if not enough:
+            return self.not_judged(f"fewer than {self.threshold_samples} images so far")
+        answers = [self._judge(name, step) for name in enough]
+        return any_met(self, answers, "no finite pixel so far")
+
+    def _add_images(self, name: str, step: int) -> bool:
+        """Add the images of all workers; return whether there were any."""
+        has_images = False
+        for saved in saved_tensors(self.base_trial, step, [name]):
+            images = numbers(saved, step)
+            if images is not None and self._is_judged(images.shape):
+                self._add(name, images)
+                has_images = True
+        return has_images
+
+    def _is_judged(self, shape: tuple[int, ...]) -> bool:
+        """Return whether arrays of this shape are images, as far as known."""
+        if self.regex == IMAGES.whole_default and not _looks_like_images(shape):
+            return False
+        return len(shape) > (self.channel if self._is_literal else 1)
+
+    @property
+    def _is_literal(self) -> bool:
+        """Whether the channel axis is that of the parameter, regardless of the layout."""
+        return self.literal or self.channel != CHANNEL
+
+    def _add(self, name: str, images: Any) -> None:
+        axis = self.channel if self._is_literal else _channel_axis(name, images.shape)
+        sums, counts = _sums(images, axis)
+        before = self._channels.get(name)
+        if before is None or before.sums.shape != sums.shape:
+            before = self._channels[name] = _Channels(np.zeros_like(sums), np.zeros_like(counts))
+        with np.errstate(all="ignore"):  # overflow
+            before.sums = before.sums + sums
+        before.counts = before.counts + counts
+        before.images += len(images)
+
+    def _judge(self, name: str, step: int) -> bool | None:
+        """Return whether the worst channel is too far from 0, or None without finite pixels."""
+        channels = self._channels[name]
+        means = channels.means()
+        if np.isnan(means).all():
+            return None
+        worst = int(np.nanargmax(np.abs(means)))
+        mean = float(means[worst])
+        return self.measured(
+            step,
+            MEAN,
+            abs(mean),
+            self.threshold_mean,
+            met=abs(mean) > self.threshold_mean,
+            tensor=name,
+            note=f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}.",
+        )
+
+
+def _looks_like_images(shape: tuple[int, ...]) -> bool:
+    if len(shape) == IMAGE_BATCH:
+        return bool({shape[1], shape[3]} & CHANNELS)
+    return len(shape) == IMAGE_BATCH - 1 and shape[1] == shape[2]
+
+
+def _channel_axis(name: str, shape: tuple[int, ...]) -> int | None:
+    """Return the axis of the channels, or None."""
+    if len(shape) < IMAGE_BATCH:
+        return None
+    first, last = shape[1] in CHANNELS, shape[-1] in CHANNELS
+    is_last = last and (not first or re.search(r"/|^inputs", name))
+    return len(shape) - 1 if is_last else 1
+
+
+def _sums(images: Any, axis: int | None) -> tuple[Any, Any]:
+    """Return the sum and the number of finite pixels of each channel, in arrays of one shape."""
+    other_axes = tuple(other_axis for other_axis in range(images.ndim) if other_axis != axis)
+    with np.errstate(all="ignore"):
+        sums = np.atleast_1d(np.sum(images, axis=other_axes, dtype=np.float64))
+        if np.isfinite(sums).all():
+            return sums, np.full_like(sums, images.size / sums.size)
+        finite = np.isfinite(images)
+        sums = np.sum(images, axis=other_axes, dtype=np.float64, where=finite)
+    return np.atleast_1d(sums), np.atleast_1d(np.count_nonzero(finite, axis=other_axes)).astype(
+        float
+    )

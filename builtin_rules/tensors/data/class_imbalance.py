@@ -1,0 +1,264 @@
+"""ClassImbalance: a class is much rarer than another, or nearly always mispredicted."""
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from builtin_rules.statistics.class_counts import ClassWindow
+from builtin_rules.statistics.class_labels import (
+    LABELS_OF_LOSS,
+    NO_PAIR,
+    PREDICTIONS_OF_LOSS,
+    classes,
+    label_prediction_pairs,
+)
+from builtin_rules.statistics.share_of_total import lower
+from builtin_rules.statistics.tensor_selection import LITERAL, by_role
+from smdebug.rules import Rule
+from smdebug.rules.extensions import (
+    BoolParam,
+    FloatParam,
+    IntParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    set_parameters,
+)
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from smdebug.core.modes import ModeKeys
+
+# Why these, and how they judge: docs/decisions/0014-class-imbalance.md.
+IMBALANCE: Final = "imbalance"
+MISPREDICTION: Final = "misprediction"
+MOST_CLASSES: Final = 1000
+GOOD: Final = 0.1  # share of mispredictions of a model that has learned its classes
+OUTPUT_LOGITS: Final = r"_output_logits$"  # the outputs of Hugging Face models
+LABELS: Final = PatternsParam(
+    "labels_regex",
+    "Patterns: a tensor holds labels if one of them matches in its name.",
+    default=".*labels",
+    also=(LABELS_OF_LOSS,),
+    collection="labels",
+)
+PREDICTIONS: Final = PatternsParam(
+    "predictions_regex",
+    "Patterns: a tensor holds predictions if one of them matches in its name.",
+    default=".*predictions",
+    also=(PREDICTIONS_OF_LOSS, OUTPUT_LOGITS),
+    collection="predictions",
+)
+TOO_FEW: Final = "too few labels so far"
+TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
+
+
+class WorstClass(NamedTuple):
+    """The worst class of a quantity: a lower bound of its value, and a note."""
+
+    measured: float
+    note: str
+
+
+class ClassImbalance(Rule):
+    """Met when a class has too few labels compared with the largest, or too many mispredictions.
+
+    With `n` the labels of a class and `wrong` the mispredicted ones among them, the condition is
+    ``max(n) / min(n) > threshold_imbalance`` over the classes seen so far, at least two, or ``wrong
+    / n > threshold_misprediction`` for some class. It is judged from `samples` labels on. All
+    workers are combined; each label tensor and each mode is counted separately.
+
+    `literal` disables three refinements. Mispredictions are counted over the latest steps with a
+    total of `samples` labels, so that the untrained start is forgotten; the imbalance is the larger
+    of theirs and that of all labels since the start. Ratio and share are lower bounds, so that
+    small counts do not meet the condition by chance (Wilson bounds, wrong in one of a hundred cases
+    over all classes or pairs of them). And mispredictions of a class count only if other classes
+    are learned: if the class is never predicted correctly while at most a tenth of the other labels
+    is mispredicted, or if, after at least ten steps, the share of all mispredictions has stopped
+    falling and is not above `threshold_misprediction` itself.
+
+    Predictions with one axis more than the labels are scores, of which the largest is taken
+    regardless of `argmax`. A single number per label is rounded, or cut at 0 if it must be a binary
+    score. Labels of -100 are left out. With `literal`, `argmax` alone decides, every label since
+    the start counts, and labels of all modes are combined.
+    """
+
+    READS = (
+        "the values of labels and predictions: tensors of the collections of these names, with "
+        "labels and predictions in their names, inputs 1 and 0 of a loss, or output logits."
+    )
+    PARAMS = (
+        FloatParam(
+            "threshold_imbalance",
+            "Largest tolerated ratio of the largest to the smallest class.",
+            default=10.0,
+            minimum=1.0,
+            unit="labels / labels",
+        ),
+        FloatParam(
+            "threshold_misprediction",
+            "Largest tolerated share of mispredictions of a class.",
+            default=0.7,
+            minimum=0.0,
+            maximum=1.0,
+            unit="share of a class",
+        ),
+        IntParam(
+            "samples",
+            "Number of labels judged together; use more for more classes.",
+            default=500,
+            minimum=1,
+            unit="labels",
+        ),
+        BoolParam(
+            "argmax", "Take the index of the largest entry of each prediction.", default=False
+        ),
+        LABELS,
+        PREDICTIONS,
+        LITERAL,
+    )
+    QUANTITIES = (
+        Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
+        Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),
+    )
+    PAGE = Page(
+        why="""
+        A model that rarely sees a class learns to ignore it: the loss hardly changes, and the class
+        is mispredicted from then on.
+        """,
+        save="""
+        The inputs of the loss. The PyTorch hook fills the collections by itself:
+
+            Hook(out_dir, include_collections=["labels", "predictions"])
+            hook.register_loss(criterion)
+
+        XGBoost: `Hook(out_dir, validation_data=data, include_collections=["labels",
+        "predictions"])`.
+        """,
+        missing="""
+        Steps without both, or with shapes that do not match, are skipped. Labels that are not
+        integers, and predictions with NaN, are not classes. Labels of -100 ("ignore") are left out.
+        """,
+        remedy="""
+        - Weight the classes in the loss, or sample rare ones more often.
+        - Shuffle the samples: sorted ones arrive class by class.
+        - Check whether the labels of the mispredicted class are correct.
+        """,
+        limits="""
+        Tokens of text and pixels of maps are imbalanced by nature: raise `threshold_imbalance`. A
+        validation set sorted by class looks imbalanced: raise `samples` to its size. With many
+        classes, 500 labels prove little: raise `samples`. A class that never occurs is not noticed.
+        """,
+    )
+    threshold_imbalance: float
+    threshold_misprediction: float
+    samples: int
+    argmax: bool
+    labels_regex: tuple[str, ...]
+    predictions_regex: tuple[str, ...]
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        threshold_imbalance: Any = 10.0,
+        threshold_misprediction: Any = 0.7,
+        samples: Any = 500,
+        argmax: Any = False,
+        labels_regex: Any = None,
+        predictions_regex: Any = None,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            threshold_imbalance=threshold_imbalance,
+            threshold_misprediction=threshold_misprediction,
+            samples=samples,
+            argmax=argmax,
+            labels_regex=labels_regex,
+            predictions_regex=predictions_regex,
+            literal=literal,
+        )
+        self._inputs = (
+            by_role("labels", LABELS, self.labels_regex),
+            by_role("predictions", PREDICTIONS, self.predictions_regex),
+        )
+        self.required_inputs = self._inputs
+        # As many as label tensors and modes.
+        self._windows: dict[tuple[str, ModeKeys | None], ClassWindow] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the labels and predictions up to global step `step`."""
+        labels, predictions = (tensors.names(self.base_trial, step) for tensors in self._inputs)
+        mode = None if self.literal else self.base_trial.mode(step)
+        reason, names = NO_PAIR, []
+        for label_tensor, prediction_tensor in label_prediction_pairs(
+            self.base_trial, step, labels, predictions
+        ):
+            sample = classes(
+                label_tensor, prediction_tensor, step, argmax=self.argmax if self.literal else None
+            )
+            if isinstance(sample, str):
+                reason = sample
+                continue
+            window = self._windows.setdefault((label_tensor.name, mode), ClassWindow())
+            window.add(sample, None if self.literal else self.samples)
+            names.append(label_tensor.name)
+        answers = [
+            self._judge(step, name, self._windows[name, mode]) for name in dict.fromkeys(names)
+        ]
+        reasons = [answer for answer in answers if isinstance(answer, str)]
+        if len(reasons) == len(answers):
+            return self.not_judged(reasons[0] if reasons else reason)
+        return any(answer is True for answer in answers)
+
+    def _judge(self, step: int, name: str, window: ClassWindow) -> bool | str:
+        """Judge one label tensor, or say why it cannot be judged."""
+        counts = window.all
+        if len(window.ever) > MOST_CLASSES:
+            return TOO_MANY
+        if counts.total < self.samples:
+            return TOO_FEW
+        imbalance = max(self._imbalance(window.ever), self._imbalance(counts.labels))
+        wrong, learned = self._misprediction(window)
+        answers = [
+            self.measured(
+                step,
+                quantity,
+                worst.measured,
+                limit,
+                met=is_judged and worst.measured > limit,
+                tensor=name,
+                note=worst.note,
+            )
+            for quantity, worst, limit, is_judged in (
+                (IMBALANCE, imbalance, self.threshold_imbalance, True),
+                (MISPREDICTION, wrong, self.threshold_misprediction, learned),
+            )
+        ]
+        return any(answers)
+
+    def _imbalance(self, counts: "Counter[int]") -> WorstClass:
+        """Return the ratio of the largest to the smallest class."""
+        most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+        large, small = counts[most], counts[least]
+        ratio = large / small
+        if not self.literal:
+            share = lower(large, large + small, len(counts) * (len(counts) - 1) // 2)
+            ratio = share / (1 - share)
+        return WorstClass(ratio, f"{large} labels of class {most}, {small} of class {least}.")
+
+    def _misprediction(self, window: ClassWindow) -> tuple[WorstClass, bool]:
+        """Return the class with the largest share of mispredictions, and whether it counts."""
+        counts, wrong = window.all
+        shares = {
+            label: wrong[label] / count if self.literal else lower(wrong[label], count, len(counts))
+            for label, count in counts.items()
+        }
+        worst = max(shares, key=shares.__getitem__)
+        other_labels, wrong_others = counts.total() - counts[worst], wrong.total() - wrong[worst]
+        lost = wrong.total() > self.threshold_misprediction * counts.total()
+        stands_out = wrong[worst] == counts[worst] and 0 < other_labels >= wrong_others / GOOD
+        note = f"{wrong[worst]} of {counts[worst]} labels of class {worst} are mispredicted."
+        is_judged = self.literal or stands_out or (window.settled and not lost)
+        return WorstClass(shares[worst], note), is_judged

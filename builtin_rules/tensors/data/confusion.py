@@ -1,0 +1,324 @@
+"""Confusion: a class is too often predicted for others and does not improve."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from builtin_rules.statistics.class_labels import (
+    LABELS_OF_LOSS,
+    NO_PAIR,
+    PREDICTIONS_OF_LOSS,
+    LabelledClasses,
+    classes,
+    label_prediction_pairs,
+)
+from builtin_rules.statistics.confusion_matrix import (
+    BLOCKS,
+    MOST_CLASSES,
+    ColumnShare,
+    ConfusionLimits,
+    MatrixHistory,
+    block,
+    counted,
+    worst,
+)
+from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, tensor_names
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.modes import ModeKeys
+from smdebug.rules import Rule
+from smdebug.rules.extensions import (
+    FloatParam,
+    IntParam,
+    Page,
+    Quantity,
+    TensorInput,
+    TextParam,
+    set_parameters,
+)
+
+DIAGONAL: Final = "diagonal"
+BESIDE: Final = "off-diagonal"
+TOO_FEW: Final = f"too few samples so far: {BLOCKS} matrices are compared"
+TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
+FILLING: Final = "the current matrix has too few samples or steps"
+EVALUATED: Final = "a training step: only evaluations are judged"
+
+
+def _name(name: str, meaning: str, default: str) -> TextParam:
+    return TextParam(name, meaning, default=default, allowed="the name of a tensor or collection")
+
+
+def _is_standard(name: str, collection: str) -> bool:
+    """Return whether both parameters have defaults, so that inputs of a loss are used too."""
+    return {name, collection} <= {CollectionKeys.LABELS, CollectionKeys.PREDICTIONS}
+
+
+def _input(name: str, collection: str, pattern: str) -> TensorInput:
+    """Return the tensor of this name, those of the collection or, by default, of a loss."""
+    patterns = (f"^{re.escape(name)}$", *[pattern] * _is_standard(name, collection))
+    return TensorInput(name, tuple(dict.fromkeys((name, collection))), patterns)
+
+
+class Confusion(Rule):
+    """Met when a share of the confusion matrix is below `min_diag` or above `max_off_diag`.
+
+    The matrix counts samples by label and prediction. Shares are relative to a column, that is, to
+    all samples predicted as one class. The share on the diagonal (correct predictions) must be at
+    least `min_diag`, every other share at most `max_off_diag`. A class with labels that is never
+    predicted has the share 0 on the diagonal.
+
+    With `literal`, each step and worker has its own matrix, and a class that is never predicted is
+    skipped. By default a matrix holds the samples of all workers of a whole evaluation, or of ten
+    training steps, but at least 15 samples per class. Training is judged only until there are
+    evaluations. Without modes, a step with the same labels as the step before, as in boosting, is
+    an evaluation.
+
+    Only confusion that is beyond chance and lasts is reported. The bound of the share (a Wilson
+    bound, wrong in one of a hundred matrices) must exceed the limit in every matrix of the latest
+    half of the run, which needs at least five matrices. In that half, the model must not have lost
+    a fifth of its errors. The bound must still exceed the limit if the class and all errors kept
+    improving for as long again. And all this must already hold one matrix earlier. So a young model
+    is not reported. Steps saved before the first judged one count too.
+
+    Labels that are not integers are not classes (regression). Samples with label -100 are left out.
+    Predictions with NaN are not judged (`ExplodingTensor` reports them).
+    """
+
+    READS = (
+        "the labels and predictions of classification: values. By default the tensors or "
+        "collections of these names, or else the inputs of a loss "
+        "(`..._input_1`, `..._input_0`)."
+    )
+    PARAMS = (
+        IntParam(
+            "category_no",
+            "Number of classes; by default inferred from labels and predictions.",
+            minimum=2,
+            unit="classes",
+        ),
+        _name("labels", "Name of the tensor, or a collection, of true classes.", "labels"),
+        _name(
+            "predictions",
+            "Name of the tensor, or a collection, of predicted classes or their scores.",
+            "predictions",
+        ),
+        _name(
+            "labels_collection",
+            "Collection of the labels, used if `labels` was not saved.",
+            CollectionKeys.LABELS,
+        ),
+        _name(
+            "predictions_collection",
+            "Collection of the predictions, used if `predictions` was not saved.",
+            CollectionKeys.PREDICTIONS,
+        ),
+        FloatParam(
+            "min_diag",
+            "Smallest accepted share of correct predictions of a class.",
+            default=0.9,
+            minimum=0.0,
+            maximum=1.0,
+            unit="share of a column",
+        ),
+        FloatParam(
+            "max_off_diag",
+            "Largest accepted share of another label among the predictions of a class.",
+            default=0.1,
+            minimum=0.0,
+            maximum=1.0,
+            unit="share of a column",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (
+        Quantity(
+            DIAGONAL, "correct predictions of the worst class (share, at most)", worse="below"
+        ),
+        Quantity(BESIDE, "largest share of one wrong label (at least)", worse="above"),
+    )
+    PAGE = Page(
+        why="""
+        A good average hides a class that the model does not know: its labels are wrong, it was
+        never learned, or it cannot be distinguished from another.
+        """,
+        save="""
+        Labels and predictions, above all of evaluations:
+
+            Hook(out_dir, include_collections=["labels", "predictions"])
+            hook.register_loss(criterion)  # PyTorch: the inputs of the loss
+            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
+
+        XGBoost: the collections `labels` and `predictions`.
+        """,
+        missing="""
+        Steps without matching labels and predictions are skipped, with the reason: not classes
+        (regression), NaN, different lengths. All steps before there are five matrices are skipped
+        too: of five evaluations, rounds of boosting, or runs of steps. Label -100 is left out.
+        """,
+        remedy="""
+        - Look at samples of the class and label in the note: are they labelled correctly?
+        - Check whether the class is in the training data, and often enough (`ClassImbalance`).
+        - Check whether training and evaluation number their labels in the same way.
+        - If the classes cannot be distinguished, lower `min_diag` and raise `max_off_diag`.
+        """,
+        limits="""
+        Many good models predict a class correctly in less than 90 % of the cases: set `min_diag` to
+        what the task allows. With fewer than six evaluations nothing is reported, and with few
+        samples only gross confusion is: judge a finished model with `literal` and `--start-step` at
+        its last evaluation. A model that learns nothing for a long time at its start is reported
+        meanwhile. More than 1000 classes, such as tokens of a language, are not judged.
+        """,
+    )
+    category_no: int | None
+    labels: str
+    predictions: str
+    labels_collection: str
+    predictions_collection: str
+    min_diag: float
+    max_off_diag: float
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        category_no: Any = None,
+        labels: Any = "labels",
+        predictions: Any = "predictions",
+        labels_collection: Any = CollectionKeys.LABELS,
+        predictions_collection: Any = CollectionKeys.PREDICTIONS,
+        min_diag: Any = 0.9,
+        max_off_diag: Any = 0.1,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            category_no=category_no,
+            labels=labels,
+            predictions=predictions,
+            labels_collection=labels_collection,
+            predictions_collection=predictions_collection,
+            min_diag=min_diag,
+            max_off_diag=max_off_diag,
+            literal=literal,
+        )
+        self.required_inputs = (
+            _input(self.labels, self.labels_collection, LABELS_OF_LOSS),
+            _input(self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS),
+        )
+        self._limits = ConfusionLimits(self.min_diag, self.max_off_diag)
+        # As many as prediction tensors and modes.
+        self._histories: dict[tuple[str, ModeKeys], MatrixHistory] = {}
+        self._has_started = False
+        self._evaluates = False
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the labels and predictions of global step `step`."""
+        if not self._has_started and not self.literal:
+            for earlier in self.base_trial.steps():
+                if earlier < step:
+                    self._take(earlier, judge=False)
+        self._has_started = True
+        answer = self._judge_alone(step) if self.literal else self._take(step, judge=True)
+        return self.not_judged(answer) if isinstance(answer, str) else answer
+
+    def _judge_alone(self, step: int) -> bool | str:
+        """Judge the matrix of each worker at one step, or return why there is none."""
+        answers, reason = [], NO_PAIR
+        for saved, sample in self._classes(step):
+            if isinstance(sample, str):
+                reason = sample
+                continue
+            shares = block(counted(sample, self._size(sample)), literal=True)
+            for column in worst(shares, self._limits, set()).values():
+                met = self._limits.excess(column, column.bound) > 0
+                answers.append(self._report(step, column, saved.name, saved.worker, met=met))
+        return any(answers) if answers else reason
+
+    def _take(self, step: int, *, judge: bool) -> bool | str:
+        """Add the samples of a step and judge complete matrices, or return why there are none."""
+        mode = self.base_trial.mode(step)
+        if mode is not ModeKeys.EVAL:
+            self._end_evaluation()
+        if mode is ModeKeys.TRAIN and self._evaluates:
+            return EVALUATED
+        reason, names = NO_PAIR, set[str]()
+        for saved, sample in self._classes(step):
+            if isinstance(sample, str):
+                reason = sample
+                continue
+            history = self._histories.setdefault(
+                (saved.name, mode), MatrixHistory(mode, self._limits)
+            )
+            history.add(sample, self._size(sample), step)
+            names.add(saved.name)
+        if not names:
+            return reason
+        self._evaluates = self._evaluates or mode is ModeKeys.EVAL
+        answers = [self._judge(step, name, mode, judge=judge) for name in sorted(names)]
+        judged = [saved for saved in answers if isinstance(saved, bool)]
+        return any(judged) if judged else answers[0]
+
+    def _end_evaluation(self) -> None:
+        for (_, mode), history in self._histories.items():
+            if mode is ModeKeys.EVAL and history.is_full:
+                history.close()
+
+    def _judge(self, step: int, name: str, mode: ModeKeys, *, judge: bool) -> bool | str:
+        """Judge the matrix in hand if it is whole, or say why not."""
+        history = self._histories[name, mode]
+        if not history.is_whole:
+            return FILLING
+        judged = history.judge() if judge else []
+        if mode is not ModeKeys.EVAL:
+            history.close()
+        answers = [self._report(step, column, name, None, met=met) for column, met in judged]
+        return any(answers) if answers else TOO_FEW
+
+    # -- what both need ----------------------------------------------------------------------------
+
+    def _classes(self, step: int) -> Iterator[tuple[SavedTensor, LabelledClasses | str]]:
+        """Yield each worker's predictions with the classes, or why there are none."""
+        labels = self._names(step, self.labels, self.labels_collection, LABELS_OF_LOSS)
+        predictions = self._names(
+            step, self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS
+        )
+        for labelled, predicted in label_prediction_pairs(
+            self.base_trial, step, labels, predictions
+        ):
+            result = classes(labelled, predicted, step)
+            yield predicted, result if isinstance(result, str) else self._fitting(result)
+
+    def _names(self, step: int, name: str, collection: str, pattern: str) -> list[str]:
+        """Return the tensor of this name, those of the collection or, by default, of a loss."""
+        trial = self.base_trial
+        if name in trial.tensor_names(step=step):
+            return [name]
+        names = tensor_names(trial, step, [name], []) or tensor_names(trial, step, [collection], [])
+        return names or tensor_names(trial, step, [], [pattern] * _is_standard(name, collection))
+
+    def _size(self, sample: LabelledClasses) -> int:
+        """Return the number of classes: the given one, or what labels and predictions tell."""
+        highest = 1 + int(max(sample.labels.max(), sample.predictions.max()))
+        return self.category_no or max(highest, sample.scored)
+
+    def _fitting(self, sample: LabelledClasses) -> LabelledClasses | str:
+        """Return classes that a matrix can hold, or why it cannot."""
+        highest = int(max(sample.labels.max(), sample.predictions.max()))
+        if self.category_no and highest >= self.category_no:
+            return f"class {highest} is none of {self.category_no} classes"
+        return TOO_MANY if self._size(sample) > MOST_CLASSES else sample
+
+    def _report(
+        self, step: int, column: ColumnShare, name: str, worker: str | None, *, met: bool
+    ) -> bool:
+        return self.measured(
+            step,
+            DIAGONAL if column.on_diagonal else BESIDE,
+            column.bound,
+            self._limits.of(column),
+            met=met,
+            tensor=name,
+            worker=worker,
+            note=column.note,
+        )

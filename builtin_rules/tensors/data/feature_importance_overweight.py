@@ -1,0 +1,210 @@
+"""FeatureImportanceOverweight: a few features determine (almost) the whole model."""
+
+import math
+import re
+from typing import Any, Final, NamedTuple
+
+from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, numbers, saved_tensors
+from smdebug.rules import Rule
+from smdebug.rules.extensions import (
+    FloatParam,
+    IntParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    TensorInput,
+    set_parameters,
+)
+
+SHARE: Final = "share of the top features"
+_THRESHOLD: Final = 0.8
+_NFEATURES: Final = 3
+_PATTERN: Final = ".*feature_importance/weight"
+# The number of rounds of a young model: docs/decisions/0012-importances-of-young-models.md.
+YOUNG_ROUNDS: Final = 10
+# The kind of importance ends before the name of the feature, which may contain slashes.
+_KIND: Final = re.compile(r".*?feature_importance/[^/]+(?=/)")
+
+
+class TopFeature(NamedTuple):
+    """The most important features of one kind, their share, and the number of used features."""
+
+    share: float
+    first: SavedTensor
+    names: tuple[str, ...]
+    used: int
+
+
+class FeatureImportanceOverweight(Rule):
+    """Met when the `nfeatures` most important features hold a share above `threshold`.
+
+    Importances are grouped by kind (`feature_importance/<kind>/<feature>`) and worker; each group
+    is divided by its total and judged separately, at each step. A feature is used if its importance
+    is above 0. A share equal to `threshold` does not meet the condition. Groups with NaN, infinite
+    or negative numbers are not judged.
+
+    If at most `nfeatures` features are used, their share is always 1, also in the first rounds of a
+    healthy model. Such a group meets the condition only after ten rounds in which it used no more
+    at any saved step. After that, it is judged again ten rounds after it first used more. With
+    `literal`, every step is judged on its own.
+    """
+
+    READS = "the importances that tensor_regex selects, one tensor for each feature."
+    PARAMS = (
+        FloatParam(
+            "threshold",
+            "Largest tolerated share of the most important features.",
+            default=_THRESHOLD,
+            minimum=0.0,
+            maximum=1.0,
+            unit="share of the total importance",
+        ),
+        IntParam(
+            "nfeatures",
+            "Number of most important features to add up.",
+            default=_NFEATURES,
+            minimum=1,
+            unit="features",
+        ),
+        PatternsParam(
+            "tensor_regex",
+            "Patterns: an importance is judged if one of them matches in its name.",
+            default=_PATTERN,
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (Quantity(SHARE, "share of the most important features (0 to 1)"),)
+    PAGE = Page(
+        why="""
+        A model that relies on one or two features often relies on a leak: a copy of the label, an
+        id, a date after the event. It does well in validation and badly in production.
+        """,
+        save="""
+        The collection `feature_importance` of the XGBoost hook:
+
+            Hook(
+                out_dir,
+                include_collections=["feature_importance"],
+                save_config=SaveConfig(save_interval=10),
+            )
+        """,
+        missing="""
+        Steps without importances are skipped, as are kinds with NaN, infinite or negative numbers.
+        A kind with a total of 0 has shares of 0.
+        """,
+        remedy="""
+        - Check whether the features in the evidence are known when the model is used, or only
+          afterwards.
+        - Train without them: if the result is nearly as good, leave them out.
+        - If the features are legitimate (few of them, or a law of nature), raise `threshold`.
+        """,
+        limits="""
+        The importance `weight` counts splits: a leak that needs a single split has a small share of
+        them; `tensor_regex=feature_importance/gain` finds it. Data with hardly more than
+        `nfeatures` features fires even if healthy: lower `nfeatures`. A model with fewer than two
+        saved steps, or with more than ten rounds between them and fewer features than that, is
+        judged late: save every tenth round or more often.
+        """,
+    )
+    threshold: float
+    nfeatures: int
+    tensor_regex: tuple[str, ...]
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        threshold: Any = _THRESHOLD,
+        nfeatures: Any = _NFEATURES,
+        tensor_regex: Any = _PATTERN,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            threshold=threshold,
+            nfeatures=nfeatures,
+            tensor_regex=tensor_regex,
+            literal=literal,
+        )
+        self._inputs = TensorInput("importances of features", patterns=self.tensor_regex)
+        self.required_inputs = (self._inputs,)
+        # Whether each group uses few features, and since which step: one entry for each kind of
+        # importance and worker, kept for good.
+        self._few: dict[tuple[str, str], tuple[bool, float]] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the importances of global step `step`, kind by kind."""
+        groups: dict[tuple[str, str], list[SavedTensor]] = {}
+        names = self._inputs.names(self.base_trial, step)
+        for saved in saved_tensors(self.base_trial, step, names):
+            groups.setdefault((_kind(saved.name), saved.worker), []).append(saved)
+        tops = {
+            group: top
+            for group, members in groups.items()
+            if (top := self._top(members, step)) is not None
+        }
+        if not tops:
+            return self.not_judged("no importances at this step")
+        old = {group: top for group, top in tops.items() if self._is_old(group, top, step)}
+        if not old:
+            return self.not_judged(
+                f"at most {self.nfeatures} features used so far, or until lately"
+            )
+        answers = [self._judge(top, step) for top in old.values()]
+        return any(answers)
+
+    def _top(self, members: list[SavedTensor], step: int) -> TopFeature | None:
+        """Return the most important features of a group, or None if its numbers are no shares."""
+        importances: dict[SavedTensor, float] = {}
+        for saved in members:
+            array = numbers(saved, step)
+            if array is not None and array.size == 1:
+                importances[saved] = float(array.reshape(-1)[0])
+        if not importances or not all(0 <= value < math.inf for value in importances.values()):
+            return None
+        total = math.fsum(importances.values()) or 1.0
+        most = sorted(importances, key=lambda saved: (-importances[saved], saved.name))[
+            : self.nfeatures
+        ]
+        share = math.fsum(importances[saved] for saved in most) / total
+        used = sum(value > 0 for value in importances.values())
+        return TopFeature(share, most[0], tuple(map(_feature, most)), used)
+
+    def _is_old(self, group: tuple[str, str], top: TopFeature, step: int) -> bool:
+        """Return whether a model has had enough rounds to judge its number of features."""
+        few = top.used <= self.nfeatures
+        before, since = self._few.get(group, (few, step if few else -math.inf))
+        if before is not few:
+            since = step
+        self._few[group] = (few, since)
+        return self.literal or step - since >= YOUNG_ROUNDS
+
+    def _judge(self, top: TopFeature, step: int) -> bool:
+        met = top.share > self.threshold
+        note = f"{', '.join(top.names)}, of {top.used} features used."
+        return self.measured(
+            step,
+            SHARE,
+            top.share,
+            self.threshold,
+            met=met,
+            tensor=top.first.name,
+            worker=top.first.worker,
+            note=note,
+        )
+
+
+def _feature(saved: SavedTensor) -> str:
+    """Return the feature that an importance is one of."""
+    return saved.name.removeprefix(_kind(saved.name)).removeprefix("/")
+
+
+def _kind(name: str) -> str:
+    """Return what the importances of one kind have in common.
+
+    >>> _kind("feature_importance/gain/area/mean"), _kind("importances/f0")
+    ('feature_importance/gain', 'importances')
+    """
+    match = _KIND.match(name)
+    return match[0] if match else name.rpartition("/")[0]

@@ -1,0 +1,188 @@
+"""NLPSequenceRatio: too many tokens are padding or another given token."""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from builtin_rules.statistics.tensor_selection import by_role, numbers, saved_tensors
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules import Rule
+from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity, set_parameters
+
+# Embeddings of other things than tokens, such as image patches.
+_NOT: Final = r"(?i)^(?!.*(patch|(?<![a-z])(?<!token_and_)pos|wpe|segment|type|(?<![a-z])time))"
+TOKENS: Final = PatternsParam(
+    "tensor_regex",
+    "Patterns: a tensor is judged if one of them matches in its name.",
+    default=".*embedding0_input_0",
+    also=(
+        # PyTorch, MXNet: inputs of an embedding, or of a Hugging Face model.
+        _NOT + r".*(embed(ding)?s?|embed_?tokens|wte)(_?\d+)?_input_(\d+|input|input_ids)$",
+        r"(^|\.)shared_input_\d+$|^[A-Z]\w*_input_input_ids$",
+        _NOT + r".*embed[^/]*/inputs(_\d+)?$",  # Keras
+    ),
+    collection="input_sequence",
+)
+
+
+class _NumbersParam(NamesParam):
+    """Numbers as text, from a list or from comma-separated text."""
+
+    minimum = -math.inf
+    maximum = math.inf
+
+    @property
+    def expected(self) -> str:
+        """What the value must be, as the end of "must be ..."."""
+        return "finite numbers separated by commas"
+
+    def _read(self, raw: object) -> tuple[str, ...]:
+        parts = raw if isinstance(raw, (list, tuple)) else [raw]
+        return super()._read([str(number) for part in parts for number in str(part).split(",")])
+
+    def _checked(self, part: str) -> str:
+        if not (math.isfinite(float(part)) and self.minimum <= float(part) <= self.maximum):
+            raise ValueError
+        return part
+
+
+class _PercentagesParam(_NumbersParam):
+    """Percentages as text."""
+
+    minimum = 0.0
+    maximum = 100.0
+
+    @property
+    def expected(self) -> str:
+        """What the value must be, as the end of "must be ..."."""
+        return "numbers in [0, 100] separated by commas"
+
+
+class NLPSequenceRatio(Rule):
+    """Met when a token of `token_values` has more than its percentage of all tokens at a step.
+
+    Each tensor and each step is judged separately, with the tokens of all workers combined. NaN
+    counts as a token that equals no other. Of the tensors selected by the default patterns, only
+    those with integers are judged.
+    """
+
+    READS = (
+        "the collection input_sequence (our PyTorch hook fills it by the type and shape of a "
+        "model's inputs), and inputs of embeddings as PyTorch (embedding_input_0, "
+        "transformer.wte_input_0), MXNet (embedding0_input_0) and Keras (embedding/inputs) name "
+        "them: values."
+    )
+    PARAMS = (
+        TOKENS,
+        _NumbersParam("token_values", "Tokens to count.", default="0", unit="tokens"),
+        _PercentagesParam(
+            "token_thresholds_percent",
+            "Largest accepted share of all tokens, for each of these tokens.",
+            default="50",
+            unit="percent",
+        ),
+    )
+    QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
+    PAGE = Page(
+        why="""
+        Every token costs the same. If most are padding, most of the computation is wasted; if many
+        are unknown or end tokens, the vocabulary or the splitting into sequences is wrong.
+        """,
+        save="""
+        The collection `input_sequence`, or the inputs of the embedding by name; with PyTorch:
+
+            Hook(out_dir, include_collections=["input_sequence"])
+        """,
+        missing="""
+        Steps without tokens, or with reductions only, are skipped. NaN counts among all tokens.
+        """,
+        remedy="""
+        - Pad to the longest sequence of the batch, not to a fixed length.
+        - Group sequences of similar length into batches, or pack several into one.
+        - Reduce the maximum length.
+        - For unknown tokens: use subwords, or a larger vocabulary.
+        """,
+        limits="""
+        Padding is token 0 by default: set other padding tokens (1 in RoBERTa, 50256 in GPT-2) with
+        `token_values`. A single batch with one long sequence fires: raise
+        `token_thresholds_percent`, or group sequences of similar length.
+        """,
+    )
+    tensor_regex: tuple[str, ...]
+    token_values: tuple[str, ...]
+    token_thresholds_percent: tuple[str, ...]
+
+    def __init__(
+        self,
+        base_trial: Any,
+        tensor_regex: Any = None,
+        token_values: Any = "0",  # noqa: S107 - tokens of text
+        token_thresholds_percent: Any = "50",  # noqa: S107 - tokens of text
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            tensor_regex=tensor_regex,
+            token_values=token_values,
+            token_thresholds_percent=token_thresholds_percent,
+        )
+        values, limits = self.token_values, self.token_thresholds_percent
+        if len(values) != len(limits):
+            msg = (
+                "Parameters 'token_values' and 'token_thresholds_percent' must have the same "
+                f"number of entries, got {len(values)} and {len(limits)}."
+            )
+            raise SMDebugValueError(msg)
+        self._inputs = by_role("sequences of tokens", TOKENS, self.tensor_regex)
+        self.required_inputs = (self._inputs,)
+        self._limits = [
+            (float(value), float(limit)) for value, limit in zip(values, limits, strict=True)
+        ]
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the tokens of global step `step`."""
+        names = self._inputs.names(self.base_trial, step)
+        if not names:
+            return self.not_judged("no sequences of tokens at this step")
+        tokens = {name: arrays for name in names if (arrays := self._tokens(name, step))}
+        if not tokens:
+            return self.not_judged("no values that are tokens at this step")
+        answers = [self._judge(name, step, arrays) for name, arrays in tokens.items()]
+        return any(answers)
+
+    def _tokens(self, name: str, step: int) -> list[Any]:
+        """Return the arrays of tokens that the workers saved of a tensor."""
+        arrays = [numbers(saved, step) for saved in saved_tensors(self.base_trial, step, [name])]
+        is_default = self.tensor_regex == TOKENS.whole_default
+        return [
+            array
+            for array in arrays
+            if array is not None and not (is_default and not _is_whole(array))
+        ]
+
+    def _judge(self, name: str, step: int, arrays: list[Any]) -> bool:
+        size = sum(array.size for array in arrays)
+        met = False
+        for value, limit in self._limits:
+            with np.errstate(all="ignore"):  # a token outside the range of the type
+                number = sum(int(np.count_nonzero(array == value)) for array in arrays)
+            share = 100.0 * number / size
+            met |= self.measured(
+                step,
+                f"share of token {value:g}",
+                share,
+                limit,
+                met=share > limit,
+                tensor=name,
+                note=f"Token {value:g}: {number} of {size}.",
+            )
+        return met
+
+
+def _is_whole(array: Any) -> bool:
+    """Return whether an array may hold tokens: integers, possibly stored as floats."""
+    if array.dtype.kind in "iu":
+        return True
+    with np.errstate(all="ignore"):
+        return array.dtype.kind in "fV" and bool((array == np.rint(array)).all())

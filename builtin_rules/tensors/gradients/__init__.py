@@ -1,0 +1,1 @@
+"""Rules over gradients and other tensors of a training."""

@@ -1,0 +1,190 @@
+"""AllZero: a tensor consists of zeros, entirely or to a given share."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from builtin_rules.statistics.tensor_selection import (
+    COLLECTION_NAMES,
+    FROM_REDUCTIONS,
+    LITERAL,
+    TENSOR_REGEX,
+    SavedTensor,
+    any_met,
+    is_first_step,
+    reduction,
+    require_selection,
+    saved_reductions,
+    saved_tensors,
+    statistic,
+    tensor_names,
+    view,
+)
+from smdebug.core.collection import CollectionKeys
+from smdebug.rules import Rule
+from smdebug.rules.extensions import FloatParam, Page, Piece, Quantity, set_parameters
+
+ZEROS: Final = "share of zeros"
+_ALL: Final = 100.0
+_TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
+
+
+class ZeroCount:
+    """Counts zeros and elements."""
+
+    def part(self, piece: Piece, before: Piece | None = None) -> int:
+        """Return the number of zeros in a piece; see `StreamingStatistic`."""
+        del before
+        return int(np.count_nonzero(piece.elements == 0))
+
+    def join(self, parts: Sequence[int], size: int, dtype: "np.dtype[Any]") -> tuple[int, int]:
+        """Return the number of zeros and of elements."""
+        del dtype
+        return sum(parts), size
+
+
+_ZEROS: Final = ZeroCount()
+
+
+class AllZero(Rule):
+    """Met when ``100 * zeros / elements >= threshold`` for some selected tensor.
+
+    Only exact zeros count; NaN does not. Every worker and every step is judged separately. Empty
+    and non-numeric tensors are skipped. Unless `tensor_regex` selects them by name or `literal` is
+    set, so are tensors with one element, and weights, biases and gradients that are all zero at
+    their first step: biases, LoRA's B and the last norms of residual blocks start at zero. If only
+    reductions were saved, a threshold of 100 is judged by ``abs_max == 0`` or ``min == max == 0``.
+    """
+
+    READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."
+    PARAMS = (
+        COLLECTION_NAMES,
+        TENSOR_REGEX,
+        FloatParam(
+            "threshold",
+            "The share of zeros from which a tensor is reported.",
+            default=_ALL,
+            minimum=0.0,
+            maximum=_ALL,
+            unit="percent",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)
+    PAGE = Page(
+        why="""
+        Weights or gradients that are all zero do nothing and learn nothing: a layer is
+        disconnected, was initialised with zeros, or is multiplied by zero somewhere.
+        """,
+        save="""
+        The selected collections, or just their reduction `abs_max`:
+
+            Hook(
+                out_dir,
+                include_collections=["weights", "gradients"],
+                reduction_config=ReductionConfig(abs_reductions=["max"]),
+            )
+        """,
+        missing="""
+        NaN is not zero. Empty tensors, strings, and reductions that do not determine the share are
+        skipped; steps without anything else are skipped too.
+        """,
+        remedy="""
+        - Zero weights: check the initialisation, and whether a checkpoint was loaded correctly.
+        - Zero gradients: check whether the layer is used, frozen, detached or dead (`DeadRelu`).
+        - Zero inputs or labels: check the data pipeline.
+        - Keep tensors that are sparse on purpose (masks, embeddings) out of the selected
+          collections.
+        """,
+        limits="""
+        Layers that stay at zero on purpose beyond their first saved step fire: start later with
+        `--start-step`. In a trial with one saved step, parameters of zeros are not judged: set
+        `literal` or `tensor_regex`.
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+    threshold: float
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        threshold: Any = _ALL,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+            threshold=threshold,
+            literal=literal,
+        )
+        require_selection(self)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the selected tensors of global step `step`."""
+        trial = self.base_trial
+        by_name = set(tensor_names(trial, step, [], self.tensor_regex))
+        names = sorted(by_name.union(tensor_names(trial, step, self.collection_names, [])))
+        strict = set(names) if self.literal else by_name
+        trained = set(tensor_names(trial, step, _TRAINED, ["(?i)bias"])) - strict
+        answers = [
+            self._judge(saved, step, strict=saved.name in strict)
+            for saved in saved_tensors(trial, step, names)
+            if saved.name not in trained or not _starts_at_zero(saved, step)
+        ]
+        return any_met(self, answers, "no tensor to judge at this step")
+
+    def _judge(self, saved: SavedTensor, step: int, *, strict: bool) -> bool | None:
+        """Return whether a tensor is zero, or None if that is unknown."""
+        counts = statistic(saved, step, _ZEROS)
+        if counts is None:  # no value, or no real numbers
+            array = view(saved, step)
+            if array is None:
+                return self._judge_reductions(saved, step)
+            counts = (array.size - int(np.count_nonzero(array)), array.size)
+            if array.dtype.kind != "c" or not array.size:
+                return None
+        zeros, size = counts
+        if size <= (0 if strict else 1):
+            return None
+        return self._measured(saved, step, 100.0 * zeros / size)
+
+    def _judge_reductions(self, saved: SavedTensor, step: int) -> bool | None:
+        if self.threshold < _ALL:
+            return None
+        values = saved_reductions(saved, step)
+        extremes = [values.get(key) for key in (("min", False), ("max", False))]
+        top = values.get(("max", True))
+        if top is None and None in extremes:
+            return None
+        if top == 0 or extremes == [0, 0]:
+            return self._measured(saved, step, _ALL, FROM_REDUCTIONS)
+        return False
+
+    def _measured(
+        self, saved: SavedTensor, step: int, share: float, note: str | None = None
+    ) -> bool:
+        return self.measured(
+            step,
+            ZEROS,
+            share,
+            self.threshold,
+            met=share >= self.threshold,
+            tensor=saved.name,
+            worker=saved.worker,
+            note=note,
+        )
+
+
+def _starts_at_zero(saved: SavedTensor, step: int) -> bool:
+    """Return whether this is the first step of a tensor and all elements are zero."""
+    if not is_first_step(saved, step):
+        return False
+    top = saved_reductions(saved, step).get(("max", True))
+    return (reduction(saved, step, "max", absolute=True) if top is None else top) in {0, None}

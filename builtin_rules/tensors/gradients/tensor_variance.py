@@ -1,0 +1,180 @@
+"""TensorVariance: the variance of a tensor is above or below a bound."""
+
+from typing import Any, Final
+
+from builtin_rules.statistics.tensor_selection import (
+    COLLECTION_NAMES,
+    LITERAL,
+    TENSOR_REGEX,
+    SavedTensor,
+    any_met,
+    is_first_step,
+    require_selection,
+    saved_tensors,
+    tensor_names,
+    variance,
+)
+from smdebug.core.collection import CollectionKeys
+from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
+from smdebug.rules import Rule
+from smdebug.rules.extensions import FloatParam, Page, Quantity, set_parameters
+
+LARGE: Final = "large variance"
+SMALL: Final = "small variance"
+_PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
+
+
+class TensorVariance(Rule):
+    """Met when ``var(x) > max_threshold`` or ``var(x) < min_threshold`` for a selected tensor.
+
+    The variance divides by the number of elements. A bound is checked only if it is given. Every
+    worker and every step is judged separately, in all modes. Non-numeric tensors and those with
+    fewer than two elements are skipped, as are tensors with NaN or infinity, which
+    `ExplodingTensor` reports. If only reductions were saved, the variance or the standard deviation
+    must be among them.
+
+    Of parameters selected by collection, `min_threshold` does not apply to those that start as a
+    constant: one-dimensional weights (the scales of norm layers), and any with a variance of
+    exactly 0 at their first step (biases, LoRA's B). With `literal` it does.
+    """
+
+    READS = "the selected tensors: values, or the saved reduction variance or std."
+    PARAMS = (
+        COLLECTION_NAMES,
+        TENSOR_REGEX,
+        FloatParam(
+            "max_threshold",
+            "A variance above this meets the condition. Not checked if unset.",
+            minimum=0.0,
+            unit="squared unit of the tensor",
+        ),
+        FloatParam(
+            "min_threshold",
+            "A variance below this meets the condition. Not checked if unset.",
+            minimum=0.0,
+            unit="squared unit of the tensor",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (
+        Quantity(LARGE, "variance, squared unit of the tensor", worse="above", log=True),
+        Quantity(SMALL, "variance, squared unit of the tensor", worse="below", log=True),
+    )
+    PAGE = Page(
+        why="""
+        Weights or activations whose spread keeps growing are about to overflow; those that have
+        collapsed to (almost) one number carry no information and saturate the layers after them.
+        """,
+        save="""
+        The selected tensors, or just their reduction `variance`:
+
+            Hook(
+                out_dir,
+                include_collections=["weights"],
+                reduction_config=ReductionConfig(reductions=["variance"]),
+            )
+        """,
+        missing="""
+        Tensors with NaN or infinity are left to `ExplodingTensor`. Tensors with fewer than two
+        elements, non-numeric ones, and steps without the tensors are skipped.
+        """,
+        remedy="""
+        - Above the bound: lower the learning rate, clip gradients, add weight decay or
+          normalisation.
+        - Below it: check whether the layer is dead or saturated (`DeadRelu`,
+          `SaturatedActivation`), and whether its initialisation suits its activation.
+        - Compare with the variance of the first steps before you choose bounds.
+        """,
+        limits="""
+        The bounds are absolute, so one pair rarely suits tensors of different kinds: run the rule
+        once per kind, with `tensor_regex`. Patterns also include the scales of norm layers, which
+        collections leave out.
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+    max_threshold: float | None
+    min_threshold: float | None
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        max_threshold: Any = None,
+        min_threshold: Any = None,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+            max_threshold=max_threshold,
+            min_threshold=min_threshold,
+            literal=literal,
+        )
+        require_selection(self)
+        _check_bounds(self.max_threshold, self.min_threshold)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the selected tensors of global step `step`."""
+        trial = self.base_trial
+        names = tensor_names(trial, step, self.collection_names, self.tensor_regex)
+        if not names:
+            return self.not_judged("none of the selected tensors at this step")
+        by_name = names if self.literal else tensor_names(trial, step, [], self.tensor_regex)
+        parameters = set(tensor_names(trial, step, _PARAMETERS, [])).difference(by_name)
+        answers = [
+            self._judge(saved, step, spread, parameters)
+            for saved in saved_tensors(trial, step, names)
+            if (spread := variance(saved, step)) is not None
+        ]
+        return any_met(self, answers, "no tensor has a variance to judge")
+
+    def _judge(
+        self, saved: SavedTensor, step: int, spread: float, parameters: set[str]
+    ) -> bool | None:
+        """Return whether a variance is outside the bounds, or None if no bound applies."""
+        bounds = {LARGE: self.max_threshold, SMALL: self.min_threshold}
+        if saved.name in parameters and _starts_constant(saved, step, spread):
+            del bounds[SMALL]
+        met = None
+        for quantity, limit in bounds.items():
+            if limit is None:
+                continue
+            met = bool(met) | self.measured(
+                step,
+                quantity,
+                spread,
+                limit,
+                met=spread > limit if quantity == LARGE else spread < limit,
+                tensor=saved.name,
+                worker=saved.worker,
+            )
+        return met
+
+
+def _check_bounds(high: float | None, low: float | None) -> None:
+    """Raise if no bound is given or the bounds are reversed."""
+    if high is None and low is None:
+        msg = (
+            "Rule 'TensorVariance' needs parameter 'max_threshold' or 'min_threshold', "
+            "and neither was given."
+        )
+        raise SMDebugValueError(msg)
+    if high is not None and low is not None and low > high:
+        msg = f"Parameter 'min_threshold' must be <= 'max_threshold', {high!r}, got {low!r}."
+        raise SMDebugValueError(msg)
+
+
+def _starts_constant(saved: SavedTensor, step: int, spread: float) -> bool:
+    """Return whether a parameter is the scale of a norm layer or still has its initial constant."""
+    if spread == 0 and is_first_step(saved, step):
+        return True
+    try:
+        flat = len(saved.tensor.shape(step, worker=saved.worker)) == 1
+    except TensorUnavailableForStep:
+        return False
+    return flat and "bias" not in saved.name.lower()

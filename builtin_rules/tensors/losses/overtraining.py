@@ -1,0 +1,251 @@
+"""Overtraining: the training continues although no loss improves any more."""
+
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from builtin_rules.statistics.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
+from builtin_rules.statistics.noise_levels import Levels
+from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
+from smdebug.rules import Rule
+from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity, set_parameters
+
+# Why these, and how they judge: docs/decisions/0013-overtraining.md.
+TRAINING: Final = "training loss"
+VALIDATION: Final = "validation loss"
+DEVIATIONS: Final = 2.0  # of validation losses
+LONE_DEVIATIONS: Final = 3.0  # of training losses alone
+PHASES_BEFORE: Final = 3  # phases of validation that an earlier level is the mean of
+LEARNED: Final = 4.0  # times delta: from level to level a steady fall is a quarter of all
+TOO_FEW: Final = "too few losses"
+WITHIN: Final = "no phase of evaluation ends here"
+
+
+class LossVerdict(NamedTuple):
+    """What was measured of a series, its limit, whether it has ended to improve, and ever did."""
+
+    measured: float
+    limit: float
+    ended: bool
+    learned: bool
+
+
+class LossTrend:
+    """The losses of one mode, and what they have to beat.
+
+    Parameters
+    ----------
+    patience
+        Losses without a better one, or the least number of losses that a level is the mean of.
+    delta
+        By how much a loss must be lower to be better.
+    earlier
+        How many losses the levels before are means of.
+    """
+
+    def __init__(self, patience: int, delta: float, earlier: int) -> None:
+        self._patience = patience
+        self._delta = delta
+        self._best: float | None = None
+        self._since = 0  # losses since the best one
+        self._latest = 0.0
+        self._levels = Levels(patience, earlier)
+
+    def add(self, loss: float) -> None:
+        """Add the next loss."""
+        self._levels.add(loss)
+        self._latest = loss
+        better = self._best is None or loss < self._best - self._delta
+        self._best = loss if better else self._best
+        self._since = 0 if better else self._since + 1
+
+    @property
+    def first(self) -> float | None:
+        """The first loss, or None before there is one."""
+        return self._levels.first
+
+    def latest(self) -> LossVerdict:
+        """Judge the latest loss by the documented condition."""
+        limit = 0.0 if self._best is None else self._best - self._delta
+        return LossVerdict(self._latest, limit, ended=self._since >= self._patience, learned=True)
+
+    def level(self, deviations: float, scale: float) -> LossVerdict | None:
+        """Judge the latest level, or return None without two levels.
+
+        It must be below the best earlier level by `delta`, relative to `scale` if that is below
+        1; a failure must exceed `deviations` standard errors.
+        """
+        progress = self._levels.progress()
+        if progress is None or self.first is None:
+            return None
+        enough = self._delta * min(1.0, abs(scale))
+        margin = deviations * progress.error
+        limit = progress.best - enough + margin
+        certain = margin + DEVIATIONS * progress.noise
+        learned = self.first - progress.best > LEARNED * enough + certain
+        return LossVerdict(progress.level, limit, ended=progress.level >= limit, learned=learned)
+
+
+class Overtraining(Rule):
+    """Met when neither training nor validation losses improve by `delta` any more.
+
+    A training loss is the mean of a step, a validation loss that of an evaluation phase. A phase is
+    judged at the first training step after it, or at the end of the data. The rule compares levels:
+    the mean of the latest `patience_train` or `patience_validation` losses, or of the latest
+    quarter of the run if that is more, with the best earlier mean, which spans as many training
+    losses or three phases (more in proportion). Both must have stopped improving. A run without
+    validation losses is judged by its training losses alone, and vice versa.
+
+    So that noise does not hide a slow improvement, validation losses must fail to improve by two
+    standard errors more, and training losses that decide alone by three. Some loss must have
+    clearly fallen from its first value by four times `delta`: a training that never learned, or
+    whose loss still falls steadily, is not overtrained. If the first training loss is below 1,
+    `delta` is relative to it.
+
+    With `literal`, each saved step counts on its own: none of the last `patience_train` training
+    losses and `patience_validation` validation losses is below the best one by `delta`.
+
+    XGBoost's set ``train`` has the training losses, other sets the validation losses. In a run that
+    never sets a mode all losses are training losses. Losses of several tensors and workers are
+    averaged; NaN and infinity are left out (`ExplodingTensor` reports them).
+    """
+
+    READS = "the collection losses in the modes TRAIN and EVAL, or without modes: values."
+    PARAMS = (
+        IntParam(
+            "patience_train",
+            "Number of training losses to wait for an improvement.",
+            default=5,
+            minimum=1,
+            unit="losses",
+        ),
+        IntParam(
+            "patience_validation",
+            "Number of validation losses to wait for an improvement.",
+            default=10,
+            minimum=1,
+            unit="losses",
+        ),
+        FloatParam(
+            "delta",
+            "How far below the best loss an improvement must be.",
+            default=0.01,
+            minimum=0.0,
+            unit="loss",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (
+        Quantity(TRAINING, "training loss, mean of the latest, against what it has to be below"),
+        Quantity(
+            VALIDATION, "validation loss, mean of the latest, against what it has to be below"
+        ),
+    )
+    PAGE = Page(
+        why="""
+        From this point on, training adds cost without benefit: at best the model stays the same, at
+        worst it overfits.
+        """,
+        save="""
+        The collection `losses`, in training and in evaluation:
+
+            Hook(out_dir, include_collections=["losses"], save_config=SaveConfig(save_interval=10))
+            hook.set_mode(ModeKeys.EVAL)  # before each evaluation; ModeKeys.TRAIN after it
+
+        XGBoost: name the training set `train` in `evals`.
+        """,
+        missing="""
+        Non-finite losses are left out. Steps without a loss are skipped, as are all steps before
+        there are two levels: twice `patience_train` training losses and, once there is a validation
+        loss, `patience_validation` evaluation phases plus three.
+        """,
+        remedy="""
+        - Stop earlier: early stopping uses the same criterion.
+        - If the losses should be lower, lower the learning rate or use a decaying schedule.
+        - Check whether the model is too small for its data.
+        """,
+        limits="""
+        Without validation losses, the rule decides late if noise is large compared with `delta`:
+        save them, or raise `delta`. A loss that improves by less than `delta` over a quarter of the
+        run has stopped improving: lower `delta` for losses that are expected to become very small.
+        While the training loss still falls, nothing is reported, whatever the validation loss does:
+        see `Overfit`. Runs with fewer than fourteen evaluation phases are not judged: lower
+        `patience_validation`.
+        """,
+    )
+    patience_train: int
+    patience_validation: int
+    delta: float
+    literal: bool
+
+    required_inputs = (LOSSES,)
+
+    def __init__(
+        self,
+        base_trial: Any,
+        patience_train: Any = 5,
+        patience_validation: Any = 10,
+        delta: Any = 0.01,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            patience_train=patience_train,
+            patience_validation=patience_validation,
+            delta=delta,
+            literal=literal,
+        )
+        self._phases = EvaluationPhases()
+        self._training = LossTrend(self.patience_train, self.delta, self.patience_train)
+        self._validation = LossTrend(self.patience_validation, self.delta, PHASES_BEFORE)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the losses of global step `step`."""
+        trial = self.base_trial
+        names = LOSSES.names(trial, step)
+        losses = losses_at(trial, step, names)
+        ended = [phase.validation for phase in self._phases.add(trial, step, losses)]
+        if losses.training:
+            self._training.add(_mean(losses.training.values()))
+        validation = list(losses.validation.values()) if self.literal else ended
+        if validation:
+            self._validation.add(_mean(validation))
+        if not losses.training and not validation:
+            has_validation = bool(losses.validation)
+            return self.not_judged(WITHIN if has_validation else NO_LOSS)
+        return self._judge(step)
+
+    def invoke_at_end(self, step: int) -> bool:
+        """Judge the evaluation phase that ends with the data, at global step `step`."""
+        ended = [phase.validation for phase in self._phases.end()]
+        if not ended or self.literal:
+            return False
+        self._validation.add(_mean(ended))
+        return self._judge(step)
+
+    def _judge(self, step: int) -> bool:
+        """Judge the current levels of the losses."""
+        training, validation = self._training, self._validation
+        alone = training.first is None or validation.first is None
+        scale = validation.first if training.first is None else training.first
+        judged = {
+            name: series.latest() if self.literal else series.level(deviations, scale or 0.0)
+            for name, series, deviations in (
+                (TRAINING, training, LONE_DEVIATIONS if alone else 0.0),
+                (VALIDATION, validation, DEVIATIONS),
+            )
+            if series.first is not None
+        }
+        verdicts = {name: verdict for name, verdict in judged.items() if verdict is not None}
+        if len(verdicts) < len(judged):
+            return self.not_judged(TOO_FEW)
+        met = all(verdict.ended for verdict in verdicts.values()) and any(
+            verdict.learned for verdict in verdicts.values()
+        )
+        for name, verdict in verdicts.items():
+            self.measured(step, name, verdict.measured, verdict.limit, met=met)
+        return met
+
+
+def _mean(losses: Collection[float]) -> float:
+    return sum(losses) / len(losses)

@@ -1,0 +1,196 @@
+"""StalledTrainingRule: no step was saved for too long."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from builtin_rules.statistics.tensor_selection import LITERAL
+from smdebug.rules import Rule
+from smdebug.rules.extensions import (
+    BoolParam,
+    Clock,
+    IntParam,
+    Page,
+    Quantity,
+    SystemClock,
+    TextParam,
+    set_parameters,
+)
+
+SECONDS: Final = "seconds without news"
+_THRESHOLD: Final = 1800
+STOP: Final = "stop_training_on_fire"
+PREFIX: Final = "training_job_name_prefix"
+ASKED: Final = (
+    f"{STOP!r} requests to stop the training job; the actions of the result show the outcome."
+)
+
+
+class StalledTrainingRule(Rule):
+    """Met when more than `threshold` seconds lie between two saved steps, for some worker.
+
+    Times are those recorded in the event files, so the answer is the same during and after the
+    training. At each step, every worker that has saved before is judged: a worker that saved the
+    step by the time since its previous step, any other by the time since its last step until the
+    latest save of this one; its silence is reported once. While waiting for a running job, the time
+    since each worker's last step is measured by the local clock, and each silence is reported once.
+    The first saved step of a worker has nothing to compare with. A gap of exactly `threshold` does
+    not meet the condition, nor does a negative one.
+
+    With `literal`, times are those observed on this machine: the time between the evaluations of
+    two steps, or since the rule was created, regardless of the worker. A job that has ended is
+    judged at once and is never stalled.
+
+    With `stop_training_on_fire`, the first finding triggers the action ``stoptraining``; the rule
+    itself stops nothing.
+    """
+
+    READS = "the times at which event files were written; no tensor in particular."
+    PARAMS = (
+        IntParam(
+            "threshold",
+            "A training that saves nothing for longer than this is stalled.",
+            default=_THRESHOLD,
+            minimum=1,
+            unit="seconds",
+        ),
+        BoolParam(
+            STOP,
+            "Stop the training job when the condition is met.",
+            default=False,
+        ),
+        TextParam(
+            PREFIX,
+            "Name of the training job to stop, or a prefix that only one running job has; by "
+            "default the job of the container or of --training-job-name.",
+            pattern="[A-Za-z0-9-]+",
+            allowed="letters, digits and hyphens",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (Quantity(SECONDS, "time since the step before (s)", worse="above"),)
+    PAGE = Page(
+        why="""
+        A training that hangs (a deadlock between workers, a data loader that waits forever, a full
+        disk) costs as much as one that learns, and nobody notices until the bill arrives.
+        """,
+        save="""
+        Any tensors, more often than `threshold`; losses are enough:
+
+            Hook(
+                out_dir,
+                include_collections=["losses"],
+                save_config=SaveConfig(save_interval=100),
+            )
+        """,
+        missing="""
+        Steps whose event files record no time (shapes only, damaged, invalid times) are skipped, as
+        is the first step, which has no predecessor.
+        """,
+        remedy="""
+        - Look at the worker in the evidence first: the others may have waited for it.
+        - Look at its stacks (`py-spy dump`), and at what it waits for: data, a collective, a lock.
+        - Check whether disk, memory or network ran out at the time of the last saved step.
+        - A long validation or a checkpoint that saves nothing is normal: raise `threshold`.
+        """,
+        limits="""
+        The training must save more often than `threshold`. A training that was stopped and resumed
+        has a gap, which fires: start after it with `--start-step`. A worker that saves much less
+        often than the others is reported as silent: raise `threshold`. Clocks of different machines
+        are compared, so they must agree to within a fraction of `threshold`.
+        """,
+    )
+    threshold: int
+    stop_training_on_fire: bool
+    training_job_name_prefix: str | None
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        threshold: Any = _THRESHOLD,
+        stop_training_on_fire: Any = False,
+        training_job_name_prefix: Any = None,
+        literal: Any = False,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            threshold=threshold,
+            stop_training_on_fire=stop_training_on_fire,
+            training_job_name_prefix=training_job_name_prefix,
+            literal=literal,
+        )
+        self._action_str = self.declared_actions(vars(self))
+        self.clock = clock or SystemClock()
+        self._last_arrival = self.clock.monotonic()
+        self._judged_step = -1
+        # Each worker's last wall time; as many as workers.
+        self._last: dict[str, float] = {}
+        # Workers whose silence was reported, until they save again.
+        self._reported: set[str] = set()
+
+    @classmethod
+    def declared_actions(cls, arguments: Mapping[str, Any]) -> str:
+        """Return the action ``stoptraining`` if the parameters ask for it."""
+        if not arguments.get(STOP):
+            return ""
+        action = {"name": "stoptraining", "training_job_prefix": arguments.get(PREFIX)}
+        return json.dumps({key: value for key, value in action.items() if value})
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the time before global step `step`, by worker."""
+        return self._judge_arrival(step) if self.literal else self._judge_step(step)
+
+    def invoke_while_waiting(self, step: int) -> bool:
+        """Judge the time since global step `step`, the latest so far."""
+        if self.literal:
+            return self._judge_silence(step, {"": self.clock.monotonic() - self._last_arrival})
+        now, last = self.clock.time(), dict(self._last)
+        for later in self.base_trial.steps(show_incomplete_steps=True):
+            if self._judged_step < later <= step:  # not judged yet: incomplete
+                last |= self.base_trial.wall_times(later)
+        return self._judge_silence(step, {worker: now - time for worker, time in last.items()})
+
+    def _judge_step(self, step: int) -> bool:
+        times = self.base_trial.wall_times(step)
+        self._judged_step = step
+        if not times:
+            return self.not_judged("no time is recorded at this step")
+        before = self._last
+        self._last = before | times
+        self._reported -= times.keys()
+        if not before:
+            return self.not_judged("the first step has no predecessor")
+        gaps = {worker: time - before[worker] for worker, time in times.items() if worker in before}
+        met = [self._measured(step, worker, gap) for worker, gap in gaps.items()]
+        now = max(times.values())
+        silent = {worker: now - time for worker, time in before.items() if worker not in times}
+        return self._judge_silence(step, silent) or any(met)
+
+    def _judge_arrival(self, step: int) -> bool:
+        now = self.clock.monotonic()
+        gap, self._last_arrival = now - self._last_arrival, now
+        self._reported.clear()
+        return self._measured(step, "", gap)
+
+    def _judge_silence(self, step: int, silent: dict[str, float]) -> bool:
+        """Report the workers that have been silent for too long, each once."""
+        new = {
+            worker: gap
+            for worker, gap in silent.items()
+            if gap > self.threshold and worker not in self._reported
+        }
+        self._reported |= new.keys()
+        for worker, gap in new.items():
+            self._measured(step, worker, gap)
+        return bool(new)
+
+    def _measured(self, step: int, worker: str, gap: float) -> bool:
+        met = gap > self.threshold
+        note = ASKED if self.stop_training_on_fire else None
+        return self.measured(
+            step, SECONDS, gap, self.threshold, met=met, worker=worker or None, note=note
+        )

@@ -1,0 +1,336 @@
+"""PoorWeightInitialization: the first steps indicate badly chosen initial weights."""
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from builtin_rules.statistics.loss_statistics import losses_at
+from builtin_rules.statistics.previous_values import is_learning_step
+from builtin_rules.statistics.tensor_selection import (
+    GRADIENTS,
+    LITERAL,
+    LOSSES,
+    SavedTensor,
+    by_role,
+    numbers,
+    saved_tensors,
+    variance,
+)
+from smdebug.rules import Rule
+from smdebug.rules.extensions import (
+    FloatParam,
+    IntParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    TensorInput,
+    set_parameters,
+)
+
+RATIO: Final = "variance ratio"
+SPREAD: Final = "gradient spread"
+LOSS: Final = "recent loss"
+INPUTS: Final = PatternsParam(
+    "activation_inputs_regex",
+    "Patterns: a tensor is an input of an activation function if one of them is in its name.",
+    default=".*relu_input",
+    also=(r"(?i)re_?lu6?(_?\d+)?(_input|/inputs)",),  # PyTorch, MXNet; Keras
+    collection="relu_input",
+)
+# Why these: docs/decisions/0011-poor-initialisation.md.
+CHANCE: Final = 0.01  # probability that noise puts the latest losses above all others
+MATRIX_RANK: Final = 2
+QUIET: Final = 1e-3  # losses that differ by less, relative to the first, are constant
+
+
+class _Layer(NamedTuple):
+    """The variance of the inputs of an activation function."""
+
+    variance: float
+    name: str
+
+
+class PoorWeightInitialization(Rule):
+    """Met when one of three checks fails in the first `steps` saved steps of training.
+
+    (a) After sorting the inputs of activation functions by variance, two neighbours differ by more
+    than a factor of `threshold`. (b) For `patience` saved steps in a row, the 5th and 95th
+    percentiles of the elements of a gradient are closer together than `distribution_range`, and
+    than that share of the median distance over all gradients; zeros count only if all elements are
+    zero, and one-dimensional gradients only if there are no others. (c) None of the last `patience`
+    losses is below the first one, and either all losses are equal to within 0.1 %, or the last ones
+    are above all others in a way that noise causes at most once in a hundred times.
+
+    Only saved steps with activation inputs, gradients or losses count. Steps of mode EVAL and
+    PREDICT do not, and validation losses are ignored (Keras's ``val_``, XGBoost's sets other than
+    the training set). Losses of several workers are averaged, everything else is judged per worker.
+    NaN and infinity are left to `ExplodingTensor`. Tensors with one element have no variance. If
+    only reductions were saved, (a) needs the variance or std, and (b) cannot be judged.
+
+    With `literal`, (a) compares the largest with the smallest variance, (b) is met immediately if
+    the distance of any gradient is below `distribution_range`, and (c) is met if `patience` steps
+    in a row bring no new minimum of the loss.
+    """
+
+    READS = (
+        "the collection relu_input (our hooks fill it by the class of a module or layer), inputs "
+        "named after ReLU as PyTorch (ReLU_input_0, conv1.relu_input_0), MXNet (relu0_input_0) and "
+        "Keras (re_lu/inputs) do: values, or the saved reduction variance or std; the collections "
+        "gradients and losses: values."
+    )
+    PARAMS = (
+        INPUTS,
+        FloatParam(
+            "threshold",
+            "Largest ratio allowed between the variances of activation inputs.",
+            default=10.0,
+            minimum=0.0,
+            minimum_open=True,
+            unit="ratio of variances",
+        ),
+        FloatParam(
+            "distribution_range",
+            "Smallest distance allowed between the 5th and the 95th percentile of a gradient.",
+            default=0.001,
+            minimum=0.0,
+            unit="unit of the gradient",
+        ),
+        IntParam(
+            "patience",
+            "Number of steps without a lower loss that is too many.",
+            default=5,
+            minimum=1,
+            unit="saved steps",
+        ),
+        FloatParam(
+            "steps",
+            "Number of steps to judge; a fraction is ignored.",
+            default=10.0,
+            minimum=1.0,
+            unit="saved steps",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (
+        Quantity(RATIO, "ratio of the variances of activation inputs", worse="above", log=True),
+        Quantity(SPREAD, "95th - 5th percentile of a gradient", worse="below", log=True),
+        Quantity(LOSS, "lowest of the latest losses", worse="above"),
+    )
+    PAGE = Page(
+        why="""
+        If initial weights are too large or too small, signals and gradients grow or shrink from
+        layer to layer; weights that start out equal stay equal. The network then learns slowly or
+        not at all. The first steps can show this long before the loss curve does.
+        """,
+        save="""
+        The collection `relu_input`, which our hooks fill by the class of a module, and `gradients`;
+        losses are always saved. Only the first steps count, so save many of them:
+
+            Hook(
+                out_dir,
+                save_config=SaveConfig(save_interval=1, end_step=20),
+                include_collections=["relu_input", "gradients"],
+            )
+        """,
+        missing="""
+        A check without its tensors is skipped: (a) needs two activation inputs, (b) gradients with
+        values, (c) more than `patience` losses. NaN and infinity are skipped.
+        """,
+        remedy="""
+        - Use the initialisation that suits the activation: He for ReLU, Glorot for tanh and
+          sigmoid. Zeros suit the last layer at most.
+        - Normalise inputs to mean 0 and variance 1, and add norm layers between deep layers.
+        - The note names the two layers whose variances differ: look at the layers between them.
+        - If only the loss is constant, check the learning rate and the labels.
+        """,
+        limits="""
+        For activations other than ReLU, set `activation_inputs_regex`, for example to
+        `sigmoid_input`. Only the first `steps` saved steps are judged: with a save interval of 500
+        they span 5,000 steps. Noisy losses hide a plateau: raise `patience` and `steps`. Check (c)
+        needs more steps than `patience`, and twice as many if losses are noisy.
+        """,
+    )
+    activation_inputs_regex: tuple[str, ...]
+    threshold: float
+    distribution_range: float
+    patience: int
+    steps: float
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        activation_inputs_regex: Any = None,
+        threshold: Any = 10.0,
+        distribution_range: Any = 0.001,
+        patience: Any = 5,
+        steps: Any = 10.0,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            activation_inputs_regex=activation_inputs_regex,
+            threshold=threshold,
+            distribution_range=distribution_range,
+            patience=patience,
+            steps=steps,
+            literal=literal,
+        )
+        self._inputs = by_role("activation inputs", INPUTS, self.activation_inputs_regex)
+        self.required_inputs = (
+            TensorInput(
+                "activation inputs, gradients or losses",
+                (*self._inputs.collections, *GRADIENTS.collections, *LOSSES.collections),
+                self._inputs.patterns,
+            ),
+        )
+        self.steps = int(self.steps)
+        # How many steps were judged; the losses of each, and for how many steps in a row a
+        # worker's gradient was narrow. Both go after the last step that is judged.
+        self._judged = 0
+        self._losses: dict[str, list[float]] = {}
+        self._narrow: dict[tuple[str, str], int] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the first steps; `step` is a global step."""
+        trial = self.base_trial
+        if self._judged >= self.steps:
+            return self.not_judged(f"the first {self.steps} saved steps are over")
+        if not is_learning_step(trial, step):
+            return self.not_judged("no learning in this mode")
+        inputs = self._inputs.names(trial, step)
+        gradients = GRADIENTS.names(trial, step)
+        losses = LOSSES.names(trial, step)
+        if not (inputs or gradients or losses):
+            return self.not_judged("no activation inputs, gradients or losses at this step")
+        self._judged += 1
+        answers = [
+            *self._judge_variances(step, inputs),
+            *self._judge_spreads(step, gradients),
+            *self._judge_losses(step, losses),
+        ]
+        if self._judged >= self.steps:
+            self._losses.clear()
+            self._narrow.clear()
+        return any(answers) if answers else self.not_judged("nothing to compare yet")
+
+    def _judge_variances(self, step: int, names: list[str]) -> Iterator[bool]:
+        """Yield for each worker whether variances are too far apart: check (a)."""
+        layers: dict[str, list[_Layer]] = {}
+        for saved in saved_tensors(self.base_trial, step, names):
+            value = variance(saved, step)
+            if value is not None and math.isfinite(value):
+                layers.setdefault(saved.worker, []).append(_Layer(value, saved.name))
+        for worker, variances in layers.items():
+            if len(variances) > 1:
+                variances.sort()
+                pairs = [(variances[0], variances[-1])] if self.literal else [*pairwise(variances)]
+                low, high = max(pairs, key=_ratio)
+                ratio = _ratio((low, high))
+                yield self.measured(
+                    step,
+                    RATIO,
+                    ratio,
+                    self.threshold,
+                    met=ratio > self.threshold,
+                    tensor=high.name,
+                    worker=worker,
+                    note=f"Variance {high.variance:.3g}, compared with "
+                    f"{low.variance:.3g} of {low.name!r}.",
+                )
+
+    def _judge_spreads(self, step: int, names: list[str]) -> Iterator[bool]:
+        """Yield for each gradient whether its elements are too close together: check (b)."""
+        spreads = {
+            saved: (array.ndim, spread)
+            for saved in saved_tensors(self.base_trial, step, names)
+            if (array := numbers(saved, step)) is not None
+            and math.isfinite(spread := _spread(array, whole=self.literal))
+        }
+        flat = all(rank < MATRIX_RANK for rank, _ in spreads.values())
+        judged = {
+            saved: spread
+            for saved, (rank, spread) in spreads.items()
+            if self.literal or flat or rank > 1
+        }
+        limit = self.distribution_range
+        if judged and not self.literal:
+            limit *= min(1.0, float(np.median(list(judged.values()))))
+        for saved, spread in judged.items():
+            narrow = spread < limit or (spread == 0 and not self.literal)
+            yield self.measured(
+                step,
+                SPREAD,
+                spread,
+                limit,
+                met=self._lasts(saved, narrow=narrow),
+                tensor=saved.name,
+                worker=saved.worker,
+                note="All elements are 0." if spread == 0 else None,
+            )
+
+    def _lasts(self, saved: SavedTensor, *, narrow: bool) -> bool:
+        """Return whether a gradient has been narrow for long enough."""
+        key = saved.name, saved.worker
+        self._narrow[key] = self._narrow.get(key, 0) + 1 if narrow else 0
+        return narrow and (self.literal or self._narrow[key] >= self.patience)
+
+    def _judge_losses(self, step: int, names: list[str]) -> Iterator[bool]:
+        """Yield for each loss whether it fails to decrease, once known: check (c)."""
+        for name in names:
+            training = losses_at(self.base_trial, step, [name]).training.values()
+            series = self._losses.setdefault(name, [])
+            series += training
+            if not training or len(series) <= self.patience:
+                continue
+            before, latest = series[: -self.patience], series[-self.patience :]
+            lowest = min(latest)
+            limit = min(before) if self.literal else series[0]
+            stands = lowest >= limit and (self.literal or _is_clear(before, latest))
+            note = f"None of the last {self.patience} losses is lower." if stands else None
+            yield self.measured(step, LOSS, lowest, limit, met=stands, tensor=name, note=note)
+
+
+def _ratio(pair: tuple[_Layer, _Layer]) -> float:
+    """Return the ratio of the second variance to the first; 1 if both are 0."""
+    low, high = pair
+    if low.variance == 0:
+        return math.inf if high.variance > 0 else 1.0
+    return high.variance / low.variance
+
+
+def _spread(array: Any, *, whole: bool) -> float:
+    """Return the distance of two percentiles, ignoring zeros unless `whole`; 0 if all are 0."""
+    flat = array.reshape(-1)
+    flat = flat if flat.dtype.kind == "f" else flat.astype(np.float64)
+    if not whole:
+        flat = flat[flat != 0]
+    if not flat.size:
+        return 0.0
+    if np.isnan(np.min(flat)):
+        return math.nan
+    return _percentile(flat, 95) - _percentile(flat, 5)
+
+
+def _percentile(flat: Any, percent: int) -> float:
+    """Return the same percentile as numpy, many times faster."""
+    index, remainder = divmod(percent * (flat.size - 1), 100)
+    ordered = np.partition(flat, index)
+    value = float(ordered[index])
+    return (
+        value + (float(ordered[index + 1 :].min()) - value) * (remainder / 100)
+        if remainder
+        else value
+    )
+
+
+def _is_clear(before: list[float], latest: list[float]) -> bool:
+    """Return whether losses that are not lower are constant or rise, beyond chance."""
+    every = before + latest
+    if max(every) - min(every) <= QUIET * abs(before[0]):
+        return True
+    return min(latest) >= max(before) and math.comb(len(every), len(latest)) * CHANCE >= 1

@@ -1,0 +1,190 @@
+"""SimilarAcrossRuns: a tensor differs from the same tensor of another run."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from builtin_rules.statistics.array_difference import Tolerance, tolerances
+from builtin_rules.statistics.tensor_selection import (
+    COLLECTION_NAMES,
+    FROM_REDUCTIONS,
+    TENSOR_REGEX,
+    SavedTensor,
+    any_met,
+    numbers,
+    require_selection,
+    saved_reductions,
+    saved_tensors,
+    tensor_names,
+)
+from smdebug.rules import Rule
+from smdebug.rules.extensions import NamesParam, Page, Quantity, set_parameters
+from smdebug.trials import create_trial
+
+DIFFERENCE: Final = "difference"
+# Not documented: the defaults of `numpy.allclose`, with NaN equal to NaN.
+RTOL: Final = 1e-5
+ATOL: Final = 1e-8
+_LIMIT: Final = 1.0  # every element is within the tolerance
+
+
+class _TrialsParam(NamesParam):
+    """Trials, or paths of trials."""
+
+    @property
+    def expected(self) -> str:
+        """What the value must be, as the end of "must be ..."."""
+        return "the path of the run to compare with, as by --other-trial PATH"
+
+    def _read(self, raw: object) -> tuple[Any, ...]:
+        trials = raw if isinstance(raw, (list, tuple)) else (raw,)
+        if not trials or any(isinstance(trial, str) for trial in trials):
+            return super()._read(raw)
+        return tuple(trials)
+
+
+class SimilarAcrossRuns(Rule):
+    """Met when a tensor differs from that of the same name and step in another run.
+
+    Despite its name, similar runs do not meet the condition. A tensor differs if its shape does, or
+    if ``|a - b| <= 1e-8 + 1e-5 * |b|`` fails for some element, where `b` belongs to the other run;
+    NaN equals NaN. Without selectors all tensors are judged, each step separately, in all modes.
+    Tensors missing from the other run are skipped, as are non-numeric and empty ones. Workers are
+    matched by name; if each run has a single worker, these are matched whatever their names. If
+    both runs saved reductions only, these are compared. Of several other runs, only the first is
+    used.
+    """
+
+    READS = "every saved tensor, or those selected, in two trials: values, or saved reductions."
+    PARAMS = (
+        _TrialsParam(
+            "other_trials",
+            "Path of the trial to compare with.",
+            required=True,
+        ),
+        COLLECTION_NAMES,
+        TENSOR_REGEX,
+    )
+    QUANTITIES = (
+        Quantity(DIFFERENCE, "largest difference / tolerated difference", worse="above", log=True),
+    )
+    PAGE = Page(
+        why="""
+        A run that is repeated with the same seeds, or after a change that should have no effect (a
+        new library, another machine), should save the same numbers. The first step and tensor that
+        differ show where the runs diverge.
+        """,
+        save="""
+        The same tensors at the same steps in both runs, such as the collection `losses`, which is
+        always saved. Specify the other run with `--other-trial PATH` or the parameter
+        `other_trials`.
+        """,
+        missing="""
+        NaN equals NaN. Tensors, steps and workers that the other run does not have are skipped.
+        """,
+        remedy="""
+        - Look at the first finding (`--keep-going` lists all): inputs and weights at step 0 come
+          before losses and gradients.
+        - Different inputs: seed the shuffling and the workers of the data loader.
+        - Different weights at step 0: seed the initialisation, or start from the same checkpoint.
+        - Differences only at later steps: enable the framework's deterministic kernels.
+        """,
+        limits="""
+        The tolerance is that of `numpy.allclose` and is fixed: float16 and long trainings on GPUs
+        differ by more even if nothing is wrong. Choose early steps (`--end-step`) and few tensors
+        (`tensor_regex`).
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+
+    def __init__(
+        self,
+        base_trial: Any,
+        other_trials: Any = None,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+    ) -> None:
+        (param, *_) = self.PARAMS
+        values = param.parse(other_trials)
+        trials = [
+            create_trial(value, timeout=0) if isinstance(value, str) else value for value in values
+        ]
+        super().__init__(base_trial, other_trials=trials)
+        set_parameters(
+            self,
+            other_trials=trials,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+        )
+        require_selection(self, optional=True)
+        self._other = trials[0]
+        if len(trials) > 1:
+            self.logger.warning(
+                "Rule %r uses only %r, the first of %d other trials.",
+                self.rule_name,
+                self._other.path,
+                len(trials),
+            )
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the tensors that both runs saved at global step `step`."""
+        trial = self.base_trial
+        if self.collection_names or self.tensor_regex:
+            names = tensor_names(trial, step, self.collection_names, self.tensor_regex)
+        else:
+            names = trial.tensor_names(step=step)
+        common = sorted(set(names).intersection(self._other.tensor_names(step=step)))
+        if not common:
+            return self.not_judged("no selected tensor at this step in both runs")
+        answers = [self._judge(saved, step) for saved in saved_tensors(trial, step, common)]
+        return any_met(self, answers, "no tensor with numbers in both runs")
+
+    def _judge(self, saved: SavedTensor, step: int) -> bool | None:
+        """Return whether a tensor differs, or None if there is nothing to compare."""
+        worker = self._worker(saved, step)
+        if worker is None:
+            return None
+        counterpart = SavedTensor(self._other.tensor(saved.name), worker)
+        value, reference = numbers(saved, step), numbers(counterpart, step)
+        if value is None or reference is None:
+            return self._judge_reductions(saved, counterpart, step)
+        if value.shape != reference.shape:
+            note = f"Its shape is {value.shape}, but {reference.shape} in the other run."
+            return self.found(step, saved.name, saved.worker, note=note)
+        return self._differs(saved, step, value, reference)
+
+    def _worker(self, saved: SavedTensor, step: int) -> str | None:
+        """Return the worker of the other run to compare with, or None."""
+        workers = self._other.tensor(saved.name).workers(step)
+        if saved.worker in workers:
+            return saved.worker
+        alone = len(workers) == len(saved.tensor.workers(step)) == 1
+        return workers[0] if alone else None
+
+    def _judge_reductions(
+        self, saved: SavedTensor, counterpart: SavedTensor, step: int
+    ) -> bool | None:
+        """Compare the reductions that both runs saved."""
+        values, references = saved_reductions(saved, step), saved_reductions(counterpart, step)
+        common = sorted(values.keys() & references.keys())
+        if not common:
+            return None
+        value = np.array([values[key] for key in common])
+        reference = np.array([references[key] for key in common])
+        return self._differs(saved, step, value, reference, FROM_REDUCTIONS)
+
+    def _differs(
+        self, saved: SavedTensor, step: int, value: Any, reference: Any, note: str | None = None
+    ) -> bool:
+        difference = tolerances(value, reference, Tolerance(RTOL, ATOL, equal_nan=True))
+        return self.measured(
+            step,
+            DIFFERENCE,
+            difference,
+            _LIMIT,
+            met=difference > _LIMIT,
+            tensor=saved.name,
+            worker=saved.worker,
+            note=note,
+        )

@@ -1,0 +1,218 @@
+"""UnchangedTensor: a tensor no longer changes from step to step."""
+
+import math
+from itertools import islice
+from typing import Any, Final
+
+from builtin_rules.statistics.array_difference import Tolerance, tolerances
+from builtin_rules.statistics.previous_values import (
+    ComparableSteps,
+    TrainedParameters,
+    earlier_steps,
+)
+from builtin_rules.statistics.tensor_selection import (
+    COLLECTION_NAMES,
+    LITERAL,
+    TENSOR_REGEX,
+    SavedTensor,
+    any_met,
+    numbers,
+    require_selection,
+    saved_tensors,
+    statistic,
+    tensor_names,
+)
+from smdebug.core.collection import CollectionKeys
+from smdebug.rules import Rule
+from smdebug.rules.extensions import BoolParam, FloatParam, IntParam, Page, Quantity, set_parameters
+
+CHANGE: Final = "change"
+_LIMIT: Final = 1.0  # every element is within the tolerance
+
+
+class UnchangedTensor(Rule):
+    """Met when the last `num_steps` saved values of a tensor are all close to the current one.
+
+    Values are close if ``|a - b| <= atol + rtol * |b|`` for every element, where `b` is the current
+    value. A different shape is a change, and so is NaN unless `equal_nan`. The current value is one
+    of the `num_steps`; tensors with fewer saved values are not judged. Every worker is compared
+    with its own values. Empty and non-numeric tensors, and those with saved reductions only, are
+    skipped.
+
+    Only values of the same mode are compared. As weights do not change during evaluation, only the
+    first step of each evaluation phase, a run of steps of mode EVAL or PREDICT, is judged. A
+    parameter without a gradient is considered frozen if other weights have gradients; it is skipped
+    unless `tensor_regex` selects it by name. See docs/decisions/0008.
+
+    With `literal`, each value is compared with the next one only, over all modes, and frozen
+    parameters are judged.
+    """
+
+    READS = "the selected tensors: values; the collection gradients: names."
+    PARAMS = (
+        COLLECTION_NAMES,
+        TENSOR_REGEX,
+        IntParam(
+            "num_steps",
+            "Number of latest saved values to compare, including the current one.",
+            default=3,
+            minimum=2,
+            unit="saved steps",
+        ),
+        FloatParam(
+            "rtol",
+            "Relative tolerance, as a share of the current value.",
+            default=1e-5,
+            minimum=0.0,
+            unit="share of the value",
+        ),
+        FloatParam(
+            "atol",
+            "Absolute tolerance.",
+            default=1e-8,
+            minimum=0.0,
+            unit="unit of the tensor",
+        ),
+        BoolParam("equal_nan", "Treat NaN as equal to NaN.", default=False),
+        LITERAL,
+    )
+    QUANTITIES = (Quantity(CHANGE, "largest change / tolerated change", worse="below", log=True),)
+    PAGE = Page(
+        why="""
+        A loss that no longer changes indicates that training has stopped making progress. A weight
+        that does not change does not learn: the optimizer does not know it, its step is never
+        called, or the learning rate has dropped to almost zero.
+        """,
+        save="""
+        The values of the selected tensors:
+
+            Hook(
+                out_dir,
+                save_config=SaveConfig(save_interval=100),
+                include_collections=["weights", "gradients"],
+            )
+
+        With `gradients` as well as `weights`, the rule can tell frozen parameters from forgotten
+        ones.
+        """,
+        missing="""
+        NaN is a change unless `equal_nan` is set. Tensors with fewer than `num_steps` saved values
+        are not judged yet; tensors with reductions only are never judged.
+        """,
+        remedy="""
+        - Check that the optimizer has the parameter (`optimizer.param_groups`) and that its `step`
+          is called.
+        - Check the learning rate at this step: schedules may end at 0.
+        - If the note says that the parameter may be frozen, check whether it is, and on purpose.
+        - For a loss that is constant from the start, see `VanishingGradient` and `DeadRelu`.
+        """,
+        limits="""
+        Without the collection `gradients`, a frozen parameter looks like a forgotten one: leave it
+        out of `tensor_regex`, or save gradients. A parameter that takes no part in the computation
+        has no gradient either and is considered frozen; `literal` judges it. Gradient accumulation
+        over more saved steps than `num_steps` keeps weights constant: raise `num_steps`. Very small
+        learning rates change weights by less than `rtol`: lower it.
+        """,
+    )
+    collection_names: tuple[str, ...]
+    tensor_regex: tuple[str, ...]
+    num_steps: int
+    rtol: float
+    atol: float
+    equal_nan: bool
+    literal: bool
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        num_steps: Any = 3,
+        rtol: Any = 1e-5,
+        atol: Any = 1e-8,
+        equal_nan: Any = False,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            collection_names=collection_names,
+            tensor_regex=tensor_regex,
+            num_steps=num_steps,
+            rtol=rtol,
+            atol=atol,
+            equal_nan=equal_nan,
+            literal=literal,
+        )
+        require_selection(self)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the selected tensors of global step `step`."""
+        trial = self.base_trial
+        comparable = None if self.literal else ComparableSteps(trial, step)
+        if comparable is not None and step not in comparable:
+            return self.not_judged("not the first step of an evaluation phase")
+        names = self._names(step)
+        if not names:
+            return self.not_judged("none of the selected tensors at this step")
+        answers = [
+            self._judge(saved, step, comparable) for saved in saved_tensors(trial, step, names)
+        ]
+        return any_met(self, answers, f"no tensor with {self.num_steps} values to compare")
+
+    def _names(self, step: int) -> list[str]:
+        """Return the selected tensors of a step, without frozen parameters."""
+        trial = self.base_trial
+        by_name = set(tensor_names(trial, step, [], self.tensor_regex))
+        names = by_name.union(tensor_names(trial, step, self.collection_names, []))
+        parameters = set() if self.literal else self._parameters(step).intersection(names) - by_name
+        if parameters and (gradients := TrainedParameters(trial)).are_known:
+            names -= {name for name in parameters if not gradients.has(name)}
+        return sorted(names)
+
+    def _parameters(self, step: int) -> set[str]:
+        collections = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
+        return set(tensor_names(self.base_trial, step, collections, []))
+
+    def _judge(
+        self, saved: SavedTensor, step: int, comparable: ComparableSteps | None
+    ) -> bool | None:
+        """Return whether a tensor is unchanged, or None if that is unknown."""
+        steps = [*islice(earlier_steps(saved, step, comparable), self.num_steps)][::-1]
+        change = self._change(saved, steps) if len(steps) == self.num_steps else None
+        if change is None or math.isnan(change):
+            return None if change is None else False
+        met = change <= _LIMIT
+        return self.measured(
+            step,
+            CHANGE,
+            change,
+            _LIMIT,
+            met=met,
+            tensor=saved.name,
+            worker=saved.worker,
+            note=self._note(saved, step, steps[0], change) if met else None,
+        )
+
+    def _change(self, saved: SavedTensor, steps: list[int]) -> float | None:
+        """Return the largest change in units of the tolerance.
+
+        None if there are no numbers to compare, NaN if shapes differ.
+        """
+        measure = Tolerance(self.rtol, self.atol, self.equal_nan)
+        last = len(steps) - 1
+        pairs = [(index, index + 1 if self.literal else last) for index in range(last)]
+        changes = [statistic(saved, steps[later], measure, steps[index]) for index, later in pairs]
+        if None not in changes:
+            return float(max(changes))
+        values = [numbers(saved, index) for index in steps]
+        if any(value is None for value in values):
+            return None
+        if len({value.shape for value in values}) > 1:
+            return math.nan
+        return max(tolerances(values[index], values[later], measure) for index, later in pairs)
+
+    def _note(self, saved: SavedTensor, step: int, since: int, change: float) -> str:
+        frozen = change == 0 and saved.name in self._parameters(step)
+        hint = " It is bitwise identical, so it may be frozen." if frozen else ""
+        return f"Unchanged since step {since}.{hint}"

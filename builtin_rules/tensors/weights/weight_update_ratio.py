@@ -1,0 +1,253 @@
+"""WeightUpdateRatio: a weight changes too much or too little for its size."""
+
+import math
+from itertools import takewhile
+from typing import Any, Final, NamedTuple
+
+from builtin_rules.statistics.array_difference import CHANGE, norms
+from builtin_rules.statistics.previous_values import (
+    ComparableSteps,
+    TrainedParameters,
+    earlier_steps,
+    is_learning_step,
+)
+from builtin_rules.statistics.tensor_selection import (
+    LITERAL,
+    WEIGHTS,
+    SavedTensor,
+    any_met,
+    numbers,
+    saved_tensors,
+    statistic,
+)
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules import Rule
+from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity, set_parameters
+
+LARGE: Final = "large update"
+SMALL: Final = "small update"
+# Weights may be constant for a while: accumulated gradients, a warm-up from learning rate 0, steps
+# skipped by mixed precision. See docs/decisions/0009-weights-that-stand-still.md.
+STILL_STEPS: Final = 10
+
+
+class _Update(NamedTuple):
+    """The change of a weight since an earlier step of its mode."""
+
+    saved: SavedTensor
+    since: int
+    change: float
+    before: float
+
+
+class WeightUpdateRatio(Rule):
+    """Met when ``|w - p| / (|p| + epsilon)`` is above `large_threshold` or below `small_threshold`.
+
+    `w` is a weight and `p` its value at an earlier step of the same mode: the previous saved step
+    or, with `num_steps`, the earliest saved step not further back (counted within the mode, or
+    globally without modes). ``| |`` is the Euclidean norm over all elements. Steps of mode EVAL and
+    PREDICT are not judged, as weights do not change there. Every worker is compared with its own
+    values. Non-finite ratios (`ExplodingTensor` reports them), empty and non-numeric weights,
+    changed shapes and weights with saved reductions only are skipped.
+
+    Weights that were zero are not judged. A small ratio meets the condition once it has been small
+    for ten steps. If it is exactly 0, the weight may be frozen: it counts if the weight moved
+    before or has a gradient; if no weight has a saved gradient, it counts if no weight of the trial
+    has moved. With `literal`, every ratio counts.
+    """
+
+    READS = "the collection weights: values at two steps; the collection gradients: names."
+    PARAMS = (
+        IntParam(
+            "num_steps",
+            "Largest distance of the step to compare with; by default the previous saved step.",
+            minimum=1,
+            unit="steps of the mode",
+        ),
+        FloatParam(
+            "large_threshold",
+            "A larger ratio of update to weight meets the condition.",
+            default=10.0,
+            minimum=0.0,
+            minimum_open=True,
+            unit="update per weight",
+        ),
+        FloatParam(
+            "small_threshold",
+            "A smaller ratio of update to weight meets the condition.",
+            default=1e-8,
+            minimum=0.0,
+            unit="update per weight",
+        ),
+        FloatParam(
+            "epsilon",
+            "Added to the norm of the weight.",
+            default=1e-9,
+            minimum=0.0,
+            minimum_open=True,
+            unit="unit of the weight",
+        ),
+        LITERAL,
+    )
+    QUANTITIES = (
+        Quantity(LARGE, "norm of update / norm of weight", worse="above", log=True),
+        Quantity(SMALL, "norm of update / norm of weight", worse="below", log=True),
+    )
+    PAGE = Page(
+        why="""
+        Updates should be a small share of the weights, about a thousandth. Much larger updates
+        discard what was learned and diverge; with (almost) none at all the weight does not learn
+        while the training keeps running.
+        """,
+        save="""
+        The collection `weights` with its values; with `gradients` as well, the rule can tell
+        frozen weights from forgotten ones:
+
+            Hook(
+                out_dir,
+                save_config=SaveConfig(save_interval=100),
+                include_collections=["weights", "gradients"],
+            )
+        """,
+        missing="""
+        The first saved step has no earlier value to compare with. Evaluation steps, weights that
+        are or were not finite, changed shapes, and weights without values (reductions only) are
+        skipped.
+        """,
+        remedy="""
+        - Too large: lower the learning rate, warm it up, or clip gradients; check whether the
+          initial weights are far too small.
+        - Too small: check that the optimizer has the weight and that its `step` is called, and
+          check the learning rate at this step.
+        - Small in the first layers only: see `VanishingGradient`.
+        - If the weight may be frozen, check whether that is on purpose.
+        """,
+        limits="""
+        Without gradients, a weight that never moves while others do is considered frozen;
+        `UnchangedTensor` finds it. Gradients accumulated over more than ten saved steps look like
+        constant weights: set `num_steps` to their number. A weight that starts close to zero, but
+        not at it, can have a large ratio at first: raise `large_threshold`.
+        """,
+    )
+    num_steps: int | None
+    large_threshold: float
+    small_threshold: float
+    epsilon: float
+    literal: bool
+
+    required_inputs = (WEIGHTS,)
+
+    def __init__(
+        self,
+        base_trial: Any,
+        num_steps: Any = None,
+        large_threshold: Any = 10.0,
+        small_threshold: Any = 1e-8,
+        epsilon: Any = 1e-9,
+        literal: Any = False,
+    ) -> None:
+        super().__init__(base_trial)
+        set_parameters(
+            self,
+            num_steps=num_steps,
+            large_threshold=large_threshold,
+            small_threshold=small_threshold,
+            epsilon=epsilon,
+            literal=literal,
+        )
+        if self.small_threshold > self.large_threshold:
+            msg = (
+                f"Parameter 'small_threshold' must be <= 'large_threshold', "
+                f"{self.large_threshold!r}, got {self.small_threshold!r}."
+            )
+            raise SMDebugValueError(msg)
+        # Both hold one entry for each weight and worker at most: those that ever moved, and the
+        # step since which a ratio is small, which goes when it no longer is.
+        self._moved: set[tuple[str, str]] = set()
+        self._small_since: dict[tuple[str, str], int] = {}
+        self._gradients: TrainedParameters | None = None  # of the step in hand
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the weights of global step `step`."""
+        trial = self.base_trial
+        if not is_learning_step(trial, step):
+            return self.not_judged("weights do not change in this mode")
+        names = WEIGHTS.names(trial, step)
+        if not names:
+            return self.not_judged("no weights at this step")
+        self._gradients = None
+        comparable = ComparableSteps(trial, step)
+        updates = [
+            update
+            for saved in saved_tensors(trial, step, names)
+            if (update := self._update(saved, step, comparable)) is not None
+        ]
+        self._moved.update(
+            (saved.name, saved.worker) for saved, _, change, _ in updates if change > 0
+        )
+        answers = [self._judge(update, step) for update in updates]
+        return any_met(self, answers, "no weight to compare with an earlier step")
+
+    def _update(self, saved: SavedTensor, step: int, comparable: ComparableSteps) -> _Update | None:
+        """Return the change of a weight, or None if there is nothing to compare with."""
+        earlier = self._partner(saved, step, comparable)
+        if earlier is None:
+            return None
+        change = statistic(saved, step, CHANGE, earlier)
+        if change is None:  # no value, or of another type
+            value, before = numbers(saved, step), numbers(saved, earlier)
+            if value is None or before is None or value.shape != before.shape:
+                return None
+            change = norms(value, before)
+        return _Update(saved, self.base_trial.mode_step(earlier), *change)
+
+    def _partner(self, saved: SavedTensor, step: int, comparable: ComparableSteps) -> int | None:
+        """Return the step to compare a weight with, or None."""
+        earlier = earlier_steps(saved, step - 1, comparable)
+        if self.num_steps is None:
+            return next(earlier, None)
+        number = self.base_trial.mode_step
+        first = number(step) - self.num_steps
+        partner = None
+        for candidate in takewhile(lambda candidate: number(candidate) >= first, earlier):
+            partner = candidate
+        return partner
+
+    def _judge(self, update: _Update, step: int) -> bool | None:
+        """Return whether a weight changed too much or too little, or None if unknown."""
+        ratio = update.change / (update.before + self.epsilon)
+        if not math.isfinite(ratio) or (update.before == 0 and not self.literal):
+            return None
+        met = False
+        for quantity, limit, outside in (
+            (LARGE, self.large_threshold, ratio > self.large_threshold),
+            (SMALL, self.small_threshold, self._is_small(update, ratio, step)),
+        ):
+            met |= self.measured(
+                step,
+                quantity,
+                ratio,
+                limit,
+                met=outside,
+                tensor=update.saved.name,
+                worker=update.saved.worker,
+                note="Not changed at all: the weight may be frozen." if ratio == 0 else None,
+            )
+        return met
+
+    def _is_small(self, update: _Update, ratio: float, step: int) -> bool:
+        """Return whether a weight has changed too little for long enough and is not frozen."""
+        key = update.saved.name, update.saved.worker
+        if ratio >= self.small_threshold:
+            self._small_since.pop(key, None)
+            return False
+        since = self._small_since.setdefault(key, update.since)
+        if self.literal:
+            return True
+        lasts = self.base_trial.mode_step(step) - since >= STILL_STEPS
+        return lasts and (ratio > 0 or key in self._moved or not self._is_frozen(key[0]))
+
+    def _is_frozen(self, name: str) -> bool:
+        """Return whether a weight that has never changed is frozen."""
+        gradients = self._gradients = self._gradients or TrainedParameters(self.base_trial)
+        return not gradients.has(name) if gradients.are_known else bool(self._moved)

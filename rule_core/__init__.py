@@ -1,0 +1,1 @@
+"""The engine: trials, rules, hooks that save tensors, and profiler data."""

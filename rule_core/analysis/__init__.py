@@ -1,0 +1,1 @@
+"""Analysis of profiler data in notebooks: frames and charts."""

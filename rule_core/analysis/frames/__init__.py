@@ -1,0 +1,1 @@
+"""Frames and timelines made of the profiler's files, and what Python profiles hold."""

@@ -1,0 +1,89 @@
+"""Sums of the durations of events that run at certain times, by phase and name."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rule_core.profiler.traces.event import Number, TraceEvent
+
+Sums = dict[str, Number]
+
+
+class EventSums(NamedTuple):
+    """Microseconds by phase, and by the name of the event."""
+
+    phases: Sums
+    names: Sums
+
+    def add(self, event: TraceEvent, times: int) -> None:
+        """Add an event `times` times; steps are not added by name."""
+        duration = times * (event.end_time - event.start_time)
+        self.phases[event.event_phase] = self.phases.get(event.event_phase, 0) + duration
+        if "Step" not in event.event_name:
+            self.names[event.event_name] = self.names.get(event.event_name, 0) + duration
+
+
+def sums_at(times_us: Sequence[int], events: Iterable[TraceEvent]) -> EventSums:
+    """Sum the durations of events that run at `times_us`, once per time.
+
+    Parameters
+    ----------
+    times_us
+        Ascending epoch microseconds; the start and end of an event are not within it.
+    events
+        Each event once.
+    """
+    sums = EventSums({}, {})
+    for event in events:
+        count = bisect_left(times_us, event.end_time) - bisect_right(times_us, event.start_time)
+        if count > 0:
+            sums.add(event, count)
+    return sums
+
+
+def sums_between(intervals: Sequence[tuple[int, int]], events: Iterable[TraceEvent]) -> EventSums:
+    """Sum the durations of events that overlap `intervals`, once per interval.
+
+    Parameters
+    ----------
+    intervals
+        Starts and ends in epoch microseconds; touching counts as overlapping.
+    events
+        Each event once; steps are ignored.
+    """
+    begins = sorted(begin for begin, _ in intervals)
+    ends = sorted(end for _, end in intervals)
+    sums = EventSums({}, {})
+    for event in events:
+        times = bisect_right(begins, event.end_time) - bisect_left(ends, event.start_time)
+        if times > 0 and "Step" not in event.event_name:
+            sums.add(event, times)
+    return sums
+
+
+def intervals_of(begins: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:
+    """Return intervals from their starts and ends.
+
+    Raises
+    ------
+    ValueError
+        If they are not intervals.
+    """
+    intervals = list(zip(begins, ends, strict=False))
+    if not intervals or len(begins) != len(ends) or any(end < begin for begin, end in intervals):
+        msg = (
+            "Intervals need as many begins as ends, one at least, and no end before its begin, "
+            f"got {list(begins)!r} and {list(ends)!r} in epoch microseconds."
+        )
+        raise ValueError(msg)
+    return intervals
+
+
+def shares(sums: Sums) -> dict[str, float]:
+    """Return sums as fractions of the largest one.
+
+    >>> shares({"a": 5, "b": 20})
+    {'a': 0.25, 'b': 1.0}
+    """
+    largest = float(max(sums.values(), default=0)) or 1.0
+    return {name: value / largest for name, value in sums.items()}

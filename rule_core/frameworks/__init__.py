@@ -1,0 +1,1 @@
+"""Hooks for machine-learning frameworks, one package each."""

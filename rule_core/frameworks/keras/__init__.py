@@ -1,0 +1,1 @@
+"""Keras 3: the hook, and what it saves automatically."""

@@ -1,0 +1,280 @@
+"""KerasHook: saves tensors of a Keras 3 model during fit, evaluate and predict."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from rule_core.frameworks.keras import layers
+from rule_core.frameworks.keras.keras_access import KerasAccess
+from rule_core.modes import ModeKeys
+from rule_core.saving import current_hook
+from rule_core.saving.error_guard import guarded
+from rule_core.saving.hook import Hook as CoreHook
+
+# Collections filled without watching the calls of layers and models.
+SCALARS_AND_VARIABLES: Final = frozenset(
+    {"losses", "metrics", "sm_metrics", "weights", "biases", "gradients", "optimizer_variables"}
+)
+
+
+class KerasHook(CoreHook, keras.callbacks.Callback):
+    """Save losses, metrics, variables, gradients and layers of a Keras 3 model, as its callback.
+
+    Pass it to ``model.fit(..., callbacks=[hook])``, `evaluate` and `predict`; each batch is a step
+    of mode TRAIN, EVAL or PREDICT. It takes the arguments of `smdebug.core.hook.Hook`. `close` ends
+    the trial, and is called at exit.
+
+    Saved tensors by collection and name:
+
+    - losses ``loss``: of the batch alone, whereas Keras logs the mean over the epoch so far.
+    - metrics ``<metric>``: as Keras logs them. Losses and metrics ``val_<...>``: after an epoch
+      with validation, with the next step that is saved.
+    - weights and biases ``<path of the variable>``, optimizer_variables likewise: after the step.
+    - gradients ``gradients/<path>Grad``, without loss scaling: with the backend torch.
+    - layers ``<layer>/inputs`` and ``<layer>/outputs``; relu_output, tanh_output, sigmoid_output
+      and the ``..._input`` of pure activations; inputs ``inputs``, outputs ``predictions`` and
+      ``labels`` of the model: only in uncompiled models, that is with the backend torch unless
+      ``jit_compile`` is set, and with tensorflow if ``run_eagerly`` is set. Further tensors of the
+      same name in a step end in ``_1, _2, ...``.
+
+    A warning names tensors that the backend does not expose.
+
+    Examples
+    --------
+    >>> hook = KerasHook(out_dir, save_config=SaveConfig(save_interval=100))  # doctest: +SKIP
+    >>> model.fit(points, labels, callbacks=[hook])  # doctest: +SKIP
+    """
+
+    # Keras distinguishes the kinds of variables, so no patterns are needed.
+    DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
+        "all": (),
+        "default": (),
+        "weights": (),
+        "biases": (),
+        "gradients": (),
+        "losses": (),
+        "metrics": (),
+        "inputs": (),
+        "outputs": (),
+        "layers": (),
+        "sm_metrics": (),
+        "optimizer_variables": (),
+    }
+    DEFAULT_INCLUDED: ClassVar[Sequence[str]] = ("metrics", "losses", "sm_metrics")
+    FILLED_COLLECTIONS: ClassVar[Sequence[str]] = (
+        *(f"{kind}_{side}" for kind in layers.KINDS for side in ("input", "output")),
+        *("labels", "predictions"),
+    )
+    access = KerasAccess()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        keras.callbacks.Callback.__init__(self)
+        super().__init__(*args, **kwargs)
+        self._is_fitting = False
+        self._scale = 1.0
+        self._loss_before = np.zeros(2)
+        self._calls: Counter[str] = Counter()
+        self._unwatch: list[Callable[[], None]] = []
+        current_hook.set_hook(self)
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Return the optimizer unchanged: this hook does not need to wrap it."""
+        return optimizer
+
+    @guarded
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        """Watch the model; evaluations during the fit belong to it."""
+        self._is_fitting = True
+        self._watch()
+
+    @guarded
+    def on_test_begin(self, *_: Any, **__: Any) -> None:
+        """Watch the model."""
+        self._watch()
+
+    @guarded
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        """End the last step, and stop watching the model."""
+        self._is_fitting = False
+        self._end_run()
+
+    @guarded
+    def on_test_end(self, *_: Any, **__: Any) -> None:
+        """End the last step, unless a fit is running."""
+        if not self._is_fitting:
+            self._end_run()
+
+    on_predict_begin = on_test_begin
+    on_predict_end = on_test_end
+
+    @guarded
+    def on_train_batch_begin(self, *_: Any, **__: Any) -> None:
+        """Begin a step of mode TRAIN."""
+        self._begin_batch(ModeKeys.TRAIN)
+        optimizer = self.model.optimizer
+        if self._saving and optimizer is not None:
+            # Applying the gradients may change the loss scale.
+            self._scale = float(self.access.copy(optimizer.scale_loss(1.0)).item())
+
+    @guarded
+    def on_test_batch_begin(self, *_: Any, **__: Any) -> None:
+        """Begin a step of mode EVAL."""
+        self._begin_batch(ModeKeys.EVAL)
+
+    @guarded
+    def on_predict_batch_begin(self, *_: Any, **__: Any) -> None:
+        """Begin a step of mode PREDICT."""
+        self._begin_batch(ModeKeys.PREDICT)
+
+    @guarded
+    def on_train_batch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Save the results, gradients and variables of the step."""
+        if self._saving:
+            self._save_batch(logs or {})
+            self._save_gradients()
+            for variable in getattr(self.model.optimizer, "variables", ()):
+                self._save(variable.path, variable, "optimizer_variables")
+
+    @guarded
+    def on_test_batch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Save the results of the step."""
+        if self._saving:
+            self._save_batch(logs or {})
+
+    on_predict_batch_end = on_test_batch_end
+
+    @guarded
+    def on_epoch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Save the results of the validation with the current or the next saved step."""
+        for name, value in (logs or {}).items():
+            if name.startswith("val_"):
+                self._assign(name, "losses" if name == "val_loss" else "metrics")
+                self._scalars[name] = (self.access.copy(value), time.time())
+
+    def close(self) -> None:
+        """Write all pending steps, end the trial and stop watching the model."""
+        self._end_watching()
+        super().close()
+
+    def _begin_batch(self, mode: ModeKeys) -> None:
+        self.mode = mode
+        self._calls.clear()
+        self._begin_step()
+        if self._saving:
+            self._loss_before = self._summed_loss()
+
+    def _summed_loss(self) -> NDArray[np.float64]:
+        """Return the sum and the count of the losses of this epoch so far."""
+        for metric in self.model.metrics:
+            if metric.name == "loss" and isinstance(metric, keras.metrics.Mean):
+                parts = metric.total, metric.count
+                return np.array([self.access.copy(part).item() for part in parts])
+        return np.zeros(2)
+
+    def _batch_loss(self, logged: float) -> float:
+        """Return the loss of this batch alone, or the logged loss if it is unknown."""
+        total, count = self._summed_loss() - self._loss_before
+        return float(total / count) if count > 0 else logged
+
+    def _end_run(self) -> None:
+        self._end_watching()
+        self._end_step()
+
+    def _end_watching(self) -> None:
+        while self._unwatch:
+            self._unwatch.pop()()
+
+    def _watch(self) -> None:
+        """Watch the calls of the model and its layers, if possible and configured."""
+        self._end_watching()
+        model = self.model
+        if not self._needs_calls():
+            return
+        if not layers.are_visible(model):
+            self._warn_once(
+                "calls", "Inputs and outputs of layers cannot be saved in compiled code."
+            )
+            return
+        for layer in layers.inside(model):
+            self._unwatch.append(layers.watch(layer, "call", partial(self._record_layer, layer)))
+        self._unwatch.append(layers.watch(model, "call", self._record_model))
+        self._unwatch.append(layers.watch(model, "compute_loss", self._record_loss))
+
+    def _needs_calls(self) -> bool:
+        """Return whether anything may be saved that requires watching calls."""
+        return any(
+            name not in SCALARS_AND_VARIABLES or self.get_collection(name).include_regex
+            for name in self._policy.included
+        )
+
+    @guarded
+    def _record_layer(self, layer: Any, args: Any, kwargs: Any, result: Any) -> None:
+        typed = layers.collections_of(layer)
+        for side, value in (("inputs", (args, kwargs)), ("outputs", result)):
+            self._save_all(f"{layer.name}/{side}", value, "layers", *typed.get(side, []))
+
+    @guarded
+    def _record_model(self, args: Any, kwargs: Any, result: Any) -> None:
+        self._save_all("inputs", (args, kwargs), "inputs")
+        self._save_all("predictions", result, "outputs", "predictions")
+
+    @guarded
+    def _record_loss(self, args: Any, kwargs: Any, _: Any) -> None:
+        labels = kwargs["y"] if "y" in kwargs else args[1]
+        self._save_all("labels", labels, "outputs", "labels")
+
+    def _save_all(self, name: str, value: Any, *collections: str) -> None:
+        """Save the tensors in a value under one name, numbered from the second one in a step."""
+        if not self._saving:
+            return
+        for tensor in layers.tensors_in(value):
+            count = self._calls[name]
+            self._calls[name] += 1
+            self._save(f"{name}_{count}" if count else name, tensor, *collections)
+
+    def _save_batch(self, logs: Mapping[str, Any]) -> None:
+        """Save the logs of a batch, and the weights after it."""
+        for name, value in logs.items():
+            if name == "loss":
+                self._save(name, self._batch_loss(value), "losses")
+            elif name != "outputs":
+                self._save(name, value, "metrics")
+            elif not self._unwatch:
+                self._save_all("predictions", value, "outputs", "predictions")
+        for variable in self.model.weights:
+            self._save(variable.path, variable, "biases" if "bias" in variable.name else "weights")
+
+    def _save_gradients(self) -> None:
+        for variable in self.model.trainable_weights:
+            name = f"gradients/{variable.path}Grad"
+            self._assign(name, "gradients")
+            if self._policy.plan(name, self._saving) is None:
+                continue
+            if keras.backend.backend() != "torch":
+                self._warn_once("gradients", "Gradients can be saved with the backend torch only.")
+                return
+            gradient = variable.value.grad
+            if gradient is not None:
+                self._record(name, gradient / self._scale)
+
+    def _save(self, name: str, tensor: Any, *collections: str) -> None:
+        for collection in collections:
+            self._assign(name, collection)
+        self._record(name, tensor)
+
+    def _assign(self, name: str, collection: str) -> None:
+        """Add a tensor to a collection if the collection exists or the tensor is saved anyway."""
+        exists = collection in self.collection_manager
+        if not exists and self._policy.plan(name, self._saving) is None:
+            return
+        self._add_member(collection, name)
+
+
+# ``get_hook(create_if_not_exists=False)``: the latest hook, or a new one from the JSON file.
+get_hook = partial(current_hook.get_hook_of, KerasHook)

@@ -1,0 +1,1 @@
+"""Lightning: the callback that saves a training's tensors."""

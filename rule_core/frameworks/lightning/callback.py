@@ -1,0 +1,153 @@
+"""DebuggerCallback: saves tensors of Lightning trainings as one trial."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from rule_core.frameworks.pytorch.hook import Hook
+from rule_core.frameworks.pytorch.trainer_hook import LOSS, TrainerHook
+from rule_core.modes import ModeKeys
+
+try:
+    from lightning.pytorch import Callback
+except ModuleNotFoundError:  # the older name of the same package
+    from pytorch_lightning import Callback
+
+
+class DebuggerCallback(Callback):
+    """Save tensors of a `LightningModule` with the names of `smdebug.pytorch.Hook`.
+
+    A step is one batch of any phase: mode TRAIN for training, EVAL for validation and test, and
+    PREDICT for prediction. Batches of the sanity check are not steps. With gradient accumulation, a
+    step's gradients are those of its batch: of its loss divided by the number of batches.
+
+    The loss that `training_step`, `validation_step` or `test_step` returns is saved as
+    ``loss_output_0``, outputs of loss modules by their class, and logged values as
+    ``scalar/<name>``. The inputs and outputs of the module itself are saved if it is called as a
+    function; under DDP and FSDP, which call it with the batch, these are the batch and the loss.
+    Checkpoints contain the step counts.
+
+    Parameters
+    ----------
+    hook
+        A hook, closed by its owner or at exit, which saves `fit` and everything after it. By
+        default, each of `fit`, `validate`, `test` and `predict` creates a hook, and closes it at
+        the end or after an error; later ones continue the trial of the first.
+    out_dir, **options
+        Arguments of the created hook, see `smdebug.pytorch.Hook`; ``resume=True`` continues from
+        a checkpoint in the folder of its trial.
+
+    Raises
+    ------
+    SMDebugValueError
+        If both a hook and options are passed.
+
+    Examples
+    --------
+    >>> callback = DebuggerCallback(out_dir="runs/mine", save_all=True)  # doctest: +SKIP
+    >>> Trainer(callbacks=[callback]).fit(module, batches)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        hook: Hook | None = None,
+        out_dir: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> None:
+        self._trainer_hook = TrainerHook(hook, out_dir, options)
+        self._stage = ""
+        self._logged: dict[str, tuple[Any, ...]] = {}
+
+    @property
+    def hook(self) -> Hook | None:
+        """The hook; None before it is created."""
+        return self._trainer_hook.hook
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002 - Lightning's signature
+        """Open the trial."""
+        self._stage, self._logged = stage, {}
+        self._trainer_hook.open()
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002 - Lightning's signature
+        """End the trial."""
+        self._trainer_hook.close()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002 - Lightning's signature
+        """End the trial."""
+        self._trainer_hook.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the step counts."""
+        return self._trainer_hook.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore the step counts; only training continues from a checkpoint."""
+        if self._stage == "fit":
+            self._trainer_hook.load_state_dict(state_dict)
+
+    def _begin(self, trainer: Any, module: Any, mode: ModeKeys) -> None:
+        """Begin a step."""
+        hook = self.hook
+        if hook is None or trainer.sanity_checking:
+            return
+        if self._trainer_hook.is_new(module):
+            hook.register_module(module, counts_steps=False)
+            for submodule in module.modules():
+                if isinstance(submodule, torch.nn.modules.loss._Loss):  # noqa: SLF001 - the base of all losses
+                    hook.register_loss(submodule)
+        hook.set_mode(mode)
+        hook.begin_step()
+
+    def _save(self, trainer: Any, outputs: Any, divisor: int = 1) -> None:
+        """Save the loss and the logged values of a step."""
+        if self.hook is None or not self.hook.is_saving or trainer.sanity_checking:
+            return
+        loss = outputs.get(LOSS) if isinstance(outputs, Mapping) else outputs
+        if isinstance(loss, torch.Tensor):
+            self.hook.record_tensor_value(LOSS, loss if divisor == 1 else loss * divisor)
+        self._save_logged(trainer)
+
+    def _save_logged(self, trainer: Any, *_: Any) -> None:
+        """Save the values logged since the last call, under the names that loggers use."""
+        if trainer.sanity_checking:
+            return
+        logged = {name: (value.data_ptr(), value) for name, value in trainer.logged_metrics.items()}
+        # Values that were not logged again have the same address.
+        new = {
+            name: value
+            for name, (address, value) in logged.items()
+            if address != self._logged.get(name, (None,))[0]
+        }
+        self._logged = logged
+        self._trainer_hook.save_scalars(new)
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        """Begin a step."""
+        self._begin(trainer, pl_module, ModeKeys.TRAIN)
+
+    def on_validation_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        """Begin a step."""
+        self._begin(trainer, pl_module, ModeKeys.EVAL)
+
+    on_test_batch_start = on_validation_batch_start
+
+    def on_predict_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        """Begin a step."""
+        self._begin(trainer, pl_module, ModeKeys.PREDICT)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:
+        """Save the loss and the logged values of the step."""
+        # With automatic optimization, Lightning has divided the loss.
+        automatic = pl_module.automatic_optimization
+        self._save(trainer, outputs, trainer.accumulate_grad_batches if automatic else 1)
+
+    def on_validation_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002 - Lightning's signature
+        """Save the loss and the logged values of the step."""
+        self._save(trainer, outputs)
+
+    on_test_batch_end = on_validation_batch_end
+
+    # Values of a whole epoch exist once Lightning has computed them on every worker.
+    on_train_epoch_start = on_train_end = on_validation_end = on_test_end = _save_logged

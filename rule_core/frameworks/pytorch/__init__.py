@@ -1,0 +1,1 @@
+"""PyTorch: the hook, and what it saves automatically."""

@@ -1,0 +1,62 @@
+"""Callback: a module hook that is absent from copies, pickles and traces of the module."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Final
+
+import torch
+
+_WHY: Final = "the hook of smdebug runs outside of compiled code"
+
+
+class Callback:
+    """Calls a function whenever the training calls the module.
+
+    In copies of the module (such as averaged weights) and in pickles the callback does nothing. It
+    also does nothing in code that is exported, traced by `torch.jit` or compiled as one whole
+    graph, where it would break the compilation.
+
+    Parameters
+    ----------
+    call
+        Called with the arguments of PyTorch, which depend on the kind of callback.
+    in_graph
+        Called once if the module is compiled as one whole graph, where `call` is not called.
+    """
+
+    def __init__(
+        self, call: Callable[..., None], in_graph: Callable[[], object] | None = None
+    ) -> None:
+        self._call = torch.compiler.disable(call, reason=_WHY)
+        self._in_graph = in_graph or do_nothing
+        torch.compiler.assume_constant_result(_is_one_graph)
+
+    def __call__(self, *args: Any) -> None:
+        """Call the function, unless the call is only traced."""
+        if torch.jit.is_tracing() or torch.compiler.is_exporting():
+            return
+        if torch.compiler.is_compiling() and _is_one_graph(self._in_graph):
+            return
+        self._call(*args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A no-op method of the standard library, so that a pickled module can be loaded without
+        # this package.
+        return getattr, (nullcontext(), "__exit__")
+
+
+def do_nothing(*_: object) -> None:
+    """Replace a hook in copies of the watched module."""
+
+
+def _is_one_graph(if_so: Callable[[], object]) -> bool:
+    """Return, during compilation, whether the code must compile as one whole graph."""
+    try:
+        from torch._dynamo import symbolic_convert
+
+        is_whole = bool(symbolic_convert.InstructionTranslator.current_tx().one_graph)
+    except (ImportError, AttributeError):  # private in PyTorch
+        return False
+    if is_whole:
+        if_so()
+    return is_whole

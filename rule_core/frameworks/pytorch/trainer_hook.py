@@ -1,0 +1,83 @@
+"""TrainerHook: the hook of a trainer's callback, passed in or created for each training."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
+from rule_core.frameworks.pytorch.hook import Hook
+
+LOSS: Final = "loss"
+
+
+class TrainerHook:
+    """Manages the hook of a callback.
+
+    A hook passed in stays open; a hook created here is closed.
+
+    Parameters
+    ----------
+    hook
+        A hook; None creates one in `open`, in the training process.
+    out_dir, options
+        Arguments of the created hook.
+
+    Raises
+    ------
+    SMDebugValueError
+        If both a hook and options are passed.
+    SMDebugTypeError
+        If `hook` is not a hook.
+    """
+
+    def __init__(
+        self,
+        hook: Any,
+        out_dir: str | os.PathLike[str] | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        if hook is not None and not isinstance(hook, Hook):
+            msg = f"Argument 'hook' must be a smdebug.pytorch.Hook, got {hook!r}."
+            raise SMDebugTypeError(msg)
+        if hook is not None and (options or out_dir is not None):
+            names = sorted([*options, *(["out_dir"] if out_dir is not None else [])])
+            msg = f"A hook has its options already, got {', '.join(names)}. Give them to the hook."
+            raise SMDebugValueError(msg)
+        self.hook: Hook | None = hook
+        self._is_ours = hook is None
+        self._options = {"out_dir": out_dir, **options}
+        self._model: Any = None
+
+    def open(self) -> None:
+        """Create the hook unless one was passed in; a second hook continues the trial."""
+        if not self._is_ours:
+            return
+        if self.hook is not None:
+            self.close()
+            self._options["resume"] = True
+        self.hook, self._model = Hook(**self._options), None
+
+    def close(self) -> None:
+        """End the trial, or only the current step of a hook passed in."""
+        if self.hook is not None:
+            (self.hook.close if self._is_ours else self.hook.flush)()
+
+    def is_new(self, model: Any) -> bool:
+        """Return whether a model is new, so that it must be registered."""
+        is_new, self._model = model is not self._model, model
+        return is_new
+
+    def save_scalars(self, values: Mapping[str, Any]) -> None:
+        """Save the numbers among the values."""
+        for name, value in values.items():
+            if self.hook is not None and hasattr(value, "__float__"):
+                self.hook.save_scalar(name, value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the step counts."""
+        return {} if self.hook is None else self.hook.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore step counts, unless the hook has started."""
+        if state and self.hook is not None and self.hook.global_step < 0:
+            self.hook.load_state_dict(state)

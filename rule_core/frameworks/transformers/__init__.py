@@ -1,0 +1,1 @@
+"""Hugging Face Transformers: the callback that saves a training's tensors."""

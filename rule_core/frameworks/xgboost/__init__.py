@@ -1,0 +1,1 @@
+"""XGBoost: the hook, and what it saves automatically."""

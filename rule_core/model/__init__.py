@@ -1,0 +1,1 @@
+"""What a trial is made of: collections, reductions and save configurations."""

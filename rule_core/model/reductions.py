@@ -1,0 +1,240 @@
+"""Reductions: scalars of a tensor of any shape, in one pass over its elements."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
+from rule_core.model.streaming_statistics import (
+    Piece,
+    measure,
+    sum_of_squares,
+    to_computable,
+    total,
+)
+
+OPERATIONS: Final = (
+    *("min", "max", "mean", "std", "variance", "sum", "prod", "median"),
+    *("l1", "l2"),
+)
+NEED_ELEMENTS: Final = frozenset({"min", "max", "mean", "std", "variance", "median"})
+
+Array = NDArray[Any]
+ReductionKey = tuple[str, bool]
+
+
+class Reduction(NamedTuple):
+    """One reduction as a streaming statistic: the operation, and whether of the magnitudes.
+
+    Medians and all reductions of complex numbers need the whole array; see `is_in_pieces`.
+    """
+
+    operation: str
+    absolute: bool = False
+
+    def part(self, piece: Piece, before: Piece | None = None) -> Any:
+        """Return the partial result of a piece; see `StreamingStatistic`."""
+        del before
+        return _PART[self.operation](piece, self.absolute)
+
+    def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> np.generic:
+        """Return the reduction of all pieces with numpy's result type; see `StreamingStatistic`."""
+        joined = _JOIN[self.operation](parts, size)
+        return _cast(joined, np.dtype(np.float32) if dtype.kind == "V" else dtype, self.operation)
+
+
+def is_in_pieces(reduction: ReductionKey, dtype: "np.dtype[Any]", size: int) -> bool:
+    """Return whether a reduction of `size` elements exists and can be computed piece by piece."""
+    operation, _ = reduction
+    is_defined = operation in _PART and (size > 0 or operation not in NEED_ELEMENTS)
+    return is_defined and dtype.kind in "biufV"
+
+
+def compute(array: Array, operation: str, absolute: bool = False) -> np.generic:
+    """Return one reduction of all elements; see `compute_all`.
+
+    >>> float(compute(np.array([[3.0, -4.0]]), "l2")), int(compute(np.array([3, -4]), "max", True))
+    (5.0, 4)
+    """
+    return compute_all(array, [(operation, absolute)])[operation, absolute]
+
+
+def compute_all(array: Array, wanted: Iterable[ReductionKey]) -> dict[ReductionKey, np.generic]:
+    """Return several reductions of all elements, computed in one pass.
+
+    Parameters
+    ----------
+    array
+        Numbers or booleans of any shape ``(...)``, including 0-D.
+    wanted
+        Pairs of an operation of `OPERATIONS` and whether to use the magnitudes. `std` and
+        `variance` divide by the number of elements; `l1` is the sum of magnitudes and `l2` the
+        Euclidean norm, for every shape (never a matrix norm).
+
+    Returns
+    -------
+    dict
+        Numpy scalars of numpy's result type for the operation (float32 for bfloat16), in the unit
+        of the elements. Any NaN gives NaN.
+
+    Raises
+    ------
+    SMDebugValueError
+        If an operation is unknown, or the array is empty and the operation has no value for it.
+    SMDebugTypeError
+        If the elements are not numbers.
+    """
+    wanted = list(wanted)
+    for operation, _ in wanted:
+        _check(array, operation)
+    in_pieces = [Reduction(*key) for key in wanted if is_in_pieces(key, array.dtype, array.size)]
+    measured = measure(array, in_pieces) if in_pieces else {}
+    results: dict[ReductionKey, np.generic] = {key: measured[key] for key in in_pieces}
+    return {key: results[key] if key in results else _of_whole(array, *key) for key in wanted}
+
+
+def _of_whole(array: Array, operation: str, absolute: bool) -> np.generic:
+    """Return a reduction of the whole array at once."""
+    flat = array.reshape(-1)
+    flat = flat.astype(np.float32) if flat.dtype.kind == "V" else flat
+    # The magnitude of the smallest integer does not fit its type.
+    wide = flat.astype(np.int64) if flat.dtype.kind == "i" else flat
+    with np.errstate(all="ignore"):
+        return _WHOLE[operation](np.abs(wide) if absolute else flat)
+
+
+def of_rows(rows: Array, reductions: Sequence[Reduction]) -> dict[Reduction, list[np.generic]]:
+    """Return piecewise reductions of each row, equal to the results of `compute`.
+
+    Parameters
+    ----------
+    rows
+        Shape ``(arrays, elements)``, no row longer than a piece.
+    """
+    elements = to_computable(rows)
+    if elements.dtype.kind != "f":
+        each = [measure(row, reductions) for row in rows]
+        return {reduction: [results[reduction] for results in each] for reduction in reductions}
+    dtype = elements.dtype if rows.dtype.kind == "V" else rows.dtype
+    results: dict[Reduction, list[np.generic]] = {}
+    with np.errstate(all="ignore"):
+        by_absolute = {False: elements}
+        for reduction in reductions:
+            if reduction.operation not in _OF_ROWS:
+                results[reduction] = [measure(row, [reduction])[reduction] for row in rows]
+                continue
+            absolute = bool(reduction.absolute) or reduction.operation == "l1"
+            if absolute not in by_absolute:
+                by_absolute[True] = np.abs(elements)
+            values = _OF_ROWS[reduction.operation](by_absolute[absolute])
+            results[reduction] = list(values.astype(dtype))
+            for row in (~np.isfinite(values)).nonzero()[0]:
+                results[reduction][row] = measure(rows[row], [reduction])[reduction]
+    return results
+
+
+def _check(array: Array, operation: str) -> None:
+    if operation not in OPERATIONS:
+        msg = f"Reduction {operation!r} must be one of {', '.join(OPERATIONS)}."
+        raise SMDebugValueError(msg)
+    if array.dtype.kind not in "biufcV":
+        msg = f"A tensor of type {array.dtype} has no reductions."
+        raise SMDebugTypeError(msg)
+    if not array.size and operation in NEED_ELEMENTS:
+        msg = f"A tensor without elements has no {operation}."
+        raise SMDebugValueError(msg)
+
+
+def _doubles(elements: Array) -> Array:
+    return elements if elements.dtype.kind == "f" else elements.astype(np.float64)
+
+
+def _moments(piece: Piece, absolute: bool) -> tuple[int, float, float]:
+    """Return count, mean and sum of squared deviations."""
+    numbers = _doubles(_of(piece, absolute))
+    mean = _mean_sum(piece, absolute) / numbers.size
+    return numbers.size, mean, sum_of_squares(numbers - numbers.dtype.type(mean))
+
+
+def _mean_sum(piece: Piece, absolute: bool) -> Any:
+    """Return the sum for a mean, for integers in double precision."""
+    if piece.elements.dtype.kind == "f":
+        return piece.total(absolute)
+    return total(_of(piece, absolute).astype(np.float64))
+
+
+def _of(piece: Piece, absolute: bool) -> Array:
+    return piece.magnitudes if absolute else piece.elements
+
+
+def _join_variance(parts: Sequence[tuple[int, float, float]], size: int) -> float:
+    """Combine counts, means and squared deviations of parts (Chan, Golub and LeVeque, 1979)."""
+    count, mean, squares = parts[0]
+    for part_count, part_mean, deviations in parts[1:]:
+        delta, total_count = part_mean - mean, count + part_count
+        mean += delta * part_count / total_count
+        squares += deviations + delta * delta * count * part_count / total_count
+        count = total_count
+    return squares / size
+
+
+_PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
+    "min": lambda piece, absolute: np.minimum.reduce(_of(piece, absolute)),
+    "max": lambda piece, absolute: np.maximum.reduce(_of(piece, absolute)),
+    "sum": Piece.total,
+    "mean": _mean_sum,
+    "prod": lambda piece, absolute: np.prod(_of(piece, absolute)),
+    "variance": _moments,
+    "std": _moments,
+    "l1": lambda piece, _: float(piece.total(absolute=True)),
+    "l2": lambda piece, absolute: sum_of_squares(_doubles(_of(piece, absolute))),
+}
+# Equal to part and join of a single piece.
+_OF_ROWS: Final[dict[str, Callable[[Array], Array]]] = {
+    "min": lambda rows: np.minimum.reduce(rows, axis=1),
+    "max": lambda rows: np.maximum.reduce(rows, axis=1),
+    "sum": lambda rows: np.add.reduce(rows, axis=1),
+    "l1": lambda rows: np.add.reduce(rows, axis=1),
+    "mean": lambda rows: np.add.reduce(rows, axis=1).astype(np.float64) / rows.shape[1],
+}
+_JOIN: Final[dict[str, Callable[[Sequence[Any], int], Any]]] = {
+    "min": lambda parts, _: np.min(parts),
+    "max": lambda parts, _: np.max(parts),
+    "sum": lambda parts, _: sum(parts[1:], parts[0]),
+    "mean": lambda parts, size: sum(parts) / size,
+    "prod": lambda parts, _: np.prod(parts),
+    "variance": _join_variance,
+    "std": lambda parts, size: math.sqrt(_join_variance(parts, size)),
+    "l1": lambda parts, _: sum(parts),
+    "l2": lambda parts, _: math.sqrt(sum(parts)),
+}
+_WHOLE: Final[dict[str, Callable[[Array], np.generic]]] = {
+    "min": np.min,
+    "max": np.max,
+    "mean": np.mean,
+    "std": np.std,
+    "variance": np.var,
+    "sum": np.sum,
+    "prod": np.prod,
+    "median": np.median,
+    "l1": lambda whole: np.sum(np.abs(whole)),
+    "l2": lambda whole: np.sqrt(np.sum(np.abs(whole) ** 2)),
+}
+
+
+def _cast(value: Any, dtype: "np.dtype[Any]", operation: str) -> np.generic:
+    """Convert the value to numpy's result type of the operation on `dtype`."""
+    kind = dtype.kind
+    scalar: type[np.generic] = np.float64
+    if kind == "f":
+        scalar = dtype.type
+    elif operation in {"min", "max"}:
+        # The magnitude of the smallest integer does not fit its type.
+        fits = kind != "i" or int(value) <= np.iinfo(dtype).max
+        scalar = dtype.type if fits else np.int64
+    elif operation in {"sum", "prod"}:
+        scalar = np.uint64 if kind == "u" else np.int64
+    return scalar(value)

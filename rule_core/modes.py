@@ -1,0 +1,16 @@
+"""ModeKeys: the phase of the training job that a step belongs to."""
+
+import enum
+
+
+class ModeKeys(enum.Enum):
+    """The mode of a step; in queries `GLOBAL` means any mode.
+
+    Event files store the numbers. The steps of a training job that never sets a mode are saved as
+    `GLOBAL`.
+    """
+
+    TRAIN = 1
+    EVAL = 2
+    PREDICT = 3
+    GLOBAL = 4

@@ -1,0 +1,1 @@
+"""The profiler's files: system metrics, framework timelines and Python profiles of a job."""

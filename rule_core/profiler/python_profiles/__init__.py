@@ -1,0 +1,1 @@
+"""Python profiles of a training job: cProfile and pyinstrument."""

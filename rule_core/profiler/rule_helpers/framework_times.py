@@ -1,0 +1,172 @@
+"""FrameworkTimes: the time of framework events by phase and operator."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rule_core.profiler.traces.event import TraceEvent
+
+Floats = NDArray[np.float64]
+STEP: Final = "Step:ModeKeys"
+OTHERS: Final = "others"
+LEAST: Final = 2.0  # percent; smaller shares of operators are omitted
+NAMES_KEPT: Final = 10_000  # per table; further names are counted together
+_SUBMODULES: Final = ("Forward-SubModuleInternal", "Backward-SubModuleInternal")
+_COLLECTIVES: Final = ("horovod", "smdataparallel")
+
+
+def is_step(event: TraceEvent) -> bool:
+    """Return whether an event is a whole step of training, evaluation or prediction."""
+    return STEP in event.event_name
+
+
+def shares(amounts: Mapping[str, float], least: float = 0.0) -> dict[str, float]:
+    """Return each amount as a percentage of the sum, in descending order.
+
+    Shares of `least` percent or less are omitted, and the rest is scaled to 100 %.
+
+    >>> shares({"conv": 50.0, "add": 49.0, "log": 1.0}, least=2.0)
+    {'conv': 50.505, 'add': 49.495}
+    """
+    total = sum(amounts.values())
+    large = {
+        name: amount
+        for name, amount in sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
+        if amount > 0 and 100 * amount / total > least
+    }
+    total = sum(large.values())
+    return {name: round(100 * amount / total, 3) for name, amount in large.items()}
+
+
+def table_of(event: TraceEvent) -> str:
+    """Return the table of `FrameworkTimes` for an event."""
+    phase = event.event_phase
+    if is_step(event):
+        return "phase"
+    if phase in _SUBMODULES or event.event_name in _SUBMODULES:
+        return "forward_backward"
+    if any(name in f"{event.file_type} {phase}".lower() for name in _COLLECTIVES):
+        return "horovod"
+    low = phase.lower()
+    return "GPU" if "gpu" in low else "CPU" if "cpu" in low else "general"
+
+
+class FrameworkTimes:
+    """Sums the durations of framework events by phase and operator, window by window.
+
+    Parameters
+    ----------
+    since
+        Start of the job in epoch microseconds, from which time outside of steps is counted; None
+        starts with the first event.
+    """
+
+    def __init__(self, since: float | None = None) -> None:
+        self.count = 0
+        self._since = since
+        self._tables: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self._phase_time: dict[str, float] = defaultdict(float)
+        # The first start and the last end of events, by node.
+        self._spans: dict[str, tuple[float, float]] = {}
+        self._intervals = 0
+        self._before = np.empty((0, 2))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether later events may overlap the intervals of the last call."""
+        return len(self._before) > 0
+
+    def add(self, events: Sequence[TraceEvent]) -> None:
+        """Count events by their durations."""
+        for event in events:
+            self._count(event, event.duration)
+            node = event.node_id or ""
+            start, end = self._spans.get(node, (event.start_time, event.end_time))
+            span = min(start, event.start_time), max(end, event.end_time)
+            self._spans[node] = span
+
+    def add_during(self, events: Sequence[TraceEvent], intervals: Floats) -> None:
+        """Count events that overlap intervals of this or the previous call.
+
+        Operators count by duration, steps by the number of intervals they overlap. Intervals
+        without a step count as ``others``.
+
+        Parameters
+        ----------
+        intervals
+            Start and end in epoch microseconds, both included; shape ``(n, 2)``.
+        """
+        new = _merged(intervals)
+        recent = _merged(np.concatenate((self._before, new)))
+        self._before = new
+        self._intervals += len(new)
+        if not len(recent) or not events:
+            return
+        times = np.array([(event.start_time, event.end_time) for event in events], np.float64)
+        first = np.searchsorted(recent[:, 1], times[:, 0], "left")
+        overlapped = np.searchsorted(recent[:, 0], times[:, 1], "right") - first
+        for index in np.flatnonzero(overlapped > 0).tolist():
+            self._count(events[index], float(overlapped[index]))
+
+    def _count(self, event: TraceEvent, weight: float) -> None:
+        """Add an event to its table; `weight` is for steps."""
+        self.count += 1
+        self._phase_time[_counted_name(self._phase_time, event.event_phase)] += event.duration
+        name = table_of(event)
+        table = self._tables[name]
+        table[_counted_name(table, event.event_name)] += (
+            weight if name == "phase" else event.duration
+        )
+
+    def details(self) -> dict[str, Any]:
+        """Return the tables.
+
+        Returns
+        -------
+        dict
+            Shares in percent, the largest first: ``phase`` by kind of step, and ``others`` for the
+            time outside of steps; ``ratio`` of the operators of CPU and GPU; ``CPU`` and ``GPU`` by
+            operator, ``general`` for other events, ``forward_backward`` of the passes, ``horovod``
+            of the collectives. ``CPU_total``, ``GPU_total`` and ``phase_time`` are microseconds.
+            Operators with 2 % or less are left out. Tables without events are empty.
+        """
+        tables: dict[str, Any] = {
+            "ratio": shares({name: sum(self._tables[name].values()) for name in ("CPU", "GPU")}),
+            "phase": shares(self._steps_and_others()),
+            "phase_time": dict(self._phase_time),
+            "forward_backward": shares(self._tables["forward_backward"]),
+        }
+        for name in ("CPU", "GPU", "general", "horovod"):
+            tables[name] = shares(self._tables[name], LEAST)
+        for name in ("CPU", "GPU"):
+            tables[f"{name}_total"] = {key: self._tables[name][key] for key in tables[name]}
+        return tables
+
+    def _steps_and_others(self) -> Mapping[str, float]:
+        steps = self._tables["phase"]
+        if not steps:
+            return {}
+        whole = float(self._intervals)
+        for start, end in self._spans.values():
+            whole += end - (start if self._since is None else min(self._since, start))
+        return {**steps, OTHERS: max(0.0, whole - sum(steps.values()))}
+
+
+def _counted_name(table: Mapping[str, float], name: str) -> str:
+    """Return `name`, or `OTHERS` if it is new and the table is full."""
+    return name if name in table or len(table) < NAMES_KEPT else OTHERS
+
+
+def _merged(intervals: Floats) -> Floats:
+    """Merge overlapping intervals, in ascending order."""
+    ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
+    if len(ordered) <= 1:
+        return ordered
+    ends = np.maximum.accumulate(ordered[:, 1])
+    begins = np.concatenate(([True], ordered[1:, 0] > ends[:-1]))
+    return np.column_stack(
+        (ordered[begins, 0], ends[np.append(np.flatnonzero(begins)[1:] - 1, -1)])
+    )

@@ -1,0 +1,1 @@
+"""Framework timelines: trace events as files, records and merged timelines."""

@@ -1,0 +1,127 @@
+"""chunks: the text of a timeline file in pieces, decompressed if needed.
+
+Timelines are untrusted data: their size and their compression ratio are limited.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from rule_core.exceptions import SMDebugError
+from rule_core.storage import ByteRange, TrialStore
+
+GZIP: Final = b"\x1f\x8b"
+_GZIP_BITS: Final = zlib.MAX_WBITS | 16
+_FETCH: Final = 8 << 20  # bytes per request to a slow store
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits for one untrusted timeline.
+
+    Attributes
+    ----------
+    chunk
+        Bytes of text in memory at once.
+    total
+        Bytes of text in all.
+    swelling, unsuspected
+        Largest decompression ratio, and decompressed bytes below which it is not checked. Traces
+        compress 10 to 50 times, a gzip bomb 1000 times.
+    record
+        Bytes of one record.
+    header
+        Bytes before ``traceEvents`` in an object.
+    depth
+        Nesting depth of a record.
+    rows
+        Phases and threads, and ``B`` events open at once.
+    skipped
+        Invalid records, after which reading stops.
+    """
+
+    chunk: int = 1 << 20
+    total: int = 4 << 30
+    swelling: int = 200
+    unsuspected: int = 64 << 20
+    record: int = 1 << 20
+    header: int = 4 << 20
+    depth: int = 64
+    rows: int = 1 << 16
+    skipped: int = 1 << 16
+
+
+LIMITS: Final = Limits()
+
+
+class TimelineFaultError(SMDebugError):
+    """A timeline cannot be read further; the message continues after the timeline's name."""
+
+
+def chunks(store: TrialStore, key: str, limits: Limits = LIMITS) -> Iterator[bytes]:
+    """Yield the text of a file in pieces of at most `limits.chunk` bytes.
+
+    Raises
+    ------
+    TimelineFaultError
+        If the text exceeds the limits, or the gzip data is damaged or cut off.
+    ObjectNotFoundError, StorageUnavailableError
+        See `TrialStore.read`.
+    """
+    pieces = _pieces(store, key, limits.chunk)
+    first = next(pieces, b"")
+    whole = chain((first,), pieces)
+    read = 0
+    for piece in _unzipped(whole, limits) if first.startswith(GZIP) else whole:
+        if (read := read + len(piece)) > limits.total:
+            msg = f"has more than {limits.total} bytes: what follows is left out"
+            raise TimelineFaultError(msg)
+        yield piece
+
+
+def _pieces(store: TrialStore, key: str, size: int) -> Iterator[bytes]:
+    fetch = max(size, _FETCH) if store.costs.gap else size
+    start = 0
+    while data := store.read(key, ByteRange(start, start + fetch)):
+        for offset in range(0, len(data), size):
+            yield bytes(data[offset : offset + size])
+        if len(data) < fetch:
+            return
+        start += fetch
+
+
+def _unzipped(pieces: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
+    """Yield decompressed gzip data, member by member."""
+    read = written = 0
+    inflate = zlib.decompressobj(_GZIP_BITS)
+    for piece in pieces:
+        read += len(piece)
+        rest, full = piece, False
+        while rest or full:
+            if inflate.eof:
+                rest = rest.lstrip(b"\0")  # padding may follow the last member
+                if not rest:
+                    break
+                inflate = zlib.decompressobj(_GZIP_BITS)
+            text = _inflate(inflate, rest, limits.chunk)
+            full = len(text) == limits.chunk and not inflate.eof
+            rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+            written += len(text)
+            if written > max(limits.swelling * read, limits.unsuspected):
+                msg = f"swells to more than {limits.swelling} times its size: it is not read on"
+                raise TimelineFaultError(msg)
+            if text:
+                yield text
+    if not inflate.eof:
+        msg = "is gzip data that are cut off"
+        raise TimelineFaultError(msg)
+
+
+def _inflate(inflate: "zlib._Decompress", data: bytes, most: int) -> bytes:
+    try:
+        return inflate.decompress(data, most)
+    except zlib.error as err:
+        msg = "is gzip data that are damaged"
+        raise TimelineFaultError(msg) from err

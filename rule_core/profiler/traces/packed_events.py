@@ -1,0 +1,210 @@
+"""PackedEvents: the events of one timeline, packed in memory or in a temporary file."""
+
+import json
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, NamedTuple
+
+import msgspec
+
+from rule_core.exceptions import SMDebugRuntimeError
+from rule_core.profiler.traces.event import Number, ProcessInfo, TraceEvent
+
+BLOCK: Final = 512  # events unpacked together
+IN_MEMORY: Final = 8 << 20  # bytes; larger timelines are written to disk
+_COST_ON_DISK: Final = 64  # bytes on disk count as one in memory
+
+Row = list[Any]
+
+
+class _Block(NamedTuple):
+    """Some events: their times, and their bytes or their position in the file."""
+
+    first_start: Number
+    first_end: Number
+    last_end: Number
+    packed: bytes
+    offset: int
+    length: int
+
+
+class PackedEvents:
+    """The events of one timeline in the order of the file.
+
+    Parameters
+    ----------
+    events
+        Events of one node and file type, consumed once.
+    name
+        Name of the timeline, for messages.
+
+    Raises
+    ------
+    SMDebugRuntimeError
+        If the disk is too full for a large timeline.
+    """
+
+    def __init__(self, events: Iterable[TraceEvent], name: str) -> None:
+        self.count = 0
+        self._name = name
+        self._blocks: list[_Block] = []
+        self._held = 0
+        self._disk: IO[bytes] | None = None
+        self._written = 0
+        self._processes: list[ProcessInfo | None] = []
+        self._process_numbers: dict[int, int] = {}
+        self._node_id: str | None = None
+        self._file_type = ""
+        remaining = iter(events)
+        while batch := list(islice(remaining, BLOCK)):
+            self._add(batch)
+
+    @property
+    def nbytes(self) -> int:
+        """The cost of the events in a cache, in bytes."""
+        return self._held + self._written // _COST_ON_DISK + len(self._blocks) * BLOCK // 2
+
+    @property
+    def span(self) -> tuple[Number, Number, Number]:
+        """The first start, the first end and the last end of an event, in microseconds."""
+        return (
+            min((block.first_start for block in self._blocks), default=0),
+            min((block.first_end for block in self._blocks), default=0),
+            max((block.last_end for block in self._blocks), default=-1),
+        )
+
+    def next_end(self, time_us: int) -> Number | None:
+        """Return the first end of an event at or after a time; None if none follows."""
+        earliest: Number | None = None
+        for block in self._blocks:
+            if block.last_end < time_us or (earliest is not None and block.first_end >= earliest):
+                continue
+            rows: list[Row] = msgspec.msgpack.decode(self._bytes(block))
+            ends = (end for row in rows if (end := row[0] + row[2]) >= time_us)
+            earliest = min(ends if earliest is None else (earliest, *ends))
+        return earliest
+
+    def ending(self, start_us: int, end_us: int) -> Iterator[TraceEvent]:
+        """Yield the events that end at ``start_us <= time < end_us``."""
+        return self._select(
+            lambda block: block.first_end < end_us and block.last_end >= start_us,
+            lambda row: start_us <= row[0] + row[2] < end_us,
+        )
+
+    def overlapping(self, start_us: int, end_us: int) -> Iterator[TraceEvent]:
+        """Yield the events that overlap or touch a time range."""
+        return self._select(
+            lambda block: block.first_start <= end_us and block.last_end >= start_us,
+            lambda row: row[0] <= end_us and row[0] + row[2] >= start_us,
+        )
+
+    def _select(
+        self, may_match: Callable[[_Block], bool], matches: Callable[[Row], bool]
+    ) -> Iterator[TraceEvent]:
+        for block in filter(may_match, self._blocks):
+            rows: list[Row] = msgspec.msgpack.decode(self._bytes(block))
+            yield from map(self._event, filter(matches, rows))
+
+    def _bytes(self, block: _Block) -> bytes:
+        if self._disk is None:
+            return block.packed
+        try:
+            self._disk.seek(block.offset)
+            return self._disk.read(block.length)
+        except OSError as err:
+            raise self._no_disk(err) from err
+
+    def _event(self, row: Row) -> TraceEvent:
+        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, process = row
+        return TraceEvent(
+            ts,
+            name,
+            dur,
+            phase_pid,
+            phase_tid,
+            json.loads(args) if isinstance(args, str) else args,
+            self._node_id,
+            phase,
+            self._file_type,
+            event_phase,
+            pid,
+            tid,
+            self._processes[process],
+        )
+
+    def _row(self, event: TraceEvent) -> Row:
+        return [
+            event.start_time,
+            event.event_name,
+            event.duration,
+            event.phase_pid,
+            event.phase_tid,
+            event.event_args,
+            event.phase,
+            event.event_phase,
+            event.pid,
+            event.tid,
+            self._process_number(event.process_info),
+        ]
+
+    def _process_number(self, process: ProcessInfo | None) -> int:
+        number = self._process_numbers.setdefault(id(process), len(self._processes))
+        if number == len(self._processes):
+            self._processes.append(process)
+        return number
+
+    def _add(self, events: Sequence[TraceEvent]) -> None:
+        self.count += len(events)
+        self._node_id, self._file_type = events[0].node_id, events[0].file_type
+        rows = [self._row(event) for event in events]
+        try:
+            packed = msgspec.msgpack.encode(rows)
+        except OverflowError:  # JSON supports integers of more than 64 bits
+            packed = msgspec.msgpack.encode(
+                [[*row[:5], json.dumps(row[5]), *row[6:]] for row in rows]
+            )
+        block = _Block(
+            min(event.start_time for event in events),
+            min(event.end_time for event in events),
+            max(event.end_time for event in events),
+            packed,
+            0,
+            len(packed),
+        )
+        if self._disk is not None:
+            self._blocks.append(self._put(self._disk, block))
+            return
+        self._blocks.append(block)
+        self._held += len(packed)
+        if self._held > IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Move all blocks to disk."""
+        try:
+            disk = TemporaryFile()  # noqa: SIM115 - closed with this object
+        except OSError as err:
+            raise self._no_disk(err) from err
+        weakref.finalize(self, disk.close)
+        self._disk = disk
+        self._blocks = [self._put(disk, block) for block in self._blocks]
+        self._held = 0
+
+    def _put(self, disk: IO[bytes], block: _Block) -> _Block:
+        """Append a block to the file, and return it with its position."""
+        try:
+            disk.seek(self._written)
+            disk.write(block.packed)
+        except OSError as err:
+            raise self._no_disk(err) from err
+        offset = self._written
+        self._written += block.length
+        return block._replace(packed=b"", offset=offset)
+
+    def _no_disk(self, err: OSError) -> SMDebugRuntimeError:
+        return SMDebugRuntimeError(
+            f"The events of {self._name!r} cannot be kept in a temporary file: {err.strerror}. "
+            "Set TMPDIR to a folder with free space."
+        )

@@ -1,0 +1,1 @@
+"""Reads a trial: its files, their index, and tensors in as few reads as possible."""

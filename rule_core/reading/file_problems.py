@@ -1,0 +1,76 @@
+"""FileProblems: the problems of a trial's files, and the steps that they make unreadable."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from rule_core.exceptions import CorruptFileError
+from rule_core.format.paths import StepFile
+from rule_core.logger import get_logger
+
+PROBLEMS_KEPT: Final = 1000
+
+
+class Unread(NamedTuple):
+    """An index file that could not be read; `is_transient` if a retry may succeed."""
+
+    key: str
+    is_transient: bool
+
+
+class FileProblems:
+    """The problems of one trial's files; each is logged once.
+
+    Attributes
+    ----------
+    problems
+        The problem of each key; at most `PROBLEMS_KEPT`.
+    unread
+        Index files that could not be read, by step and worker.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.problems: dict[str, str] = {}
+        self.unread: dict[int, dict[str, Unread]] = {}
+        self._uri = uri
+        self._step_files: dict[str, StepFile] = {}
+
+    def report(self, key: str, reason: object, step_file: StepFile | None = None) -> None:
+        """Record a problem and log it once; `step_file` if it makes a step unreadable."""
+        text = str(reason)
+        if self.problems.get(key) != text:
+            if len(self.problems) < PROBLEMS_KEPT:
+                self.problems[key] = text
+                if step_file is not None:
+                    self._step_files[key] = step_file
+            get_logger().warning("Trial %r: %s", self._uri, f"{key!r}: {text}")
+
+    def cannot_read(self, key: str, step_file: StepFile, err: Exception) -> None:
+        """Record an index file that could not be read."""
+        self.report(key, err, step_file)
+        is_transient = getattr(err, "transient", not isinstance(err, CorruptFileError))
+        self.unread.setdefault(step_file.step, {})[step_file.worker] = Unread(key, is_transient)
+
+    def unread_keys(self) -> Iterator[str]:
+        """Yield the index files that could not be read."""
+        for workers in self.unread.values():
+            for unread in workers.values():
+                yield unread.key
+
+    def mended(self, key: str, step_file: StepFile) -> None:
+        """Forget the problem of an index file that could be read at last."""
+        if self.problems:
+            self.problems.pop(key, None)
+        workers = self.unread.get(step_file.step)
+        if workers is not None:
+            workers.pop(step_file.worker, None)
+            if not workers:
+                del self.unread[step_file.step]
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence for each problem."""
+        for key, text in self.problems.items():
+            step_file = self._step_files.get(key)
+            if step_file is None:
+                yield f"{key}: {text}"
+            else:
+                yield f"Step {step_file.step} of worker {step_file.worker!r} is unreadable. {text}"

@@ -1,0 +1,251 @@
+"""LocalPrefetch: measures in advance what rules will query, based on their earlier queries.
+
+At the first query about a step, everything queried at the steps before it is measured in one pass
+over the files of the step, and the operating system starts to read the files of the next step.
+Queries that were not prefetched, or whose files are damaged, use the regular way.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from rule_core.exceptions import SMDebugError
+from rule_core.format.index_file import IndexFile, Span
+from rule_core.format.record_layout import RecordLayout, learn_layout
+from rule_core.model.streaming_statistics import StreamingStatistic, Want
+from rule_core.reading.step_read_plan import Layouts, Learn, Names, StepPlan
+from rule_core.storage.base import FileStore, OpenFile
+
+if TYPE_CHECKING:
+    from rule_core.modes import ModeKeys
+
+MIN_PREFETCH_BYTES: Final = 1 << 20  # of a step; for less, the overhead exceeds the gain
+REMEMBERED: Final = 2  # steps of a mode
+
+Files = Mapping[int, Mapping[str, IndexFile]]
+# A statistic, and the global step of the value that it compares with.
+Question = tuple[StreamingStatistic, int | None]
+Values = dict[str, Any]  # by tensor
+Results = dict[Question, Values]
+Shapes = dict[str, tuple[int, ...]]  # by tensor
+
+
+class Prefetched:
+    """The prefetched answers to a question at a step, by tensor, and the tensors queried."""
+
+    __slots__ = ("queried", "values")
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.queried: set[str] = set()
+
+
+class _AccessPattern:
+    """What rules query of one worker at the steps of one mode."""
+
+    def __init__(self) -> None:
+        self.wants: dict[Want, Names] = {}
+        self.plan: StepPlan | None = None
+        self._latest: list[dict[Want, set[str]]] = []
+
+    def note(self, queries: dict[Want, set[str]]) -> None:
+        """Record the queries of a step."""
+        settled = self._latest == [queries] * REMEMBERED
+        self._latest = [*self._latest[1 - REMEMBERED :], queries]
+        if settled:
+            return
+        wants: dict[Want, set[str]] = {}
+        for earlier in self._latest:
+            for want, names in earlier.items():
+                wants.setdefault(want, set()).update(names)
+        combined = {want: frozenset(names) for want, names in wants.items() if names}
+        if combined != self.wants:
+            self.wants = combined
+
+    def plan_for(self, file: IndexFile, layouts: Layouts, learn: Learn) -> StepPlan:
+        """Return the plan for the entries of an index file."""
+        if self.plan is None or not self.plan.serves(file.entries, self.wants):
+            self.plan = StepPlan(file.entries, self.wants, layouts, learn)
+        return self.plan
+
+
+class LocalPrefetch:
+    """Answers queries about the current step from prefetched results.
+
+    Parameters
+    ----------
+    store, files, steps
+        The store, and the growing collections of the known index files and steps.
+    layouts
+        The growing collection of record layouts.
+    """
+
+    def __init__(
+        self, store: FileStore, files: Files, steps: Sequence[int], layouts: Layouts
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._steps = steps
+        self._layouts = layouts
+        self._step = -1
+        self._present: Mapping[str, IndexFile] = {}  # at the current step
+        self._results: dict[str, dict[Question, Prefetched]] = {}
+        self._shapes: dict[str, Shapes] = {}
+        self._missed: dict[str, dict[Question, set[str]]] = {}
+        self._patterns: dict[tuple[str, ModeKeys], _AccessPattern] = {}
+        self._steps_by_mode: dict[ModeKeys | None, list[int]] = {}
+        self._sorted = 0  # number of steps in `_steps_by_mode`
+        self._last = -1  # the last of them
+
+    def get(self, step: int, worker: str | None, name: str, question: Question) -> Any:
+        """Return the prefetched answer, or None; `worker` may be None if there is only one."""
+        if step != self._step:
+            self._turn_to(step)
+        if worker is None and len(self._present) == 1:
+            (worker,) = self._present
+        results = None if worker is None else self._results.get(worker)
+        prefetched = None if results is None else results.get(question)
+        if prefetched is None:
+            return None
+        value = prefetched.values.get(name)
+        if value is not None:
+            prefetched.queried.add(name)
+        return value
+
+    def get_all(self, step: int, worker: str, names: Iterable[str], question: Question) -> Values:
+        """Return name -> prefetched answer, for the tensors that have one."""
+        if step != self._step:
+            self._turn_to(step)
+        prefetched = self._results.get(worker, {}).get(question)
+        if prefetched is None:
+            return {}
+        values = {name: prefetched.values[name] for name in names if name in prefetched.values}
+        prefetched.queried.update(values)
+        return values
+
+    def shape(self, step: int, worker: str, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a prefetched value, or None."""
+        if step != self._step:
+            self._turn_to(step)
+        return self._shapes.get(worker, {}).get(name)
+
+    def missed(self, step: int, worker: str, name: str, question: Question) -> None:
+        """Record a query about the current step that was not prefetched."""
+        if step == self._step:
+            self._missed.setdefault(worker, {}).setdefault(question, set()).add(name)
+
+    def _back(self, step: int, before: int | None) -> int | None:
+        """Return how many steps of the mode `before` is back, or None for another mode."""
+        if before is None:
+            return 0
+        steps = self._steps_like(step)
+        position = bisect_left(steps, before)
+        is_same_mode = before < step and position < len(steps) and steps[position] == before
+        return bisect_left(steps, step) - position if is_same_mode else None
+
+    def _steps_like(self, step: int) -> Sequence[int]:
+        """Return the known steps of the mode of a step, ascending."""
+        if len(self._steps) < self._sorted or self._steps[self._sorted - 1] != self._last:
+            self._steps_by_mode, self._sorted = {}, 0  # an older step was added
+        for new_step in self._steps[self._sorted :]:
+            self._steps_by_mode.setdefault(self._mode(new_step), []).append(new_step)
+        self._sorted, self._last = len(self._steps), self._steps[-1]
+        return self._steps_by_mode.get(self._mode(step), ())
+
+    def _mode(self, step: int) -> "ModeKeys | None":
+        return next((file.mode for file in self._files.get(step, {}).values()), None)
+
+    def _turn_to(self, step: int) -> None:
+        """Learn from the previous step, and measure the new one."""
+        if step > self._step:
+            self._learn()
+        self._step, self._results, self._shapes, self._missed = step, {}, {}, {}
+        self._present = self._files.get(step, {})
+        for worker, file in self._present.items():
+            pattern = self._patterns.get((worker, file.mode))
+            if pattern is not None and pattern.wants:
+                plan = self._plan_for(file, pattern)
+                results, self._shapes[worker] = self._execute(plan, step, worker)
+                self._results[worker] = {
+                    question: Prefetched(values) for question, values in results.items()
+                }
+        self._read_ahead()
+
+    def _learn(self) -> None:
+        for worker, file in self._files.get(self._step, {}).items():
+            queries = self._missed.get(worker, {})
+            for question, prefetched in self._results.get(worker, {}).items():
+                queries.setdefault(question, set()).update(prefetched.queried)
+            wants: dict[Want, set[str]] = {}
+            for (statistic, before), names in queries.items():
+                back = self._back(self._step, before)
+                if back is not None:
+                    wants[statistic, back] = names
+            pattern = self._patterns.get((worker, file.mode))
+            if pattern is None:
+                pattern = self._patterns[worker, file.mode] = _AccessPattern()
+            pattern.note(wants)
+
+    def _execute(self, plan: StepPlan, step: int, worker: str) -> tuple[Results, Shapes]:
+        """Return the results of a plan and the shapes; nothing if the files cannot be read.
+
+        Errors are raised later, by the query itself.
+        """
+        if not plan.nbytes:
+            return {}, {}
+        steps = self._steps_like(step) if any(plan.backs) else [step]
+        position = bisect_left(steps, step)
+        earlier = {back: steps[position - back] for back in plan.backs if back <= position}
+        with suppress(Exception), ExitStack() as stack:  # a statistic may be a user's
+            opened = {}
+            for back, earlier_step in earlier.items():
+                file = self._files.get(earlier_step, {}).get(worker)
+                if file is not None and file.event_key is not None:
+                    content = stack.enter_context(self._store.opened(file.event_key))
+                    opened[back] = content, file.entries
+            measured = plan.carry_out(opened) if 0 in opened else {}
+            results = {
+                (statistic, earlier[back] if back else None): values
+                for (statistic, back), values in measured.items()
+                if back in earlier
+            }
+            return results, {name: plan.shape(name) for name in set().union(*results.values())}
+        return {}, {}
+
+    def _read_ahead(self) -> None:
+        """Let the operating system read the next step's files while this step is evaluated."""
+        position = bisect_right(self._steps, self._step)
+        for step in self._steps[position : position + 1]:
+            for worker, file in self._files.get(step, {}).items():
+                pattern = self._patterns.get((worker, file.mode))
+                if (
+                    pattern is None
+                    or pattern.plan is None
+                    or pattern.plan.nbytes < MIN_PREFETCH_BYTES
+                ):
+                    continue
+                if not pattern.wants or file.event_key is None:
+                    continue
+                plan = self._plan_for(file, pattern)
+                start, stop = plan.extent
+                if plan.nbytes >= MIN_PREFETCH_BYTES and 2 * plan.nbytes >= stop - start:
+                    with suppress(SMDebugError), self._store.opened(file.event_key) as opened:
+                        opened.read_ahead(plan.extent)
+
+    def _plan_for(self, file: IndexFile, pattern: _AccessPattern) -> StepPlan:
+        """Return the plan for a step; open the event file only for records of new lengths."""
+        with ExitStack() as stack:
+            opened: list[OpenFile] = []
+
+            def learn(_: str, span: Span) -> RecordLayout | None:
+                key = file.event_key
+                if key is None:
+                    return None
+                with suppress(SMDebugError, MemoryError):
+                    if not opened:
+                        opened.append(stack.enter_context(self._store.opened(key)))
+                    return learn_layout(opened[0], span, key)
+                return None
+
+            return pattern.plan_for(file, self._layouts, learn)

@@ -1,0 +1,223 @@
+"""StepPlan: reads and measures the tensors that one worker saved at a step.
+
+Small tensors are read and measured together. The others are measured piece by piece, so that their
+elements are never in memory all at once.
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rule_core.format.index_file import Entry, Span
+from rule_core.format.record_layout import RecordLayout, RecordLocation, store_layout
+from rule_core.model.reductions import Reduction, is_in_pieces
+from rule_core.model.streaming_statistics import PIECE_BYTES, Want
+from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart
+from rule_core.reading.small_tensor_batch import SMALL, Results, SmallTensorBatch
+from rule_core.storage.base import ByteRange, OpenFile
+
+Names = frozenset[str]
+Layouts = MutableMapping[Any, RecordLayout]
+# Returns the layout of a record with an unknown layout, or None.
+Learn = Callable[[str, Span], RecordLayout | None]
+# Event files and the entries of their index files, by steps back.
+Opened = Mapping[int, tuple[OpenFile, Mapping[str, Entry]]]
+
+
+class StepPlan:
+    """The reads of an event file, for all steps whose records have the same offsets.
+
+    Parameters
+    ----------
+    entries
+        The entries of the index file.
+    wants
+        The statistics to compute, and their tensors. Statistics of whole values are skipped.
+    layouts
+        The known layouts.
+    learn
+        Returns the layout of other records; a tensor without a layout is skipped.
+
+    Attributes
+    ----------
+    nbytes
+        The number of bytes read at a step, without earlier values.
+    backs
+        How many steps back the values to read are.
+    extent
+        The range of the event file that contains all reads.
+    """
+
+    def __init__(
+        self,
+        entries: Mapping[str, Entry],
+        wants: Mapping[Want, Names],
+        layouts: Layouts,
+        learn: Learn,
+    ) -> None:
+        self._entries = entries
+        self._wants = wants
+        self._layouts = layouts
+        self._locations: dict[str, RecordLocation] = {}
+        self._unlocated: set[str] = set()
+        self._prepared: list[tuple[_Key, ChunkedReadPlan]] = []
+        wants_by_name: dict[str, list[Want]] = {}
+        for want, names in wants.items():
+            for name in names:
+                location = self._locations.get(name) or self._locate(name, entries, learn)
+                if location is None:
+                    self._unlocated.add(name)
+                elif _can_measure(want, entries[name], location.layout):
+                    self._locations[name] = location
+                    wants_by_name.setdefault(name, []).append(want)
+        small = {
+            name: its_wants
+            for name, its_wants in wants_by_name.items()
+            if self._is_small(name, its_wants)
+        }
+        self._small = SmallTensorBatch(self._locations, small) if small else None
+        self._large = {
+            name: its_wants for name, its_wants in wants_by_name.items() if name not in small
+        }
+        self.backs = {0, *(back for _, back in wants)}
+        spans = [location.span for location in self._locations.values()]
+        self.nbytes = sum(span.length for span in spans)
+        self.extent = ByteRange(
+            min((span.start for span in spans), default=0),
+            max((span.start + span.length for span in spans), default=0),
+        )
+
+    def serves(self, entries: Mapping[str, Entry], wants: Mapping[Want, Names]) -> bool:
+        """Return whether the plan fits another step and its wants."""
+        if wants is not self._wants:
+            return False
+        if self._unlocated and any(self._locate(name, entries) for name in self._unlocated):
+            return False
+        if entries is self._entries:
+            return True
+        same_entries = map(entries.get, self._locations)
+        spans = (location.span for location in self._locations.values())
+        same = all(
+            entry is not None and entry.raw == span and not entry.reductions
+            for entry, span in zip(same_entries, spans, strict=True)
+        )
+        if same:
+            self._entries = entries
+        return same
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a measured tensor."""
+        return self._locations[name].layout.shape
+
+    def carry_out(self, opened: Opened) -> Results:
+        """Read and measure; tensors that do not match their layout are skipped.
+
+        Parameters
+        ----------
+        opened
+            The event file of the step, 0 steps back, and the existing earlier ones of `backs`.
+        """
+        results: Results = {want: {} for want in self._wants}
+        if self._small is not None:
+            self._small.carry_out(opened[0][0], results)
+        if self._large:
+            with np.errstate(all="ignore"):
+                self._measure_large(opened, results)
+        return results
+
+    def _measure_large(self, opened: Opened, results: Results) -> None:
+        """Measure the large tensors, each piece as it is read."""
+        key = _Key(len(self._layouts), {back: entries for back, (_, entries) in opened.items()})
+        prepared = None
+        with suppress(IndexError):  # empty at first, or taken by another thread
+            prepared = self._prepared.pop()
+        if prepared is None or not prepared[0].is_like(key):
+            readings = (self._reading(*item, opened) for item in self._large.items())
+            prepared = (
+                key,
+                ChunkedReadPlan([reading for reading in readings if reading is not None]),
+            )
+        prepared[1].carry_out({back: file for back, (file, _) in opened.items()}, results)
+        self._prepared.append(prepared)
+
+    def _locate(
+        self, name: str, entries: Mapping[str, Entry], learn: Learn | None = None
+    ) -> RecordLocation | None:
+        """Return the location of a tensor's value, if its layout is known or can be learned."""
+        entry = entries.get(name)
+        if entry is None or entry.raw is None:
+            return None
+        key = (name, None), entry.raw.length
+        layout = self._layouts.get(key)
+        if layout is None and learn is not None:
+            layout = learn(name, entry.raw)
+            if layout is not None:
+                store_layout(self._layouts, key, layout)
+        return None if layout is None else RecordLocation(entry.raw, layout)
+
+    def _is_small(self, name: str, wants: Sequence[Want]) -> bool:
+        layout = self._locations[name].layout
+        alone = all(isinstance(statistic, Reduction) and not back for statistic, back in wants)
+        return alone and layout.stop - layout.start <= SMALL
+
+    def _reading(self, name: str, wants: Sequence[Want], opened: Opened) -> Reading | None:
+        """Return how to read a tensor and the earlier values that it is compared with."""
+        backs = [0, *sorted({back for _, back in wants if back})]
+        locations: list[tuple[OpenFile, RecordLocation]] = []
+        for back in backs:
+            file, entries = opened.get(back, (None, {}))
+            location = None if file is None else self._locate(name, entries)
+            if file is None or location is None:
+                return None
+            locations.append((file, location))
+        layout = locations[0][1].layout
+        # `shape` returns the shape of the first location, which all must share.
+        alike = (self._locations[name], *(location for _, location in locations))
+        if len({(location.layout.dtype, location.layout.shape) for location in alike}) > 1:
+            return None
+        end = layout.stop - layout.start
+        units = [
+            tuple(
+                _part(file, location, start, min(start + PIECE_BYTES, end))
+                for file, location in locations
+            )
+            for start in range(0, end, PIECE_BYTES)
+        ]
+        return Reading(name, wants, layout, backs, units)
+
+
+def _can_measure(want: Want, entry: Entry, layout: RecordLayout) -> bool:
+    """Return whether a statistic can be computed piece by piece and was not saved."""
+    statistic, _ = want
+    if layout.dtype.kind not in "biufV":
+        return False
+    if not isinstance(statistic, Reduction):
+        return True
+    return statistic not in entry.reductions and is_in_pieces(statistic, layout.dtype, layout.size)
+
+
+class _Key(NamedTuple):
+    """What a prepared read depends on: the number of known layouts, and the record locations."""
+
+    layouts: int
+    entries: Mapping[int, Mapping[str, Entry]]
+
+    def is_like(self, other: "_Key") -> bool:
+        """Return whether reads are the same; steps with the same record offsets share entries."""
+        return (
+            self.layouts == other.layouts
+            and self.entries.keys() == other.entries.keys()
+            and all(self.entries[back] is entries for back, entries in other.entries.items())
+        )
+
+
+def _part(opened: OpenFile, location: RecordLocation, start: int, stop: int) -> RecordPart:
+    """Return the part of a record with the elements from byte `at` to `stop`."""
+    span, layout = location
+    head = layout.start if start == 0 else 0
+    tail = layout.length - layout.stop if stop == layout.stop - layout.start else 0
+    return RecordPart(
+        opened, span.start + layout.start + start - head, head, stop - start, tail, layout
+    )

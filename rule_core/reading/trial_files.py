@@ -1,0 +1,293 @@
+"""TrialFiles: the files of a trial loaded so far, and the contents of its index files."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from rule_core.exceptions import TrialFileError
+from rule_core.format import paths
+from rule_core.format.index_file import IndexParser
+from rule_core.format.paths import StepFile
+from rule_core.model.collection import Collection, parse_collections
+from rule_core.reading.failed_reads import FailedReads
+from rule_core.reading.file_problems import FileProblems
+from rule_core.reading.new_files import NewFiles, Read
+from rule_core.reading.saved_steps import SavedSteps
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
+from rule_core.storage.read_pool import ReadPool, read_each
+
+_COLLECTIONS: Final = paths.COLLECTIONS
+_UNREADABLE: Final = (TrialFileError, ObjectNotFoundError, StorageUnavailableError)
+
+
+class TrialFiles:
+    """The known steps, tensors, workers and collections of one trial.
+
+    All steps are global steps. Nothing here waits: `refresh` looks for files once.
+
+    Parameters
+    ----------
+    store
+        The store with the files.
+    range_steps
+        ``(begin, end)``, half-open; None is unbounded. Other steps are not loaded.
+    window
+        The number of incomplete steps beyond which the older half is considered settled.
+
+    Attributes
+    ----------
+    failures
+        The failed reads of the current step since the last refresh.
+    workers
+        The names of workers: those with readable collections files and, once the trial has ended,
+        all that have written a step.
+    described
+        The workers with readable collections files.
+    damaged_collections
+        The number of damaged collections files.
+    looked_at
+        The time at which a query of a remote trial last looked for new files.
+    """
+
+    def __init__(
+        self,
+        store: TrialStore,
+        range_steps: tuple[int | None, int | None] | None = None,
+        window: int = 1000,
+    ) -> None:
+        self.store = store
+        parallel = store.costs.parallel
+        self._pool = ReadPool[memoryview](parallel) if parallel > 1 else None
+        self.range_steps = range_steps
+        self.window = window
+        self._saved = saved = SavedSteps()
+        self.files, self.steps, self.mode_steps = saved.files, saved.steps, saved.mode_steps
+        self.names, self.names_by_mode = saved.names, saved.names_by_mode
+        self.collections: dict[str, Collection] = {}
+        self.collections_version = 0
+        self.workers: list[str] = []
+        self.described: list[str] = []
+        self.num_workers = 0
+        self.last_complete_step = -1
+        self.settled_step = -1
+        self.loaded_all_steps = False
+        self.looked_at = -math.inf
+        self.file_problems = FileProblems(store.uri)
+        self.problems = self.file_problems.problems
+        self.report = self.file_problems.report
+        self._parser = IndexParser()
+        self._new = NewFiles(store, self._pool, range_steps, self.files, self.file_problems)
+        self.failures = FailedReads()
+        self._bad_collections = False
+        self.damaged_collections = 0
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether requests to the store are slow."""
+        return self._pool is not None
+
+    def has_files(self) -> bool:
+        """Return whether the store has any file of the trial."""
+        return bool(self.workers or self.steps or next(iter(self.store.list_keys("")), ""))
+
+    def has_ended(self) -> bool:
+        """Return whether the training job has written its end mark."""
+        return paths.END_OF_JOB in self.store.list_keys(paths.END_OF_JOB)
+
+    def refresh(self, whole: bool = False, *, ended: bool = False) -> bool:
+        """Look for new files once; return whether there were any.
+
+        A listing is not a snapshot: it may show a file and miss an older one. A step is therefore
+        *settled* only if it was complete before a listing began.
+
+        Parameters
+        ----------
+        whole
+            Whether to include settled steps, for late files.
+        ended
+            Whether the end mark was seen before, so that collections no longer change.
+        """
+        self.failures.turn_to(None)
+        settled = self.last_complete_step
+        # Collections come first: the number of workers determines which steps are complete.
+        changed = self._load_collections() if self.lacks_collections() else False
+        names_before = len(self.names)
+        changed |= self._load_index_files("" if whole else self._cursor())
+        if len(self.names) > names_before and not ended:
+            # A writer adds a new member to its collections file before it first saves it.
+            self._load_collections()
+        self.settled_step = max(self.settled_step, settled)
+        if changed:
+            self._move_window()
+        return changed
+
+    def finish(self) -> None:
+        """Consider the loaded files complete, since the training job has ended."""
+        self.loaded_all_steps = True
+        self.last_complete_step = self.steps[-1] if self.steps else -1
+        self.settled_step = self.last_complete_step
+        for worker in self._without_collections():
+            key = paths.collections_key(worker)
+            if key not in self.problems:
+                self.report(key, ObjectNotFoundError(key))
+        self.workers = sorted(set().union(self.workers, *self.files.values()))
+        self.num_workers = max(self.num_workers, len(self.workers))
+
+    def _without_collections(self) -> list[str]:
+        """Return the workers with steps but without collections files."""
+        if not self.lacks_collections():
+            return []
+        return sorted(set().union(*self.files.values()).difference(self.described))
+
+    def missing_collections(self) -> list[str]:
+        """Return a text for each missing or damaged collections file."""
+        keys = map(paths.collections_key, self._without_collections())
+        problems = {
+            key: text for key, text in self.problems.items() if key.startswith(_COLLECTIONS)
+        }
+        return [*problems.values(), *(repr(key) for key in keys if key not in problems)]
+
+    def lost_files(self) -> int:
+        """Return the number of index files that were not read because they arrived too late."""
+        listed = filter(self._new.parse_if_new, self.store.list_keys(paths.INDEX))
+        return sum(key not in self.problems for key in listed)
+
+    def lacks_collections(self) -> bool:
+        """Return whether there are fewer collections files than workers."""
+        readable = len(self.described)
+        return self._bad_collections or not readable or readable < self.num_workers
+
+    def _cursor(self) -> str:
+        """Return the key after which new index files appear; earlier ones are settled."""
+        if self.settled_step < 0 or self.steps[-1] >= paths.SORTABLE_STEPS:
+            return ""
+        return f"{paths.index_shard(self.settled_step)}{self.settled_step:012d}"
+
+    def _load_collections(self) -> bool:
+        """Read the collections files of all workers and merge them."""
+        merged: dict[str, Collection] = {}
+        workers: set[str] = set()
+        num_workers = 0
+        self._bad_collections = False
+        self.damaged_collections = 0
+        names = {
+            key: worker
+            for key in self.store.list_keys(paths.COLLECTIONS)
+            if (worker := paths.parse_collections_key(key)) is not None
+        }
+        for key, read in read_each(self.store, self._pool, names):
+            try:
+                file = parse_collections(read(), key)
+            except _UNREADABLE as err:
+                if self.is_remote and not getattr(err, "transient", True):
+                    raise  # rules need them, and waiting does not help
+                self._bad_collections = True
+                self.damaged_collections += isinstance(err, TrialFileError)
+                self.report(key, err)
+                continue
+            self.problems.pop(key, None)
+            workers.add(names[key])
+            num_workers = max(num_workers, file.num_workers)
+            for name, collection in file.collections.items():
+                if name in merged:
+                    merged[name].absorb(collection)
+                else:
+                    merged[name] = collection
+        if merged == self.collections and sorted(workers) == self.described:
+            return False
+        self.collections, self.described = merged, sorted(workers)
+        self.workers = self.described
+        self.collections_version += 1
+        if num_workers != self.num_workers:
+            self.num_workers = num_workers
+            self._count_complete(self.steps)
+        return True
+
+    def _load_index_files(self, last_key: str) -> bool:
+        """Read the new index files after `last_key`; return whether there were any.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If none of them can be read, which is a problem of the store and not of the files.
+        """
+        changed, refused = False, None
+        for key, step_file, read in self._new.after(last_key):
+            try:
+                changed |= self._load_index_file(key, step_file, read)
+            except StorageUnavailableError as err:
+                refused = err
+        if refused is not None and not self.files and self.is_remote and not refused.transient:
+            raise refused
+        return changed
+
+    def _load_index_file(self, key: str, step_file: StepFile, read: Read) -> bool:
+        """Load one index file; a bad one is read again next time.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If the store cannot return it; the problem is recorded.
+        """
+        try:
+            file = self._parser.parse(read(), key, step_file)
+        except _UNREADABLE as err:
+            self.file_problems.cannot_read(key, step_file, err)
+            if isinstance(err, StorageUnavailableError):
+                raise
+            return False
+        if self.problems or self.file_problems.unread:
+            self.file_problems.mended(key, step_file)
+        if file.damaged:
+            for name, reason in file.damaged.items():
+                self.report(f"{key}: {name}", reason)
+        if not file.entries:
+            self._new.ignored.add(key)
+            return False
+        workers = self._saved.add(file)
+        if workers >= self.num_workers > 0 and step_file.step > self.last_complete_step:
+            self.last_complete_step = step_file.step
+        return True
+
+    def read_again(self, step: int) -> bool:
+        """Retry the unreadable index files of a step; return whether another retry may help."""
+        for worker, unread in list(self.file_problems.unread.get(step, {}).items()):
+            with suppress(StorageUnavailableError):
+                step_file, read = StepFile(step, worker), partial(self.store.read, unread.key)
+                self._load_index_file(unread.key, step_file, read)
+        return any(
+            unread.is_transient for unread in self.file_problems.unread.get(step, {}).values()
+        )
+
+    @property
+    def all_steps(self) -> Sequence[int]:
+        """The known steps, including those without a readable index file, ascending."""
+        unread = self.file_problems.unread
+        return sorted({*self.steps, *unread}) if unread else self.steps
+
+    def _count_complete(self, steps: Iterable[int]) -> None:
+        """Update the last complete step."""
+        if self.num_workers:
+            complete = (step for step in steps if len(self.files[step]) >= self.num_workers)
+            self.last_complete_step = max(self.last_complete_step, *complete, -1)
+
+    def settled(self, steps: Sequence[int]) -> list[int]:
+        """Return the settled ones of known steps, ascending."""
+        position = (
+            len(steps) if self.loaded_all_steps else bisect_right(steps, self.last_complete_step)
+        )
+        expected = self.num_workers or math.inf
+        return [
+            *steps[:position],
+            *(step for step in steps[position:] if len(self.files[step]) >= expected),
+        ]
+
+    def _move_window(self) -> None:
+        """Stop waiting for workers when too many steps are incomplete."""
+        first = bisect_right(self.steps, self.last_complete_step)
+        while self.num_workers and len(self.steps) - first > self.window:
+            first += max(self.window // 2, 1)
+            self.last_complete_step = self.settled_step = self.steps[first - 1]

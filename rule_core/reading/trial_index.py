@@ -1,0 +1,205 @@
+"""TrialIndex: the index of a trial's files and tensors, shared by all rules."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
+from rule_core.format.index_file import Span
+from rule_core.model.reductions import Reduction, compute
+from rule_core.model.streaming_statistics import StreamingStatistic, measure
+from rule_core.modes import ModeKeys
+from rule_core.reading.event_reader import EventReader
+from rule_core.reading.failed_reads import UNREADABLE
+from rule_core.reading.local_prefetch import LocalPrefetch
+from rule_core.reading.prefetching_reader import PrefetchingReader
+from rule_core.reading.remote_prefetch import WALL_TIME, RemotePrefetch, beginning
+from rule_core.reading.trial_files import TrialFiles
+from rule_core.storage.base import (
+    ByteRange,
+    FileStore,
+    ObjectNotFoundError,
+    StorageUnavailableError,
+    TrialStore,
+)
+
+CACHED_RESULTS: Final = 1 << 16
+_NOTHING: Final = ByteRange(0, 0)
+
+Array = NDArray[Any]
+
+
+class TrialIndex(TrialFiles):
+    """The files of one trial, and reads of its tensors; see `TrialFiles`.
+
+    Attributes
+    ----------
+    local_prefetch
+        Measures in advance what rules will query; None for remote stores.
+    """
+
+    def __init__(
+        self,
+        store: TrialStore,
+        range_steps: tuple[int | None, int | None] | None = None,
+        window: int = 1000,
+    ) -> None:
+        super().__init__(store, range_steps, window)
+        self._results: OrderedDict[tuple[str, int, str, StreamingStatistic, int | None], Any] = (
+            OrderedDict()
+        )
+        self._reader = EventReader(store)
+        self._plan: RemotePrefetch | None = None
+        if self._pool is not None:
+            self._reader = prefetching = PrefetchingReader(store, self._pool)
+            self._plan = RemotePrefetch(prefetching, store.costs.gap, self.files, self.steps)
+        self.local_prefetch: LocalPrefetch | None = None
+        if self._pool is None and isinstance(store, FileStore):
+            self.local_prefetch = LocalPrefetch(store, self.files, self.steps, self._reader.layouts)
+
+    def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
+        """Return the mode and mode step of a global step, as the first worker saved it."""
+        workers = self.files.get(step)
+        if not workers:
+            return None
+        file = workers[min(workers)]
+        return file.mode, file.mode_step
+
+    def mode_step_at(self, step: int, mode: ModeKeys) -> int:
+        """Return the mode step of a global step."""
+        if mode is ModeKeys.GLOBAL:
+            return step
+        return min(file.mode_step for file in self.files[step].values() if file.mode is mode)
+
+    def places(self, name: str, mode: ModeKeys) -> list[int]:
+        """Return the global steps at which a tensor was saved in a mode; do not modify them."""
+        steps_by_name = self.names if mode is ModeKeys.GLOBAL else self.names_by_mode.get(mode, {})
+        return steps_by_name.get(name, [])
+
+    def missing_workers(self, step: int) -> list[str]:
+        """Return the known workers that have not written a step, sorted."""
+        return sorted(set(self.workers) - set(self.files.get(step, ())))
+
+    def workers_with(self, name: str, step: int, mode: ModeKeys) -> list[str]:
+        """Return the workers that saved anything of a tensor at a global step, sorted."""
+        return sorted(
+            [
+                worker
+                for worker, file in self.files.get(step, {}).items()
+                if name in file.entries and (mode is ModeKeys.GLOBAL or file.mode is mode)
+            ]
+        )
+
+    def original_name(self, name: str, steps: Iterable[int]) -> str | None:
+        """Return the framework's own name of a tensor, from the first shape saved at `steps`."""
+        for step in steps:
+            for worker in self.workers_with(name, step, ModeKeys.GLOBAL):
+                original_name = self.files[step][worker].entries[name].original_name
+                if original_name:
+                    return original_name
+        return None
+
+    def is_settled(self, step: int) -> bool:
+        """Return whether no more files are expected for a known global step."""
+        return (
+            self.loaded_all_steps
+            or step <= self.last_complete_step
+            or len(self.files.get(step, ())) >= self.num_workers > 0
+        )
+
+    def event_file_exists(self, step: int, worker: str) -> bool:
+        """Return whether the event file of an index file exists.
+
+        Returns True if the store fails; reading the file then raises the reason.
+        """
+        key = self.files[step][worker].event_key
+        try:
+            if key is not None and not (self._plan and self._plan.exists(step, worker)):
+                self.store.read(key, _NOTHING)
+        except ObjectNotFoundError:
+            return False
+        except StorageUnavailableError:
+            return True
+        return True
+
+    def tensor(
+        self, name: str, step: int, worker: str, reduction: tuple[str, bool] | None = None
+    ) -> Array:
+        """Return a read-only view of a saved value or reduction; see `EventReader.tensor`."""
+        file = self.files[step][worker]
+        entry = file.entries[name]
+        span = (entry.raw if reduction is None else entry.reductions[reduction]) or Span(0, 0)
+        if file.event_key is None:  # the index reader refuses records without an event file
+            raise ObjectNotFoundError(file.key)
+        content = name, reduction
+        self.failures.check(file.event_key, content)
+        try:
+            if self._plan is not None:
+                self._plan.before(step, worker, content, span)
+            return self._reader.tensor(file.event_key, span, content)
+        except UNREADABLE as err:
+            self.failures.add(file.event_key, content, err)
+            raise
+
+    def wall_time(self, step: int, worker: str, span: Span) -> float:
+        """Return the time of a record, in seconds since the epoch; NaN without a time."""
+        file = self.files[step][worker]
+        if file.event_key is None:
+            raise ObjectNotFoundError(file.key)
+        self.failures.check(file.event_key, WALL_TIME)
+        try:
+            if self._plan is not None:
+                self._plan.before(step, worker, WALL_TIME, beginning(span))
+            return self._reader.wall_time(file.event_key, span)
+        except UNREADABLE as err:
+            self.failures.add(file.event_key, WALL_TIME, err)
+            raise
+
+    def measure(
+        self,
+        name: str,
+        step: int,
+        worker: str,
+        statistic: StreamingStatistic,
+        before: int | None = None,
+    ) -> Any:
+        """Return a statistic of a saved value, and cache it for other rules.
+
+        Parameters
+        ----------
+        before
+            The global step of the value to compare with.
+
+        Raises
+        ------
+        SMDebugTypeError, SMDebugValueError
+            If the value is not of real numbers, or differs in shape or type from the one to compare
+            with; for a reduction see `compute_all`.
+        """
+        key = (name, step, worker, statistic, before)
+        result = self._results.get(key)
+        if result is None:
+            result = self._measured(name, step, worker, statistic, before)
+            if len(self._results) >= CACHED_RESULTS:
+                self._results.popitem(last=False)
+            self._results[key] = result
+        if self.local_prefetch is not None:
+            self.local_prefetch.missed(step, worker, name, (statistic, before))
+        return result
+
+    def _measured(
+        self, name: str, step: int, worker: str, statistic: StreamingStatistic, before: int | None
+    ) -> Any:
+        array = self.tensor(name, step, worker)
+        if isinstance(statistic, Reduction):
+            return compute(array, *statistic)
+        earlier = None if before is None else self.tensor(name, before, worker)
+        if array.dtype.kind not in "biufV" or not array.size:
+            msg = f"Tensor {name!r} holds no real numbers at step {step}."
+            raise SMDebugTypeError(msg)
+        if earlier is not None and (earlier.shape, earlier.dtype) != (array.shape, array.dtype):
+            msg = f"Tensor {name!r} is of another shape or type at step {before}."
+            raise SMDebugValueError(msg)
+        return measure(array, [statistic], earlier)[statistic]

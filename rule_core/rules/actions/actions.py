@@ -1,0 +1,69 @@
+"""Actions: the actions of a rule when its condition is met, parsed from JSON text."""
+
+from typing import TYPE_CHECKING
+
+from rule_core.rules.actions.message import MessageAction
+from rule_core.rules.actions.parsing import ENDPOINT, PREFIX, STOP, parse_actions
+from rule_core.rules.actions.stop_training import StopTrainingAction
+
+if TYPE_CHECKING:
+    from rule_core.rules.actions.base import Action
+
+
+class Actions:
+    """The actions of one rule, which `invoke` carries out in order.
+
+    Differences from smdebug: names keep their case (smdebug lower-cased the whole text, so that
+    names with capitals were never found); unknown names and missing keys are errors instead of log
+    messages; the training job is looked up when the condition is met instead of when the rule is
+    constructed; and errors while listing training jobs are retried instead of ending the search.
+
+    Parameters
+    ----------
+    actions_str
+        JSON text; see `parse_actions`.
+    rule_name
+        The name of the rule, for messages.
+
+    Attributes
+    ----------
+    actions
+        The actions, in order.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the text is not valid JSON, or contains an action that cannot be carried out.
+    """
+
+    def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
+        self.rule_name = rule_name
+        self.actions: list[Action] = [
+            StopTrainingAction(rule_name, action.get(PREFIX, ""))
+            if action["name"] == STOP
+            else MessageAction(rule_name, action["name"], action[ENDPOINT])
+            for action in parse_actions(actions_str)
+        ]
+
+    def invoke(self, message: str = "") -> None:
+        """Carry out all actions; failures are logged with masked endpoints and never raised."""
+        for action in self.actions:
+            action.invoke(message)
+
+
+class DeferredActions(Actions):
+    """Actions that the caller carries out: `invoke` only records the messages.
+
+    Attributes
+    ----------
+    messages
+        The messages recorded so far.
+    """
+
+    def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
+        super().__init__(actions_str, rule_name)
+        self.messages: list[str] = []
+
+    def invoke(self, message: str = "") -> None:
+        """Record the message."""
+        self.messages.append(message)

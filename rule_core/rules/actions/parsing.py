@@ -1,0 +1,118 @@
+"""Parses actions from JSON text."""
+
+import json
+import re
+from typing import Any, Final
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.rules.actions.recipients import EMAIL, SMS, problem
+from rule_core.rules.params import did_you_mean
+
+STOP: Final = "stoptraining"
+PREFIX: Final = "training_job_prefix"
+ENDPOINT: Final = "endpoint"
+LIMIT: Final = 10  # actions of one rule
+
+_KEYS: Final = {STOP: PREFIX, EMAIL: ENDPOINT, SMS: ENDPOINT}
+_OPERATORS: Final = frozenset({"command", "webhook"})
+_JOB: Final = re.compile(r"[A-Za-z0-9-]{1,63}")
+
+
+def parse_actions(text: str | None) -> list[dict[str, str]]:
+    r"""Parse a JSON object or list of objects into actions; empty text has none.
+
+    JSON with escaped quotation marks, as platforms pass it, is also accepted. Names of actions and
+    keys are case-insensitive; values keep their case.
+
+    >>> parse_actions('{\\"name\\": \\"stoptraining\\", \\"training_job_prefix\\": \\"Job-1\\"}')
+    [{'name': 'stoptraining', 'training_job_prefix': 'Job-1'}]
+
+    Raises
+    ------
+    SMDebugValueError
+        If the text is not such JSON, or an action cannot be carried out.
+    """
+    if not text or text.strip() in {"", "None"}:
+        return []
+    content = _load(text)
+    actions = content if isinstance(content, list) else [content]
+    if len(actions) > LIMIT:
+        msg = f"A rule takes at most {LIMIT} actions, got {len(actions)}."
+        raise SMDebugValueError(msg)
+    return [_check_action(action) for action in actions]
+
+
+def check_job(name: str) -> None:
+    """Check the name of a training job, or a prefix of it.
+
+    Raises
+    ------
+    SMDebugValueError
+        If it is invalid.
+    """
+    if not _JOB.fullmatch(name):
+        msg = (
+            f"The name of a training job must be 1 to 63 letters, digits and hyphens, got {name!r}."
+        )
+        raise SMDebugValueError(msg)
+
+
+def _load(text: str) -> Any:
+    """Parse JSON; error messages omit the text, which may contain endpoints."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(text.replace('\\"', '"'))
+    except RecursionError:
+        msg = "Actions must be JSON: it is nested too deeply."
+    except json.JSONDecodeError as err:
+        msg = f"Actions must be JSON: {err.msg} at character {err.pos} of {len(err.doc)}."
+    raise SMDebugValueError(msg)
+
+
+def _check_action(action: object) -> dict[str, str]:
+    """Validate one action and return its name and key."""
+    if not isinstance(action, dict):
+        msg = f"An action must be a JSON object, got {type(action).__name__}."
+        raise SMDebugValueError(msg)
+    keys = {key.lower(): value for key, value in action.items()}
+    name = _name(keys.pop("name", None))
+    key = _KEYS[name]
+    value = keys.pop(key, None)
+    for unknown in keys:
+        msg = f"Action {name!r} has no key {unknown!r}.{did_you_mean(unknown, ['name', key])}"
+        raise SMDebugValueError(msg)
+    if value is None and name == STOP:
+        return {"name": name}
+    if not isinstance(value, str):
+        got = "none" if value is None else type(value).__name__
+        msg = f"Action {name!r} needs a text as {key!r}, got {got}."
+        raise SMDebugValueError(msg)
+    if name == STOP:
+        check_job(value)
+    elif expected := problem(name, value):
+        msg = f"{key!r} of action {name!r} must be {expected}, got {len(value)} other characters."
+        raise SMDebugValueError(msg)
+    return {"name": name, key: value}
+
+
+def _name(raw: object) -> str:
+    """Validate the name of an action and return it in lower case."""
+    if not isinstance(raw, str):
+        got = "none" if raw is None else type(raw).__name__
+        msg = f"An action needs a text as 'name', got {got}."
+        raise SMDebugValueError(msg)
+    name = raw.lower()
+    if name in _OPERATORS:
+        msg = (
+            f"Action {name!r} is not accepted in rule parameters. "
+            f"Pass it to the evaluation with --action {name}:..."
+        )
+        raise SMDebugValueError(msg)
+    if name not in _KEYS:
+        names = ", ".join(map(repr, _KEYS))
+        msg = f"Unknown action {raw!r}.{did_you_mean(name, list(_KEYS))} Actions: {names}."
+        raise SMDebugValueError(msg)
+    return name

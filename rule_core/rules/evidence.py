@@ -1,0 +1,56 @@
+"""Evidence: the findings and measurements of a rule, as plain data."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Series = tuple[str | None, str | None]  # tensor, worker
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One occasion on which a rule's condition was met: the measured value and its limit."""
+
+    step: int
+    tensor: str | None = None
+    worker: str | None = None
+    measured: Any = None
+    limit: Any = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A quantity that a rule measures, for charts.
+
+    Attributes
+    ----------
+    name
+        Its name in `Rule.measured`.
+    label
+        The axis label, with the unit.
+    worse
+        The side of the limit on which the condition is met.
+    log
+        Whether to draw it on a logarithmic axis.
+    """
+
+    name: str
+    label: str
+    worse: Literal["above", "below"] = "above"
+    log: bool = False
+
+
+@dataclass(slots=True)
+class Measured:
+    """The measurements of a quantity at a step against one limit, for several tensors.
+
+    Attributes
+    ----------
+    points
+        Tensor and worker, measured value, and whether the condition was met.
+    """
+
+    step: int
+    quantity: str
+    limit: float
+    points: list[tuple[Series, float, bool]] = field(default_factory=list)

@@ -1,0 +1,92 @@
+"""RequiredTensors: the tensors that must exist before a rule evaluates a step."""
+
+from collections.abc import Iterable, KeysView, ValuesView
+from dataclasses import dataclass, field
+from typing import Any
+
+from rule_core.exceptions import TensorUnavailable, TensorUnavailableForStep
+from rule_core.model import patterns
+from rule_core.trials.tensor import Tensor
+
+
+@dataclass(slots=True)
+class _TrialRequirements:
+    """The required tensors of one trial, and the steps at which each is required."""
+
+    trial: Any
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    steps: dict[str, list[int]] = field(default_factory=dict)
+
+
+class RequiredTensors:
+    """Tensors and global steps that a rule requires, of its base trial and of other trials."""
+
+    def __init__(self, base_trial: Any, other_trials: Iterable[Any] | None = None) -> None:
+        self.base_trial = base_trial
+        self._requirements = {
+            id(trial): _TrialRequirements(trial) for trial in (base_trial, *(other_trials or ()))
+        }
+
+    def add(
+        self,
+        name: str,
+        steps: Iterable[int],
+        trial: Any = None,
+        should_match_regex: bool = False,
+    ) -> None:
+        """Require a tensor at steps; with `should_match_regex`, all tensors whose name matches.
+
+        Raises
+        ------
+        TensorUnavailable
+            If no tensor has this name.
+        KeyError
+            If `trial` is not one of the rule's trials.
+        """
+        required = self._get(trial)
+        names = [name]
+        if should_match_regex:
+            names = patterns.matching(required.trial.tensor_names(), names)
+        for required_name in names:
+            if not required.trial.has_tensor(required_name):
+                raise TensorUnavailable(required_name)
+            required.tensors[required_name] = required.trial.tensor(required_name)
+            required.steps.setdefault(required_name, []).extend(steps)
+
+    def get(self, trial: Any = None) -> ValuesView[Tensor]:
+        """Return the required tensors of a trial, by default the base trial."""
+        return self._get(trial).tensors.values()
+
+    def get_names(self, trial: Any = None) -> KeysView[str]:
+        """Return the names of the required tensors of a trial."""
+        return self._get(trial).tensors.keys()
+
+    def get_tensor_steps(self, name: str, trial: Any = None) -> list[int]:
+        """Return the global steps at which a tensor is required."""
+        return list(self._get(trial).steps[name])
+
+    def clear(self) -> None:
+        """Remove all requirements."""
+        for required in self._requirements.values():
+            required.tensors.clear()
+            required.steps.clear()
+
+    def fetch(self) -> None:
+        """Wait for the steps, and check that the tensors exist as value, reductions or shape.
+
+        Raises
+        ------
+        TensorUnavailableForStep
+            If a tensor does not exist at a step at which it is required.
+        """
+        for required in self._requirements.values():
+            if required.steps:
+                required.trial.wait_for_steps(sorted(set().union(*required.steps.values())))
+            for name, steps in required.steps.items():
+                saved_steps = set(required.tensors[name].steps(show_incomplete_steps=True))
+                for step in steps:
+                    if step not in saved_steps:
+                        raise TensorUnavailableForStep(name, step)
+
+    def _get(self, trial: Any) -> _TrialRequirements:
+        return self._requirements[id(self.base_trial if trial is None else trial)]

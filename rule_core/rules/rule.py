@@ -1,0 +1,295 @@
+"""Rule: the base class of all rules, built-in or custom."""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from itertools import compress
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from rule_core.exceptions import RuleEvaluationConditionMet
+from rule_core.logger import get_logger
+from rule_core.rules.actions import Actions
+from rule_core.rules.doc_page import Page
+from rule_core.rules.evidence import Finding, Measured, Quantity, Series
+from rule_core.rules.required_inputs import RequiredInput
+from rule_core.rules.required_tensors import RequiredTensors
+from rule_core.trials.refresh import snapshot
+
+if TYPE_CHECKING:
+    from rule_core.rules.params import Param
+
+S = TypeVar("S", bound=Series)
+_NO_NOTES: Final[Mapping[Any, str]] = MappingProxyType({})
+
+
+class Rule(ABC):
+    """A rule evaluates one global step of a trial at a time.
+
+    A subclass overrides `invoke_at_step` and returns whether its condition is met. It can also
+    record evidence (`found`) or the reason why a step could not be evaluated (`not_judged`).
+
+    Parameters
+    ----------
+    base_trial
+        The trial to evaluate.
+    action_str
+        Actions as JSON text; see `smdebug.rules.action.Actions`.
+    other_trials
+        Further trials to compare with. Older rules pass this before `action_str`; the two are
+        distinguished by their types.
+
+    Attributes
+    ----------
+    PARAMS, READS, QUANTITIES, PAGE
+        The declared parameters, a description of what is read, the measured quantities, and
+        further documentation. All built-in rules have them; they are optional for custom rules.
+    trials
+        The base trial and the other trials.
+    required_inputs
+        The data that the trial must contain for the rule to evaluate any step. Built-in rules set
+        them in the class, or in the constructor if they depend on parameters.
+    report
+        For the rule's own use.
+    output_dir
+        The folder for files that the rule writes. The runner sets it to the rule job's output
+        folder after construction, unless the rule has set its own; otherwise None.
+    """
+
+    PARAMS: ClassVar["tuple[Param, ...]"] = ()
+    READS: ClassVar[str] = ""
+    QUANTITIES: ClassVar[tuple[Quantity, ...]] = ()
+    PAGE: ClassVar[Page | None] = None
+    output_dir: Path | None = None
+    required_inputs: Sequence[RequiredInput] = ()
+
+    def __init__(self, base_trial: Any, action_str: Any = "", other_trials: Any = None) -> None:
+        if isinstance(other_trials, str) or not isinstance(action_str, (str, type(None))):
+            action_str, other_trials = other_trials, action_str
+        if other_trials is not None and not isinstance(other_trials, (list, tuple)):
+            other_trials = [other_trials]
+        self.base_trial = base_trial
+        self.other_trials = other_trials
+        self.trials: list[Any] = [base_trial, *(other_trials or ())]
+        self.req_tensors = RequiredTensors(base_trial, other_trials)
+        self.rule_name = type(self).__name__
+        self.logger = get_logger(self.rule_name)
+        self.report: dict[str, Any] = {
+            "RuleTriggered": 0,
+            "Violations": 0,
+            "Details": {},
+            "Datapoints": 0,
+            "RuleParameters": "",
+        }
+        self._action_str: str = action_str or ""
+        self._actions: Actions | None = None
+        self._findings: list[Finding] = []
+        self._measurements: list[Measured] = []
+        self._not_judged: str | None = None
+        self._warned_of_none = False
+
+    @classmethod
+    def rename_parameters(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Map parameters to their declared names; by default they are returned unchanged."""
+        return raw
+
+    @classmethod
+    def declared_actions(cls, arguments: Mapping[str, Any]) -> str:
+        """Return the actions that the rule's parameters request, as JSON; "" by default."""
+        del arguments
+        return ""
+
+    @property
+    def actions(self) -> Actions:
+        """The actions to carry out when the condition is met, parsed from `action_str` on use."""
+        if self._actions is None:
+            self._actions = Actions(self._action_str, self.rule_name)
+        return self._actions
+
+    @actions.setter
+    def actions(self, actions: Actions) -> None:
+        self._actions = actions
+
+    def set_required_tensors(self, step: int) -> None:  # noqa: B027 - most rules require none
+        """Add the tensors that `invoke_at_step` requires to `req_tensors`; none by default."""
+
+    @abstractmethod
+    def invoke_at_step(self, step: int) -> Any:
+        """Evaluate a global step; return whether the condition is met."""
+
+    def invoke_while_waiting(self, step: int) -> Any:
+        """Evaluate a running trial that has nothing newer than global step `step`.
+
+        Called about every second while no step is ready; return whether the condition is met, as at
+        `step`. For rules about elapsed time; returns False by default.
+        """
+        del step
+        return False
+
+    def invoke_at_end(self, step: int) -> Any:
+        """Finish when no step after global step `step` will be evaluated.
+
+        Return whether the condition is met, as at `step`; the result counts if all saved steps were
+        evaluated. For rules that need the end of the data; returns False by default.
+        """
+        del step
+        return False
+
+    def found(
+        self,
+        step: int,
+        tensor: str | None = None,
+        worker: str | None = None,
+        measured: Any = None,
+        limit: Any = None,
+        note: str | None = None,
+    ) -> bool:
+        """Record evidence for a met condition, and return True.
+
+        Parameters
+        ----------
+        tensor, worker
+            Where the condition was met.
+        measured, limit
+            The measured value and its limit, in the same unit.
+        note
+            One sentence for users.
+
+        Raises
+        ------
+        TypeError
+            If `step` is not an integer.
+        """
+        self._findings.append(Finding(operator.index(step), tensor, worker, measured, limit, note))
+        return True
+
+    def measured(
+        self,
+        step: int,
+        quantity: str,
+        measured: Any,
+        limit: Any,
+        *,
+        met: bool,
+        tensor: str | None = None,
+        worker: str | None = None,
+        note: str | None = None,
+    ) -> bool:
+        """Record a measurement and its limit, and if the condition is `met`, also evidence.
+
+        Every point appears in the report's chart of `quantity`, which may be one of `QUANTITIES`.
+
+        Returns
+        -------
+        bool
+            `met`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `step` is not an integer, or `measured` or `limit` is not a number.
+        """
+        step, value, bound = operator.index(step), float(measured), float(limit)
+        self._measurements_of(step, quantity, bound).append(((tensor, worker), value, bool(met)))
+        if met:
+            self.found(step, tensor, worker, measured, limit, note)
+        return bool(met)
+
+    def measured_all(
+        self,
+        step: int,
+        quantity: str,
+        measured: Mapping[S, Any],
+        limit: Any,
+        *,
+        met: Collection[S],
+        notes: Mapping[S, str] = _NO_NOTES,
+    ) -> bool:
+        """Record measurements of several tensors against one limit; see `measured`.
+
+        Parameters
+        ----------
+        measured
+            Values by tensor and worker.
+        met
+            The tensors and workers whose condition is met.
+        notes
+            Sentences for users about some of those.
+
+        Returns
+        -------
+        bool
+            Whether the condition is met for any of them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `measured`.
+        """
+        step, values, bound = operator.index(step), [*map(float, measured.values())], float(limit)
+        flags = [series in met for series in measured] if met else [False] * len(values)
+        points = self._measurements_of(step, quantity, bound)
+        points.extend(zip(measured, values, flags, strict=True))
+        for series in compress(measured, flags):
+            tensor, worker = series
+            self.found(step, tensor, worker, measured[series], limit, notes.get(series))
+        return any(flags)
+
+    def _measurements_of(
+        self, step: int, quantity: str, limit: float
+    ) -> list[tuple[Series, float, bool]]:
+        """Return the points of a quantity at a step, to append to."""
+        if self._measurements:
+            last = self._measurements[-1]
+            if (last.step, last.limit, last.quantity) == (step, limit, quantity):
+                return last.points
+        self._measurements.append(Measured(step, quantity, limit))
+        return self._measurements[-1].points
+
+    def not_judged(self, reason: str) -> bool:
+        """Record why this step could not be evaluated; return False."""
+        self._not_judged = reason
+        return False
+
+    def take_evidence(self) -> tuple[list[Finding], str | None]:
+        """Return and clear what `found` and `not_judged` recorded since the last call."""
+        evidence = (self._findings, self._not_judged)
+        self._findings, self._not_judged = [], None
+        return evidence
+
+    def take_measurements(self) -> list[Measured]:
+        """Return and clear what `measured` and `measured_all` recorded since the last call."""
+        measurements, self._measurements = self._measurements, []
+        return measurements
+
+    def invoke(self, step: int) -> None:
+        """Wait for a global step and evaluate it; later steps are hidden meanwhile.
+
+        Raises
+        ------
+        RuleEvaluationConditionMet
+            If the condition is met, after the rule's actions.
+        """
+        self.base_trial.wait_for_steps([step])
+        with snapshot(self.trials, step):
+            self.req_tensors.clear()
+            self.set_required_tensors(step)
+            self.req_tensors.fetch()
+            met = self._truth(self.invoke_at_step(step))
+        if met:
+            self.carry_out_actions(step)
+            raise RuleEvaluationConditionMet(self.rule_name, step)
+
+    def carry_out_actions(self, step: int) -> None:
+        """Carry out the rule's actions after its condition was met at a global step."""
+        self.actions.invoke(f"The condition of rule {self.rule_name} was met at step {step}.")
+
+    def _truth(self, result: Any) -> bool:
+        if result is None and not self._warned_of_none:
+            self._warned_of_none = True
+            self.logger.warning(
+                "Rule %r returned None, which counts as False. Return True or False.",
+                self.rule_name,
+            )
+        return bool(result)

@@ -1,0 +1,83 @@
+"""FailSafe: keeps the errors of a hook away from the training."""
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from rule_core.logger import get_logger
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class FailSafe:
+    """Base class of objects that run in a training loop and must never break it.
+
+    An error is logged once, with its traceback, and disables the object; with `raises` it is
+    raised. In forked processes (workers that load data) the object does nothing.
+    """
+
+    def __init__(self, *, raises: bool) -> None:
+        self.is_off = False
+        self.logger = get_logger("hook")
+        self._raises = raises
+        self._pid = os.getpid()
+        self._background_error: Exception | None = None
+        self._warned: set[str] = set()
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process, not its parent, created the object."""
+        return os.getpid() == self._pid
+
+    @property
+    def _is_inactive(self) -> bool:
+        return self.is_off or not self.is_of_this_process
+
+    def _fail(self, err: Exception) -> None:
+        """Disable the object and log why; safe on any thread."""
+        if not self.is_off:
+            self.is_off = True
+            self.logger.error(
+                "The hook is off for the rest of the training job: %s: %s",
+                *(type(err).__name__, err),
+                exc_info=err,
+            )
+
+    def _fail_in_background(self, err: Exception) -> None:
+        """Handle an error of the writing thread; with `raises` the next call raises it."""
+        self._background_error = err
+        self._fail(err)
+
+    def _raise_background_error(self) -> None:
+        if self._raises and self._background_error is not None and self.is_of_this_process:
+            error, self._background_error = self._background_error, None
+            raise error
+
+    def _warn_once(self, subject: str, text: str) -> None:
+        """Log a warning once per subject."""
+        if subject not in self._warned:
+            self._warned.add(subject)
+            self.logger.warning(text)
+
+
+def guarded(
+    method: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[Any, P], R | None]:
+    """Decorate a method of a `FailSafe` so that its errors do not break the training."""
+
+    @functools.wraps(method)
+    def call(self: FailSafe, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
+        if self._is_inactive:
+            self._raise_background_error()
+            return None
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as err:  # a hook must never break the training
+            self._fail(err)
+            if self._raises:
+                raise
+            return None
+
+    return call

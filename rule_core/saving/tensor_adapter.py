@@ -1,0 +1,120 @@
+"""TensorAccess: a hook's access to the tensors of a framework, here of numpy."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from numpy.typing import NDArray
+
+from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
+from rule_core.format.tensor_proto import NUMBERS
+from rule_core.model import reductions
+from rule_core.saving.step_writer import to_array
+
+ReductionKey = tuple[str, bool]
+Array = NDArray[Any]
+TEXT: Final = "OUS"  # dtype kinds of strings
+
+
+class TensorAccess(Protocol):
+    """Shape, copy and reductions of a framework's tensors.
+
+    Its methods raise `SMDebugTypeError` for a tensor that the format does not support. The hook
+    then skips that tensor with one warning.
+    """
+
+    def shape(self, tensor: Any) -> tuple[int, ...]:
+        """Return the shape of a tensor."""
+        ...
+
+    def nbytes(self, tensor: Any) -> int:
+        """Return the size in bytes of a copy of the elements."""
+        ...
+
+    def copy(self, tensor: Any) -> Array:
+        """Return a copy of the elements in host memory."""
+        ...
+
+    def reduce(
+        self, tensor: Any, keys: Sequence[ReductionKey]
+    ) -> Iterable[tuple[ReductionKey, Any]]:
+        """Yield the reductions that exist, as scalars on the tensor's device, for `collect`."""
+        ...
+
+    def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
+        """Return the results of `reduce` as host arrays, in one transfer."""
+        ...
+
+
+class NumpyAccess:
+    """Access to numpy arrays, numbers, strings and lists of them."""
+
+    def shape(self, tensor: Any) -> tuple[int, ...]:
+        """Return the shape; ``(1,)`` for numbers and strings."""
+        return to_array(tensor).shape
+
+    def nbytes(self, tensor: Any) -> int:
+        """Return the size of the elements in bytes."""
+        return int(to_array(tensor).nbytes)
+
+    def copy(self, tensor: Any) -> Array:
+        """Return a copy of the elements."""
+        array = to_array(tensor)
+        check(array)
+        return array.copy()
+
+    def reduce(
+        self, tensor: Any, keys: Sequence[ReductionKey]
+    ) -> Iterable[tuple[ReductionKey, Any]]:
+        """Yield reductions; strings have none."""
+        array = to_array(tensor)
+        check(array)
+        if array.dtype.kind in TEXT:
+            return
+        try:
+            yield from reductions.compute_all(array, keys).items()
+        except SMDebugValueError:  # the array is empty, and some reductions need an element
+            for key in keys:
+                if array.size or key[0] not in reductions.NEED_ELEMENTS:
+                    yield key, reductions.compute(array, *key)
+
+    def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
+        """Return the scalars with shape ``(1,)``, as smdebug does."""
+        return [to_array(scalar) for scalar in scalars]
+
+
+def is_text(value: object) -> bool:
+    r"""Return whether a value is text that UTF-8 can encode, or UTF-8 bytes.
+
+    >>> is_text("\u00df"), is_text(b"\xc3\x9f"), is_text("\ud800"), is_text(b"\xc3"), is_text(1)
+    (True, True, False, False, False)
+    """
+    try:
+        if isinstance(value, str):
+            value.encode()
+        elif isinstance(value, bytes):
+            value.decode()
+        else:
+            return False
+    except UnicodeError:
+        return False
+    return True
+
+
+def check_names(*names: object) -> None:
+    """Raise `SMDebugTypeError` if the format does not support one of the names."""
+    for name in names:
+        if not isinstance(name, str) or not is_text(name):
+            msg = f"Names must be text that UTF-8 can encode, got {name!r}."
+            raise SMDebugTypeError(msg)
+
+
+def check(array: Array) -> None:
+    """Raise `SMDebugTypeError` if the format does not support the array."""
+    if array.dtype.kind in TEXT:
+        is_supported = array.ndim == 1 and all(map(is_text, array.tolist()))
+    else:
+        plain = array.dtype.newbyteorder("<") if array.dtype.kind in "iufc" else array.dtype
+        is_supported = plain in NUMBERS
+    if not is_supported:
+        msg = f"The trial format cannot hold {array.dtype} of shape {array.shape}."
+        raise SMDebugTypeError(msg)

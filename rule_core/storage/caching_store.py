@@ -1,0 +1,53 @@
+"""CachingStore: reads from S3 through a disk cache."""
+
+import hashlib
+from collections.abc import Iterator
+
+from rule_core.storage.base import ByteRange, ReadCosts
+from rule_core.storage.disk_cache import CachedObject, DiskCache
+from rule_core.storage.s3 import S3Store
+
+
+class CachingStore:
+    """A store in S3 with a disk cache.
+
+    Each read checks with S3 that the cached bytes are still current, with a request but no
+    download. Replaced, removed or forbidden objects are therefore never served from the cache.
+    """
+
+    def __init__(self, store: S3Store, cache: DiskCache) -> None:
+        self.store = store
+        self.cache = cache
+
+    @property
+    def uri(self) -> str:
+        """Return the store's root."""
+        return self.store.uri
+
+    @property
+    def costs(self) -> ReadCosts:
+        """Return the costs of reading from the store."""
+        return self.store.costs
+
+    def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
+        """Yield keys as the store does; see `TrialStore`."""
+        return self.store.list_keys(prefix, start_after=start_after)
+
+    def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
+        """Return bytes of an object; see `TrialStore`."""
+        if byte_range is not None and byte_range.stop <= byte_range.start:
+            return self.store.read(key, byte_range)
+        name = self._name(key, byte_range)
+        cached = self.cache.get(name)
+        fetched = self.store.fetch(key, byte_range, unless=cached.etag if cached else "")
+        if fetched is None:  # not modified
+            return memoryview(cached.data if cached else b"")
+        if fetched.etag:
+            self.cache.put(name, CachedObject(fetched.etag, fetched.data))
+        return fetched.data
+
+    def _name(self, key: str, byte_range: ByteRange | None) -> str:
+        """Return the cache name of a byte range, equal in all processes."""
+        bucket = self.store.bucket
+        parts = (bucket.endpoint, bucket.name, bucket.prefix + key, byte_range and [*byte_range])
+        return hashlib.sha256(repr(parts).encode()).hexdigest()

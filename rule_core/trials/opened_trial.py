@@ -1,0 +1,99 @@
+"""OpenedTrial: a trial whose constructor waits for collections and loads the index."""
+
+from rule_core.clock import Clock
+from rule_core.environment import number
+from rule_core.exceptions import MissingCollectionFiles
+from rule_core.logger import get_logger
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.storage.base import ObjectNotFoundError
+from rule_core.storage.uri import open_store
+from rule_core.trials.snapshot_view import POLL_S, WARN_AFTER_S
+from rule_core.trials.trial import Trial
+
+Range = tuple[int | None, int | None]
+
+
+class OpenedTrial(Trial):
+    """A trial with its collections and index loaded.
+
+    Parameters
+    ----------
+    name, path, range_steps, timeout
+        As for `create_trial`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        range_steps: Range | None = None,
+        timeout: float | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        _check_range(range_steps)
+        window = int(number("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", 1000, "steps"))
+        super().__init__(name, path, TrialIndex(open_store(path), range_steps, window), clock)
+        _wait_for_collections(self, timeout, self.clock)
+        self.index.refresh(whole=True)
+
+
+def _check_range(range_steps: Range | None) -> None:
+    if range_steps is None:
+        return
+    begin, end = range_steps
+    bounds: tuple[object, ...] = range_steps
+    valid = all(bound is None or (isinstance(bound, int) and bound >= 0) for bound in bounds)
+    if not valid or (begin is not None and end is not None and begin >= end):
+        msg = (
+            f"range_steps must be (begin, end) with 0 <= begin < end or None, got {range_steps!r}."
+        )
+        raise ValueError(msg)
+
+
+def _wait_for_collections(trial: Trial, timeout: float | None, clock: Clock) -> None:
+    """Wait until the collections files of all workers exist."""
+    start = clock.monotonic()
+    warned = False
+    while True:
+        ended = _refresh(trial)
+        if not trial.index.lacks_collections():
+            return
+        waited = clock.monotonic() - start
+        if ended and trial.index.steps and _has_all_files(trial):
+            get_logger().warning(
+                "%s Skipping: %s.",
+                _missing_collections(trial, ended, waited),
+                "; ".join(trial.index.missing_collections()).rstrip("."),
+            )
+            return
+        if ended or (timeout is not None and waited >= timeout):
+            raise MissingCollectionFiles(_missing_collections(trial, ended, waited))
+        if waited >= WARN_AFTER_S and not warned:
+            warned = True
+            get_logger().warning("%s Still waiting.", _missing_collections(trial, ended, waited))
+        clock.sleep(POLL_S)
+
+
+def _has_all_files(trial: Trial) -> bool:
+    """Return whether each worker has a collections file, damaged or not."""
+    index = trial.index
+    return len(index.described) + index.damaged_collections >= max(index.num_workers, 1)
+
+
+def _refresh(trial: Trial) -> bool:
+    """Load new files once; return whether the training job had ended before."""
+    try:
+        ended = trial.index.has_ended()
+        trial.index.refresh()
+    except ObjectNotFoundError:
+        return False
+    return ended
+
+
+def _missing_collections(trial: Trial, ended: bool, waited: float) -> str:
+    state = "the training job has ended" if ended else f"after {waited:.0f} s"
+    readable, expected = len(trial.index.described), max(trial.index.num_workers, 1)
+    return (
+        f"Trial {trial.path!r}: {state}, and {readable} of {expected} collections files exist. "
+        "Check the path, and that the hook was configured before training started."
+    )

@@ -1,0 +1,302 @@
+"""ProfilerTrial: queries over the system metrics and framework events of a training job."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from rule_core.clock import Clock, SystemClock
+from rule_core.environment import number
+from rule_core.exceptions import NoMoreProfilerData, StepNotYetAvailable
+from rule_core.logger import get_logger
+from rule_core.modes import ModeKeys
+from rule_core.profiler.source import ProfilerSource
+from rule_core.profiler.stop_signal import GRACE_S, StopSignal
+from rule_core.profiler.system.legacy_parser import ProfilerSystemEvent, events_of_samples
+from rule_core.profiler.system.samples import SystemSamples
+from rule_core.profiler.traces.event import TraceEvent
+from rule_core.storage.base import TrialStore
+from rule_core.storage.uri import open_store
+from rule_core.trials.profiler_range import ProfilerRange
+from rule_core.trials.snapshot_view import LOOK_EVERY_S, POLL_S, WARN_AFTER_S
+
+SYSTEM: Final = "system metrics"
+FRAMEWORK: Final = "framework metrics"
+
+
+class ProfilerTrial(ProfilerRange):
+    """The profiler data of one training job, opened by `create_trial` with ``profiler=True``.
+
+    It has no steps and no tensors: rules evaluate time ranges. Times are epoch microseconds.
+
+    Parameters
+    ----------
+    name, trial_dir
+        Any name, and the folder or S3 address that holds ``system`` and ``framework``.
+    output_dir
+        The output folder for rules, created if necessary. None disables output.
+    clock
+        By default the clock of the machine.
+    source
+        The source of another view of the same trial.
+
+    Attributes
+    ----------
+    name, path, trial_dir, output_dir
+        The arguments.
+    temp_dir
+        A folder for temporary files in `output_dir`, which the platform does not upload.
+    dynamic_refresh
+        Whether queries look for new files.
+    horizon
+        Not None while a rule runs; queries then do not look for new files.
+    reads
+        The number of queries that returned data.
+    waited_until
+        The latest time whose data were waited for.
+    missed
+        The kinds of data that were requested but never existed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        trial_dir: str | os.PathLike[str],
+        output_dir: str | None = None,
+        *,
+        clock: Clock | None = None,
+        source: ProfilerSource | None = None,
+    ) -> None:
+        self.name = name
+        self.path = self.trial_dir = os.fspath(trial_dir).strip()
+        self.clock = clock or SystemClock()
+        self.logger = get_logger()
+        self.dynamic_refresh = True
+        self.horizon: int | None = None
+        self.reads = 0
+        self.waited_until = 0
+        self.missed: dict[str, None] = {}
+        self._has_read: set[str] = set()
+        self.output_dir = output_dir
+        self.temp_dir = _make_temp_dir(output_dir)
+        super().__init__(self._open_source() if source is None else source)
+
+    @classmethod
+    def over(
+        cls,
+        store: TrialStore,
+        name: str,
+        path: str,
+        stop_files: Sequence[Path] = (),
+        stop_grace: float = GRACE_S,
+        clock: Clock | None = None,
+        *,
+        waits_for_unseen: bool = False,
+    ) -> Self:
+        """Return a trial over a store without reading its files.
+
+        Parameters
+        ----------
+        stop_files, stop_grace
+            The data end `stop_grace` seconds after the time in such a file.
+        waits_for_unseen
+            See `ProfilerSource`.
+        """
+        clock = clock or SystemClock()
+        source = ProfilerSource(store, clock, StopSignal(stop_files, stop_grace))
+        source.waits_for_unseen = waits_for_unseen
+        return cls(name, path, clock=clock, source=source)
+
+    def _open_source(self) -> ProfilerSource:
+        store = open_store(self.path)
+        source = ProfilerSource(store, self.clock, StopSignal.from_environment(store))
+        source.refresh()
+        if source.is_over:
+            source.refresh()  # the job had ended before: all files exist now
+        return source
+
+    def share(self) -> Self:
+        """Return another view of the same data."""
+        return type(self)(
+            self.name, self.path, self.output_dir, clock=self.clock, source=self.source
+        )
+
+    def __repr__(self) -> str:
+        return f"ProfilerTrial(name={self.name!r}, path={self.path!r})"
+
+    # -- times -------------------------------------------------------------------------------
+
+    def get_first_timestamp(self) -> int:
+        """Return the start of the data; 0 without data."""
+        self._look()
+        return self.first_timestamp
+
+    def get_latest_timestamp(self) -> int:
+        """Return the time up to which all kinds of data exist; 0 without data.
+
+        Once the job has ended it is the end of the newest data.
+        """
+        self._look()
+        return self.source.latest_us
+
+    # -- waiting -----------------------------------------------------------------------------
+
+    def refresh(self) -> bool:
+        """Look for new files and the end of the job; return whether anything changed."""
+        return self.source.refresh()
+
+    def job_finished(self) -> bool:
+        """Return whether the job has ended, by its end mark or the platform's stop signal."""
+        return self.source.has_ended()
+
+    def stop_signalled(self) -> bool:
+        """Return whether the platform sent its stop signal and the grace period is over."""
+        return self.source.stop_signalled()
+
+    def wait_for_data(self, end_time: int, start_time: int) -> None:
+        """Wait until all data before `end_time` exist or the job has ended.
+
+        Raises
+        ------
+        NoMoreProfilerData
+            If the job has ended without data from `start_time` on.
+        StepNotYetAvailable
+            If they do not exist yet and `horizon` prevents looking for new files.
+        """
+        began = self.clock.monotonic()
+        has_logged = False
+        self.waited_until = max(self.waited_until, end_time)
+        while end_time > self.settled_timestamp:
+            if self.source.is_complete:
+                if not self.first_timestamp or start_time > self.newest_timestamp:
+                    raise NoMoreProfilerData(end_time)
+                return
+            if self.horizon is not None:
+                raise StepNotYetAvailable(self.horizon, ModeKeys.GLOBAL)
+            if not has_logged and self.clock.monotonic() - began >= WARN_AFTER_S:
+                has_logged = True
+                text = "Profiler trial %r: waiting for data up to %d us; data exist up to %d us."
+                self.logger.info(text, self.path, end_time, self.settled_timestamp)
+            self.source.refresh()
+            if end_time > self.settled_timestamp and not self.source.is_complete:
+                self.clock.sleep(self.pause_s)
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds to wait before the next look for new files."""
+        if self.source.is_over:  # a slow writer may still add data
+            return number("SMDEBUG_TRAINING_END_DELAY_REFRESH", 1, "seconds")
+        return LOOK_EVERY_S if self.source.is_remote else POLL_S
+
+    def expire(self) -> None:
+        """Make the next query look for new files; see `TrialView.expire`."""
+        self.source.looked_at = float("-inf")
+
+    def _look(self) -> None:
+        """Look for new files unless disabled; in remote stores only every `LOOK_EVERY_S`."""
+        disabled = not self.dynamic_refresh or self.horizon is not None or self.source.is_complete
+        now = self.clock.monotonic()
+        if disabled or (self.source.is_remote and now - self.source.looked_at < LOOK_EVERY_S):
+            return
+        self.source.looked_at = now
+        self.source.refresh()
+
+    # -- data --------------------------------------------------------------------------------
+
+    def system_samples(self, start: int, end: int) -> SystemSamples:
+        """Return the system metrics with ``start <= time < end`` as columns."""
+        self._look_up_to(end)
+        samples = self.source.system_samples(start, end)
+        self._note(SYSTEM, samples)
+        return samples
+
+    def framework_events(self, start: int, end: int) -> list[TraceEvent]:
+        """Return the framework events whose end is in ``start <= time < end``.
+
+        They are sorted by end, start and node.
+        """
+        self._look_up_to(end)
+        events = self.source.framework_events(start, end)
+        self._note(FRAMEWORK, events)
+        return events
+
+    def get_system_metrics(self, start_time: int, end_time: int) -> list[ProfilerSystemEvent]:
+        """Return the system metrics with ``start_time <= time <= end_time``, file by file."""
+        self._look_up_to(end_time)
+        events = [
+            event
+            for columns in self.source.system_columns(start_time, end_time)
+            for event in events_of_samples(
+                columns.time_s, columns.value, columns.series, self.source.keys
+            )
+        ]
+        self._note(SYSTEM, events)
+        return events
+
+    def get_framework_metrics(self, start_time: int, end_time: int) -> list[TraceEvent]:
+        """Return the framework events that overlap or touch a time range.
+
+        They are grouped by kind and file.
+        """
+        self._look_up_to(end_time)
+        events = list(self.source.overlapping_events(start_time, end_time))
+        self._note(FRAMEWORK, events)
+        return events
+
+    def _look_up_to(self, end: int) -> None:
+        if end > self.settled_timestamp:
+            self._look()
+
+    def _note(self, kind: str, data: Any) -> None:
+        """Record a query: data that never existed are missed."""
+        if len(data):
+            self.reads += 1
+            self._has_read.add(kind)
+            self.missed.pop(kind, None)
+        elif kind not in self._has_read:
+            self.missed[kind] = None
+
+
+def _make_temp_dir(output_dir: str | None) -> str | None:
+    """Create the output folder and return its folder for temporary files."""
+    if not output_dir:
+        return None
+    temp_dir = Path(output_dir, ".sagemaker-ignore")
+    try:
+        temp_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        text = "Output folder %r cannot be created: %s. Choose another output_dir."
+        get_logger().warning(text, output_dir, err.strerror)
+    return str(temp_dir)
+
+
+def open_profiler_trial(
+    name: str,
+    trial_dir: str,
+    output_dir: str | None = None,
+    timeout: float | None = None,
+    clock: Clock | None = None,
+) -> ProfilerTrial:
+    """Return a profiler trial once it has data; see `smdebug.trials.create_trial`.
+
+    Raises
+    ------
+    NoMoreProfilerData
+        If the job has ended or `timeout` seconds have passed before any data exist.
+    """
+    trial = ProfilerTrial(name, trial_dir, output_dir, clock=clock)
+    began = trial.clock.monotonic()
+    has_warned = False
+    while not trial.first_timestamp:
+        waited = trial.clock.monotonic() - began
+        if trial.loaded_all_steps or (timeout is not None and waited >= timeout):
+            error = NoMoreProfilerData(0)
+            error.msg = f"Profiler trial {trial.path!r} has no metrics. Check the path."
+            raise error
+        if waited >= WARN_AFTER_S and not has_warned:
+            has_warned = True
+            text = "Profiler trial %r: no metrics after %.0f s. Still waiting; check the path."
+            trial.logger.warning(text, trial.path, waited)
+        trial.clock.sleep(trial.pause_s)
+        trial.refresh()
+    return trial

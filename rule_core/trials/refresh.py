@@ -1,0 +1,103 @@
+"""Context managers that control what a trial shows (refresh, snapshot), and parameter parsing."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TypeVar
+
+
+class Refreshing(Protocol):
+    """The attributes of a trial that these context managers set."""
+
+    dynamic_refresh: bool
+    horizon: int | None
+
+    def expire(self) -> None:
+        """Make the next query look for new files, even shortly after the last look."""
+
+
+Trials = Refreshing | Iterable[Refreshing]
+T = TypeVar("T", bound=Trials)
+
+
+def _as_list(trials: Trials) -> list[Refreshing]:
+    return list(trials) if isinstance(trials, Iterable) else [trials]
+
+
+@contextmanager
+def _set(trials: T, refreshing: bool) -> Iterator[T]:
+    previous = [(trial, trial.dynamic_refresh) for trial in _as_list(trials)]
+    for trial, _ in previous:
+        trial.dynamic_refresh = refreshing
+        if refreshing:
+            trial.expire()
+    try:
+        yield trials
+    finally:
+        for trial, value in previous:
+            trial.dynamic_refresh = value
+
+
+def no_refresh(trials: T) -> AbstractContextManager[T]:
+    """Do not look for new files of one or several trials inside the block.
+
+    ``with no_refresh(trials) as same:`` binds the argument unchanged. The previous state is
+    restored after the block, also after an exception and when blocks are nested.
+    """
+    return _set(trials, refreshing=False)
+
+
+def refresh(trials: T) -> AbstractContextManager[T]:
+    """Look for new files on queries inside the block; the opposite of `no_refresh`."""
+    return _set(trials, refreshing=True)
+
+
+@contextmanager
+def snapshot(trials: Trials, step: int) -> Iterator[None]:
+    """Show only global steps up to `step`, and no new files, inside the block."""
+    several = trials if isinstance(trials, Iterable) else (trials,)
+    previous = [(trial, trial.horizon, trial.dynamic_refresh) for trial in several]
+    for trial, _, _ in previous:
+        trial.horizon, trial.dynamic_refresh = step, False
+    try:
+        yield
+    finally:
+        for trial, horizon, refreshing in previous:
+            trial.horizon, trial.dynamic_refresh = horizon, refreshing
+
+
+def parse_list_from_str(arg: object, delimiter: str = ",") -> list[str]:
+    """Split a delimited string and strip its parts; a list is returned as it is.
+
+    >>> parse_list_from_str("loss, losses"), parse_list_from_str(""), parse_list_from_str(None)
+    (['loss', 'losses'], [], [])
+    """
+    if arg is None:
+        return []
+    if isinstance(arg, str):
+        return [part.strip() for part in arg.split(delimiter) if part.strip()]
+    if isinstance(arg, (list, tuple)):
+        return [str(part) for part in arg]
+    msg = f"A list must be a string with {delimiter!r} between its parts, got {arg!r}."
+    raise TypeError(msg)
+
+
+def parse_bool(arg: object, default: bool = False) -> bool:
+    """Parse a boolean: true/false, 1/0 or yes/no, in any case.
+
+    Raises
+    ------
+    ValueError
+        If the string is none of these.
+
+    >>> parse_bool("True"), parse_bool("no"), parse_bool(None, default=True)
+    (True, False, True)
+    """
+    if arg is None:
+        return default
+    text = str(arg).strip().lower()
+    if text in {"true", "1", "yes"}:
+        return True
+    if text in {"false", "0", "no"}:
+        return False
+    msg = f"A boolean must be true or false, got {arg!r}."
+    raise ValueError(msg)

@@ -1,0 +1,408 @@
+"""TrialView: a view of a trial up to a step, and the reads of its tensors."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NoReturn, TypeVar
+
+from numpy.typing import NDArray
+
+from rule_core.clock import Clock, SystemClock
+from rule_core.environment import number
+from rule_core.exceptions import (
+    InvalidWorker,
+    StepNotYetAvailable,
+    StepUnavailable,
+    TensorDamaged,
+    TensorUnavailableForStep,
+)
+from rule_core.format.index_file import Entry
+from rule_core.format.paths import StepFile
+from rule_core.model.streaming_statistics import StreamingStatistic
+from rule_core.modes import ModeKeys
+from rule_core.reading.failed_reads import UNREADABLE
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.storage.base import ObjectNotFoundError
+from rule_core.trials.tensor import StepState, TensorLocation
+
+Array = NDArray[Any]
+T = TypeVar("T")
+POLL_S: Final = 0.25
+LOOK_EVERY_S: Final = 1.0  # in remote trials, regardless of the number of queries
+WARN_AFTER_S: Final = 10.0
+EVENT_FILE_TRIES: Final = 5
+EVENT_FILE_TRY_S: Final = 2.0
+
+
+class TrialView:
+    """A view of a `TrialIndex`, optionally limited to a step or to the files already loaded.
+
+    It implements `TensorSource` for its tensors.
+
+    Attributes
+    ----------
+    dynamic_refresh
+        Whether queries look for new files.
+    horizon
+        The global step that a rule is evaluating; later steps are hidden. Otherwise None.
+    reads
+        The number of values and reductions read so far.
+    damaged
+        The number that could not be read.
+    """
+
+    def __init__(self, index: TrialIndex, clock: Clock | None = None) -> None:
+        self.index = index
+        self.clock = clock or SystemClock()
+        self.dynamic_refresh = True
+        self.horizon: int | None = None
+        self.reads = 0
+        self.damaged = 0
+        self._ascents: dict[tuple[str, ModeKeys], tuple[int, int, int, bool]] = {}
+
+    @property
+    def loaded_all_steps(self) -> bool:
+        """Whether the training job has ended and all its files have been loaded."""
+        return self.index.loaded_all_steps and self.horizon is None
+
+    def maybe_refresh(self, name: str | None = None) -> None:
+        """Look for new files unless disabled; `name` is ignored."""
+        del name
+        if self.dynamic_refresh and not self.index.loaded_all_steps:
+            self.index.looked_at = self.clock.monotonic()
+            self.refresh_data()
+
+    @property
+    def pause_s(self) -> float:
+        """The seconds to wait before the next look for new files."""
+        return LOOK_EVERY_S if self.index.is_remote else POLL_S
+
+    def expire(self) -> None:
+        """Make the next query look for new files, even if the last one just did."""
+        self.index.looked_at = -math.inf
+
+    def _look(self) -> None:
+        """Call `maybe_refresh`, in a remote trial at most every `LOOK_EVERY_S`."""
+        if not self.dynamic_refresh:
+            return
+        ago = self.clock.monotonic() - self.index.looked_at
+        if not self.index.is_remote or ago >= LOOK_EVERY_S:
+            self.maybe_refresh()
+
+    def refresh_data(self) -> None:
+        """Look for new files; once the training job has ended, again after a pause for late files.
+
+        Does nothing while a rule is evaluating a step.
+        """
+        if self.horizon is not None:
+            return
+        if self.index.has_ended():
+            self.index.refresh(whole=True, ended=True)
+            self.clock.sleep(number("SMDEBUG_TRAINING_END_DELAY_REFRESH", 1, "seconds"))
+            self.index.refresh(whole=True, ended=True)
+            self.index.finish()
+        else:
+            self.index.refresh()
+
+    def refresh_tensor(self, name: str) -> None:
+        """Look for new files; `name` is ignored."""
+        self.maybe_refresh(name)
+
+    def _known_steps(self, mode: ModeKeys) -> list[tuple[int, int]]:
+        """Return (mode step, global step) of all visible steps, ascending."""
+        if mode is ModeKeys.GLOBAL:
+            steps = self.index.steps
+            if self.horizon is not None:
+                steps = steps[: bisect_right(steps, self.horizon)]
+            return [(step, step) for step in steps]
+        pairs = self.index.mode_steps.get(mode, {}).items()
+        return sorted(pair for pair in pairs if self.horizon is None or pair[1] <= self.horizon)
+
+    def _is_settled(self, global_step: int) -> bool:
+        return self.horizon is not None or self.index.is_settled(global_step)
+
+    def _global(self, step: int, mode: ModeKeys) -> int | None:
+        """Return the global step of a visible step, without looking for new files."""
+        global_step = (
+            step if mode is ModeKeys.GLOBAL else self.index.mode_steps.get(mode, {}).get(step)
+        )
+        hidden = global_step is not None and self.horizon is not None and global_step > self.horizon
+        return None if hidden else global_step
+
+    def _state(self, step: int, mode: ModeKeys) -> StepState:
+        global_step = self._global(step, mode)
+        if global_step is not None and global_step in self.index.files:
+            settled = self._is_settled(global_step)
+            return StepState.AVAILABLE if settled else StepState.NOT_YET_AVAILABLE
+        if self.index.loaded_all_steps and self.horizon is None:
+            return StepState.UNAVAILABLE
+        # A later settled step means that this one was skipped.
+        known_steps = self._known_steps(mode)
+        position = bisect_right(known_steps, step, key=lambda pair: pair[0])
+        later = known_steps[position][1] if position < len(known_steps) else None
+        if later is None:
+            passed = mode is ModeKeys.GLOBAL and self.horizon is not None and step <= self.horizon
+        else:
+            passed = self.horizon is not None or self.index.last_complete_step >= later
+        return StepState.UNAVAILABLE if passed else StepState.NOT_YET_AVAILABLE
+
+    def wall_time(self, step: int, worker: str | None = None) -> float | None:
+        """Return the time at which a global step was saved, by the clock of the training job.
+
+        Parameters
+        ----------
+        worker
+            The worker; by default the one that saved last.
+
+        Returns
+        -------
+        float or None
+            Seconds since the epoch, from the first record of the step's event file. None if the
+            file does not exist, holds only shapes, or is damaged.
+        """
+        times = self.wall_times(step)
+        return max(times.values(), default=None) if worker is None else times.get(worker)
+
+    def wall_times(self, step: int) -> dict[str, float]:
+        """Return worker -> `wall_time` of a global step, without workers whose time is None."""
+        if step not in self.index.files:
+            self._look()
+        is_visible = self.horizon is None or step <= self.horizon
+        workers = sorted(self.index.files.get(step, ())) if is_visible else []
+        times = {worker: self._wall_time(step, worker) for worker in workers}
+        return {worker: time for worker, time in times.items() if time > 0}
+
+    def _wall_time(self, step: int, worker: str) -> float:
+        """Return the time at which a worker saved a step, or NaN."""
+        file = self.index.files[step][worker]
+        span = file.first_record
+        if span is None or file.event_key is None:
+            return math.nan
+        location = TensorLocation(step, worker, Entry(raw=span))
+        try:
+            seconds = self._read_when_written(
+                "", location, lambda: self.index.wall_time(step, worker, span)
+            )
+        except TensorDamaged:  # already reported
+            return math.nan
+        return seconds if math.isfinite(seconds) else math.nan
+
+    def original_name(self, name: str) -> str | None:
+        """Return the framework's own name of a tensor; see `TensorSource`."""
+        steps = self.index.names.get(name, [])
+        visible_count = len(steps) if self.horizon is None else bisect_right(steps, self.horizon)
+        return self.index.original_name(name, steps[:visible_count])
+
+    def tensor_steps(
+        self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
+    ) -> list[int]:
+        """Return the steps of a tensor; see `TensorSource`."""
+        self._look()
+        mode = mode or ModeKeys.GLOBAL
+        index = self.index
+        global_steps = index.places(name, mode)
+        if self.horizon is not None:
+            global_steps = global_steps[: bisect_right(global_steps, self.horizon)]
+        if not (show_incomplete_steps or self.horizon is not None or index.loaded_all_steps):
+            global_steps = index.settled(global_steps)
+        if mode is ModeKeys.GLOBAL:
+            return list(global_steps)
+        return sorted({index.mode_step_at(step, mode) for step in global_steps})
+
+    def steps_back(self, name: str, step: int, mode: ModeKeys | None) -> Iterator[int]:
+        """Yield the steps of a tensor up to a step, the latest first; see `TensorSource`."""
+        self._look()
+        mode = mode or ModeKeys.GLOBAL
+        index = self.index
+        global_steps = index.places(name, mode)
+        everything = self.horizon is not None or index.loaded_all_steps
+        if not (everything and (mode is ModeKeys.GLOBAL or self._ascend(name, mode, global_steps))):
+            steps = self.tensor_steps(name, mode, show_incomplete_steps=False)
+            yield from reversed(steps[: bisect_right(steps, step)])
+            return
+
+        def number(global_step: int) -> int:
+            return index.mode_step_at(global_step, mode)
+
+        position = bisect_right(global_steps, step, key=number)
+        if self.horizon is not None:
+            position = min(position, bisect_right(global_steps, self.horizon))
+        while position > 0:
+            position -= 1
+            yield number(global_steps[position])
+
+    def first_step(self, name: str) -> int:
+        """Return the first global step of a known tensor; see `TensorSource`."""
+        return self.index.names[name][0]
+
+    def _ascend(self, name: str, mode: ModeKeys, global_steps: Sequence[int]) -> bool:
+        """Return whether the mode steps of a tensor ascend with its global steps."""
+        checked, last, mode_step, ascend = self._ascents.get((name, mode), (0, -1, -1, True))
+        if checked and global_steps[checked - 1] != last:  # an older step was added
+            checked, mode_step, ascend = 0, -1, True
+        for global_step in islice(global_steps, checked, None):
+            previous, mode_step = mode_step, self.index.mode_step_at(global_step, mode)
+            ascend = ascend and previous < mode_step
+        self._ascents[name, mode] = (
+            len(global_steps),
+            global_steps[-1] if global_steps else -1,
+            mode_step,
+            ascend,
+        )
+        return ascend
+
+    def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
+        """Return the workers of a tensor at a step; see `TensorSource`."""
+        mode = mode or ModeKeys.GLOBAL
+        _, workers = self._find_workers(name, step, mode)
+        if not workers:
+            raise TensorUnavailableForStep(name, step, mode)
+        return workers
+
+    def saved_by(self, step: int, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return (name, worker) for each of `names` and each worker that saved it at a step."""
+        is_visible = self.horizon is None or step <= self.horizon
+        files = sorted(self.index.files.get(step, {}).items()) if is_visible else []
+        saved = [(worker, file.entries) for worker, file in files]
+        return [(name, worker) for name in names for worker, entries in saved if name in entries]
+
+    def _find_workers(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
+        """Return the global step and the workers of a tensor; look for new files if necessary."""
+        location = self._workers(name, step, mode)
+        if not location[1]:
+            self._look()
+            location = self._workers(name, step, mode)
+        return location
+
+    def _workers(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
+        global_step = self._global(step, mode)
+        return (
+            (-1, [])
+            if global_step is None
+            else (global_step, self.index.workers_with(name, global_step, mode))
+        )
+
+    def find(
+        self, name: str, step: int, mode: ModeKeys | None, worker: str | None
+    ) -> TensorLocation:
+        """Return the location of a tensor; see `TensorSource`."""
+        mode = mode or ModeKeys.GLOBAL
+        global_step, workers = self._find_workers(name, step, mode)
+        if not workers:
+            self._raise_not_found(name, step, mode)
+        if worker is None:
+            worker = workers[0]
+        elif worker not in workers:
+            raise InvalidWorker(worker)
+        return TensorLocation(
+            global_step, worker, self.index.files[global_step][worker].entries[name]
+        )
+
+    def _raise_not_found(self, name: str, step: int, mode: ModeKeys) -> NoReturn:
+        state = self._state(step, mode)
+        if state is StepState.AVAILABLE or (
+            state is StepState.NOT_YET_AVAILABLE and self.horizon is not None
+        ):
+            raise TensorUnavailableForStep(name, step, mode)
+        if state is StepState.UNAVAILABLE:
+            raise StepUnavailable(step, mode)
+        raise StepNotYetAvailable(step, mode)
+
+    def read(
+        self, name: str, location: TensorLocation, reduction: tuple[str, bool] | None = None
+    ) -> Array:
+        """Return a saved value or reduction; see `TensorSource`."""
+        step, worker = location.step, location.worker
+        return self._read_when_written(
+            name, location, lambda: self.index.tensor(name, step, worker, reduction)
+        )
+
+    def shape(self, name: str, location: TensorLocation) -> tuple[int, ...]:
+        """Return the shape of a saved value; see `TensorSource`."""
+        prefetch = self.index.local_prefetch
+        shape = None
+        if prefetch is not None and location.step == self.horizon:
+            shape = prefetch.shape(location.step, location.worker, name)
+        if shape is None:
+            return self.read(name, location).shape
+        self.reads += 1
+        return shape
+
+    def prefetched(
+        self,
+        name: str,
+        step: int,
+        worker: str | None,
+        statistic: StreamingStatistic,
+        before: int | None = None,
+    ) -> Any:
+        """Return the prefetched result of a statistic, or None; see `TensorSource`."""
+        prefetch = self.index.local_prefetch
+        if prefetch is None or step != self.horizon:
+            return None
+        result = prefetch.get(step, worker, name, (statistic, before))
+        if result is not None:
+            self.reads += 1
+        return result
+
+    def prefetched_all(
+        self, step: int, worker: str, names: Iterable[str], statistic: StreamingStatistic
+    ) -> Mapping[str, Any]:
+        """Return name -> prefetched result of a statistic, for the tensors that have one."""
+        prefetch = self.index.local_prefetch
+        if prefetch is None or step != self.horizon:
+            return {}
+        results = prefetch.get_all(step, worker, names, (statistic, None))
+        self.reads += len(results)
+        return results
+
+    def measure(
+        self,
+        name: str,
+        location: TensorLocation,
+        statistic: StreamingStatistic,
+        before: int | None = None,
+    ) -> Any:
+        """Return a statistic of a saved value; see `TensorSource`."""
+        step, worker = location.step, location.worker
+        return self._read_when_written(
+            name, location, lambda: self.index.measure(name, step, worker, statistic, before)
+        )
+
+    def _read_when_written(self, name: str, location: TensorLocation, read: Callable[[], T]) -> T:
+        """Call `read`, and wait for an event file that is late."""
+        self.index.failures.turn_to(self.horizon)
+        deadline: float | None = None
+        while True:
+            try:
+                result = read()
+            except ObjectNotFoundError as err:
+                now = self.clock.monotonic()
+                deadline = now + self._event_file_wait(location) if deadline is None else deadline
+                if now >= deadline:
+                    raise self._damaged(name, location, err) from err
+                self.clock.sleep(POLL_S)
+            except UNREADABLE as err:
+                raise self._damaged(name, location, err) from err
+            else:
+                self.reads += 1
+                return result
+
+    def _damaged(self, name: str, location: TensorLocation, err: Exception) -> TensorDamaged:
+        file = self.index.files[location.step][location.worker]
+        step_file = StepFile(location.step, location.worker)
+        self.index.report(file.event_key or file.key, err, step_file)
+        self.damaged += 1
+        return TensorDamaged(name, file.mode_step, file.mode, str(err))
+
+    def _event_file_wait(self, location: TensorLocation) -> float:
+        """Return for how many seconds to wait for a missing event file."""
+        later = any(
+            location.worker in self.index.files[step]
+            for step in self.index.steps[bisect_right(self.index.steps, location.step) :]
+        )
+        if self.horizon is not None or self.index.loaded_all_steps or later:
+            return 0.0
+        tries = number("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", EVENT_FILE_TRIES, "tries")
+        return EVENT_FILE_TRY_S * tries

@@ -1,0 +1,380 @@
+"""Trial: queries over the tensors that a training job saved.
+
+Several trials can share one `TrialIndex`: each rule has its own trial, with its own collections
+and horizon, over the same data.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Any, Final, Self
+
+from rule_core.clock import Clock
+from rule_core.exceptions import NoMoreData, StepUnavailable, TensorUnavailable
+from rule_core.model import patterns
+from rule_core.model.collection import Collection
+from rule_core.modes import ModeKeys
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.trials.snapshot_view import Array, TrialView
+from rule_core.trials.step_modes import StepModes
+from rule_core.trials.tensor import StepState, Tensor
+
+MISSED_KEPT: Final = 20
+_MembersQuery = tuple[list[Any], set[str], list[str]]  # patterns, member names, all names
+
+
+class Trial(TrialView):
+    """The tensors that one training job saved, opened by `create_trial`.
+
+    Queries look for new files first, except inside `smdebug.analysis.utils.no_refresh` or once
+    all files of an ended training job are loaded. In S3, where each look costs requests, queries
+    about single tensors and steps look at most once a second; `steps`, `tensor_names`, `workers`,
+    `has_passed_step` and `refresh_data` always look, and so does the first query in a
+    `smdebug.analysis.utils.refresh` block. With the default ``mode``, GLOBAL, steps are global
+    steps; otherwise they are steps of the mode.
+
+    Attributes
+    ----------
+    name, path
+        The arguments.
+    missed
+        Descriptions of what was requested but does not exist; at most `MISSED_KEPT`.
+    """
+
+    def __init__(self, name: str, path: str, index: TrialIndex, clock: Clock | None = None) -> None:
+        super().__init__(index, clock)
+        self.name = name
+        self.path = path
+        self.missed: dict[str, None] = {}
+        self._tensors: dict[str, Tensor] = {}
+        self._collections: dict[str, Collection] = {}
+        self._collections_version = -1
+        self._copied_versions: dict[str, int] = {}  # by name of a collection
+        self._known_members: dict[str, tuple[_MembersQuery, list[str]]] = {}
+
+    @classmethod
+    def over(cls, name: str, path: str, index: TrialIndex, clock: Clock | None = None) -> Self:
+        """Return a trial over an index; the constructors of subclasses take a path instead."""
+        view = object.__new__(cls)
+        Trial.__init__(view, name, path, index, clock)
+        return view
+
+    def share(self) -> Self:
+        """Return another view of the same data, with its own collections and horizon."""
+        return self.over(self.name, self.path, self.index, self.clock)
+
+    def __repr__(self) -> str:
+        return f"Trial(name={self.name!r}, path={self.path!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trial) and (self.name, self.path) == (other.name, other.path)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.path))
+
+    @property
+    def range_steps(self) -> tuple[int | None, int | None] | None:
+        """The range of steps passed to `create_trial`."""
+        return self.index.range_steps
+
+    @property
+    def num_workers(self) -> int:
+        """The number of processes that write the trial, as they report it."""
+        return self.index.num_workers
+
+    @property
+    def worker_set(self) -> set[str]:
+        """The workers with collections files; once the job has ended, all workers with steps."""
+        return set(self.index.workers)
+
+    @property
+    def last_complete_step(self) -> int:
+        """The last global step that all workers wrote; -1 before the first."""
+        return self.index.last_complete_step if self.horizon is None else self.horizon
+
+    # -- tensors -----------------------------------------------------------------------------
+
+    def tensor_names(
+        self,
+        first: int | None = None,
+        /,
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
+        regex: Any = None,
+        collection: str | Collection | None = None,
+        *,
+        step: int | None = None,
+        show_prefixed_tensors: bool = False,
+    ) -> list[str]:
+        """Return the names of saved tensors, sorted.
+
+        Parameters
+        ----------
+        step
+            Only names saved at this step; the first positional argument. (A boolean in this
+            position, as in older versions, and `show_prefixed_tensors` are ignored.)
+        mode
+            Only names saved in this mode.
+        regex
+            Only names that contain a match of this pattern or one of these patterns.
+        collection
+            Only members of this collection, given as an object or by name.
+
+        Raises
+        ------
+        ValueError
+            If both `regex` and `collection` are given.
+        TypeError
+            If one of them has the wrong type.
+        re.error, SMDebugValueError
+            If a pattern is invalid.
+        """
+        del show_prefixed_tensors
+        if step is None and not isinstance(first, bool):
+            step = first
+        if regex is not None and collection is not None:
+            msg = "Select tensor names by regex or by collection, not by both."
+            raise ValueError(msg)
+        if step is None:
+            self.maybe_refresh()
+        else:
+            self._look()
+        names = self._names(step, mode or ModeKeys.GLOBAL)
+        if regex is not None:
+            names = patterns.matching(names, patterns.flatten(regex))
+            self._note_missed(names, "pattern", regex)
+        elif collection is not None:
+            selected = self._resolve(collection)
+            names = self._members(selected, names)
+            self._note_missed(names, "collection", selected.name)
+        return names
+
+    def _note_missed(self, result: object, kind: str, query: object) -> None:
+        """Record a query without results, and forget it once it has results."""
+        text = f"{kind} {query!r}"
+        if result:
+            self.missed.pop(text, None)
+        elif len(self.missed) < MISSED_KEPT:
+            self.missed[text] = None
+
+    tensors = tensor_names
+
+    def tensors_in_collection(self, coll_name: str | Collection) -> list[str]:
+        """Return the names of a collection's tensors, sorted (compatibility method)."""
+        return self.tensor_names(collection=coll_name)
+
+    def tensors_matching_regex(self, regex_list: Any) -> list[str]:
+        """Return the names that contain a match of a pattern, sorted (compatibility method)."""
+        return self.tensor_names(regex=regex_list)
+
+    def _names(self, step: int | None, mode: ModeKeys) -> list[str]:
+        """Return the names saved in a mode, at a step or at any step."""
+        index = self.index
+        if step is not None:
+            global_step = self._global(step, mode)
+            files = index.files.get(-1 if global_step is None else global_step, {}).values()
+            of_mode = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
+            return sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
+        first_steps = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
+        if self.horizon is None:
+            return sorted(first_steps)
+        return sorted(name for name, steps in first_steps.items() if steps[0] <= self.horizon)
+
+    def _members(self, collection: Collection, names: list[str]) -> list[str]:
+        """Return the members of a collection among names; repeated queries are cached."""
+        query = (collection.include_regex.copy(), collection.tensor_names.copy(), names)
+        cached = self._known_members.get(collection.name)
+        if cached is None or cached[0] != query:
+            cached = self._known_members[collection.name] = query, collection.members(names)
+        return cached[1].copy()
+
+    def _resolve(self, collection: object) -> Collection:
+        if isinstance(collection, str):
+            return self.collection(collection)
+        if isinstance(collection, Collection):
+            return collection
+        msg = f"A collection must be a name or a Collection, got {collection!r}."
+        raise TypeError(msg)
+
+    def has_tensor(self, tname: str) -> bool:
+        """Return whether any step seen so far has the tensor."""
+        if not self._knows(tname):
+            self._look()
+        return self._knows(tname)
+
+    def _knows(self, tname: str) -> bool:
+        steps = self.index.names.get(tname)
+        return steps is not None and (self.horizon is None or steps[0] <= self.horizon)
+
+    def tensor(self, tname: str) -> Tensor:
+        """Return the tensor of this name.
+
+        Raises
+        ------
+        TensorUnavailable
+            If no step seen so far has it.
+        """
+        if not (self._knows(tname) or self.has_tensor(tname)):
+            self._note_missed(None, "tensor", tname)
+            raise TensorUnavailable(tname)
+        tensor = self._tensors.get(tname)
+        if tensor is None:
+            tensor = self._tensors[tname] = Tensor(tname, self)
+        return tensor
+
+    # -- steps, modes, workers ---------------------------------------------------------------
+
+    def steps(
+        self, mode: ModeKeys | None = ModeKeys.GLOBAL, show_incomplete_steps: bool = False
+    ) -> list[int]:
+        """Return the steps of a mode, ascending; None is GLOBAL.
+
+        Parameters
+        ----------
+        show_incomplete_steps
+            Whether to include steps that some worker has not written yet.
+        """
+        self.maybe_refresh()
+        mode = mode or ModeKeys.GLOBAL
+        with_incomplete = show_incomplete_steps or self.horizon is not None
+        if mode is ModeKeys.GLOBAL:
+            steps = self._visible(self.index.steps)
+            return steps if with_incomplete else self.index.settled(steps)
+        pairs = self._known_steps(mode)
+        return [
+            step
+            for step, global_step in pairs
+            if with_incomplete or self.index.is_settled(global_step)
+        ]
+
+    def _visible(self, steps: list[int]) -> list[int]:
+        """Return the visible ones of ascending global steps."""
+        return steps[:] if self.horizon is None else steps[: bisect_right(steps, self.horizon)]
+
+    def modes(self) -> list[ModeKeys]:
+        """Return the modes seen so far, without GLOBAL, in the order of their first steps."""
+        firsts = {mode: min(numbers.values()) for mode, numbers in self.index.mode_steps.items()}
+        visible = [
+            mode for mode, step in firsts.items() if self.horizon is None or step <= self.horizon
+        ]
+        return sorted(visible, key=firsts.__getitem__)
+
+    def mode(self, global_step: int) -> ModeKeys | None:
+        """Return the mode of a global step, or None if the step is unknown."""
+        return self.mode_modestep(global_step)[0]
+
+    def mode_step(self, global_step: int) -> int | None:
+        """Return the mode step of a global step, or None if the step is unknown."""
+        return self.mode_modestep(global_step)[1]
+
+    @property
+    def _global_to_mode(self) -> StepModes:
+        """The mode and mode step of each global step; public rules read it as in smdebug."""
+        return StepModes(self)
+
+    def mode_modestep(self, global_step: int) -> tuple[ModeKeys | None, int | None]:
+        """Return `mode` and `mode_step` together."""
+        if global_step not in self.index.files:
+            self._look()
+        is_visible = self.horizon is None or global_step <= self.horizon
+        return (self.index.mode_of(global_step) if is_visible else None) or (None, None)
+
+    def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None:
+        """Return the global step of a mode step, or None; a GLOBAL step is returned unchanged."""
+        step = self._global(mode_step, mode or ModeKeys.GLOBAL)
+        if step is None:
+            self._look()
+            step = self._global(mode_step, mode or ModeKeys.GLOBAL)
+        return step
+
+    def workers(self) -> list[str]:
+        """Return the workers with collections files, sorted."""
+        self.maybe_refresh()
+        return list(self.index.workers)
+
+    # -- collections -------------------------------------------------------------------------
+
+    def collections(self) -> dict[str, Collection]:
+        """Return the collections by name; changes to them affect this trial object only."""
+        if self._collections_version != self.index.collections_version:
+            self._collections_version = self.index.collections_version
+            for name in self.index.collections:
+                self.collection(name)
+        return self._collections
+
+    def collection(self, coll_name: str) -> Collection:
+        """Return a collection; an unknown name creates an empty one for the caller to fill."""
+        version = self.index.collections_version
+        own = self._collections.get(coll_name)
+        if own is not None and self._copied_versions.get(coll_name) == version:
+            return own
+        self._copied_versions[coll_name] = version
+        shared = self.index.collections.get(coll_name)
+        if own is None:
+            own = Collection(coll_name) if shared is None else shared.copy()
+            self._collections[coll_name] = own
+        elif shared is not None:
+            own.absorb(shared)
+        return own
+
+    def inputs(self, step: int, mode: ModeKeys | None = ModeKeys.GLOBAL) -> list[Array]:
+        """Return the values at a step of the tensors of collection ``inputs``."""
+        return self._values_of(self.tensor_names(collection="inputs"), step, mode)
+
+    def labels(self, step: int, mode: ModeKeys | None = ModeKeys.GLOBAL) -> list[Array]:
+        """Return the values at a step of the tensors with ``label`` in their names."""
+        return self._values_of(self.tensor_names(regex="labels*"), step, mode)
+
+    def predictions(self, step: int, mode: ModeKeys | None = ModeKeys.GLOBAL) -> list[Array]:
+        """Return the values at a step of the tensors with ``prediction`` in their names."""
+        return self._values_of(self.tensor_names(regex="predictions*"), step, mode)
+
+    def _values_of(self, names: list[str], step: int, mode: ModeKeys | None) -> list[Array]:
+        """Return values ordered by the number after the last ``_`` of their names."""
+        saved = set(self.tensor_names(step=step, mode=mode))
+
+        def number(name: str) -> int:
+            tail = name.rpartition("_")[2]
+            return int(tail) if tail.isdecimal() else 0
+
+        available = [name for name in names if name in saved]
+        return [self.tensor(name).value(step, mode) for name in sorted(available, key=number)]
+
+    # -- waiting -----------------------------------------------------------------------------
+
+    def has_passed_step(self, step: int, mode: ModeKeys | None = ModeKeys.GLOBAL) -> StepState:
+        """Return whether a step was saved, was never saved, or may still be saved."""
+        self.maybe_refresh()
+        return self._state(step, mode or ModeKeys.GLOBAL)
+
+    def wait_for_steps(
+        self, required_steps: Iterable[int], mode: ModeKeys | None = ModeKeys.GLOBAL
+    ) -> None:
+        """Wait until all the steps are available.
+
+        Raises
+        ------
+        StepUnavailable
+            If one of them was not saved, or comes after the step that is being evaluated.
+        NoMoreData
+            If the training job ended before one of them.
+        """
+        mode = mode or ModeKeys.GLOBAL
+        for step in required_steps:
+            refreshing, self.dynamic_refresh = self.dynamic_refresh, self.horizon is None
+            try:
+                self._wait_for(step, mode)
+            finally:
+                self.dynamic_refresh = refreshing
+
+    def _wait_for(self, step: int, mode: ModeKeys) -> None:
+        while True:
+            self._look()
+            state = self._state(step, mode)
+            if state is StepState.AVAILABLE:
+                return
+            if state is StepState.UNAVAILABLE or self.horizon is not None:
+                pairs = self._known_steps(mode)
+                last = pairs[-1][0] if pairs else -1
+                if self.loaded_all_steps and step > last:
+                    raise NoMoreData(step, mode, last)
+                raise StepUnavailable(step, mode)
+            self.clock.sleep(self.pause_s)

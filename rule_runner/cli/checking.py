@@ -1,0 +1,58 @@
+"""check: the command that needs only the paths of trials."""
+
+from typing import Literal
+
+import click
+
+from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.reporting import reporting
+from rule_runner.cli.standard_output import results_alone
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--follow", is_flag=True, help="Follow trials that have not ended until they do.")
+@click.option("--output", metavar="DIR", help="Output folder; by default rule-output/check-TIME.")
+@click.option("--overwrite", is_flag=True, help="Replace results in the output folder.")
+@click.option(
+    "--no-report",
+    "report",
+    flag_value=False,
+    default=True,
+    help="Write no report.html, and collect no measurements for it.",
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--fail-on-issues", is_flag=True, help="Exit with 10 if any rule found issues.")
+@endpoint_option
+@reporting
+@results_alone()
+def check(
+    paths: tuple[str, ...],
+    follow: bool,
+    output: str | None,
+    overwrite: bool,
+    report: bool,
+    form: Literal["table", "json"],
+    fail_on_issues: bool,
+) -> int:
+    """Judge every trial at and below each PATH by the built-in rules whose inputs it holds.
+
+    A PATH is a folder or s3://bucket/prefix; trials hold tensors, profiler data or both. A trial
+    that has not ended is judged up to its last step. One table shows the verdicts of all trials,
+    findings first; a report has the details.
+    """
+    from rule_runner.commands.check.command import check_trials
+    from rule_runner.config.model import check_is_local
+    from rule_runner.config.request import EvaluationRequest
+
+    if output is not None:
+        check_is_local(output, "--output of check")
+    request = EvaluationRequest(
+        wait=follow,
+        output=output,
+        overwrite=overwrite,
+        report=report,
+        format=form,
+        fail_on_issues=fail_on_issues,
+    )
+    return check_trials(paths, request)

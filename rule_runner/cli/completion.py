@@ -1,0 +1,80 @@
+"""Shell completion of rule names, rule parameters, modes and AWS regions."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from click import Context, Parameter
+from click.shell_completion import CompletionItem
+
+from rule_runner.config.model import EVERY_RULE, RuleMode
+from rule_runner.errors import RuleRunnerError
+
+
+def rule_names(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete ``[ID=]NAME``: the name of a built-in rule."""
+    from rule_runner.loading.loader import every_builtin
+    from rule_runner.report.rule_pages import sentence
+
+    del context
+    rule_id, equals, begun = incomplete.rpartition("=")
+    words = {name: sentence(rule) for name, rule in every_builtin().items()}
+    if parameter.name == "rule":
+        words[EVERY_RULE] = "Every built-in rule."
+    return _items(words, begun, rule_id + equals)
+
+
+def rule_parameters(
+    context: Context, parameter: Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete ``[ID.]KEY=VALUE`` with parameters of the preceding rules and their defaults."""
+    from rule_runner.loading.loader import load_builtin
+
+    del parameter
+    rules = _rules(context)
+    words = {}
+    for rule_id, name in rules.items():
+        with suppress(RuleRunnerError):
+            for param in load_builtin(name).rule_class.PARAMS:
+                prefix = f"{rule_id}." if len(rules) > 1 else ""
+                words[f"{prefix}{param.name}={_default(param.default)}"] = param.meaning
+    return _items(words, incomplete)
+
+
+def modes(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete ``[ID=]MODE``, with the IDs of the preceding rules."""
+    del parameter
+    words = [str(mode) for mode in RuleMode]
+    words += [f"{rule_id}={mode}" for rule_id in _rules(context) for mode in RuleMode]
+    return _items(dict.fromkeys(words, ""), incomplete)
+
+
+def regions(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of an AWS region."""
+    from rule_runner.images.regions import NAMES
+
+    del context, parameter
+    return _items(dict.fromkeys(sorted(NAMES), ""), incomplete)
+
+
+def _rules(context: Context) -> dict[str, str]:
+    """Return the names of the rules on the command line so far, by ID."""
+    texts: Iterable[str] = context.params.get("rule") or ()
+    pairs = [text.partition("=") for text in texts if text != EVERY_RULE]
+    return {rule_id: name or rule_id for rule_id, _, name in pairs}
+
+
+def _default(value: Any) -> str:
+    """Return a default as a command line has it; "" if it cannot be written as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (int, float, str)) else ""
+
+
+def _items(words: Mapping[str, str], begun: str, prefix: str = "") -> list[CompletionItem]:
+    """Return the words that start with `begun`, each with its meaning."""
+    return [
+        CompletionItem(prefix + word, help=meaning or None)
+        for word, meaning in words.items()
+        if word.startswith(begun)
+    ]

@@ -1,0 +1,1 @@
+"""The commands of rule-runner, one module or package each."""

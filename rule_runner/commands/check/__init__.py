@@ -1,0 +1,1 @@
+"""check: judge every trial at and below a path."""

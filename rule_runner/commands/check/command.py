@@ -1,0 +1,280 @@
+"""check: judges every trial at and below paths by the rules whose inputs it holds."""
+
+import re
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, redirect_stdout
+from itertools import chain, count
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from rule_core.clock import SystemClock
+from rule_runner.commands.check.rule_choice import RuleChoice, choose_rules, has_ended
+from rule_runner.commands.check.tables import print_results, ranked
+from rule_runner.commands.evaluate import run
+from rule_runner.config.model import DEFAULT_END_GRACE_S, EvaluationConfig, default_output
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.engine.outcome import EvaluationOutcome, exit_code
+from rule_runner.engine.stop_requests import Signals
+from rule_runner.errors import (
+    EXIT_CLIENT,
+    EXIT_INTERNAL,
+    EXIT_ISSUES,
+    EXIT_OUTPUT,
+    EXIT_SIGNAL,
+    EXIT_TIMEOUT,
+    ClientError,
+    OutputError,
+    TrialError,
+)
+from rule_runner.escape import printable
+from rule_runner.loading.trial_search import TrialFolder, find_trials
+from rule_runner.loading.trials import real_path
+from rule_runner.report.progress import observer
+from rule_runner.results.json_text import dump_json
+from rule_runner.results.output_folder import REPORT
+from rule_runner.results.schema import EvaluationResult
+
+_log: Final = structlog.get_logger()
+NAME_LENGTH: Final = 100  # characters of a folder's name
+_UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
+EMPTY: Final = (
+    "No trial at {path!r} or below. A trial is a folder that holds 'collections', 'index' and "
+    "'events' (saved tensors), or 'system' and 'framework' (profiler data)."
+)
+PARTIAL: Final = "{path!r} was searched only in part: it holds too many folders or trials."
+
+
+class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of checking one trial: an entry of ``--format json``.
+
+    Attributes
+    ----------
+    path
+        The path of the trial, as it was found.
+    results
+        The folder of its results; "" if it has none.
+    exit_code
+        The exit code that `check` would have for this trial alone.
+    evaluation
+        The results of the rules that were run; None if the trial could not be judged.
+    problem
+        Why it could not be judged, or its results not be written; "" otherwise.
+    left_out
+        The reason why each of the other rules was not run, by name.
+    """
+
+    path: str
+    results: str = ""
+    exit_code: int = 0
+    evaluation: EvaluationResult | None = None
+    problem: str = ""
+    left_out: dict[str, str] = {}
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `check`: the object that ``--format json`` prints.
+
+    Attributes
+    ----------
+    problems
+        Sentences on what is wrong with the paths.
+    results, report
+        The folder of all results, and the report on all trials; "" if there is none.
+    """
+
+    schema_version: int = 1
+    trials: list[CheckedTrial]
+    problems: list[str] = []
+    results: str = ""
+    report: str = ""
+
+
+def check_trials(paths: Sequence[str], request: EvaluationRequest) -> int:
+    """Judge the trials at and below `paths`, print the results, and return the exit code.
+
+    Parameters
+    ----------
+    request
+        How to judge each trial, and where to write and how to print the results of all.
+
+    Raises
+    ------
+    ClientError
+        If no trial was found.
+    OutputError
+        If the output folder cannot be used.
+    """
+    stdout = sys.stdout
+    output_folder = Path(request.output or default_output("check"))
+    with redirect_stdout(sys.stderr), Signals() as signals:  # rules may print
+        folders, problems = _find(paths)
+        if not folders:
+            raise TrialError(" ".join(problems))
+        trials = [*_check_each(folders, output_folder, request, signals)]
+        if all(trial.exit_code == EXIT_OUTPUT and trial.evaluation is None for trial in trials):
+            raise OutputError(trials[0].problem)
+        if left := len(folders) - len(trials):
+            problems.append(f"Stopped by a signal before {left} of {len(folders)} trials.")
+        report = _report(trials, output_folder) if request.report else None
+        result = CheckResult(
+            trials=trials, problems=problems, results=str(output_folder), report=str(report or "")
+        )
+        if request.format == "json":
+            print(dump_json(result, indent=2), file=stdout)
+        else:
+            print_results(result, stdout)
+    codes = [trial.exit_code for trial in trials]
+    if problems:
+        codes.append(EXIT_CLIENT)
+    if signals.number:
+        codes.append(EXIT_SIGNAL + signals.number)
+    return _worst(codes)
+
+
+def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
+    """Return the trials at and below paths, each once, and sentences on wrong paths.
+
+    The keys are the names of the trials' folders of results.
+    """
+    trials: dict[str, TrialFolder] = {}
+    real_paths: set[str] = set()
+    problems = []
+    for path in paths:
+        try:
+            search = find_trials(path)
+        except TrialError as err:
+            problems.append(str(err))
+            continue
+        if not search.trials:
+            problems.append(EMPTY.format(path=path))
+        if not search.complete:
+            problems.append(PARTIAL.format(path=path))
+        for folder in search.trials:
+            trial_path = real_path(folder.path)
+            if trial_path not in real_paths:
+                real_paths.add(trial_path)
+                trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
+    return trials, problems
+
+
+def _new_name(trial_path: str, path: str, names: Container[str], *, several: bool) -> str:
+    """Return a folder name for the results of a trial that was found below `path`.
+
+    It is the relative path of the trial, so that it does not change when other trials are added;
+    it starts with the last part of `path` if there are several paths.
+    """
+    root = real_path(path).rstrip("/")
+    relative = trial_path.removeprefix(root).strip("/")
+    text = f"{root.rpartition('/')[2]}/{relative}" if several or not relative else relative
+    name = _UNSAFE.sub("-", text).strip("-.")[-NAME_LENGTH:] or "trial"
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(candidate for candidate in chain([name], numbered) if candidate not in names)
+
+
+def _check_each(
+    folders: Mapping[str, TrialFolder], output: Path, request: EvaluationRequest, signals: Signals
+) -> Iterator[CheckedTrial]:
+    """Judge trials one after another, ended ones first, until a signal arrives.
+
+    The end grace for files of slow workers runs once for all ended trials, not once for each.
+    """
+    clock = SystemClock()
+    running = {name for name, folder in folders.items() if not has_ended(folder)}
+    grace_end = clock.monotonic() + DEFAULT_END_GRACE_S
+    several = len(folders) > 1
+    for number, name in enumerate(sorted(folders, key=running.__contains__), 1):
+        grace_left = max(0.0, grace_end - clock.monotonic())
+        trial_check = _TrialCheck(
+            folders[name],
+            output / name if several else output,
+            request,
+            DEFAULT_END_GRACE_S if name in running else grace_left,
+            f"{number} of {len(folders)}, {name}: " if several else "",
+        )
+        yield trial_check.judge(signals)
+        if signals.number:
+            return
+
+
+class _TrialCheck(NamedTuple):
+    """A trial and how to judge it."""
+
+    folder: TrialFolder
+    output: Path
+    request: EvaluationRequest
+    grace: float
+    title: str
+
+    def judge(self, signals: Signals) -> CheckedTrial:
+        """Judge the trial by the rules whose inputs it holds."""
+        try:
+            choice = choose_rules(self.folder, follow=self.request.wait)
+            evaluated = self._evaluate(choice, signals)
+        except (ClientError, OutputError) as err:
+            code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
+            return CheckedTrial(path=self.folder.path, problem=str(err), exit_code=code)
+        code = exit_code(evaluated, fail_on_issues=self.request.fail_on_issues, lenient=True)
+        if code == 0 and not any(rule.coverage.judged for rule in evaluated.result.rules):
+            code = EXIT_CLIENT
+        return CheckedTrial(
+            path=self.folder.path,
+            results=str(self.output),
+            exit_code=code,
+            evaluation=evaluated.result,
+            problem=evaluated.output_error,
+            left_out=choice.left_out,
+        )
+
+    def _evaluate(self, choice: RuleChoice, signals: Signals) -> EvaluationOutcome:
+        with closing(observer(quiet=False, title=self.title)) as progress:
+            evaluated = run(self._config(choice), (), progress, signals=signals)
+        if evaluated.earlier:
+            message = printable(evaluated.again(str(self.output)))
+            print(message, file=sys.stderr)
+        return evaluated
+
+    def _config(self, choice: RuleChoice) -> EvaluationConfig:
+        return EvaluationConfig(
+            trial=self.folder.path,
+            profiler_trial=self.folder.path if self.folder.profiler else None,
+            rules=choice.jobs,
+            output=self.output,
+            own_folders=True,
+            wait=self.request.wait,
+            end_grace=self.grace,
+            overwrite=self.request.overwrite,
+            report=self.request.report,
+            left_out=choice.left_out,
+        )
+
+
+def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
+    """Write the report on all trials, with links to the report of each, and return its path.
+
+    The report on a single trial is its own; None if no report was written.
+    """
+    from rule_runner.report.html.overview import write_overview
+
+    results = {
+        Path(trial.results): trial.evaluation.rules for trial in ranked(trials) if trial.evaluation
+    }
+    reports = [folder / REPORT for folder in results if (folder / REPORT).is_file()]
+    if len(trials) == 1 or not reports:
+        return reports[0] if reports else None
+    try:
+        return write_overview(results, [trial.problem for trial in trials if trial.problem], output)
+    except OutputError as err:
+        _log.warning("report_not_written", path=str(output), reason=str(err))
+        return None
+
+
+def _worst(codes: Iterable[int]) -> int:
+    """Return the most severe of exit codes."""
+    present = {*codes}
+    signals = sorted(code for code in present if code > EXIT_SIGNAL)
+    order = (EXIT_INTERNAL, EXIT_OUTPUT, *signals, EXIT_TIMEOUT, EXIT_CLIENT, EXIT_ISSUES)
+    return next((code for code in order if code in present), 0)

@@ -1,0 +1,167 @@
+"""Prints the results of `check`: one table of trials and verdicts, findings first."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from rule_core.storage.uri import is_s3
+from rule_runner.escape import printable
+from rule_runner.report.text import STYLES, evidence, reason, verdict
+from rule_runner.results.schema import in_order, summary
+from rule_runner.results.status import Outcome
+
+if TYPE_CHECKING:
+    from rule_runner.commands.check.command import CheckedTrial, CheckResult
+    from rule_runner.results.schema import RuleResult
+
+NOTES_SHOWN: Final = 3
+ISSUES: Final = "with issues"
+FAILED: Final = "with errors"
+UNJUDGED: Final = "not judged"
+CLEAR: Final = "without issues"
+NOT_ENDED: Final = "not ended"
+# The states of trials in the order of the table, and the outcome whose color each has.
+_STATES: Final = {
+    ISSUES: Outcome.ISSUES_FOUND,
+    FAILED: Outcome.ERROR,
+    UNJUDGED: Outcome.NOT_EVALUATED,
+    CLEAR: Outcome.NO_ISSUES_FOUND,
+}
+_UNEVALUATED: Final = (
+    "NotEvaluated: rules that found no inputs in the trial or lack a parameter; "
+    "{} has their names and the reasons."
+)
+
+
+def print_results(result: "CheckResult", stream: TextIO) -> None:
+    """Print a table on a terminal, and plain lines elsewhere."""
+    trials = ranked(result.trials)
+    if stream.isatty():
+        _print_table(trials, stream)
+    else:
+        for trial in trials:
+            not_ended = "" if _has_ended(trial) else f" ({NOT_ENDED})"
+            print(f"{_path(trial.path)}: {_headline(trial)}{not_ended}", file=stream)
+            for line in verdict_lines(trial):
+                print(f"  {line}", file=stream)
+    for line in _footer(result):
+        print(line, file=stream)
+
+
+def ranked(trials: "Iterable[CheckedTrial]") -> "list[CheckedTrial]":
+    """Return trials in the order of the table: those with findings first."""
+    ranks = [*_STATES]
+    return sorted(trials, key=lambda trial: ranks.index(state(trial)))
+
+
+def state(trial: "CheckedTrial") -> str:
+    """Return the state of a trial, such as ``with issues``."""
+    rules = _rules(trial)
+    outcomes = {rule.outcome for rule in rules}
+    if Outcome.ISSUES_FOUND in outcomes:
+        return ISSUES
+    if trial.problem or outcomes & {Outcome.ERROR, Outcome.STOPPED}:
+        return FAILED
+    return CLEAR if any(rule.coverage.judged for rule in rules) else UNJUDGED
+
+
+def verdict_lines(trial: "CheckedTrial") -> Iterator[str]:
+    """Yield the findings and failures of a trial, the rules without issues, and some notes."""
+    rules = in_order(_rules(trial))
+    if trial.problem:
+        yield printable(trial.problem)
+    elif state(trial) == UNJUDGED:
+        # The table names the trial already.
+        yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
+    passed = []
+    for rule in rules:
+        name = printable(rule.configuration_name)
+        if rule.outcome == Outcome.NO_ISSUES_FOUND:
+            passed.append(name)
+        elif rule.outcome != Outcome.NOT_EVALUATED:
+            yield f"{name}: {_finding_or_failure(rule)}"
+    if passed:
+        yield f"no issues: {', '.join(passed)}"
+    notes = dict.fromkeys(note for rule in rules for note in rule.notes)
+    yield from (f"note: {printable(note)}" for note in islice(notes, NOTES_SHOWN))
+
+
+def _finding_or_failure(rule: "RuleResult") -> str:
+    """Return the first finding of a rule, or the reason why it has no verdict."""
+    if rule.outcome == Outcome.ISSUES_FOUND:
+        return f"{rule.outcome}, {evidence(rule.evidence[0], rule.unit)}"
+    return f"{verdict(rule)}. {reason(rule)}"
+
+
+def _rules(trial: "CheckedTrial") -> "list[RuleResult]":
+    return trial.evaluation.rules if trial.evaluation else []
+
+
+def _headline(trial: "CheckedTrial") -> str:
+    """Return how many rules have which outcome."""
+    if trial.evaluation is None:
+        return "cannot be judged"
+    judged = [rule for rule in _rules(trial) if rule.outcome != Outcome.NOT_EVALUATED]
+    if not judged:
+        return "nothing was judged"
+    unevaluated = _unevaluated_count(trial)
+    return summary(judged) + (f", {unevaluated} {Outcome.NOT_EVALUATED}" if unevaluated else "")
+
+
+def _unevaluated_count(trial: "CheckedTrial") -> int:
+    """Return how many rules have no verdict, those that were not run included."""
+    outcomes = [rule.outcome for rule in _rules(trial)]
+    return outcomes.count(Outcome.NOT_EVALUATED) + len(trial.left_out)
+
+
+def _has_ended(trial: "CheckedTrial") -> bool:
+    """Return whether a trial has ended; one without an evaluation counts as ended."""
+    if trial.evaluation is None:
+        return True
+    summaries = (trial.evaluation.trial, trial.evaluation.profiler_trial)
+    return all(data.ended for data in summaries if data is not None)
+
+
+def _path(path: str) -> str:
+    """Return a path as a user would write it: relative if it lies below the working directory."""
+    if not is_s3(path) and Path(path).is_relative_to(Path.cwd()):
+        path = os.path.relpath(path)
+    return printable(path)
+
+
+def _footer(result: "CheckResult") -> Iterator[str]:
+    """Yield the lines below the table."""
+    if any(map(_unevaluated_count, result.trials)):
+        yield _UNEVALUATED.format("the report" if result.report else "--format json")
+    yield from map(printable, result.problems)
+    counts = Counter(map(state, result.trials))
+    parts = ", ".join(f"{counts[name]} {name}" for name in _STATES if counts[name])
+    count = len(result.trials)
+    yield f"Checked {count} {'trial' if count == 1 else 'trials'}: {parts}."
+    if result.results:
+        yield f"Results: {_path(result.results)}"
+    if result.report:
+        yield f"Report: {_path(result.report)}"
+
+
+def _print_table(trials: "list[CheckedTrial]", stream: TextIO) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=stream)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("trial", overflow="fold", max_width=console.width * 35 // 100)
+    table.add_column("verdicts", overflow="fold")
+    for trial in trials:
+        headline = Text(_headline(trial), style=STYLES[_STATES[state(trial)]])
+        lines = [Text(line) for line in verdict_lines(trial)]
+        name = Text(_path(trial.path))
+        if not _has_ended(trial):
+            name.append(f"\n{NOT_ENDED}", style="dim")
+        table.add_row(name, Text("\n").join([headline, *lines]))
+    console.print(table)

@@ -1,0 +1,1 @@
+"""demo: train, evaluate and report on real data."""

@@ -1,0 +1,1 @@
+"""doctor: diagnoses installations and trials."""

@@ -1,0 +1,44 @@
+"""doctor: prints problems of the installation or of a trial, with remedies."""
+
+from collections.abc import Iterator
+
+from rule_runner.commands.doctor.checks import Diagnosis, Grade, wrong
+from rule_runner.commands.doctor.installation import examine_installation
+
+
+def run_doctor(path: str | None) -> int:
+    """Print all diagnoses; return 1 if there is a problem, otherwise 0."""
+    problems = 0
+    for check in _checks(path):
+        _print(check)
+        problems += check.grade is Grade.WRONG
+    summary = f"{problems} problem{'s' if problems > 1 else ''} found." if problems else ""
+    print(summary or "No problems found.")
+    return 1 if problems else 0
+
+
+def _checks(path: str | None) -> Iterator[Diagnosis]:
+    yield from examine_installation()
+    if path is not None:
+        yield from _trial(path)
+
+
+def _trial(path: str) -> Iterator[Diagnosis]:
+    """Examine a trial if the installation allows it."""
+    try:
+        from rule_runner.commands.doctor.trial import examine_trial
+    except ImportError as err:
+        yield wrong(
+            "The trial was not examined: this installation cannot read trials "
+            f"({type(err).__name__}). Repair it first."
+        )
+        return
+    yield from examine_trial(path)
+
+
+def _print(check: Diagnosis) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    style = {Grade.OK: "green", Grade.WARNING: "yellow", Grade.WRONG: "bold red"}[check.grade]
+    Console().print(Text.assemble((check.grade.value, style), ": ", check.text), soft_wrap=True)

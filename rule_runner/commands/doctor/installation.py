@@ -1,0 +1,177 @@
+"""Checks of the installation: packages, versions, file notifications, working folder."""
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from rule_runner.commands.doctor.checks import Diagnosis, good, warning, wrong
+
+DISTRIBUTION: Final = "rule-runner"
+OTHER: Final = "smdebug"  # the distribution that this one replaces; its package has the same name
+LEAST_FREE_BYTES: Final = 100 << 20
+_OURS: Final = Path(__file__).parents[3] / "smdebug"
+_REINSTALL: Final = f"Reinstall: pip install --force-reinstall {DISTRIBUTION}."
+_REMOVE: Final = f"Remove it: pip uninstall {OTHER}. Then {_REINSTALL[0].lower()}{_REINSTALL[1:]}"
+_POLLS: Final = 20  # waits for a notification, a fifth of a second each
+
+
+def examine_installation() -> Iterator[Diagnosis]:
+    """Yield the checks of the installation and of the working folder."""
+    yield _imported_package()
+    yield from _other_distribution()
+    yield from _versions()
+    yield _numpy()
+    yield _notifications()
+    yield from _working_folder()
+
+
+def _imported_package() -> Diagnosis:
+    """Check that `import smdebug` gives the package beside this one."""
+    try:
+        import smdebug
+    except Exception as err:  # noqa: BLE001 - a damaged package may raise anything
+        return wrong(f"Package 'smdebug' cannot be imported: {type(err).__name__}. {_REMOVE}")
+    folder = Path(smdebug.__file__ or "").parent
+    if folder.resolve() != _OURS.resolve():
+        return wrong(
+            f"Package 'smdebug' is imported from {str(folder)!r} and not from {str(_OURS)!r}. "
+            f"If distribution {OTHER!r} is installed: pip uninstall {OTHER}. Otherwise rename that "
+            "folder, or remove it from PYTHONPATH."
+        )
+    return good(f"Package 'smdebug' is imported from {str(folder)!r}.")
+
+
+def _other_distribution() -> Iterator[Diagnosis]:
+    """Check that no other distribution installs the same package."""
+    try:
+        other = metadata.distribution(OTHER)
+    except metadata.PackageNotFoundError:
+        return
+    where = Path(str(other.locate_file(OTHER)))
+    if where.resolve() == _OURS.resolve():
+        yield wrong(
+            f"Distribution {OTHER!r} {other.version} is installed in the same folder "
+            f"{str(where)!r}: each has overwritten files of the other. {_REMOVE}"
+        )
+    else:
+        yield warning(
+            f"Distribution {OTHER!r} {other.version} is installed too, at {str(where)!r}, and may "
+            f"be imported instead. Remove it: pip uninstall {OTHER}."
+        )
+
+
+def _versions() -> Iterator[Diagnosis]:
+    """Check Python and the dependencies against the requirements of this distribution."""
+    try:
+        ours = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        yield warning(
+            f"Distribution {DISTRIBUTION!r} is not installed: this is a plain checkout, and "
+            "versions cannot be checked. Install it: pip install --editable FOLDER."
+        )
+        return
+    yield _python(str(ours.metadata["Requires-Python"]))
+    problems = [problem for text in ours.requires or () if (problem := _unmet(text))]
+    for problem in problems:
+        yield wrong(f"{problem} {_REINSTALL}")
+    if not problems:
+        yield good(f"All dependencies of {DISTRIBUTION} {ours.version} are installed.")
+
+
+def _python(required: str) -> Diagnosis:
+    version = platform.python_version()
+    if not _satisfies(version, SpecifierSet(required)):
+        return wrong(f"Python must be {required}, got {version}. Install a newer one.")
+    return good(f"Python is {version}.")
+
+
+def _unmet(text: str) -> str:
+    """Return why a requirement such as ``numpy>=1.26`` is not met, or an empty string."""
+    requirement = Requirement(text)
+    name, specifier = requirement.name, requirement.specifier
+    if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+        return ""
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return f"Dependency {name!r} is not installed; {text} is needed."
+    if not _satisfies(version, specifier):
+        return f"Dependency {name!r} must be {specifier}, got {version}."
+    return ""
+
+
+def _satisfies(version: str, specifier: SpecifierSet) -> bool:
+    try:
+        return specifier.contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return False
+
+
+def _numpy() -> Diagnosis:
+    """Check that numpy computes, and supports bfloat16."""
+    try:
+        import ml_dtypes
+        import numpy as np
+
+        right = float((np.eye(2) @ np.array([3.0, 4.0])).sum()) == 7.0  # noqa: PLR2004
+        right &= float(np.array(1.5, dtype=ml_dtypes.bfloat16)) == 1.5  # noqa: PLR2004
+    except Exception as err:  # noqa: BLE001 - compiled packages fail in many ways
+        return wrong(f"numpy does not work: {type(err).__name__}: {str(err)[:200]!r}. {_REINSTALL}")
+    if not right:
+        return wrong(f"numpy computes wrong results. {_REINSTALL}")
+    return good(f"numpy {np.__version__} works.")
+
+
+def _notifications() -> Diagnosis:
+    """Check that new files are noticed: live trials depend on it."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            noticed = _is_noticed(Path(folder))
+    except Exception as err:  # noqa: BLE001 - the file system or a compiled package may fail in many ways
+        noticed, why = False, f"{type(err).__name__}: {str(err)[:200]!r}"
+    else:
+        why = "a new file was not noticed"
+    if noticed:
+        return good("New files are noticed at once.")
+    return warning(
+        f"File notifications do not work ({why}): trials are polled once a second. If that is "
+        "too slow, raise fs.inotify.max_user_instances and fs.inotify.max_user_watches."
+    )
+
+
+def _is_noticed(folder: Path) -> bool:
+    from watchfiles import watch
+
+    watching = watch(folder, step=10, debounce=20, rust_timeout=200, yield_on_timeout=True)
+    with closing(watching) as changes:
+        next(changes)  # the watch has started when this times out
+        (folder / "new").write_bytes(b"")
+        return any(next(changes) for _ in range(_POLLS))
+
+
+def _working_folder() -> Iterator[Diagnosis]:
+    """Check the default output folder."""
+    folder = Path("rule-output").absolute()
+    parent = next(path for path in (folder, *folder.parents) if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        yield warning(
+            f"Results cannot be written to {str(folder)!r}. Choose a writable folder: --output DIR."
+        )
+        return
+    yield good(f"Results can be written to {str(folder)!r}.")
+    free = shutil.disk_usage(parent).free
+    if free < LEAST_FREE_BYTES:
+        yield warning(
+            f"Only {free >> 20} MB are free below {str(parent)!r}. Free some space, or choose "
+            "another folder: --output DIR."
+        )

@@ -1,0 +1,205 @@
+"""What the commands do, once the command line is parsed."""
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+import structlog
+from msgspec.structs import replace as with_fields
+
+from rule_core.storage.uri import is_s3
+from rule_runner.config.model import EvaluationConfig
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import resolve
+from rule_runner.engine.outcome import EvaluationOutcome, exit_code
+from rule_runner.engine.runner import Runner
+from rule_runner.engine.stop_requests import Signals
+from rule_runner.errors import EXIT_SIGNAL, UsageError
+from rule_runner.escape import printable
+from rule_runner.notify.delivery import DEADLINE_S
+from rule_runner.notify.event import check_source
+from rule_runner.notify.sinks import EventSink
+from rule_runner.report.progress import LogObserver, observer
+from rule_runner.report.text import print_results, results_at
+from rule_runner.results.json_text import dump_json
+from rule_runner.results.schema import EvaluationResult
+
+if TYPE_CHECKING:
+    from rule_runner.commands.retention import Retention
+    from rule_runner.commands.s3_output import S3OutputSync
+    from rule_runner.loading.loader import LoadedRule
+
+_log: Final = structlog.get_logger()
+
+
+def evaluate_trial(request: EvaluationRequest) -> int:
+    """Evaluate, print the results, and return the exit code."""
+    results = sys.stdout
+    with redirect_stdout(sys.stderr), Signals() as signals:  # what rules print
+        code = _evaluate(request, results, signals)
+    return EXIT_SIGNAL + signals.number if signals.late else code
+
+
+def _evaluate(request: EvaluationRequest, results: TextIO, signals: Signals) -> int:
+    """Evaluate, and print the results to `results`."""
+    check_source(request.event_source)
+    retention = _retention(request)
+    sinks = event_sinks(request.sinks, results)
+    mirror = _mirror(request.output)
+    config = resolve(request if mirror is None else with_fields(request, output=str(mirror.folder)))
+    output = config.output
+    watching = observer(quiet=request.quiet)
+    try:
+        deadline = request.sink_deadline
+        evaluated = _run_mirrored(mirror, config, sinks, watching, deadline, signals)
+    finally:
+        watching.close()
+    code = exit_code(evaluated, fail_on_issues=request.fail_on_issues, lenient=request.every_rule)
+    shown = str if mirror is None or mirror.problem else mirror.shown
+    _print(evaluated, request.format, config, code, shown, results)
+    if request.format in {"junit", "sarif"}:  # which have no place for them
+        for note in config.notes:
+            _log.warning("evaluation_noted", reason=note)
+    for sentence in evaluated.sentences(str(config.output), shown(str(config.output))):
+        print(printable(sentence), file=sys.stderr)
+    _remove_old_runs(output, retention)
+    return code
+
+
+def _retention(request: EvaluationRequest) -> "Retention | None":
+    """Return which earlier evaluations to keep; None keeps all.
+
+    Raises
+    ------
+    UsageError
+        If the option is malformed, or the output folder is in S3.
+    """
+    if request.retention is None:
+        return None
+    from rule_runner.commands.retention import parse_retention
+
+    if is_s3(request.output or ""):
+        msg = "Option --retention needs a local output folder. In S3, use lifecycle rules."
+        raise UsageError(msg)
+    return parse_retention(request.retention)
+
+
+def _remove_old_runs(output: Path, retention: "Retention | None") -> None:
+    """Remove earlier evaluations that have expired."""
+    if retention is not None:
+        from rule_runner.commands.retention import remove_old_runs
+
+        for folder in remove_old_runs(output.absolute(), retention, time.time()):
+            _log.info("run_removed", path=str(folder))
+
+
+def event_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[EventSink]:
+    """Return the requested sinks; the one for standard output writes to `stdout`."""
+    if not texts:
+        return []
+    from rule_runner.notify.sinks.spec import parse_sinks
+
+    return parse_sinks(texts, stdout or sys.stdout)
+
+
+def _mirror(output: str | None) -> "S3OutputSync | None":
+    """Return what uploads an output folder; None if it is one of this machine."""
+    if output is None or not is_s3(output):
+        return None
+    from rule_runner.commands.s3_output import S3OutputSync
+
+    return S3OutputSync(output)
+
+
+def _run_mirrored(
+    mirror: "S3OutputSync | None",
+    config: EvaluationConfig,
+    sinks: Sequence[EventSink],
+    watching: LogObserver,
+    sink_deadline: float,
+    signals: Signals,
+) -> EvaluationOutcome:
+    """Evaluate; what is written for an address in S3 is uploaded meanwhile."""
+    if mirror is None:
+        return run(config, sinks, watching, sink_deadline, signals)
+    with mirror.of(config):
+        evaluated = run(config, sinks, watching, sink_deadline, signals, mirror.record)
+        mirror.keep = bool(evaluated.undelivered_events)
+    return replace(evaluated, output_error=evaluated.output_error or mirror.problem)
+
+
+def run(
+    config: EvaluationConfig,
+    sinks: Sequence[EventSink],
+    watching: LogObserver,
+    sink_deadline: float = DEADLINE_S,
+    signals: Signals | None = None,
+    recorded: Callable[[], None] = lambda: None,
+) -> EvaluationOutcome:
+    """Evaluate, and write the report."""
+    evaluated = Runner(
+        config,
+        sinks=sinks,
+        sink_deadline=sink_deadline,
+        observer=watching,
+        recorded=recorded,
+        signals_of_command=signals,
+    ).run()
+    if evaluated.output_error or not config.report:
+        return evaluated
+    folders = [config.folder_of(rule) for rule in config.rules]
+    return replace(
+        evaluated,
+        report=try_report(folders, config.output, evaluated.result.trial.name, config.left_out),
+    )
+
+
+def try_report(
+    folders: Sequence[Path], output: Path, title: str, left_out: Mapping[str, str] | None = None
+) -> Path | None:
+    """Write the report of finished evaluations; a failure is logged and changes no verdict."""
+    from rule_runner.report import write_report
+
+    try:
+        return write_report(folders, output, title, left_out)
+    except Exception as err:  # noqa: BLE001 - results and verdicts are there
+        _log.warning("report_not_written", path=str(output), reason=printable(err))
+        return None
+
+
+def _print(
+    evaluated: EvaluationOutcome,
+    form: str,
+    config: EvaluationConfig,
+    code: int,
+    shown: Callable[[str], str],
+    stream: TextIO,
+) -> None:
+    """Print the results to `stream`; `shown` converts paths to what the user sees."""
+    if form == "table":
+        places = [results_at(config.folder_of(rule) for rule in config.rules)]
+        if evaluated.report is not None:
+            places.append(f"Report: {printable(evaluated.report)}")
+        print_results(evaluated.result, [shown(place) for place in places], stream)
+    else:
+        loaded = [rule.loaded for rule in config.rules]
+        print(document(evaluated.result, form, loaded, code), file=stream)
+
+
+def document(result: EvaluationResult, form: str, rules: Sequence["LoadedRule"], code: int) -> str:
+    """Return a result as text in the format ``json``, ``junit`` or ``sarif``."""
+    match form:
+        case "junit":
+            from rule_runner.report.junit import junit
+
+            return junit(result)
+        case "sarif":
+            from rule_runner.report.sarif import sarif
+
+            return sarif(result, rules, code)
+        case _:
+            return dump_json(result, indent=2)

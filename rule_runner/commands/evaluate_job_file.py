@@ -1,0 +1,126 @@
+"""evaluate --job: reads the rules of a training job, and checks them."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace as with_fields
+
+from rule_runner.config.model import RuleJobConfig
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.errors import UsageError
+from rule_runner.escape import printable
+
+if TYPE_CHECKING:
+    from rule_runner.config.job_file.definition import JobDefinition, RuleConfiguration
+
+
+class JobFile(NamedTuple):
+    """A job file, and what to do with it.
+
+    Attributes
+    ----------
+    only, exclude
+        Names of rule configurations: only these, and all but these.
+    check
+        Whether to check the rules instead of evaluating them.
+    allow_code
+        Whether Python files may be run for that.
+    """
+
+    path: str
+    only: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    check: bool = False
+    allow_code: bool = False
+
+    def read(self, form: str = "table") -> "JobDefinition":
+        """Return the definition in the file, with the chosen rules.
+
+        Raises
+        ------
+        JobError
+            If the job file cannot be read, or holds no rules.
+        UsageError
+            If options contradict each other.
+        """
+        from rule_runner.config.job_file.definition import choose
+        from rule_runner.config.job_file.reader import is_code, read_job_file
+
+        if self.allow_code and not self.check:
+            msg = "Option --allow-code goes with --check only: to evaluate, code is run anyway."
+            raise UsageError(msg)
+        if self.check and is_code(self.path) and not self.allow_code:
+            msg = (
+                f"Job file {printable(self.path)} is a program, and to check it is to run it. "
+                "Give --allow-code if that may be."
+            )
+            raise UsageError(msg)
+        if self.check and form != "table":
+            msg = f"Option --check prints lines only, got --format {form}."
+            raise UsageError(msg)
+        with redirect_stdout(sys.stderr):  # of a program
+            definition = read_job_file(self.path)
+        return choose(definition, self.only, self.exclude)
+
+
+def with_job(request: EvaluationRequest, definition: "JobDefinition") -> EvaluationRequest:
+    """Return a request with the rules of a job, and its trials and name where it has none."""
+    name = request.trial_name
+    trials = {"trial": request.trial, "profiler_trial": request.profiler_trial}
+    for field, trial in trials.items():  # it ends with debug-output or profiler-output
+        if trial is None and (path := getattr(definition, field)) is not None:
+            trials[field] = path
+            name = name or definition.training_job_name
+    return with_fields(
+        request,
+        job=definition,
+        trial_name=name,
+        training_job_name=request.training_job_name or definition.training_job_name,
+        **trials,
+    )
+
+
+def check(request: EvaluationRequest, definition: "JobDefinition", *, allow_code: bool) -> int:
+    """Print for each rule configuration what is wrong with it; return the exit code, 0 or 1.
+
+    Raises
+    ------
+    JobError
+        If there are only rules that are not evaluated.
+    """
+    from rule_runner.config.job_file.rule_jobs import JobOverrides, notes_on, rule_jobs_of
+
+    overrides = replace(
+        JobOverrides.of(request), tensors=True, windows=True, look=False, run=allow_code
+    )
+    with redirect_stdout(sys.stderr):  # of the rules' files
+        jobs = {job.configuration_name: job for job in rule_jobs_of(definition, overrides)}
+    for configuration in definition.configurations:
+        if configuration.name in jobs:
+            line = printable(_line(configuration, jobs[configuration.name]))
+            print(line)
+    for note in notes_on(definition, overrides):
+        print(f"note: {printable(note)}")
+    return int(any(job.config_error for job in jobs.values()))
+
+
+def _line(configuration: "RuleConfiguration", job: RuleJobConfig) -> str:
+    """Return the line on one configuration."""
+    name = configuration.rule if job.config_error else job.loaded.name
+    suffix = f" ({name})" if name != configuration.name else ""
+    return f"{configuration.name}{suffix}: " + "; ".join(_verdict(job))
+
+
+def _verdict(job: RuleJobConfig) -> Iterator[str]:
+    yield job.config_error or "ok"
+    if not job.config_error and job.loaded.source is not None and _is_placeholder(job):
+        yield "its file was not run and its parameters were not checked: --allow-code does both"
+
+
+def _is_placeholder(job: RuleJobConfig) -> bool:
+    from rule_runner.loading.placeholder_rule import PlaceholderRule
+
+    return job.loaded.rule_class is PlaceholderRule

@@ -1,0 +1,1 @@
+"""profile: summarizes profiler data, reports on them, and merges timelines."""

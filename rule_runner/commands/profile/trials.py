@@ -1,0 +1,58 @@
+"""Profiler data of a command, with errors as messages for users."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rule_core.exceptions import SMDebugError
+from rule_runner.errors import TrialError
+from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
+
+if TYPE_CHECKING:
+    from rule_core.trials.profiler_trial import ProfilerTrial
+
+
+def present(path: str) -> "ProfilerTrial":
+    """Return the profiler data at a path or an address, without reading its files.
+
+    Raises
+    ------
+    TrialError
+        If the folder does not exist, or cannot be read.
+    """
+    trial = open_profiler_trial(path, None)
+    if not is_there(trial):
+        raise TrialError(absent(trial))
+    reject_parent(trial)
+    return trial
+
+
+def look(path: str) -> "ProfilerTrial":
+    """Return the profiler data at a path or an address, read once and without waiting.
+
+    Raises
+    ------
+    TrialError
+        If the folder does not exist, or cannot be read.
+    """
+    trial = present(path)
+    with reading():
+        trial.refresh()
+        if trial.job_finished():
+            trial.refresh()  # data written just before the end mark
+    return trial
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn errors of the data into errors for the user.
+
+    Raises
+    ------
+    TrialError
+        Instead of the errors of the library.
+    """
+    try:
+        yield
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err

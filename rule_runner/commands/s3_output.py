@@ -1,0 +1,335 @@
+"""Mirror: an output folder in S3, worked on in a folder of this machine and uploaded meanwhile."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from threading import Event, Lock, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+import msgspec
+import structlog
+
+from rule_core.clock import SystemClock
+from rule_core.exceptions import SMDebugValueError
+from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_output
+from rule_core.storage.s3_bucket import parse_s3
+from rule_runner.config.model import EvaluationConfig
+from rule_runner.errors import OutputError, UsageError
+from rule_runner.escape import printable
+from rule_runner.notify.actions.journal import ACTIONS
+from rule_runner.notify.dead_letters import DEAD_LETTERS
+from rule_runner.notify.outbox import EVENTS
+from rule_runner.results.durable_files import (
+    SCRATCH,
+    FolderLock,
+    make_folder,
+    open_regular,
+    output_errors,
+    write_atomically,
+)
+from rule_runner.results.json_text import dump_json
+from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, RESULT
+from rule_runner.user_folders import user_folder
+
+if TYPE_CHECKING:
+    from rule_core.storage.base import TrialOutput
+
+_log: Final = structlog.get_logger()
+PAUSE_S: Final = 2.0
+SHARE: Final = 5  # it rests so many times as long as it has uploaded
+LONGEST_PAUSE_S: Final = 60.0
+_PIECE: Final = 1 << 20
+_UPLOADED: Final = "uploaded.json"
+# The result comes first: without it there is no evaluation.
+_FETCHED: Final = (RESULT, FINDINGS, MEASUREMENTS, EVENTS, ACTIONS, DEAD_LETTERS)
+_Mark = tuple[int, int, int]
+_UNKNOWN: Final = (0, 0, 0)
+
+
+class S3OutputSync:
+    """An evaluation's output at an address in S3.
+
+    Inside a ``with`` block what changes in `folder` is uploaded by a thread of its own; at the end
+    of the block all of it, and then the folder is removed. What an earlier process could not upload
+    any more is gone on with; otherwise an evaluation at the address is fetched first, so that it
+    is resumed or refused as one on this machine. Scratch files and links are not uploaded.
+
+    Parameters
+    ----------
+    uri
+        ``s3://bucket/prefix``; the bucket must be there.
+
+    Attributes
+    ----------
+    uri
+        The address, without a slash at its end.
+    folder
+        Where the work is done: the same for the same address.
+    keep
+        Whether `folder` stays when all of it was uploaded, until it is used again.
+    problem
+        After the block: why not all of it was uploaded, and where it lies; "" if it was.
+
+    Raises
+    ------
+    UsageError
+        If S3 can have no such address.
+    OutputError
+        On entering: if the address cannot be read, or another process here works for it.
+    """
+
+    def __init__(self, uri: str) -> None:
+        try:
+            bucket, prefix = parse_s3(uri)
+            self._remote: TrialOutput = open_output(uri)
+        except SMDebugValueError as err:
+            raise UsageError(str(err)) from err
+        self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
+        self._home = user_folder("state") / "outputs" / _digest(self.uri)
+        self.folder = self._home / "output"
+        self.keep = False
+        self.problem = ""
+        self._parts: Sequence[str] = ("",)
+        self._overwrite = False
+        self._marks: dict[str, _Mark] = {}
+        self._uploading = Lock()
+        self._ending = Event()
+        self._thread = Thread(target=self._follow, name="mirror", daemon=True)
+        self._stack = ExitStack()
+
+    def of(self, config: EvaluationConfig) -> Self:
+        """Say which evaluation it is whose output `folder` is; return this."""
+        folders = (config.folder_of(rule).relative_to(self.folder) for rule in config.rules)
+        self._parts = ["" if path == Path() else f"{path}/" for path in folders]
+        self._overwrite = config.overwrite
+        return self
+
+    def shown(self, text: str) -> str:
+        """Return a text that names places in the folder with their addresses."""
+        return text.replace(str(self.folder), self.uri)
+
+    def __enter__(self) -> Self:
+        """Lock the folder, fetch what is at the address, and begin to upload."""
+        with ExitStack() as stack:
+            self._lock(stack)
+            self._marks = self._recall()
+            if not any(self._changed()) or self._is_superseded():
+                # The address is at least as new as this folder.
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self._marks = {}
+                if not self._overwrite:
+                    self._fetch()
+            else:  # another machine may have written to the address since
+                self._remember(dict.fromkeys(self._marks, _UNKNOWN))
+            self._stack = stack.pop_all()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Upload what is left; without an error in that, remove the folder."""
+        self._ending.set()
+        self._thread.join()
+        with self._stack:
+            try:
+                self._upload()
+                self._remove_what_was_replaced()
+                if not self.keep:
+                    shutil.rmtree(self.folder, ignore_errors=True)
+            except OSError as err:
+                self.problem = printable(
+                    f"{err} The results are in {str(self.folder)!r}: start the same command again "
+                    "to have them uploaded."
+                )
+        if isinstance(error, OutputError):
+            if self.problem:
+                _log.error("output_not_uploaded", reason=self.problem)
+            # Only what is said of the folder as a whole is as true of the address.
+            there = f"Output folder '{self.folder}"
+            raise OutputError(str(error).replace(there, f"Output folder '{self.uri}")) from error
+
+    def _lock(self, stack: ExitStack) -> None:
+        try:
+            with output_errors(self._home):
+                self._home.parents[1].mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._home)
+        except OutputError as err:
+            msg = (
+                f"{err} Results are kept there until they are uploaded; set XDG_STATE_HOME to use "
+                "another directory."
+            )
+            raise OutputError(msg) from err
+        try:
+            stack.callback(FolderLock(self._home, "lock").release)
+        except OutputError as err:
+            raise OutputError(str(err).replace(str(self._home), self.uri)) from err
+
+    def _fetch(self) -> None:
+        """Fetch the evaluation that is at the address; the folder appears whole or not at all."""
+        draft = self._home / "fetching"
+        shutil.rmtree(draft, ignore_errors=True)
+        for part in self._parts:
+            for name in _FETCHED:
+                data = self._read(f"{part}{name}")
+                if data is None:
+                    if name == RESULT:
+                        break
+                    continue
+                with output_errors(draft):
+                    (draft / part).mkdir(parents=True, exist_ok=True)
+                    (draft / part / name).write_bytes(data)
+        if draft.exists():
+            with output_errors(self.folder):
+                draft.rename(self.folder)
+            self._remember({key: _mark(path) for key, path in self._files()})
+
+    def _is_superseded(self) -> bool:
+        """Return whether another machine has continued this evaluation at the address.
+
+        An evaluation whose run id is not at the address has sent no event. An ended one is
+        complete.
+        """
+        if self._overwrite:
+            return False
+        for part in self._parts:
+            remote = _identity(self._read(f"{part}{RESULT}"))
+            try:
+                local = _identity((self.folder / part / RESULT).read_bytes())
+            except OSError:
+                local = None
+            if remote and (local is None or remote.run_id != local.run_id):
+                return True
+            if remote and local and remote.ended_at and not local.ended_at:
+                return True
+        return False
+
+    def _read(self, key: str) -> memoryview | None:
+        try:
+            return self._remote.read(key)
+        except ObjectNotFoundError:
+            return None
+        except StorageUnavailableError as err:
+            msg = f"Output folder {self.uri!r} cannot be used: {printable(err.reason)}."
+            raise OutputError(msg) from err
+
+    def _follow(self) -> None:
+        """Upload what changes until the end, and rest most of the time."""
+        clock = SystemClock()
+        pause = PAUSE_S
+        while not self._ending.wait(pause):
+            began = clock.monotonic()
+            self.record()
+            pause = min(max(PAUSE_S, SHARE * (clock.monotonic() - began)), LONGEST_PAUSE_S)
+
+    def record(self) -> None:
+        """Upload changed files now; after a failure, which is logged, the thread tries again.
+
+        A restart on another machine then continues the same evaluation, under the same run id.
+        """
+        try:
+            self._upload()
+        except OSError as err:
+            _log.warning("output_not_uploaded", reason=printable(err))
+
+    def _upload(self) -> None:
+        """Upload each file that is new or has changed.
+
+        Raises
+        ------
+        OSError
+            If one cannot be; those behind it are left too.
+        """
+        with self._uploading:
+            for key, path, mark in sorted(self._changed(), key=lambda item: self._turn(item[0])):
+                try:
+                    fd = open_regular(path, os.O_RDONLY)
+                except FileNotFoundError:  # removed meanwhile
+                    continue
+                self._send(key, fd)
+                self._remember({key: mark})
+
+    def _changed(self) -> Iterator[tuple[str, Path, _Mark]]:
+        """Yield the files that are not at the address as they are here."""
+        for key, path in self._files():
+            with suppress(FileNotFoundError):  # removed meanwhile
+                mark = _mark(path)
+                if self._marks.get(key) != mark:
+                    yield key, path, mark
+
+    def _remember(self, marks: dict[str, _Mark]) -> None:
+        """Take note of what is at the address, for later processes too."""
+        self._marks |= marks
+        with suppress(OutputError):  # then it is uploaded once more
+            write_atomically(self._home / _UPLOADED, dump_json(self._marks) + "\n")
+
+    def _recall(self) -> dict[str, _Mark]:
+        """Return what an earlier process took note of."""
+        try:
+            return msgspec.json.decode((self._home / _UPLOADED).read_bytes(), type=dict[str, _Mark])
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+    def _turn(self, key: str) -> int:
+        """Return a sort key: a first result is uploaded before all else, a later one after it."""
+        is_later = key in self._marks or self._ending.is_set()
+        return 2 * is_later if key.endswith(RESULT) else 1
+
+    def _send(self, key: str, fd: int) -> None:
+        draft = self._remote.open(key)
+        try:
+            with os.fdopen(fd, "rb") as file:
+                while piece := file.read(_PIECE):
+                    draft.write(piece)
+            draft.publish()
+        except BaseException:
+            draft.discard()
+            raise
+
+    def _remove_what_was_replaced(self) -> None:
+        """Remove those of our files at the address that the new evaluation has none of."""
+        for part in self._parts if self._overwrite else ():
+            if (self.folder / part / RESULT).exists():  # it did begin
+                for name in _FETCHED:
+                    if not (self.folder / part / name).exists():
+                        self._remote.remove(f"{part}{name}")
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the keys and paths of the files to upload, in order."""
+        for where, folders, names in os.walk(self.folder):
+            folders[:] = sorted(one for one in folders if one != SCRATCH)
+            for name in sorted(names):
+                path = Path(where) / name
+                if path.is_file() and not path.is_symlink():
+                    yield path.relative_to(self.folder).as_posix(), path
+
+
+class _Identity(msgspec.Struct):
+    run_id: str = ""
+    ended_at: str | None = None
+
+
+def _identity(result: bytes | memoryview | None) -> _Identity | None:
+    """Return which evaluation a result belongs to; None if it cannot be read."""
+    with suppress(msgspec.DecodeError):
+        return None if result is None else msgspec.json.decode(result, type=_Identity)
+    return None
+
+
+def _mark(path: Path) -> _Mark:
+    """Return what differs once a file has been written to, or replaced."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _digest(uri: str) -> str:
+    """Return what tells an address, of that very service, from all others."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    return hashlib.sha256(f"{endpoint}\n{uri}".encode()).hexdigest()[:32]

@@ -1,0 +1,203 @@
+"""Container mode: the contract of a rule container, from its environment to its message file."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from math import inf
+from typing import Final, NoReturn, TextIO
+
+import structlog
+
+from rule_core.trials.refresh import parse_bool
+from rule_runner.commands.evaluate import run as run_evaluation
+from rule_runner.config.model import DEFAULT_WINDOW, WINDOW, RuleMode
+from rule_runner.config.request import ContainerRule, EvaluationRequest
+from rule_runner.config.resolve import resolve
+from rule_runner.config.sagemaker_contract import (
+    GRACE,
+    IDLE_TIMEOUT,
+    JOB,
+    MESSAGE,
+    OVERWRITE,
+    RULE,
+    SUPPORTED,
+    Contract,
+    empty_contract,
+    is_reserved,
+    read_contract,
+)
+from rule_runner.engine.outcome import exit_code
+from rule_runner.engine.stop_requests import Signals
+from rule_runner.errors import (
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_SIGNAL,
+    ClientError,
+    OutputError,
+    ParameterError,
+    UsageError,
+)
+from rule_runner.escape import printable
+from rule_runner.notify.delivery import DEADLINE_S
+from rule_runner.notify.sinks import EventSink
+from rule_runner.notify.sinks.spec import SINK_DEADLINE, SINKS, parse_sinks, sinks_in
+from rule_runner.report.progress import LogObserver
+from rule_runner.report.text import lines
+from rule_runner.results.durable_files import make_folder, output_errors, write_atomically
+from rule_runner.results.job_names import safe_name
+from rule_runner.results.json_text import dump_json
+from rule_runner.results.output_folder import RESULT
+from rule_runner.results.schema import RuleJobFacts, rule_result, versions
+from rule_runner.results.state import RuleJobState
+from rule_runner.results.status import CLIENT_ERROR, RuleStatus, message_bytes
+
+_log: Final = structlog.get_logger()
+
+
+def run() -> int:
+    """Evaluate the rule of the contract; write results and message, and return the exit code."""
+    results = sys.stdout
+    with redirect_stdout(sys.stderr), Signals() as signals:  # the rule may print
+        code = _run(results, signals)
+    return EXIT_SIGNAL + signals.number if signals.late else code
+
+
+def _run(results: TextIO, signals: Signals) -> int:
+    """Evaluate the rule; print the results, and nothing else, to `results`."""
+    contract = empty_contract()
+    try:
+        contract = read_contract()
+        request = _request(contract)
+        config = resolve(request)
+        telling = _Telling(contract)
+        sinks = _sinks(request, results)
+        evaluated = run_evaluation(config, sinks, telling, request.sink_deadline, signals)
+    except OutputError as err:
+        _write_message(contract, CLIENT_ERROR + str(err))
+        raise
+    except ClientError as err:
+        unsaid = _refuse(contract, CLIENT_ERROR + str(err))
+        if unsaid:
+            raise OutputError(unsaid) from err
+        raise
+    print("\n".join(lines(evaluated.result)), file=results)
+    if evaluated.earlier:
+        _log.info("evaluated_before", reason=evaluated.again(str(config.output)))
+    if evaluated.output_error:
+        _log.error("output_not_written", reason=evaluated.output_error)
+    for one in evaluated.undelivered_events:
+        _log.error("events_not_delivered", reason=one.sentence(str(config.output)))
+    code = exit_code(evaluated, fail_on_issues=False)
+    if telling.unsaid:
+        print(telling.unsaid, file=sys.stderr)
+        return code if code == EXIT_INTERNAL else EXIT_OUTPUT
+    return code
+
+
+def reject() -> NoReturn:
+    """Report that the platform named no rule; also in the message file, if its folder exists.
+
+    Raises
+    ------
+    UsageError
+        Always.
+    """
+    contract = empty_contract()
+    msg = (
+        f"No rule is named: {RULE!r} is neither in the environment nor in "
+        f"'{contract.place(JOB)}'. Add it to the rule's parameters."
+    )
+    if contract.place(MESSAGE).parent.is_dir():
+        _write_message(contract, CLIENT_ERROR + msg)
+    raise UsageError(msg)
+
+
+class _Telling(LogObserver):
+    """Leaves the message as soon as there is a verdict, whatever actions and sinks still do.
+
+    Attributes
+    ----------
+    unsaid
+        Why the platform will not hear of the verdict; "" if it will.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self.unsaid = ""
+
+    def decided(self, states: Sequence[RuleJobState]) -> None:
+        """Write the message of a verdict that must be told."""
+        for state in states:
+            if state.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
+                self.unsaid = _write_message(self._contract, state.status_details or "")
+
+
+def _sinks(request: EvaluationRequest, stdout: TextIO) -> list[EventSink]:
+    """Return the sinks that the environment names; see `commands.evaluate.event_sinks`."""
+    try:
+        return parse_sinks(request.sinks, stdout)
+    except UsageError as err:
+        msg = f"Environment variable {SINKS} cannot be used: {err}"
+        raise ParameterError(msg) from err
+
+
+def _write_message(contract: Contract, details: str) -> str:
+    """Write the exit message; return "", or why the platform will not hear of the verdict."""
+    path = contract.place(MESSAGE)
+    try:
+        with output_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(message_bytes(details))
+    except OutputError as err:
+        return printable(f"{err} It would have said: {details.strip()}")
+    return ""
+
+
+def _refuse(contract: Contract, details: str) -> str:
+    """Leave message and result of a rule job that could not begin; see `_write_message`."""
+    unsaid = _write_message(contract, details)
+    now = datetime.now(UTC)
+    rule = contract.environment.get(RULE, "")
+    evaluation = RuleJobState(rule, contract.configuration_name, False, now)
+    evaluation.rule_failed(details, now)
+    parameters = dict(contract.declared or {})
+    facts = RuleJobFacts(parameters, str(contract.tensors), RuleMode.ENFORCE, "", versions())
+    result = rule_result(evaluation, facts, trial_ended=False, duration_s=0.0, rule_time_s=0.0)
+    try:
+        make_folder(contract.output)
+        write_atomically(contract.output / RESULT, dump_json(result, indent=2) + "\n")
+    except OutputError as err:
+        _log.warning("result_not_written", path=str(contract.output), reason=printable(err))
+    return unsaid
+
+
+def _request(contract: Contract) -> EvaluationRequest:
+    """Return the evaluation that the platform requests."""
+    environment = contract.environment
+    return EvaluationRequest(
+        trial=str(contract.tensors),
+        profiler_trial=str(contract.profiler),
+        trial_name=contract.trial_name,
+        other_trials=contract.other_trials,
+        container=ContainerRule(
+            name=safe_name(contract.configuration_name),
+            environment={
+                name: text
+                for name, text in environment.items()
+                if is_reserved(name) or name in SUPPORTED
+            },
+            parameters=contract.declared,
+            profiler=contract.has_profiler_only,
+        ),
+        training_job_name=contract.training_job_name,
+        wait_for_trial=inf,
+        idle_timeout=contract.number(IDLE_TIMEOUT, 0.0),
+        window=int(contract.number(WINDOW, DEFAULT_WINDOW)),
+        stop_file=contract.stop_file,
+        stop_grace=contract.number(GRACE, 60.0),
+        output=str(contract.output),
+        overwrite=parse_bool(environment.get(OVERWRITE) or None),
+        sinks=tuple(sinks_in(environment)),
+        sink_deadline=contract.number(SINK_DEADLINE, DEADLINE_S),
+    )

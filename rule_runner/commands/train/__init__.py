@@ -1,0 +1,1 @@
+"""train: run a training script and evaluate what it saves."""

@@ -1,0 +1,111 @@
+"""train: runs a training script as it is, saves what it trains, and judges it meanwhile."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from rule_runner.commands.evaluate import event_sinks
+from rule_runner.commands.train.evaluator import IDLE_S
+from rule_runner.commands.train.hook_config import SAVE_INTERVAL, hook_document
+from rule_runner.commands.train.supervisor import Supervisor, TrainConfig
+from rule_runner.config.model import check_is_local, default_output
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.resolve import resolve
+from rule_runner.errors import OutputError, UsageError
+from rule_runner.notify.event import check_source
+from rule_runner.notify.sinks.spec import writes_to_stdout
+from rule_runner.results.durable_files import output_errors
+
+# Of those, LossNotDecreasing needs nothing but losses, which every framework has.
+DEFAULT_RULES: Final = ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient")
+
+
+def train(
+    request: EvaluationRequest,
+    command: tuple[str, ...],
+    *,
+    trial_folder: str | None = None,
+    hook_config: Path | None = None,
+    collections: str | None = None,
+    save_interval: int | None = None,
+    stop_on_finding: bool = False,
+    grace: float = 30.0,
+) -> int:
+    """Run the script and judge it; print the verdicts, and return the exit code.
+
+    Raises
+    ------
+    ClientError, UsageError, OutputError
+        If an option is wrong; then nothing is run.
+    """
+    _check_sinks(request)
+    name = _name(command)
+    if not request.rules and request.job is None:
+        rules = tuple(RuleRequest(name=rule) for rule in DEFAULT_RULES)
+        request = replace(request, rules=rules)
+    output = Path(request.output or default_output(name))
+    request = replace(
+        request,
+        trial=trial_folder or str(output / "trial"),
+        profiler_trial=None,
+        output=str(output / "results"),
+    )
+    evaluation = resolve(replace(request, wait_for_trial=IDLE_S))
+    interval = save_interval or (SAVE_INTERVAL if hook_config is None else None)
+    document = hook_document(hook_config, evaluation.rules, collections, interval)
+    chosen = trial_folder or document.get("LocalPath")
+    trial_path = chosen or output / "trial"
+    check_is_local(output, "--output of train")
+    check_is_local(trial_path, "--trial of train")
+    trial = Path(trial_path).absolute()
+    _check_is_free(trial, "--trial" if chosen else "--output")
+    _check_is_free(evaluation.output, "--output")
+    config = TrainConfig(
+        name=name,
+        command=command,
+        hook={**document, "LocalPath": str(trial)},
+        trial=trial,
+        request=request,
+        evaluation=evaluation,
+        stop_on_finding=stop_on_finding,
+        grace=grace,
+    )
+    with tempfile.TemporaryDirectory(prefix="rule-runner-") as control:
+        return asyncio.run(Supervisor(config, Path(control)).run())
+
+
+def _check_sinks(request: EvaluationRequest) -> None:
+    """Check sinks and source of events before the script runs."""
+    kind = writes_to_stdout(request.sinks)
+    if kind:
+        msg = f"--sink {kind} cannot be used with train: stdout is the script's. Use file:PATH."
+        raise UsageError(msg)
+    event_sinks(request.sinks)
+    check_source(request.event_source)
+
+
+def _name(command: Sequence[str]) -> str:
+    """Return what the script is called: a Python file, module or other file, or its program."""
+    program, *words = command
+    files = [word for word in words if word.endswith(".py")]
+    modules = [word.rpartition(".")[2] for option, word in pairwise(command) if option == "-m"]
+    others = [word for word in words if Path(word).is_file()]
+    return Path((*files, *modules, *others, program)[0]).stem
+
+
+def _check_is_free(folder: Path, option: str) -> None:
+    with output_errors(folder):
+        try:
+            taken = any(folder.iterdir())
+        except FileNotFoundError:
+            return
+    if taken:
+        msg = (
+            f"Folder {str(folder)!r} is not empty. Choose another one with {option}, or remove it."
+        )
+        raise OutputError(msg)

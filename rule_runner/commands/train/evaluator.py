@@ -1,0 +1,201 @@
+"""Evaluator: judges a trial in a process of its own, whose end is never the training's."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from rule_core.storage.uri import is_s3
+from rule_runner.config.model import RuleMode
+from rule_runner.config.request import STDIN, EvaluationRequest
+from rule_runner.escape import printable
+from rule_runner.loading.trials import trial_name
+from rule_runner.notify.event import DecodedEvent
+from rule_runner.report.text import lines, print_table, results_at
+from rule_runner.results.output_folder import REPORT, RESULT
+from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
+from rule_runner.results.status import RuleStatus
+
+_MOST_LINE: Final = 1 << 24  # bytes
+# Who supervises it ends it; should that be killed, it ends a day after the last news.
+IDLE_S: Final = 86400.0
+_NICENESS: Final = 5  # the training comes first
+
+
+class Found(Protocol):
+    """Hears that a rule has found an issue, once for each rule."""
+
+    def __call__(self, rule: str, *, enforce: bool) -> None:
+        """Hear it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an evaluation came to.
+
+    Attributes
+    ----------
+    rules
+        The results that it has written, of rule jobs that ended.
+    problem
+        What became of the evaluator if some are missing; "" if none is.
+    """
+
+    request: EvaluationRequest
+    rules: Sequence[RuleResult]
+    folders: Sequence[Path]
+    problem: str = ""
+
+    @property
+    def trial(self) -> str:
+        """Path of the trial."""
+        return self.request.any_trial
+
+    @property
+    def output(self) -> Path:
+        """The output folder."""
+        return Path(self.request.output or "")
+
+    @property
+    def result(self) -> EvaluationResult:
+        """The results as those of one evaluation."""
+        found = [rule.coverage for rule in self.rules]
+        summary = TrialSummary(
+            name=trial_name(self.trial),
+            path=self.trial,
+            ended=True,
+            steps=max((one.known for one in found), default=0),
+            first_step=None,
+            last_step=None,
+            workers=[],
+        )
+        return EvaluationResult(trial=summary, rules=list(self.rules))
+
+    @property
+    def has_issues(self) -> bool:
+        """Whether a rule in mode enforce has found issues."""
+        return any(
+            rule.outcome == RuleStatus.ISSUES_FOUND and rule.mode == RuleMode.ENFORCE
+            for rule in self.rules
+        )
+
+    def show(self) -> None:
+        """Print the verdicts, and where to read more, to stderr: stdout is the script's."""
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            print_table(Console(stderr=True), self.result)
+        else:
+            _print(*lines(self.result))
+        _print(f"Trial: {printable(shown(self.trial))}")
+        if self.rules:
+            _print(results_at(short(one) for one in self.folders))
+        report = self.output / REPORT
+        if report.exists():
+            _print(f"Report: {printable(short(report))}")
+
+
+class Evaluator:
+    """Runs `rule-runner evaluate` over a trial while the training job writes it.
+
+    Parameters
+    ----------
+    request
+        The evaluation; its trial may come later.
+    folders
+        The output folders of its rule jobs.
+    found
+        Hears of findings.
+    """
+
+    def __init__(self, request: EvaluationRequest, folders: Sequence[Path], found: Found) -> None:
+        self._request = request
+        self._folders = folders
+        self._tell = found
+        self._found: set[str] = set()
+        self._process: asyncio.subprocess.Process | None = None
+        self._is_stopped = False
+
+    async def run(self) -> Judged:
+        """Evaluate until the trial ends, and return what it came to."""
+        if self._is_stopped:
+            return Judged(self._request, [], [], "The evaluator was stopped.")
+        paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        request = replace(
+            self._request,
+            sinks=(*self._request.sinks, "stdout"),
+            format="table",
+            quiet=True,
+            wait_for_trial=IDLE_S,
+            idle_timeout=IDLE_S,
+        )
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "rule_runner", "evaluate", "--request", STDIN),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            limit=_MOST_LINE,
+            # What a terminal sends is for the training; the evaluation then judges what is there.
+            start_new_session=True,
+        )
+        self._process = process
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+        if process.stdin is not None:
+            process.stdin.write(request.to_json().encode())
+            process.stdin.close()
+        if process.stdout is not None:
+            async for line in process.stdout:
+                self._hear(line)
+        return self._judged(await process.wait())
+
+    def stop(self) -> None:
+        """Stop it early, or keep it from starting; results so far are written."""
+        self._is_stopped = True
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.terminate()
+
+    def _hear(self, line: bytes) -> None:
+        """Report new findings in an event that the evaluation printed; files have the results."""
+        with suppress(msgspec.DecodeError):
+            event = msgspec.json.decode(line, type=DecodedEvent)
+            for rule in event.detail.states():
+                name = rule.configuration_name
+                if rule.status is RuleStatus.ISSUES_FOUND and name not in self._found:
+                    self._found.add(name)
+                    self._tell(name, enforce=rule.mode == RuleMode.ENFORCE)
+
+    def _judged(self, code: int) -> Judged:
+        there = [folder / RESULT for folder in self._folders if (folder / RESULT).exists()]
+        found = [msgspec.json.decode(one.read_bytes(), type=RuleResult) for one in there]
+        ended = [one for one in found if one.ended_at is not None]
+        problem = ""
+        if len(ended) < len(self._folders):
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            problem = f"The evaluator {how} before all verdicts."
+        return Judged(self._request, ended, self._folders, problem)
+
+
+def short(path: Path) -> Path:
+    """Return a path as seen from the working folder, if it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def shown(trial: str) -> str:
+    """Return the path of a trial as seen from the working folder, or its address."""
+    return trial if is_s3(trial) else str(short(Path(trial)))
+
+
+def _print(*texts: str) -> None:
+    for text in texts:
+        print(text, file=sys.stderr)

@@ -1,0 +1,174 @@
+"""What the hook of `train` saves: the hook's JSON, by options, a file, and what the rules read."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.rules.params import NamesParam, Param, PatternsParam, did_you_mean
+from rule_core.saving.hook_config import load_hook_config
+from rule_runner.config.model import RuleJobConfig
+from rule_runner.errors import ClientError, UsageError
+
+SAVE_INTERVAL: Final = 10
+# At these, losses are saved whatever the interval: what is noise must be known before a loss that
+# was saved ten steps ago can be compared with.
+FIRST_STEPS: Final = ",".join(map(str, range(100)))
+LOSSES: Final = "losses"
+GRADIENTS: Final = "gradients"
+# Collections that rules read whatever their parameters; what parameters select comes on top.
+READ_BY: Final[Mapping[str, Sequence[str]]] = {
+    "ClassImbalance": ("labels", "predictions"),
+    "Confusion": ("labels", "predictions"),
+    "CreateXgboostReport": (
+        *("metrics", "feature_importance", "hyperparameters", "predictions", "labels"),
+    ),
+    "ExplodingTensor": (GRADIENTS,),
+    "FeatureImportanceOverweight": ("feature_importance",),
+    "PoorWeightInitialization": (GRADIENTS,),
+    "SaturatedActivation": ("tanh_input", "sigmoid_input"),
+    "TreeDepth": ("trees",),
+    "UnchangedTensor": (GRADIENTS,),
+    "VanishingGradient": (GRADIENTS,),
+    "WeightUpdateRatio": ("weights",),
+}
+# For these, numbers about the gradients are as good as the gradients, which may be gigabytes.
+CONTENT_WITH_REDUCTIONS: Final = frozenset({"ExplodingTensor", "VanishingGradient"})
+REDUCTIONS: Final = "min,max,mean,std,abs_min,abs_max,abs_mean"
+# Patterns that make a collection known to the hook of every framework.
+PATTERNS: Final[Mapping[str, str]] = {
+    "weights": "^(?!gradient).*weight",
+    "biases": "^(?!gradient).*bias",
+    GRADIENTS: "^gradient",
+}
+KNOWN: Final = frozenset(
+    {
+        *("all", "default", LOSSES, "weights", "biases", GRADIENTS, "metrics", "sm_metrics"),
+        *("inputs", "outputs", "layers", "optimizer_variables", "labels", "predictions"),
+        *("input_image", "input_sequence", "hyperparameters", "feature_importance"),
+        *("average_shap", "full_shap", "trees"),
+        *(f"{kind}_{side}" for kind in ("relu", "tanh", "sigmoid") for side in ("input", "output")),
+    }
+)
+
+Json = dict[str, Any]
+
+
+def hook_document(
+    file: Path | None,
+    rules: Sequence[RuleJobConfig],
+    collections: str | None,
+    save_interval: int | None,
+) -> Json:
+    """Return the object of a hook's JSON file, but for the place of the trial.
+
+    Parameters
+    ----------
+    file
+        A hook's JSON file of the user's, which says it all but for what the options say.
+    rules
+        What they read is saved where neither a file nor `collections` says what is.
+    collections
+        Names with commas between them.
+    save_interval
+        Steps from one saved step to the next; None: as the file says.
+
+    Raises
+    ------
+    ClientError
+        If the file cannot be used.
+    UsageError
+        If a collection is not known.
+    """
+    document = {} if file is None else _read(file)
+    hook = document.setdefault("HookParameters", {})
+    hook.setdefault("include_workers", "all")
+    if save_interval is not None:
+        _set_interval(document, str(save_interval))
+    entries = document.setdefault("CollectionConfigurations", [])
+    if collections is not None:
+        taken = {one["CollectionName"] for one in entries}
+        names = _known(collections.split(","), taken)
+        entries += [_entry(name) for name in names if name not in taken]
+    elif file is None:
+        entries += [_entry(name, rules) for name in _collections(rules)]
+        patterns = list(_patterns(rules))
+        if patterns:
+            hook["include_regex"] = ",".join(patterns)
+    return document
+
+
+def _read(file: Path) -> Json:
+    """Return a hook's JSON file that the hook can read, with objects where it may have null."""
+    try:
+        load_hook_config(file)
+    except SMDebugValueError as err:
+        raise ClientError(str(err)) from err
+    document = json.loads(file.read_text("utf-8") or "{}") or {}
+    document["HookParameters"] = document.get("HookParameters") or {}
+    document["CollectionConfigurations"] = document.get("CollectionConfigurations") or []
+    return dict(document)
+
+
+def _set_interval(document: Json, interval: str) -> None:
+    """Set the interval of everything that is saved."""
+    document["HookParameters"]["save_interval"] = interval
+    for one in document.get("CollectionConfigurations", ()):
+        (one.get("CollectionParameters") or {}).pop("save_interval", None)
+
+
+def _known(names: Iterable[str], configured: set[str]) -> list[str]:
+    found = [name.strip() for name in names if name.strip()]
+    for name in found:
+        if name not in KNOWN | configured:
+            hint = did_you_mean(name, KNOWN)
+            msg = f"No hook knows the collection {name!r}.{hint} Give its pattern: --hook-config."
+            raise UsageError(msg)
+    return list(dict.fromkeys(found))
+
+
+def _entry(name: str, rules: Sequence[RuleJobConfig] = ()) -> Json:
+    """Return the configuration of one collection."""
+    parameters = {"include_regex": PATTERNS[name]} if name in PATTERNS else {}
+    if name == LOSSES:
+        parameters["save_steps"] = FIRST_STEPS
+    if name == GRADIENTS and rules:
+        readers = {one.loaded.name for one in rules if GRADIENTS in _read_by(one)}
+        if readers <= CONTENT_WITH_REDUCTIONS:
+            parameters |= {"reductions": REDUCTIONS, "save_shape": "true"}
+    return {"CollectionName": name, "CollectionParameters": parameters}
+
+
+def _collections(rules: Sequence[RuleJobConfig]) -> list[str]:
+    """Return the collections that rules read, the losses always."""
+    found = [name for rule in rules for name in _read_by(rule)]
+    return [LOSSES, *sorted({*found} & KNOWN - {LOSSES})]
+
+
+def _read_by(rule: RuleJobConfig) -> Iterator[str]:
+    """Yield the collections that one rule reads; of a rule of the user's, a guess."""
+    if not rule.loaded.builtin:
+        yield GRADIENTS
+    yield from READ_BY.get(rule.loaded.name, ())
+    for param in rule.loaded.rule_class.PARAMS:
+        if isinstance(param, PatternsParam):
+            if param.collection and param.name not in rule.parameters:
+                yield param.collection
+        elif isinstance(param, NamesParam) and param.name == "collection_names":
+            yield from _value(param, rule)
+
+
+def _patterns(rules: Sequence[RuleJobConfig]) -> Iterator[str]:
+    """Yield the patterns of tensors that parameters select."""
+    for rule in rules:
+        for param in rule.loaded.rule_class.PARAMS:
+            if isinstance(param, PatternsParam) and param.name in rule.parameters:
+                yield from _value(param, rule)
+
+
+def _value(param: Param, rule: RuleJobConfig) -> Sequence[str]:
+    try:
+        return param.parse(rule.parameters.get(param.name)) or ()
+    except SMDebugValueError as err:
+        raise ClientError(str(err)) from err

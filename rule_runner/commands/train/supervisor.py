@@ -1,0 +1,296 @@
+"""Supervisor: runs a training script and, beside it, an evaluation of each of its trainings."""
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from msgspec.structs import replace as with_fields
+
+from rule_core.exceptions import SMDebugError
+from rule_core.format.paths import END_OF_JOB
+from rule_core.saving.auto_hook import HOOK, numbered_path, print_line
+from rule_core.storage import open_output
+from rule_runner.commands.evaluate import document
+from rule_runner.commands.train.evaluator import Evaluator, Judged, short
+from rule_runner.commands.train.script import TrainingScript
+from rule_runner.config.model import EvaluationConfig
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.errors import EXIT_ISSUES, OutputError
+from rule_runner.escape import printable
+from rule_runner.results.durable_files import output_errors
+from rule_runner.results.schema import summary
+
+FORWARDED: Final = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+    *(signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
+)
+LEAST_EVALUATORS: Final = 2  # at once, whatever the number of processors
+REQUEST: Final = "request.json"
+SHOWN: Final = 3  # trainings whose verdicts are all printed
+UNREMARKABLE: Final = frozenset({"NoIssuesFound", "NotEvaluated"})
+_log: Final = structlog.get_logger()
+_ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """What is run, saved and evaluated.
+
+    Attributes
+    ----------
+    name
+        What results, reports and events call the trial.
+    command
+        The script, with its program before it.
+    hook
+        The hook's JSON object.
+    trial
+        Where the hook saves the first training to; a hook of the script's own may save elsewhere.
+    request
+        The evaluation of the first training.
+    evaluation
+        The same, resolved.
+    stop_on_finding
+        Whether a finding of a rule in mode enforce ends the script.
+    grace
+        Seconds that the script gets to end.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    hook: Mapping[str, Any]
+    trial: Path
+    request: EvaluationRequest
+    evaluation: EvaluationConfig
+    stop_on_finding: bool
+    grace: float
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training of the script.
+
+    Attributes
+    ----------
+    number
+        From 1, as in the names of its folders.
+    evaluator, judging
+        Its evaluator, and the task that runs it.
+    """
+
+    number: int
+    evaluator: Evaluator
+    judging: "asyncio.Task[Judged]"
+
+
+class Supervisor:
+    """Runs the script and, from the first step of each training, an evaluation of that.
+
+    Parameters
+    ----------
+    config
+        What is run.
+    control
+        A folder for messages between this process and the script.
+    """
+
+    def __init__(self, config: TrainConfig, control: Path) -> None:
+        self._config = config
+        self._control = control
+        self._script: TrainingScript | None = None
+        self._trainings: dict[str, Training] = {}  # by trial
+        self._turns = asyncio.Semaphore(max(LEAST_EVALUATORS, os.cpu_count() or 1))
+        self._stopping: asyncio.Task[None] | None = None
+        self._frameworks: list[str] = []
+        self._missed: list[str] = []
+        self._asked_to_end = False
+        self._has_failed = False
+
+    async def run(self) -> int:
+        """Return the exit code: the script's, or 10 if findings decide it."""
+        (self._control / HOOK).write_text(json.dumps(self._config.hook), "utf-8")
+        loop = asyncio.get_running_loop()
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                loop.add_signal_handler(number, self._forward, number)
+        script = await TrainingScript.start(self._config.command, self._control, self._hear)
+        self._script = script
+        try:
+            await script.wait()
+            if self._asked_to_end:
+                await script.clear(self._config.grace)
+            if self._stopping is not None:
+                await self._stopping
+            await self._conclude(script)
+        except Exception:  # noqa: BLE001 - a defect of ours hides no exit code
+            _log.exception("training_not_judged")
+        finally:
+            script.close()
+        if self._stopping is not None or (self._has_failed and not script.exit_code):
+            return EXIT_ISSUES
+        return script.exit_code
+
+    def _hear(self, message: Mapping[str, str]) -> None:
+        """Record a message from a Python process of the script."""
+        match message:
+            case {"framework": str(name)} if name not in self._frameworks:
+                self._frameworks.append(name)
+            case {"missed": str(text)} if text not in self._missed:
+                self._missed.append(text)
+            case {"trial": str(path)} if path not in self._trainings:
+                self._trainings[path] = self._begin(path)
+
+    def _begin(self, trial: str) -> Training:
+        """Start the evaluation of a training."""
+        config, number = self._config, self._number(trial)
+        output = numbered_path(config.evaluation.output, number)
+        evaluation = replace(config.evaluation, output=Path(output))
+        request = with_fields(
+            config.request,
+            trial=trial,
+            output=output,
+            trial_name=numbered_path(config.name, number),
+        )
+        folders = [evaluation.folder_of(rule) for rule in evaluation.rules]
+        evaluator = Evaluator(request, folders, partial(self._found, number))
+        return Training(number, evaluator, asyncio.create_task(self._judge(evaluator)))
+
+    def _number(self, trial: str) -> int:
+        """Return the number in a training's folder name, or else a free one."""
+        suffix = trial.removeprefix(f"{self._config.trial}-")
+        number = int(suffix) if suffix != trial and suffix.isdecimal() else 1
+        taken = {training.number for training in self._trainings.values()}
+        while number in taken:
+            number += 1
+        return number
+
+    async def _judge(self, evaluator: Evaluator) -> Judged:
+        async with self._turns:
+            judged = await evaluator.run()
+        if judged.problem and self._script is not None and self._script.runs:
+            say(f"{judged.problem} The training goes on.")
+        return judged
+
+    def _found(self, number: int, rule: str, *, enforce: bool) -> None:
+        """Say what a rule has found, and stop the script if that is asked for."""
+        script = self._script
+        if script is None or not script.runs or self._stopping is not None:
+            return
+        issue = f"an issue in training {number}" if number > 1 else "an issue"
+        if self._config.stop_on_finding and enforce:
+            say(f"{rule} has found {issue}: the training is stopped.")
+            self._stopping = asyncio.create_task(script.stop(self._config.grace))
+        else:
+            say(f"{rule} has found {issue}; the training goes on.")
+
+    def _forward(self, number: int) -> None:
+        """Hand a signal to the script; once that has ended, end the evaluations."""
+        if self._script is not None and self._script.runs:
+            self._asked_to_end = self._asked_to_end or number == signal.SIGTERM
+            self._script.send(number)
+        elif number in _ENDING:
+            for training in self._trainings.values():
+                training.evaluator.stop()
+
+    async def _conclude(self, script: TrainingScript) -> None:
+        """Wait for the evaluations, and print their results."""
+        say(f"The training {self._how(script)}.")
+        if not self._trainings:
+            say(nothing_saved(self._frameworks))
+        for trial in self._trainings:
+            mark_as_ended(trial)
+        judged: list[tuple[int, Judged]] = []
+        for training in sorted(self._trainings.values(), key=attrgetter("number")):
+            judged.append((training.number, await training.judging))
+            self._show(*judged[-1])
+        self._has_failed = self._fails([result for _, result in judged])
+        if len(judged) > 1:
+            say(summed_up(judged))
+        for text in self._missed:
+            say(f"NotEvaluated: {text}")
+
+    def _show(self, number: int, judged: Judged) -> None:
+        """Print the verdicts on a training; of many, one without findings gets a single line."""
+        if len(self._trainings) > 1:
+            verdicts = summary(judged.rules) or "no verdicts"
+            say(f"Training {number}: {verdicts}, in {short(judged.output)}")
+        outcomes = {rule.outcome for rule in judged.rules}
+        form = self._config.request.format
+        if form != "table":
+            loaded = [rule.loaded for rule in self._config.evaluation.rules]
+            code = EXIT_ISSUES if self._fails([judged]) else 0
+            print(document(judged.result, form, loaded, code), flush=True)
+        elif len(self._trainings) <= SHOWN or not outcomes <= UNREMARKABLE:
+            judged.show()
+        if judged.problem:
+            say(f"{judged.problem} The training was not touched.{self._retry(judged)}")
+
+    def _fails(self, evaluations: Sequence[Judged]) -> bool:
+        """Return whether findings decide the exit code."""
+        has_issues = any(judged.has_issues for judged in evaluations)
+        return self._config.request.fail_on_issues and has_issues
+
+    @staticmethod
+    def _retry(judged: Judged) -> str:
+        """Save the request of an evaluation, and return how to repeat it."""
+        file = judged.output / REQUEST
+        try:
+            with output_errors(file):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch(0o600)  # sinks may be secret
+                file.write_text(with_fields(judged.request, output=None).to_json(), "utf-8")
+        except OutputError as err:
+            return f" {err}"
+        command = ["rule-runner", "evaluate", "--request", str(short(file)), "--output", "DIR"]
+        return f" Judge it with: {shlex.join(command)}"
+
+    def _how(self, script: TrainingScript) -> str:
+        how = f"ended with exit code {script.exit_code}"
+        return how if self._stopping is None else f"was stopped, and {how}"
+
+
+def mark_as_ended(trial: str) -> None:
+    """Mark a trial as ended, in case its script was killed before it could."""
+    with suppress(OSError, SMDebugError):
+        open_output(trial).open(END_OF_JOB).publish()
+
+
+def summed_up(trainings: Sequence[tuple[int, Judged]]) -> str:
+    """Return a sentence that sums up several trainings."""
+    outcomes = {
+        number: {rule.outcome for rule in judged.rules} | ({"Error"} if judged.problem else set())
+        for number, judged in trainings
+    }
+    parts = [
+        f"{outcome} in {', '.join(map(str, numbers))}"
+        for outcome in ("IssuesFound", "Error", "NotEvaluated")
+        if (numbers := [number for number, results in outcomes.items() if outcome in results])
+    ]
+    return f"Judged {len(trainings)} trainings: {'; '.join(parts) or 'no issues in any'}."
+
+
+def nothing_saved(frameworks: Sequence[str]) -> str:
+    """Return why no training was evaluated."""
+    text = "The script has saved nothing, so nothing was judged."
+    if frameworks:
+        names = " and ".join(frameworks)
+        return f"{text} It imported {names}, and no training of a model was seen."
+    return (
+        f"{text} No Python of it that has rule-runner imported PyTorch, XGBoost or Keras "
+        "(with -I, -E or -S Python ignores who starts it)."
+    )
+
+
+def say(text: str) -> None:
+    """Print a sentence between the lines that the script writes to stderr."""
+    print_line(f"rule-runner: {printable(text)}")

@@ -1,0 +1,1 @@
+"""What to evaluate: requests and where they come from."""

@@ -1,0 +1,96 @@
+"""Runs a Python job file, and finds the list of rules that it makes."""
+
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from rule_runner.config.job_file.json_yaml import read_text, shown
+from rule_runner.config.job_file.sdk_objects import is_rule
+from rule_runner.errors import JobError, raised
+
+SUFFIX: Final = ".py"
+NAME: Final = "rules"
+# Not __main__: what a script does only when it is run, it does not do here.
+_RUN_NAME: Final = "rule_runner_job"
+
+
+def rules_of_file(path: Path) -> Sequence[object]:
+    """Run a Python file, and return its list `rules`, or the only list of rules in it.
+
+    Modules beside the file can be imported by it.
+
+    Raises
+    ------
+    JobError
+        If it cannot be read, raises, or makes no such list, or several.
+    """
+    read_text(path)
+    return _list_in(_run(path.resolve(), shown(path)), shown(path))
+
+
+def _run(path: Path, name: str) -> dict[str, Any]:
+    """Return what a file defines at its top level."""
+    try:
+        with _importable(path.parent):
+            return runpy.run_path(str(path), run_name=_RUN_NAME)
+    except SyntaxError as err:
+        if err.filename != str(path):
+            raise JobError(raised(f"Job file {name}", err, _where(err, path))) from err
+        msg = f"Job file {name} does not parse: line {err.lineno}: {err.msg}."
+        raise JobError(msg) from err
+    except SystemExit as err:
+        msg = (
+            f"Job file {name} ends the program {_where(err, path)}. "
+            "Do that only if __name__ == '__main__'."
+        )
+        raise JobError(msg) from err
+    except Exception as err:
+        raise JobError(raised(f"Job file {name}", err, _where(err, path))) from err
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let modules in a folder be found inside the block."""
+    before = [*sys.path]
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _where(err: BaseException, path: Path) -> str:
+    """Return the line of the file that was at work when `err` was raised."""
+    frames = traceback.extract_tb(err.__traceback__)
+    lines = [one.lineno for one in frames if one.filename == str(path)]
+    return f"at line {lines[-1]}" if lines else "while it was run"
+
+
+def _list_in(found: Mapping[str, object], name: str) -> Sequence[object]:
+    if NAME in found:
+        rules = found[NAME]
+        if isinstance(rules, (list, tuple)):
+            return rules
+        msg = f"{NAME!r} in job file {name} must be a list of rules, got {type(rules).__name__}."
+        raise JobError(msg)
+    lists = {
+        id(value): (key, value)
+        for key, value in found.items()
+        if isinstance(value, (list, tuple)) and value and all(map(is_rule, value))
+    }
+    match [*lists.values()]:
+        case [(_, rules)]:
+            return rules
+        case []:
+            msg = f"Job file {name} makes no list of rules. Call the list {NAME!r}."
+        case several:
+            names = ", ".join(repr(key) for key, _ in several)
+            msg = (
+                f"Job file {name} makes {len(several)} lists of rules: {names}. "
+                f"Call the one to evaluate {NAME!r}."
+            )
+    raise JobError(msg)

@@ -1,0 +1,224 @@
+"""RuleJobConfig and EvaluationConfig: a resolved evaluation, ready to run."""
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rule_runner.errors import UsageError
+
+if TYPE_CHECKING:
+    from rule_core.rules.actions.base import Action
+    from rule_runner.loading.loader import LoadedRule
+
+DEFAULT_IDLE_TIMEOUT_S: Final = 3600.0
+DEFAULT_END_GRACE_S: Final = 1.0
+DEFAULT_EVENT_FILE_WAIT_S: Final = 10.0
+DEFAULT_POLL_MAX_S: Final = 10.0
+DEFAULT_ACTION_TIMEOUT_S: Final = 30.0
+DEFAULT_SCAN_INTERVAL_US: Final = 60_000_000
+LEAST_SCAN_INTERVAL_US: Final = 100_000  # metrics are sampled no more often
+EVERY_RULE: Final = "all"
+ACTIONS: Final = "action_json"
+STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
+WINDOW: Final = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
+DEFAULT_WINDOW: Final = 1000
+
+_S3: Final = re.compile(r"s3[an]?:/", re.IGNORECASE)
+
+
+class RuleMode(enum.StrEnum):
+    """What happens on a finding: enforce or report only."""
+
+    ENFORCE = "enforce"  # sets the exit code, stops the training, runs actions
+    OBSERVE = "observe"  # reports only
+
+
+class Isolation(enum.StrEnum):
+    """How rules are isolated from each other and from the runner."""
+
+    NONE = "none"  # all rules share one process and each read of the trial
+    PROCESS = "process"  # one process per rule, with a reduced environment
+
+
+@dataclass(frozen=True, slots=True)
+class RuleJobConfig:
+    """One rule job: the rule class, the name of the job, and the parameters as text.
+
+    Attributes
+    ----------
+    operator_actions
+        Actions on the first finding, in addition to those in `actions`, which is JSON text.
+    mode
+        What happens on a finding.
+    missing_parameter
+        A sentence that names the required parameter without a value; "" if there is none.
+    config_error
+        Why the rule job fails before anything runs; "" if it does not.
+    other_trials
+        Paths of trials to compare with, in addition to those of the evaluation.
+    folder
+        Name of the output folder of the job; by default `configuration_name`.
+    profiler
+        Whether the rule judges time windows of profiler data instead of steps.
+    window_us
+        Length of a window in microseconds.
+    min_coverage
+        Minimum share of its steps that the rule must judge; None: that of the evaluation.
+    """
+
+    configuration_name: str
+    loaded: "LoadedRule"
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    actions: str = ""
+    start_step: int | None = None
+    end_step: int | None = None
+    mode: RuleMode = RuleMode.ENFORCE
+    missing_parameter: str = ""
+    operator_actions: "tuple[Action, ...]" = ()
+    config_error: str = ""
+    other_trials: tuple[str, ...] = ()
+    folder: str = ""
+    profiler: bool = False
+    window_us: int = DEFAULT_SCAN_INTERVAL_US
+    min_coverage: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationConfig:
+    """One evaluation: rule jobs over one trial, and how they run.
+
+    Times are seconds. `start_step` and `end_step` of a rule job limit the steps it judges,
+    ``start_step <= step < end_step``, but not the earlier steps that the rule may read.
+
+    Attributes
+    ----------
+    trial, other_trials
+        Paths. Every rule gets the other trials, followed by its own.
+    profiler_trial
+        Path of the profiler data; None if that is `trial`.
+    output
+        Output folder: that of the only rule job, or the parent of one folder per rule job.
+    own_folders
+        Whether a single rule job has a folder below `output` too.
+    notes
+        Sentences for the result as a whole.
+    left_out
+        Rules that are not evaluated, by name, with the reason: listed in the report.
+    wait
+        Whether to follow a trial that has not ended.
+    wait_for_trial
+        How long to wait for the trial's folder to appear; 0 disables it.
+    timeout, idle_timeout
+        Ends the evaluation after this time, or after this time without a new file; None: never.
+    rule_timeout
+        Time limit of a rule for one step; each rule then runs in its own process.
+    isolate
+        Whether each rule runs in its own process anyway, with a reduced environment.
+    end_grace
+        How long to look for files of slow workers after the end mark or the latest such file.
+    event_file_wait
+        How long to wait for an event file that an index file names.
+    poll_max
+        Longest pause between two listings of a trial in S3 that has no new files.
+    action_timeout
+        Time limit of each action.
+    min_coverage
+        Minimum share of its steps that a rule must judge for ``NoIssuesFound``.
+    report
+        Whether to write the HTML report, and the measurements for its charts.
+    dry_run
+        Whether actions are only printed, not carried out.
+    stop_files, stop_grace
+        The evaluation stops `stop_grace` after the time that such a file contains.
+    profiler_stop_files
+        Such a file marks the end of the profiler data, as the end of the job does.
+    """
+
+    trial: str
+    rules: tuple[RuleJobConfig, ...]
+    output: Path
+    other_trials: tuple[str, ...] = ()
+    profiler_trial: str | None = None
+    trial_name: str | None = None
+    training_job_name: str | None = None
+    keep_going: bool = False
+    wait: bool = True
+    wait_for_trial: float = 0.0
+    timeout: float | None = None
+    idle_timeout: float | None = DEFAULT_IDLE_TIMEOUT_S
+    rule_timeout: float | None = None
+    isolate: Isolation = Isolation.NONE
+    end_grace: float = DEFAULT_END_GRACE_S
+    event_file_wait: float = DEFAULT_EVENT_FILE_WAIT_S
+    poll_max: float = DEFAULT_POLL_MAX_S
+    window: int = DEFAULT_WINDOW
+    stop_files: tuple[Path, ...] = ()
+    profiler_stop_files: tuple[Path, ...] = ()
+    stop_grace: float = 60.0
+    action_timeout: float = DEFAULT_ACTION_TIMEOUT_S
+    min_coverage: float = 0.0
+    report: bool = True
+    dry_run: bool = False
+    overwrite: bool = False
+    event_source: str = "rule-runner"
+    own_folders: bool = False
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def others_of(self, *rules: RuleJobConfig) -> tuple[str, ...]:
+        """Return the paths of the other trials of rules: the common ones, then their own."""
+        from rule_runner.loading.parameters import other_trials
+
+        own = [(*rule.other_trials, *other_trials(rule.loaded, rule.parameters)) for rule in rules]
+        return tuple(dict.fromkeys(path for paths in (self.other_trials, *own) for path in paths))
+
+    def trial_of(self, rule: RuleJobConfig) -> str:
+        """Return the path of the trial that a rule judges."""
+        return (self.profiler_trial or self.trial) if rule.profiler else self.trial
+
+    def min_coverage_of(self, rule: RuleJobConfig) -> float:
+        """Return the minimum share of its steps that a rule must judge."""
+        return self.min_coverage if rule.min_coverage is None else rule.min_coverage
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether each rule runs in a process of its own."""
+        return self.rule_timeout is not None or self.isolate is Isolation.PROCESS
+
+    def folder_of(self, rule: RuleJobConfig) -> Path:
+        """Return the output folder of one rule job."""
+        if len(self.rules) == 1 and not self.own_folders:
+            return self.output
+        return self.output / (rule.folder or rule.configuration_name)
+
+
+def check_is_local(place: str | Path, option: str) -> None:
+    """Reject an address in S3, including one that lost a slash when it was read as a path.
+
+    Raises
+    ------
+    UsageError
+        If `place` is such an address.
+    """
+    if _S3.match(str(place)):
+        msg = f"{option} must be a folder of this machine, got {str(place)!r}."
+        raise UsageError(msg)
+
+
+def default_output(trial: str, now: datetime | None = None) -> Path:
+    """Return ``./rule-output/<trial name>-<time>/``.
+
+    >>> default_output("/runs/mnist/", datetime(2026, 1, 2, 3, 4, 5))
+    PosixPath('rule-output/mnist-20260102-030405')
+    >>> default_output("s3://bucket/runs/mnist", datetime(2026, 1, 2, 3, 4, 5))
+    PosixPath('rule-output/mnist-20260102-030405')
+    """
+    from rule_runner.loading.trials import trial_name
+
+    name = re.sub(r"[^A-Za-z0-9_.-]", "-", trial_name(trial)).lstrip(".-") or "trial"
+    moment = now or datetime.now().astimezone()
+    return Path("rule-output") / f"{name[:100]}-{moment:%Y%m%d-%H%M%S}"

@@ -1,0 +1,58 @@
+"""Which actions a rule job has: those of its action_json, of its parameters and of the operator."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.rules.actions import Actions
+from rule_core.rules.actions.parsing import LIMIT
+from rule_core.rules.actions.stop_training import StopTrainingAction
+from rule_runner.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rule_core.rules.actions.base import Action
+    from rule_runner.config.model import RuleJobConfig
+
+
+def planned(
+    job: "RuleJobConfig", arguments: Mapping[str, object], training_job: str | None
+) -> "tuple[Action, ...]":
+    """Return the actions of a rule job, in order.
+
+    Parameters
+    ----------
+    arguments
+        What the rule's constructor gets: it may ask for actions.
+    training_job
+        The name of the training job, if somebody gave it: what is stopped where no other is named.
+
+    Raises
+    ------
+    ParameterError
+        If the JSON cannot be read, no training job is named, or there are too many.
+    """
+    name = job.loaded.name
+    declared = job.loaded.rule_class.declared_actions(arguments)
+    try:
+        given = [one for text in (job.actions, declared) for one in Actions(text, name).actions]
+    except SMDebugValueError as err:
+        raise ParameterError(str(err)) from err
+    actions = [_named(one, name, training_job) for one in (*given, *job.operator_actions)]
+    if len(actions) > LIMIT:
+        msg = f"Rule {job.configuration_name!r} takes at most {LIMIT} actions, got {len(actions)}."
+        raise ParameterError(msg)
+    return tuple(actions)
+
+
+def _named(action: "Action", rule: str, training_job: str | None) -> "Action":
+    """Return an action that says which training job it is for, if it is for one."""
+    if not isinstance(action, StopTrainingAction) or action.training_job_prefix:
+        return action
+    if not training_job:
+        msg = (
+            f"Rule {rule!r} is to stop a training job, and its name is not known. "
+            "Give it to the action, or as --training-job-name."
+        )
+        raise ParameterError(msg)
+    return replace(action, training_job_prefix=training_job, exact=True)

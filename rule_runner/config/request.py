@@ -1,0 +1,219 @@
+"""EvaluationRequest: what a user asks to evaluate; it round-trips through JSON."""
+
+import sys
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from rule_runner.config.job_file.definition import JobDefinition
+from rule_runner.config.model import (
+    DEFAULT_ACTION_TIMEOUT_S,
+    DEFAULT_END_GRACE_S,
+    DEFAULT_EVENT_FILE_WAIT_S,
+    DEFAULT_IDLE_TIMEOUT_S,
+    DEFAULT_POLL_MAX_S,
+    EVERY_RULE,
+    Isolation,
+)
+from rule_runner.errors import UsageError
+from rule_runner.notify.delivery import DEADLINE_S
+
+Step = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0)]
+TimeLimit = Annotated[float, Meta(gt=0)]
+
+STDIN: Final = "-"
+_LONGEST_S: Final = 1e9  # JSON has no infinity
+
+
+class RuleRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A rule as the user asks for it: by name, by source file, or both.
+
+    Attributes
+    ----------
+    id
+        Name of the rule job; None: the name of the rule.
+    name
+        A built-in rule, or a class in the source file.
+    source
+        A path or an address.
+    """
+
+    id: str | None = None
+    name: str | None = None
+    source: str | None = None
+
+
+class ContainerRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The rule of a SageMaker rule container.
+
+    Attributes
+    ----------
+    name
+        Name of the rule job.
+    environment
+        Variables that configure the runner, such as ``rule_to_invoke`` and ``start_step``.
+    parameters
+        The declared parameters; None: variables of the process that the rule knows.
+    profiler
+        Whether a custom rule evaluates profiler data.
+    """
+
+    name: str
+    environment: Mapping[str, str]
+    parameters: Mapping[str, str] | None = None
+    profiler: bool = False
+
+
+class EvaluationRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One evaluation as requested; `resolve` turns it into what the engine runs.
+
+    Times are seconds; None is no limit. Texts have the form of the command line's options.
+
+    Attributes
+    ----------
+    rules, job, container
+        Where the rules come from: one of the three.
+    parameters
+        ``[ID.]KEY=VALUE`` for `rules`.
+    modes
+        ``[ID=]enforce|observe``.
+    actions
+        ``[ID=]KIND:TARGET``.
+    sinks
+        ``KIND[:TARGET][,region=R]``.
+    start_step, end_step
+        Global steps to evaluate, ``start_step <= step < end_step``.
+    min_coverage
+        Minimum share of steps; None: that of `job`, else 0.
+    output
+        Folder or ``s3://`` address; None: a new folder in ``rule-output``.
+    window
+        Wait window for incomplete steps; None: that of the environment.
+    stop_file
+        Path of a file that ends the evaluation, relative to the trial; None: that of the
+        environment.
+    """
+
+    trial: str | None = None
+    profiler_trial: str | None = None
+    trial_name: str | None = None
+    other_trials: tuple[str, ...] = ()
+    rules: tuple[RuleRequest, ...] = ()
+    job: JobDefinition | None = None
+    container: ContainerRule | None = None
+    parameters: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    start_step: Step | None = None
+    end_step: Step | None = None
+    min_coverage: Annotated[float, Meta(ge=0, le=1)] | None = None
+    keep_going: bool = False
+    wait: bool = True
+    wait_for_trial: Seconds = 0.0
+    timeout: TimeLimit | None = None
+    idle_timeout: Seconds | None = DEFAULT_IDLE_TIMEOUT_S
+    rule_timeout: TimeLimit | None = None
+    end_grace: Seconds = DEFAULT_END_GRACE_S
+    event_file_wait: Seconds = DEFAULT_EVENT_FILE_WAIT_S
+    poll_max: Annotated[float, Meta(ge=0.1)] = DEFAULT_POLL_MAX_S
+    window: Step | None = None
+    stop_file: str | None = None
+    stop_grace: Seconds = 60.0
+    isolate: Isolation = Isolation.NONE
+    output: str | None = None
+    overwrite: bool = False
+    retention: str | None = None
+    report: bool = True
+    format: Literal["table", "json", "junit", "sarif"] = "table"
+    sinks: tuple[str, ...] = ()
+    sink_deadline: Seconds = DEADLINE_S
+    actions: tuple[str, ...] = ()
+    action_timeout: TimeLimit = DEFAULT_ACTION_TIMEOUT_S
+    dry_run: bool = False
+    event_source: str = "rule-runner"
+    training_job_name: str | None = None
+    fail_on_issues: bool = False
+    quiet: bool = False
+    verbose: int = 0
+
+    @property
+    def any_trial(self) -> str:
+        """The trial of tensors, or else that of profiler data.
+
+        Raises
+        ------
+        UsageError
+            If there is neither.
+        """
+        trial = self.trial or self.profiler_trial
+        if trial is not None:
+            return trial
+        msg = "No trial was given: give --trial PATH, or --profiler-trial PATH for profiler rules."
+        if self.job is not None:
+            msg = (
+                "No trial was given, and the job file does not say where one is saved, with "
+                "TrainingJobName and S3OutputPath of DebugHookConfig. Give --trial PATH."
+            )
+        raise UsageError(msg)
+
+    def check_rules(self) -> None:
+        """Check that rules are requested, in one way.
+
+        Raises
+        ------
+        UsageError
+            If they are not.
+        """
+        ways = [bool(self.rules), self.job is not None, self.container is not None]
+        if not any(ways):
+            msg = "No rule was given: give --rule NAME, --source FILE or both."
+            raise UsageError(msg)
+        if sum(ways) > 1:
+            msg = "A request has 'rules', a 'job' or a 'container', not several of them."
+            raise UsageError(msg)
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether each rule runs in a process of its own."""
+        return self.rule_timeout is not None or self.isolate is not Isolation.NONE
+
+    @property
+    def every_rule(self) -> bool:
+        """Whether all built-in rules are requested: some may then have nothing to evaluate."""
+        return any(rule.id is None and rule.name == EVERY_RULE for rule in self.rules)
+
+    def to_json(self) -> str:
+        """Return the request as JSON text, without fields that have their default."""
+        times = {name: _LONGEST_S for name in self.__struct_fields__ if getattr(self, name) == inf}
+        return msgspec.json.encode(msgspec.structs.replace(self, **times)).decode()
+
+
+def read_request(text: str) -> EvaluationRequest:
+    """Return the request in a file, on standard input (``-``), or in JSON text itself.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read or is not a request.
+    """
+    is_json = text.lstrip().startswith("{")
+    source = "" if is_json else " from standard input" if text == STDIN else f" from {text!r}"
+    try:
+        content = text if is_json else _content(text)
+        return msgspec.json.decode(content, type=EvaluationRequest)
+    except OSError as err:
+        msg = f"Request{source} cannot be read: {err.strerror or err}."
+        raise UsageError(msg) from err
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        msg = f"Request{source} is not valid: {str(err).rstrip('.')}."
+        raise UsageError(msg) from err
+
+
+def _content(path: str) -> bytes:
+    return sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()

@@ -1,0 +1,1 @@
+"""Evaluates: walks the steps, invokes the rules and settles their verdicts."""

@@ -1,0 +1,255 @@
+"""EvaluationContext: the trials, rule jobs and output folders of one evaluation."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from msgspec.structs import replace
+
+from rule_core.clock import Clock
+from rule_core.storage import StorageUnavailableError
+from rule_core.storage.uri import is_s3
+from rule_core.storage.wait_budget import WaitBudget
+from rule_runner.config.model import EvaluationConfig
+from rule_runner.config.planned_actions import planned
+from rule_runner.engine.invoker_factory import make_fork_server, make_invoker
+from rule_runner.engine.job_opener import JobOpener, restore_ended
+from rule_runner.engine.rule_job import RuleJob
+from rule_runner.errors import ClientError
+from rule_runner.file_descriptors import require
+from rule_runner.loading.parameters import BoundRule, bind
+from rule_runner.notify.actions.runner import FindingTrigger, finding_trigger
+from rule_runner.notify.event import EventSubject
+from rule_runner.notify.publisher import EventPublisher
+from rule_runner.notify.sinks import EventSink
+from rule_runner.results.finding_ids import FindingIds
+from rule_runner.results.schema import EvaluationResult, Evidence, summary
+from rule_runner.results.status import CLIENT_ERROR
+from rule_runner.steps.sources import StepSources
+
+if TYPE_CHECKING:
+    from rule_runner.engine.isolation.fork_server import ForkServer
+
+_log: Final = structlog.get_logger()
+
+
+class EvaluationContext:
+    """The trials, rule jobs and output folders of one evaluation, opened and closed together.
+
+    Parameters
+    ----------
+    config
+        What to evaluate, and how.
+    sinks
+        Receivers of events, in addition to the output folder.
+    patience
+        Bounds the waits for the storage of trials.
+    recorded
+        Called after something that a restart needs is written to the output folder, and before
+        it takes effect: the run ID before the first event, the intent before each action.
+
+    Attributes
+    ----------
+    step_sources
+        The trials, and their steps as they become ready.
+    jobs
+        The rule jobs; `begin` constructs their rules.
+    last_change
+        When the trials last changed, in seconds of the monotonic clock.
+    closing
+        Closes everything that was opened.
+    earlier
+        Whether an earlier process completed this evaluation; see `is_conclusive`.
+
+    Raises
+    ------
+    ClientError
+        If the trial does not exist, or a parameter is wrong.
+    OutputError
+        If the output folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: EvaluationConfig,
+        sinks: Sequence[EventSink],
+        clock: Clock,
+        patience: WaitBudget | None = None,
+        recorded: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.config = config
+        self._recorded = recorded
+        self.clock = clock
+        self._patience = patience
+        paths = [config.trial, config.profiler_trial or "", *config.others_of(*config.rules)]
+        remote = any(map(is_s3, paths))
+        require(len(config.rules), processes=config.own_processes, remote=remote)
+        self.step_sources = StepSources(config, clock, patience)
+        self._bound = [
+            BoundRule(rule.loaded, {}, dict(rule.parameters))
+            if rule.missing_parameter or rule.config_error
+            else bind(rule.loaded, rule.parameters)
+            for rule in config.rules
+        ]
+        plans = [
+            ()
+            if rule.missing_parameter or rule.config_error
+            else planned(rule, bound.arguments, config.training_job_name)
+            for rule, bound in zip(config.rules, self._bound, strict=True)
+        ]
+        self.jobs: list[RuleJob] = []
+        self._unmade: list[tuple[RuleJob, BoundRule]] = []
+        self._fork_server: ForkServer | None = None
+        self.last_change = clock.monotonic()
+        with ExitStack() as stack:
+            opener = JobOpener(config, clock, self.now, stack)
+            for rule, bound in zip(config.rules, self._bound, strict=True):
+                self.jobs.append(opener.open(rule, bound, self.step_sources.of(rule)))
+            self.earlier = restore_ended(self.jobs, config)
+            for job, actions in zip(self.jobs, plans, strict=True):
+                opener.add_actions(job, actions, recorded)
+            self.publisher = self._publisher(sinks)
+            stack.callback(self.publisher.close)
+            self.closing = stack.pop_all()
+
+    def now(self) -> datetime:
+        """Return the current time in UTC."""
+        return datetime.fromtimestamp(self.clock.time(), UTC)
+
+    def resume(self) -> None:
+        """Carry out the actions that an earlier process left; the sinks are already sending."""
+        with suppress(StorageUnavailableError):  # only the summary of the trial depends on it
+            self.step_sources.look()
+        for job in self.jobs:
+            if job.actions is not None and job.first is not None:
+                job.actions.begin(self._finding_trigger(job, job.first))
+        self.end_actions(wait=True)
+        for job in self.jobs:
+            if job.result() != job.folder.ended:
+                job.folder.write_result(job.result())
+
+    def _publisher(self, sinks: Sequence[EventSink]) -> EventPublisher:
+        config = self.config
+        name = config.training_job_name or self.step_sources.name
+        return EventPublisher(
+            EventSubject(name, self.now(), config.event_source),
+            [job.folder.path for job in self.jobs],
+            sinks,
+            [job.state for job in self.jobs],
+            self.now,
+            modes={rule.configuration_name: rule.mode for rule in config.rules},
+            profiling={rule.configuration_name for rule in config.rules if rule.profiler},
+            overwrite=config.overwrite,
+            lag=self._lag,
+            run_id=self.jobs[0].folder.run_id,
+        )
+
+    def _lag(self, name: str) -> float:
+        """Return how many seconds the newest files have been waiting for a rule job."""
+        (job,) = (job for job in self.jobs if job.config.configuration_name == name)
+        steps = job.step_source.steps
+        behind = job.live and bool(steps) and job.position < steps[-1]
+        return max(0.0, self.clock.monotonic() - self.last_change) if behind else 0.0
+
+    def begin(self) -> None:
+        """Record the start of the rule jobs, and construct the rules whose trials are ready."""
+        for job in self.jobs:
+            job.write()
+            self.closing.callback(job.close)
+        self._recorded()
+        self.publisher.publish_status(self.step_sources.ended)
+        self._fork_server = make_fork_server(self.config)
+        if self._fork_server is not None:
+            self.closing.callback(self._fork_server.close)
+        self._unmade = [
+            (job, bound)
+            for job, bound in zip(self.jobs, self._bound, strict=True)
+            if not (job.config.missing_parameter or job.config.config_error)
+        ]
+        self.make_rules()
+
+    def make_rules(self) -> None:
+        """Construct the remaining rules whose trials have the data that this takes."""
+        ready = [(job, bound) for job, bound in self._unmade if job.step_source.begun]
+        if not ready:
+            return
+        self._unmade = [(job, bound) for job, bound in self._unmade if not job.step_source.begun]
+        for job, bound in ready:
+            with self._failing(job):
+                trials, folder = self.step_sources.trials_of(job.config), job.folder.path
+                job.invoker = make_invoker(
+                    job.config, bound, trials, self._fork_server, folder, self._patience
+                )
+        for job, _ in ready:  # their processes start side by side
+            with self._failing(job):
+                job.begin()
+
+    @contextmanager
+    def _failing(self, job: RuleJob) -> Iterator[None]:
+        """End the rule job with an error if its rule cannot be constructed."""
+        try:
+            yield
+        except ClientError as err:
+            job.state.rule_failed(CLIENT_ERROR + str(err), self.now())
+            self.record(job)
+
+    def record(self, job: RuleJob) -> None:
+        """Write the result of a rule job whose status changed, and publish the change."""
+        job.write()
+        self.publish(job)
+
+    def publish(self, job: RuleJob) -> None:
+        """Publish the new status of a rule job whose result is written; start its actions."""
+        evaluation = job.state
+        _log.info(
+            "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
+        )
+        self.publisher.publish_status(self.step_sources.ended)
+        if job.actions is not None and job.first is not None:
+            job.actions.begin(self._finding_trigger(job, job.first))
+
+    def _finding_trigger(self, job: RuleJob, finding: Evidence) -> FindingTrigger:
+        """Return the trigger that the actions of a rule job receive."""
+        return finding_trigger(
+            finding,
+            FindingIds(job.facts.fingerprint, job.facts.run_id).next(finding),
+            rule=job.state.rule,
+            rule_job=job.config.configuration_name,
+            status=str(job.state.status),
+            details=job.state.status_details,
+            training_job=self.config.training_job_name or self.step_sources.name,
+        )
+
+    def record_action_results(self) -> None:
+        """Write the results of rule jobs whose actions have made progress."""
+        for job in self.jobs:
+            if job.actions_changed():
+                job.write()
+
+    def end_actions(self, *, wait: bool) -> None:
+        """Give every action that was triggered an outcome; `wait` for those that still run."""
+        for job in self.jobs:
+            if job.actions is not None and job.first is not None:
+                job.actions.end(wait=wait)
+                job.actions_changed()
+
+    def bound_rule(self, job: RuleJob) -> BoundRule:
+        """Return the rule of a rule job with its arguments."""
+        return self._bound[self.jobs.index(job)]
+
+    def result(self) -> EvaluationResult:
+        """Return the result of the evaluation so far."""
+        trial, profiler_trial = self.step_sources.summaries()
+        if self.earlier:  # the trial itself is not waited for again
+            ended = trial.ended or all(job.result().trial_ended for job in self.jobs)
+            trial = replace(trial, ended=ended)
+        rules = [job.result() for job in self.jobs]
+        return EvaluationResult(
+            summary=summary(rules),
+            trial=trial,
+            profiler_trial=profiler_trial,
+            rules=rules,
+            notes=[*self.config.notes],
+        )

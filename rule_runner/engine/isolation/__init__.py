@@ -1,0 +1,1 @@
+"""Runs rules in separate processes: the fork server and its workers."""

@@ -1,0 +1,164 @@
+"""Opens rule jobs on their output folders, new or as an earlier process left them."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from rule_core.clock import Clock
+from rule_core.rules.actions.base import Action
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig, RuleMode
+from rule_runner.engine.outcome import is_conclusive
+from rule_runner.engine.rule_job import RuleJob
+from rule_runner.errors import OutputError
+from rule_runner.loading.loader import rule_source
+from rule_runner.loading.parameters import BoundRule
+from rule_runner.loading.trials import real_path
+from rule_runner.notify.actions.journal import ACTIONS, Journal
+from rule_runner.notify.actions.runner import ActionPolicy, JobActions
+from rule_runner.results.durable_files import remove_files
+from rule_runner.results.output_folder import OutputFolder
+from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint, versions
+from rule_runner.results.state import RuleJobState
+from rule_runner.results.status import CLIENT_ERROR
+from rule_runner.steps.protocol import StepSource
+
+_log: Final = structlog.get_logger()
+
+
+class JobOpener:
+    """Opens the rule jobs of an evaluation, which share a run id.
+
+    Parameters
+    ----------
+    config
+        What to evaluate, and how.
+    now
+        Returns the current time in UTC.
+    stack
+        Closes everything that is opened.
+    """
+
+    def __init__(
+        self,
+        config: EvaluationConfig,
+        clock: Clock,
+        now: Callable[[], datetime],
+        stack: ExitStack,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._now = now
+        self._stack = stack
+        self._run_id = ""
+
+    def open(self, rule: RuleJobConfig, bound: BoundRule, source: StepSource) -> RuleJob:
+        """Open the output folder of a rule job, and return the rule job.
+
+        Raises
+        ------
+        OutputError
+            If the folder cannot be used.
+        """
+        identity = self._fingerprint(rule, bound)
+        folder = OutputFolder(
+            self._config.folder_of(rule),
+            identity,
+            overwrite=self._config.overwrite,
+            run_id=self._run_id,
+        )
+        self._stack.callback(folder.close)
+        self._run_id = folder.run_id
+        facts = RuleJobFacts(
+            bound.parameters,
+            real_path(self._config.trial_of(rule)),
+            rule.mode,
+            identity,
+            versions(),
+            rule_source(rule.loaded),
+            WINDOW if rule.profiler else STEP,
+            folder.run_id,
+        )
+        state = self._state(rule, bound)
+        job = RuleJob(rule, source, state, facts, folder, self._clock, self._now)
+        job.keeps_measurements = self._config.report
+        return job
+
+    def _fingerprint(self, rule: RuleJobConfig, bound: BoundRule) -> str:
+        config = self._config
+        return fingerprint(
+            rule_source=rule.loaded.source_sha256.encode(),
+            rule=rule.loaded.name,
+            configuration_name=rule.configuration_name,
+            parameters=bound.parameters,
+            trial=real_path(config.trial_of(rule)),
+            other_trials=[real_path(path) for path in config.others_of(rule)],
+            start_step=rule.start_step,
+            end_step=rule.end_step,
+            keep_going=config.keep_going,
+            min_coverage=config.min_coverage_of(rule),
+        )
+
+    def _state(self, rule: RuleJobConfig, bound: BoundRule) -> RuleJobState:
+        """Return the initial state of a rule job; a rejected one has already failed."""
+        name = rule.configuration_name
+        state = RuleJobState(rule.loaded.name, name, self._config.keep_going, self._now())
+        if rule.config_error:
+            state.rule_failed(CLIENT_ERROR + rule.config_error, self._now())
+        for warning in bound.warnings:
+            _log.warning("parameter_left_out", rule_job=name, reason=warning)
+            state.note(warning)
+        return state
+
+    def add_actions(
+        self, job: RuleJob, actions: Sequence[Action], recorded: Callable[[], None]
+    ) -> None:
+        """Give a rule job its actions, unless it only observes.
+
+        Parameters
+        ----------
+        recorded
+            Called after the intent of an action is in the journal, and before the action.
+        """
+        config = self._config
+        if config.overwrite:
+            remove_files([job.folder.path / ACTIONS])
+        if actions and job.config.mode is RuleMode.ENFORCE:
+            policy = ActionPolicy(
+                config.action_timeout, config.dry_run, self._clock, self._now, recorded
+            )
+            journal = Journal(job.folder.path)
+            job.actions = JobActions(job.config.configuration_name, actions, journal, policy)
+            self._stack.callback(job.actions.close)
+
+
+def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
+    """Restore the rule jobs if an earlier process completed all of them; return whether it did.
+
+    Raises
+    ------
+    OutputError
+        If some rule jobs have ended and others are new: the folder is of another evaluation.
+    """
+    results = [job.folder.ended for job in jobs]
+    new = [job.folder.path for job in jobs if not job.folder.resumed]
+    if any(results) and new:
+        msg = (
+            f"Output folder {str(config.output)!r} holds an ended evaluation without "
+            f"rule job {new[0].name!r}. Choose another folder, or use --overwrite."
+        )
+        raise OutputError(msg)
+    conclusive = [
+        (job, result)
+        for job, result in zip(jobs, results, strict=True)
+        if result is not None
+        and result.mode == job.config.mode
+        and is_conclusive(result, keep_going=config.keep_going)
+    ]
+    if len(conclusive) < len(jobs):
+        return False
+    for job, result in conclusive:
+        job.restore(result)
+    return True

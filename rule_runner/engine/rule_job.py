@@ -1,0 +1,256 @@
+"""RuleJob: one rule over one trial; the only place where an invocation result sets a status."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, assert_never
+
+import structlog
+from msgspec.structs import replace
+
+from rule_core.clock import Clock
+from rule_runner.config.model import RuleJobConfig
+from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
+from rule_runner.results.measurements import Measurements
+from rule_runner.results.output_folder import OutputFolder
+from rule_runner.results.schema import (
+    Evidence,
+    RuleJobFacts,
+    RuleResult,
+    evidence,
+    rule_result,
+)
+from rule_runner.results.state import RuleJobState
+from rule_runner.results.status import CLIENT_ERROR, RuleStatus, StatusChange
+from rule_runner.steps.protocol import StepSource
+
+if TYPE_CHECKING:
+    from rule_runner.notify.actions.runner import JobActions
+
+_log: Final = structlog.get_logger()
+WRITE_EVERY_S: Final = 2.0
+
+
+class RuleJob:
+    """One rule job: its invoker, its state, its output folder and its position.
+
+    Attributes
+    ----------
+    step_source
+        Supplies the steps to judge.
+    position
+        The last global step that was judged or skipped, or one before the first to judge.
+    waits
+        Whether the rule needs more data before its next step.
+    first
+        The first finding, once the condition is met.
+    actions
+        The actions that the first finding triggers; None if there are none.
+    keeps_measurements
+        Whether ``measurements.json`` is written at the end.
+    """
+
+    def __init__(
+        self,
+        config: RuleJobConfig,
+        source: StepSource,
+        evaluation: RuleJobState,
+        facts: RuleJobFacts,
+        folder: OutputFolder,
+        clock: Clock,
+        now: Callable[[], datetime],
+    ) -> None:
+        self.config = config
+        self.step_source = source
+        self.state = evaluation
+        self.facts = facts
+        self.folder = folder
+        self.invoker: Invoker | None = None
+        self.position = (config.start_step or 0) - 1
+        self.waits = False
+        self.first: Evidence | None = None
+        self.actions: JobActions | None = None
+        self._over = bool(config.missing_parameter)
+        self.keeps_measurements = True
+        self._judged_kinds = {""}  # steps of unknown kind count as expected
+        self._earlier: RuleResult | None = None
+        self.rule_time_s = 0.0
+        self.missed: tuple[str, ...] = ()
+        self.measurements = Measurements(config.loaded.rule_class.QUANTITIES)
+        self._log = _log.bind()  # once: binding costs more than a suppressed event
+        self._clock = clock
+        self._now = now
+        self._began = self._written = clock.monotonic()
+
+    def begin(self) -> None:
+        """Wait until the rule is constructed, if there is one.
+
+        Raises
+        ------
+        ClientError
+            If it cannot be constructed.
+        """
+        if self.invoker is not None:
+            rule_info = self.invoker.begin()
+            self.measurements = Measurements(rule_info.quantities)
+            for note in rule_info.notes:
+                self.state.note(note)
+
+    def restore(self, result: RuleResult) -> None:
+        """Adopt the result of an earlier process, so that nothing is judged again."""
+        self._earlier = result
+        ended_at = datetime.fromisoformat(result.ended_at or result.started_at)
+        self.state.restore(RuleStatus(result.status), result.status_details, result.step, ended_at)
+        if result.status == RuleStatus.ISSUES_FOUND and result.evidence:
+            self.first = result.evidence[0]
+
+    @property
+    def live(self) -> bool:
+        """Whether the rule job wants further steps."""
+        return not (self.state.done or self._over)
+
+    def wants(self, step: int) -> bool:
+        """Return whether to judge a step now; a step past the range ends the rule job."""
+        if self.config.end_step is not None and step >= self.config.end_step:
+            self._over = True
+        return self.live and not self.waits and step > self.position
+
+    def judge(self, step: int, missing_workers: list[str]) -> list[StatusChange]:
+        """Judge a step, record its findings, and return the status changes."""
+        if self.invoker is None:
+            return []
+        invocation = self.invoker.judge(step)
+        self.rule_time_s += invocation.seconds
+        self.missed = invocation.missed
+        self.measurements.add(invocation.measurements)
+        if invocation.did is InvocationOutcome.WAITS and not self.step_source.ended:
+            self.waits = True
+            return []
+        self.position = step
+        change = self._apply(step, invocation)
+        if self.state.coverage.last == step:
+            self._judged_kinds.add(self.step_source.kind(step))
+        if missing_workers:
+            self.state.missing_workers(step, missing_workers)
+        if change or self._clock.monotonic() - self._written >= WRITE_EVERY_S:
+            self.write()
+        return [change] if change else []
+
+    def skip(self, step: int, reason: str) -> None:
+        """Skip a step that cannot be read."""
+        self.position = step
+        self.state.step_skipped(step, reason)
+
+    def wait(self, step: int) -> list[StatusChange]:
+        """Let the rule judge that no data has followed a step; return the status changes."""
+        invocation = self.invoker.wait(step) if self.invoker is not None else None
+        if invocation is None or invocation.did not in {
+            InvocationOutcome.MET,
+            InvocationOutcome.FAILED,
+        }:
+            return []
+        self.rule_time_s += invocation.seconds
+        self.measurements.add(invocation.measurements)
+        change = self._apply(step, invocation)
+        if change:
+            self.write()
+        return [change] if change else []
+
+    def finish(self, *, complete: bool) -> list[StatusChange]:
+        """Let the rule finish, and return the status changes.
+
+        Its answer counts if all steps of the trial were judged (`complete`) and the rule job has
+        not ended. An exception fails the rule job unless it already has a verdict.
+        """
+        state, step = self.state, max(self.position, 0)
+        if self.invoker is None or state.status is RuleStatus.ERROR:
+            return []
+        counts = complete and not state.done
+        invocation = self.invoker.finish(step)
+        self.rule_time_s += invocation.seconds
+        if invocation.did is InvocationOutcome.FAILED:
+            change = state.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
+            return [change] if change else []
+        if not counts or not (invocation.measurements or invocation.did is InvocationOutcome.MET):
+            return []
+        self.measurements.add(invocation.measurements)
+        if invocation.did is not InvocationOutcome.MET:
+            state.step_judged(step)
+            return []
+        change = self._apply(step, invocation)
+        return [change] if change else []
+
+    def _apply(self, step: int, invocation: InvocationResult) -> StatusChange | None:
+        """Apply the result of an invocation to the state."""
+        state = self.state
+        for note in invocation.notes:
+            state.note(note)
+        self._log.debug("step_judged", step=step, did=invocation.did.name, reason=invocation.reason)
+        match invocation.did:
+            case InvocationOutcome.MET:
+                _log.info("condition_met", step=step, rule=state.rule)
+                change = state.condition_met(
+                    step, invocation.findings, self._now(), end_of_rule=invocation.ends
+                )
+                if change:
+                    self.first = evidence(invocation.findings[0])
+                self._record(invocation)
+                return change
+            case InvocationOutcome.CLEAR if invocation.findings:
+                if state.finding_only(step, invocation.findings):
+                    self._record(invocation)
+            case InvocationOutcome.CLEAR:
+                state.step_judged(step)
+            case InvocationOutcome.SKIPPED | InvocationOutcome.WAITS:
+                state.step_skipped(step, invocation.reason)
+            case InvocationOutcome.FAILED:
+                return state.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
+            case InvocationOutcome.ENDED:
+                state.step_skipped(step, "the rule ended")
+                self._over = True
+            case _:
+                assert_never(invocation.did)
+        return None
+
+    def _record(self, invocation: InvocationResult) -> None:
+        for finding in invocation.findings:
+            self.folder.append_finding(evidence(finding))
+
+    def expected(self, steps: Sequence[int]) -> int:
+        """Return how many of `steps` are of a kind, such as a mode, that the rule judges."""
+        return sum(self.step_source.kind(step) in self._judged_kinds for step in steps)
+
+    def actions_changed(self) -> bool:
+        """Return whether actions have made progress since the last call."""
+        return self.actions is not None and bool(self.actions.news())
+
+    def result(self) -> RuleResult:
+        """Return the result of the rule job so far."""
+        if self._earlier is not None:
+            actions = self.actions.results() if self.actions else []
+            return replace(self._earlier, actions=actions or self._earlier.actions)
+        return rule_result(
+            self.state,
+            self.facts,
+            trial_ended=self.step_source.ended,
+            duration_s=round(self._clock.monotonic() - self._began, 3),
+            rule_time_s=round(self.rule_time_s, 6),
+            actions=self.actions.results() if self.actions else (),
+        )
+
+    def write(self, *, final: bool = False) -> None:
+        """Write ``rule_result.json``, and at the end ``measurements.json`` before it.
+
+        Only the `final` result has an end time. If the process is killed before that, a restart
+        judges the missing steps and publishes the missing events.
+        """
+        self._written = self._clock.monotonic()
+        result = self.result()
+        if final and self.keeps_measurements:
+            self.folder.write_measurements(self.measurements.record())
+        self.folder.write_result(result if final else replace(result, ended_at=None))
+
+    def close(self) -> None:
+        """Close the rule and the output folder."""
+        if self.invoker is not None:
+            self.invoker.close()
+        self.folder.close()

@@ -1,0 +1,167 @@
+"""Verdicts: gives each rule job its outcome and final result at the end of an evaluation."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import structlog
+
+from rule_core.exceptions import SMDebugError
+from rule_runner.engine.evaluation_context import EvaluationContext
+from rule_runner.engine.invocation import LATE
+from rule_runner.engine.observer import Observer
+from rule_runner.engine.rule_job import RuleJob
+from rule_runner.engine.similar_names import nearest_names
+from rule_runner.engine.stop_requests import StopReason
+from rule_runner.errors import ClientError, OutputError
+from rule_runner.loading.parameters import missing_inputs
+
+_log: Final = structlog.get_logger()
+_NAMES_SHOWN: Final = 10
+_WIDTH: Final = 120  # characters of a pattern
+
+
+class Verdicts:
+    """Gives the rule jobs of an evaluation their verdicts, and writes their results.
+
+    Parameters
+    ----------
+    context
+        The evaluation.
+    observer
+        Receives the verdicts.
+
+    Attributes
+    ----------
+    output_error
+        Why a result could not be written; "" if all were.
+    """
+
+    def __init__(self, context: EvaluationContext, observer: Observer) -> None:
+        self._context = context
+        self._observer = observer
+        self.output_error = ""
+
+    def fail(self, details: str) -> None:
+        """End all rule jobs with an error."""
+        for job in self._context.jobs:
+            if not job.state.done and job.state.rule_failed(details, self._context.now()):
+                self._record(job)
+
+    def give(self, stop: StopReason | None, *, finish: bool = True) -> None:
+        """Give every rule job its verdict, after its rule has finished if `finish` is set."""
+        context = self._context
+        lost = {
+            source: source.lost_files() if source.ended else 0
+            for source in context.step_sources.all
+        }
+        for job in context.jobs:
+            if count := lost[job.step_source]:
+                job.state.note(f"{count} index files arrived after the end and were not judged.")
+            for moved in self._conclude(job, stop, finish=finish):
+                if moved:
+                    self._record(job)
+        self._observer.decided([job.state for job in context.jobs])
+        context.end_actions(wait=finish)
+        for job in reversed(context.jobs):  # the first one last: its result marks the end of all
+            self.write(job)
+            _log_end(job)
+
+    def write(self, job: RuleJob) -> None:
+        """Write the final result of a rule job; after a failed write no result is final."""
+        with self.noting_failures():
+            job.write(final=not self.output_error)
+
+    def _record(self, job: RuleJob) -> None:
+        with self.noting_failures():
+            self._context.record(job)
+
+    def _conclude(self, job: RuleJob, stop: StopReason | None, *, finish: bool) -> Iterator[bool]:
+        """Bring a rule job to its verdict; yield after each part whether its status changed."""
+        evaluation, steps = job.state, _cover(job)
+        if stop and not evaluation.done:
+            yield evaluation.stop_requested(stop.text, self._context.now()) is not None
+        if finish:
+            complete = job.step_source.ended and job.position >= max(steps, default=-1)
+            yield bool(job.finish(complete=complete))
+        if not evaluation.done or evaluation.ended_at is None:
+            reason, no_data = self._why_not_evaluated(job), not job.step_source.all_steps
+            moves = evaluation.ended(
+                self._context.now(),
+                job.step_source.ended,
+                reason,
+                no_data=no_data,
+                expected=job.expected(steps),
+                min_coverage=self._context.config.min_coverage_of(job.config),
+            )
+            yield bool(moves)
+
+    @contextmanager
+    def noting_failures(self) -> Iterator[None]:
+        """Record in `output_error` that the output folder cannot be written; keep the verdicts."""
+        try:
+            yield
+        except OutputError as err:
+            self.output_error = self.output_error or str(err)
+
+    def _why_not_evaluated(self, job: RuleJob) -> str:
+        """Return what a rule that judged no step lacks or looked for, and what its trial holds."""
+        if job.config.missing_parameter or job.state.coverage.judged:
+            return job.config.missing_parameter
+        path = self._context.config.trial_of(job.config)
+        return f"{self._missing(job)}Trial {path!r} {job.step_source.describe_contents()}"
+
+    def _missing(self, job: RuleJob) -> str:
+        """Return what a rule did not find, and the nearest names; "" if nothing is missing."""
+        context = self._context
+        missing: Sequence[str] = ()
+        with suppress(SMDebugError, ClientError):  # the rule ended with the same error
+            if job.step_source.all_steps:  # a trial without any data lacks everything
+                trial = context.step_sources.trials_of(job.config)[0]
+                missing = missing_inputs(context.bound_rule(job), trial)
+        missing = missing or job.missed
+        if not missing:
+            return ""
+        patterns = ", ".join(_shorten(pattern) for pattern in missing[:_NAMES_SHOWN])
+        nearest = ", ".join(map(repr, nearest_names(job.missed, job.step_source.names())))
+        hint = f"The nearest names: {nearest}. " if nearest else ""
+        return f"It looked for {patterns}. {hint}"
+
+
+def _shorten(text: str) -> str:
+    return text[:_WIDTH] + "..." * (len(text) > _WIDTH)
+
+
+def _cover(job: RuleJob) -> list[int]:
+    """Note unreadable and late data in the result; return the known steps in range."""
+    for note in job.step_source.notes():
+        job.state.note(note)
+    steps = [step for step in job.step_source.all_steps if _in_range(job, step)]
+    job.state.steps_known(len(steps))
+    for step in job.step_source.late_steps():
+        if step <= job.position and _in_range(job, step):
+            job.state.step_skipped(step, LATE)
+    return steps
+
+
+def _in_range(job: RuleJob, step: int) -> bool:
+    end = job.config.end_step
+    return step >= (job.config.start_step or 0) and (end is None or step < end)
+
+
+def _log_end(job: RuleJob) -> None:
+    """Log the summary of a rule job."""
+    coverage = job.state.coverage
+    _log.info(
+        "rule_job_finished",
+        rule_job=job.config.configuration_name,
+        rule=job.state.rule,
+        status=str(job.state.status),
+        outcome=str(job.state.outcome),
+        first=coverage.first,
+        last=coverage.last,
+        evaluated=coverage.judged,
+        skipped=sum(coverage.skipped.values()),
+        findings=job.state.findings_count,
+        rule_time_s=round(job.rule_time_s, 3),
+    )

@@ -1,0 +1,1 @@
+"""Loads rules and trials: rule files, parameters and the trials they judge."""

@@ -1,0 +1,235 @@
+"""Loads a rule class from the table of built-in rules, or from a rule file."""
+
+import hashlib
+import inspect
+import sys
+import traceback
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from rule_core.rules.params import nearest
+from rule_core.rules.rule import Rule
+from rule_core.storage.uri import is_s3
+from rule_runner.errors import RuleSourceError, UnknownRuleError, raised
+from rule_runner.loading.placeholder_rule import PlaceholderRule
+from rule_runner.loading.process_state import ProcessState
+from rule_runner.loading.rule_file import RuleFile, read_rule_file
+from rule_runner.loading.rule_imports import FolderLoader, new_package
+from rule_runner.loading.s3_fetch import Fetched, fetch_rule_file
+from rule_runner.results.schema import RuleSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRule:
+    """A rule class and where it came from.
+
+    Parameters
+    ----------
+    name
+        The name in the table of built-in rules, or the class name.
+    rule_class
+        The class, not abstract.
+    builtin
+        Whether it came from the table.
+    source
+        The rule file, absolute; None for a built-in rule.
+    source_sha256
+        Of the file that defines the rule, in hexadecimal digits.
+    fetched
+        The origin of a rule file that was fetched from S3.
+    process_state
+        The process-wide settings of a custom rule, as its file left them.
+    """
+
+    name: str
+    rule_class: type[Rule]
+    builtin: bool
+    source: Path | None
+    source_sha256: str
+    fetched: Fetched | None = None
+    process_state: ProcessState = field(default_factory=ProcessState, compare=False, repr=False)
+
+
+def every_builtin() -> dict[str, type[Rule]]:
+    """Return all built-in rules by name: tensor rules first, then profiler rules."""
+    from builtin_rules import RULES
+    from builtin_rules.profiler_table import PROFILER_RULES
+
+    return {**RULES, **PROFILER_RULES}
+
+
+def load_builtin(name: str) -> LoadedRule:
+    """Return the built-in rule `name`; the case is ignored if no name matches exactly.
+
+    Raises
+    ------
+    UnknownRuleError
+        If there is no such rule.
+    """
+    from builtin_rules import RULES
+
+    rules: Mapping[str, type[Rule]] = RULES if name in RULES else every_builtin()
+    by_fold = {rule_name.casefold(): rule_name for rule_name in rules}
+    rule_name = name if name in rules else by_fold.get(name.casefold())
+    if rule_name is None:
+        near = nearest(name, rules)
+        names = ", ".join(map(repr, rules))
+        hint = f"Did you mean {near!r}?" if near else f"Built-in rules: {names}."
+        msg = f"Unknown rule {name!r}. {hint}"
+        raise UnknownRuleError(msg)
+    rule_class = rules[rule_name]
+    source = Path(inspect.getfile(rule_class)).read_bytes()
+    return LoadedRule(rule_name, rule_class, True, None, hashlib.sha256(source).hexdigest())
+
+
+def load_from(place: str, class_name: str | None = None, *, run: bool = True) -> LoadedRule:
+    """Return a rule class of the file at a path, a ``file://`` or an ``s3://`` address.
+
+    Parameters
+    ----------
+    run
+        Whether to run the file in this process; if not, the class is `PlaceholderRule`.
+
+    Raises
+    ------
+    RuleSourceError
+        If it cannot be fetched or loaded; see `load_source`.
+    """
+    source = _located(place)
+    if run:
+        return load_source(source, class_name)
+    file, fetched = _read(source)
+    return LoadedRule(
+        file.choose(class_name), PlaceholderRule, False, file.path, file.sha256, fetched
+    )
+
+
+def look_at(place: str, class_name: str | None = None) -> str:
+    """Return the name of the rule class that `load_from` would load, without running the file.
+
+    Raises
+    ------
+    RuleSourceError
+        If the file cannot be fetched, does not parse, or appears to have no such class.
+    """
+    return _read(_located(place))[0].choose(class_name)
+
+
+def _read(source: Path | Fetched) -> tuple[RuleFile, Fetched | None]:
+    """Read a rule file; return it, and its origin if it was fetched."""
+    if isinstance(source, Fetched):
+        return read_rule_file(source.path, source.uri), source
+    return read_rule_file(source), None
+
+
+def _located(place: str) -> Path | Fetched:
+    """Return the path of a rule file, after fetching it if it is in S3."""
+    if is_s3(place):
+        return fetch_rule_file(place)
+    scheme, slashes, _ = place.partition("://")
+    if not slashes or "/" in scheme:
+        return Path(place)
+    if scheme.lower() == "file":
+        return Path(unquote(urlsplit(place).path))
+    msg = (
+        f"Rule files at {scheme}:// addresses cannot be fetched, got {place!r}. "
+        "Give a path, or an address in S3: s3://bucket/rules/my_rule.py."
+    )
+    raise RuleSourceError(msg)
+
+
+def load_source(source: Path | Fetched, class_name: str | None = None) -> LoadedRule:
+    """Return a rule class of a file, without considering the built-in rules.
+
+    The file is parsed before any of it runs. For the lifetime of the process it can import the
+    modules in its folder, and no other code can. Nothing is written into its folder.
+
+    Parameters
+    ----------
+    source
+        A Python file of any name. A fetched file is alone in its folder.
+    class_name
+        None means the only rule class of the file from which no other rule class there derives.
+
+    Raises
+    ------
+    RuleSourceError
+        If there is no such file or class, the file does not parse or raises while it is loaded,
+        or the class is not a rule.
+    """
+    file, fetched = _read(source)
+    name = file.choose(class_name)
+    package, process_state = new_package(file.path.parent), ProcessState()
+    try:
+        module = process_state.call(_execute, file, package)
+        rule_class = _checked(vars(module).get(name), name, file)
+    except BaseException:
+        for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+            del sys.modules[name]
+        raise
+    sha256 = file.sha256
+    return LoadedRule(name, rule_class, False, file.path, sha256, fetched, process_state)
+
+
+def _checked(value: object, name: str, file: RuleFile) -> type[Rule]:
+    """Return `value` if it is a rule class that can be constructed."""
+    if value is None or value is Rule:
+        raise file.missing(name)
+    if not (isinstance(value, type) and issubclass(value, Rule)):
+        msg = f"{name!r} in {file.shown} is not a rule. Derive it from smdebug.rules.Rule."
+        raise RuleSourceError(msg)
+    if inspect.isabstract(value):
+        missing = ", ".join(sorted(value.__abstractmethods__))
+        msg = f"Rule {name!r} in {file.shown} is abstract: it lacks {missing}."
+        raise RuleSourceError(msg)
+    return value
+
+
+def _execute(file: RuleFile, package: str) -> ModuleType:
+    """Run the file as a module of `package`, which is in `sys.modules` while it runs."""
+    name = f"{package}.{file.path.name.removesuffix('.py').replace('.', '_')}"
+    loader = FolderLoader(name, str(file.path), file.code)
+    spec = ModuleSpec(name, loader, origin=str(file.path))
+    spec.has_location = True
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        loader.exec_module(module)
+    except SystemExit as err:
+        msg = (
+            f"Rule file {file.shown} ends the program {_where(err, file)}. "
+            "Do that only if __name__ == '__main__'."
+        )
+        raise RuleSourceError(msg) from err
+    except Exception as err:
+        msg = raised(f"Rule file {file.shown}", err, _where(err, file))
+        if file.fetched and isinstance(err, ImportError):
+            msg += " Only this file was fetched from S3, not its folder."
+        raise RuleSourceError(msg) from err
+    return module
+
+
+def _where(err: BaseException, file: RuleFile) -> str:
+    """Return the line of the file at which `err` was raised."""
+    lines = [
+        f.lineno for f in traceback.extract_tb(err.__traceback__) if f.filename == str(file.path)
+    ]
+    return f"at line {lines[-1]} while it is loaded"
+
+
+def rule_source(loaded: LoadedRule) -> RuleSource | None:
+    """Return the origin of a rule's file; None for a built-in rule."""
+    if loaded.source is None:
+        return None
+    sha256, fetched = loaded.source_sha256, loaded.fetched
+    if fetched is None:
+        return RuleSource(location=str(loaded.source), sha256=sha256)
+    version_id, etag = fetched.version_id, fetched.etag
+    return RuleSource(location=fetched.uri, sha256=sha256, version_id=version_id, etag=etag)

@@ -1,0 +1,175 @@
+"""Fetches one rule file from S3 into a private folder."""
+
+import atexit
+import re
+import shutil
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rule_core.clock import Clock, SystemClock
+from rule_core.exceptions import SMDebugValueError
+from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, aws
+from rule_core.storage.retry import retry
+from rule_core.storage.s3_bucket import Bucket
+from rule_core.storage.s3_settings import S3Settings
+from rule_runner.errors import RuleSourceError
+
+LIMIT: Final = 1 << 20  # bytes of a rule file
+_GET: Final = "get_object"
+_PIECE: Final = 1 << 16
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_FOLDERS: Final[set[Path]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file that was fetched from S3, alone in its folder.
+
+    Attributes
+    ----------
+    uri
+        Its address, for messages and results.
+    path
+        The local copy, in a private folder that is removed when this process ends.
+    version_id
+        None if the bucket keeps no versions.
+    etag
+        None if the store sent none.
+    """
+
+    uri: str
+    path: Path
+    version_id: str | None
+    etag: str | None
+
+
+def fetch_rule_file(
+    uri: str, *, limit: int = LIMIT, deadline_s: float | None = None, clock: Clock | None = None
+) -> Fetched:
+    """Fetch the rule file at ``s3://bucket/key``.
+
+    Transient errors, such as throttling, are retried until the deadline.
+
+    Parameters
+    ----------
+    limit
+        Largest size of the file in bytes; nothing of a larger file is kept.
+    deadline_s
+        Seconds; by default the deadline of S3 requests.
+
+    Raises
+    ------
+    RuleSourceError
+        If the object does not exist, cannot be read, or is too large.
+    """
+    uri = uri.strip()
+    clock = clock or SystemClock()
+    bucket, name, patience = _place(uri)
+    deadline_s = patience if deadline_s is None else deadline_s
+    request = _ObjectRequest(bucket, name, limit, clock, clock.monotonic() + deadline_s)
+    try:
+        answer, data = retry(request.get, is_transient=_passes, deadline_s=deadline_s, clock=clock)
+    except ObjectNotFoundError as err:
+        msg = f"Rule file {_shown(uri)} does not exist."
+        raise RuleSourceError(msg) from err
+    except StorageUnavailableError as err:
+        msg = f"Rule file {_shown(uri)} cannot be fetched: {err.reason}."
+        raise RuleSourceError(msg) from err
+    path = private_folder() / (name if _PLAIN_NAME.fullmatch(name) else "rule.py")
+    path.write_bytes(data)
+    etag = str(answer.get("ETag") or "").strip('"')
+    return Fetched(uri, path, answer.get("VersionId"), etag or None)
+
+
+def private_folder() -> Path:
+    """Create a folder that only this user can enter, and that is removed when this process ends."""
+    if not _FOLDERS:
+        atexit.register(remove_private_folders)
+    folder = Path(tempfile.mkdtemp(prefix="rule-runner-")).resolve()
+    _FOLDERS.add(folder)
+    return folder
+
+
+def remove_private_folders() -> None:
+    """Remove all fetched files, for a process that ends without running its exit handlers."""
+    while _FOLDERS:
+        shutil.rmtree(_FOLDERS.pop(), ignore_errors=True)
+
+
+def _place(uri: str) -> tuple[Bucket, str, float]:
+    """Return the folder of an address, the name in it, and the deadline in seconds."""
+    folder, _, name = uri.rpartition("/")
+    if not name or folder.endswith("/"):
+        msg = (
+            f"Rule file address {_shown(uri)} names no file. "
+            "Give the address of one Python file, such as s3://bucket/rules/my_rule.py."
+        )
+        raise RuleSourceError(msg)
+    try:
+        settings = S3Settings.from_environment()
+        return settings.bucket(folder), name, settings.deadline_s
+    except SMDebugValueError as err:
+        raise RuleSourceError(str(err)) from err
+
+
+@dataclass(frozen=True, slots=True)
+class _ObjectRequest:
+    """The request for one object, with limits of size and time."""
+
+    bucket: Bucket
+    key: str
+    limit: int
+    clock: Clock
+    until: float
+
+    def get(self) -> tuple[dict[str, Any], bytes]:
+        """Return the response of S3 and the bytes of the object.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageUnavailableError
+            If the object does not exist, or S3 does not return it.
+        RuleSourceError
+            If it is too large.
+        """
+        try:
+            answer = self.bucket.call(_GET, self.key)
+            with closing(answer["Body"]) as body:
+                size = answer.get("ContentLength") or 0
+                if size > self.limit:
+                    raise self._too_large(size)
+                data = self._read(body)
+        except aws.errors() as err:
+            raise self.bucket.error(_GET, self.key, aws.fault(err)) from err
+        return answer, data
+
+    def _read(self, body: Any) -> bytes:
+        """Return all bytes; a server may send more than announced, or send them slowly."""
+        data = bytearray()
+        while piece := body.read(_PIECE):
+            data += piece
+            if len(data) > self.limit:
+                raise self._too_large(None)
+            if self.clock.monotonic() > self.until:
+                reason = f"only {len(data):,} bytes of it arrived in time"
+                raise StorageUnavailableError(self.key, reason, transient=True)
+        return bytes(data)
+
+    def _too_large(self, size: int | None) -> RuleSourceError:
+        """Return the error for a file of `size` bytes; None if the size is unknown."""
+        actual = "more" if size is None else f"{size:,}"
+        return RuleSourceError(
+            f"Rule file {_shown(self.bucket.address(self.key))} is too large: the limit is "
+            f"{self.limit:,} bytes, got {actual}. Give the address of one Python file."
+        )
+
+
+def _passes(err: Exception) -> bool:
+    return isinstance(err, StorageUnavailableError) and err.transient
+
+
+def _shown(uri: str) -> str:
+    return uri if uri.isprintable() else repr(uri)

@@ -1,0 +1,193 @@
+"""Opens tensor trials and profiler trials, local or in S3, and checks whether they exist."""
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rule_core.exceptions import SMDebugError
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.storage import StorageUnavailableError, open_store
+from rule_core.storage.base import TrialStore
+from rule_core.storage.local import LocalStore
+from rule_core.storage.retrying_store import RetryingStore
+from rule_core.storage.s3_bucket import parse_s3
+from rule_core.storage.uri import is_s3
+from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
+from rule_core.trials import LocalTrial, S3Trial, Trial
+from rule_runner.errors import TrialError, listed
+from rule_runner.loading.trial_search import missing, trials_below
+
+if TYPE_CHECKING:
+    from rule_core.trials.profiler_trial import ProfilerTrial
+
+    AnyTrial = Trial | ProfilerTrial
+
+_SAGEMAKER_FOLDERS: Final = frozenset({"debug-output", "profiler-output"})
+_ML: Final = Path("/opt/ml")
+_ML_FOLDERS: Final = frozenset({"ml", "data", "input", "output", "outputs", "processing"})
+
+
+def open_trial(
+    path: str, name: str | None = None, window: int = 1000, *, patience: WaitBudget | None = None
+) -> Trial:
+    """Return the tensor trial at `path`, without reading its files.
+
+    Parameters
+    ----------
+    patience
+        Bounds the waits for its storage.
+
+    Raises
+    ------
+    TrialError
+        If paths of this kind cannot be read.
+    """
+    store = _store_at(path, patience)
+    kind = S3Trial if is_s3(path) else LocalTrial
+    return kind.over(name or trial_name(path), path, TrialIndex(store, window=window))
+
+
+def _store_at(path: str, patience: WaitBudget | None) -> TrialStore:
+    try:
+        store = open_store(path)
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
+    if isinstance(store, RetryingStore):
+        store.patience = patience
+    return store
+
+
+def open_profiler_trial(
+    path: str,
+    name: str | None,
+    stop_files: Sequence[Path] = (),
+    stop_grace: float = 60.0,
+    waits_for_unseen: bool = False,
+    *,
+    patience: WaitBudget | None = None,
+) -> "ProfilerTrial":
+    """Return the profiler trial at `path`, without reading its files.
+
+    Parameters
+    ----------
+    stop_files, stop_grace
+        The data ends when such a file exists and the time in it is `stop_grace` seconds ago.
+    waits_for_unseen
+        Whether to wait for nodes and processes that have not begun to write.
+    patience
+        Bounds the waits for its storage.
+
+    Raises
+    ------
+    TrialError
+        If paths of this kind cannot be read.
+    """
+    from rule_core.trials.profiler_trial import ProfilerTrial
+
+    store = _store_at(path, patience)
+    name = name or trial_name(path)
+    return ProfilerTrial.over(
+        store, name, path, stop_files, stop_grace, waits_for_unseen=waits_for_unseen
+    )
+
+
+def trial_name(path: str) -> str:
+    """Return the last part of a path, or the name of the training job for SageMaker's folders.
+
+    SageMaker uses the same folder names for all jobs, below a folder with the name of the job.
+
+    >>> trial_name("/runs/mnist/"), trial_name("s3://bucket/mnist-42/debug-output/")
+    ('mnist', 'mnist-42')
+    """
+    place = Path(path) if Path(path).name else Path(path).resolve()
+    if place.name in _SAGEMAKER_FOLDERS:
+        job = (place if place.parent.name else place.resolve()).parent
+        mounted = job.is_relative_to(_ML) and job.name in _ML_FOLDERS
+        place = place if mounted or not job.name else job
+    return place.name or "trial"
+
+
+def real_path(path: str) -> str:
+    """Return the canonical path or address of a trial.
+
+    >>> real_path(" S3://bucket/runs/mnist/")
+    's3://bucket/runs/mnist'
+    """
+    if is_s3(path):
+        bucket, prefix = parse_s3(path)
+        return f"s3://{bucket}/{prefix}".removesuffix("/")
+    return os.path.realpath(Path(path.strip()).expanduser())
+
+
+def roots(trials: "Iterable[AnyTrial]") -> list[Path]:
+    """Return the folders of local trials, which can be watched."""
+    stores = (_store(trial) for trial in trials)
+    return [store.root for store in stores if isinstance(store, LocalStore)]
+
+
+def _store(trial: "AnyTrial") -> TrialStore:
+    return trial.index.store if isinstance(trial, Trial) else trial.store
+
+
+def is_there(trial: "AnyTrial") -> bool:
+    """Return whether the folder of a trial exists, or any object under its address.
+
+    Raises
+    ------
+    TrialError
+        If the path is not a folder, or the store does not answer.
+    """
+    for root in roots([trial]):
+        if root.exists() and not root.is_dir():
+            msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
+            raise TrialError(msg)
+        return root.is_dir()
+    try:
+        if isinstance(trial, Trial):
+            return not trial.index.is_remote or trial.index.has_files()
+        return any(True for _ in trial.store.list_keys(""))
+    except StorageUnavailableError as err:
+        msg = f"Trial {trial.path!r} cannot be read: {err.reason}."
+        raise TrialError(msg) from err
+    except WaitEndedError as err:
+        msg = f"Trial {trial.path!r} cannot be read. {err}"
+        raise TrialError(msg) from err
+
+
+def absent(trial: "AnyTrial") -> str:
+    """Return the error message for a trial that does not exist, with the nearest name."""
+    return missing(trial.path, _seconds_left(trial))
+
+
+def _seconds_left(trial: "AnyTrial") -> float:
+    """Return how many seconds the storage of a trial may still be waited for."""
+    store = _store(trial)
+    patience = store.patience if isinstance(store, RetryingStore) else None
+    return patience.remaining_s() if patience else math.inf
+
+
+def reject_parent(trial: "AnyTrial") -> None:
+    """Reject a folder that is not a trial but contains trials.
+
+    Raises
+    ------
+    TrialError
+        Names those trials; only those of the same kind as `trial` if there are any.
+    """
+    if not isinstance(_store(trial), LocalStore | RetryingStore):
+        return
+    candidates = trials_below(trial.path, _seconds_left(trial))
+    has_tensors = isinstance(trial, Trial)
+    same_kind = [
+        candidate.path
+        for candidate in candidates
+        if (candidate.tensors if has_tensors else candidate.profiler)
+    ]
+    names = same_kind or [candidate.path for candidate in candidates]
+    if names:
+        msg = (
+            f"Folder {trial.path!r} is not a trial, but contains {listed(names)}. Give one of them."
+        )
+        raise TrialError(msg)

@@ -1,0 +1,1 @@
+"""Notifications: events, the outbox, delivery, sinks and actions."""

@@ -1,0 +1,1 @@
+"""Actions of rule jobs, and the runner that carries them out."""

@@ -1,0 +1,291 @@
+"""Events about changes of rule statuses, in the shape of SageMaker's own."""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from rule_runner.errors import UsageError
+from rule_runner.results.status import RuleStatus
+
+Event: TypeAlias = dict[str, object]
+
+DETAIL_TYPE: Final = "SageMaker Training Job State Change"
+DEFAULT_SOURCE: Final = "rule-runner"
+COMPLETED: Final = "Completed"
+LISTS: Final = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
+RESERVED_SOURCE: Final = "aws."  # EventBridge accepts it from AWS services only
+SOURCE_LIMIT: Final = 256  # characters
+NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
+JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's processing job
+
+_DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
+_ACCOUNT: Final = re.compile(r"[0-9]{12}")
+_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]")
+
+
+def check_source(source: str) -> None:
+    """Check the source of events.
+
+    Raises
+    ------
+    UsageError
+        If it is empty, too long for EventBridge, or reserved for AWS.
+    """
+    if not source or source.casefold().startswith(RESERVED_SOURCE):
+        msg = (
+            f"Event source must not be empty or begin with 'aws.', got {source!r}. "
+            "That prefix is reserved for AWS services."
+        )
+        raise UsageError(msg)
+    if len(source) > SOURCE_LIMIT:
+        msg = f"Event source must have at most {SOURCE_LIMIT} characters, got {len(source)}."
+        raise UsageError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class EventSubject:
+    """The training job that events are about.
+
+    Attributes
+    ----------
+    name
+        The name that users know; ARNs contain a form that the API accepts.
+    started_at
+        Start of its evaluation; aware.
+
+    Raises
+    ------
+    UsageError
+        If source, account or region is invalid.
+    """
+
+    name: str
+    started_at: datetime
+    source: str = DEFAULT_SOURCE
+    region: str = "us-east-1"
+    account: str = "000000000000"
+
+    def __post_init__(self) -> None:
+        """Check the settings of users."""
+        check_source(self.source)
+        if not _ACCOUNT.fullmatch(self.account):
+            msg = f"Account of events must be 12 digits, got {self.account!r}."
+            raise UsageError(msg)
+        if not _REGION.fullmatch(self.region):
+            msg = f"Region of events must be letters, digits and hyphens, got {self.region!r}."
+            raise UsageError(msg)
+
+    @property
+    def arn(self) -> str:
+        """A synthetic ARN of the training job that passes the API's pattern."""
+        return self._arn("training-job", _name_part(self.name, NAME_LIMIT).rstrip("-"))
+
+    def rule_job_arn(self, configuration_name: str) -> str:
+        """Return a synthetic ARN of the processing job of one rule, in lower case as in AWS."""
+        suffix = _digest(self.name, configuration_name)[:8]
+        first = _name_part(self.name, JOB_NAME_PART)
+        second = _name_part(configuration_name, JOB_NAME_PART)
+        return self._arn("processing-job", f"{first}-{second}-{suffix}".lower())
+
+    def _arn(self, kind: str, name: str) -> str:
+        return f"arn:aws:sagemaker:{self.region}:{self.account}:{kind}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProgress:
+    """Progress of a rule job.
+
+    Attributes
+    ----------
+    steps_evaluated
+        Number of steps judged.
+    last_step
+        The last of them, a global step; None before the first.
+    lag_s
+        Seconds for which the newest files have had steps that are not judged yet.
+    """
+
+    steps_evaluated: int = 0
+    last_step: int | None = None
+    lag_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """The status of one rule job of this process.
+
+    Attributes
+    ----------
+    mode
+        ``enforce`` or ``observe``.
+    profiler
+        Whether its rule judges profiler data.
+    """
+
+    configuration_name: str
+    status: RuleStatus
+    details: str | None = None
+    mode: str = "enforce"
+    progress: RuleProgress = RuleProgress()
+    profiler: bool = False
+
+
+class _StatusEntry(msgspec.Struct, rename="pascal"):
+    rule_configuration_name: str
+    rule_evaluation_status: RuleStatus
+    rule_evaluation_mode: str = "enforce"
+    status_details: str | None = None
+    steps_evaluated: int = 0
+    last_step: int | None = None
+    evaluation_lag_seconds: float = 0.0
+
+    def state(self, *, profiler: bool) -> RuleState:
+        return RuleState(
+            self.rule_configuration_name,
+            self.rule_evaluation_status,
+            self.status_details,
+            self.rule_evaluation_mode,
+            RuleProgress(self.steps_evaluated, self.last_step, self.evaluation_lag_seconds),
+            profiler,
+        )
+
+
+class EventDetail(msgspec.Struct, rename="pascal"):
+    """The part of an event's ``detail`` that rule-runner reads back."""
+
+    event_key: str
+    event_sequence: int
+    training_job_status: str = ""
+    debug_rule_evaluation_statuses: list[_StatusEntry] = []
+    profiler_rule_evaluation_statuses: list[_StatusEntry] = []
+
+    def states(self) -> Iterator[RuleState]:
+        """Yield the states of the rule jobs, those over tensors first."""
+        for entry in self.debug_rule_evaluation_statuses:
+            yield entry.state(profiler=False)
+        for entry in self.profiler_rule_evaluation_statuses:
+            yield entry.state(profiler=True)
+
+
+class DecodedEvent(msgspec.Struct):
+    """An event, decoded from JSON."""
+
+    detail: EventDetail
+
+
+def statuses(detail: Mapping[str, Any]) -> list[Any]:
+    """Return the entries of all rule jobs of an event, those over tensors first."""
+    return [entry for name in LISTS for entry in detail.get(name, ())]
+
+
+def build_event(
+    job: EventSubject,
+    rules: Sequence[RuleState],
+    *,
+    training_ended: bool,
+    at: datetime,
+    sequence: int,
+    changed: Sequence[str] | None = None,
+    run_id: str = "",
+) -> Event:
+    """Return the event with the statuses of all `rules`.
+
+    Parameters
+    ----------
+    job
+        The training job.
+    rules
+        Every rule job of this process, also those whose status did not change: consumers
+        treat the list as complete.
+    training_ended
+        Whether the trial has its end mark.
+    at
+        Now; aware.
+    sequence
+        ``EventSequence``: `Outbox.next_sequence`.
+    changed
+        Names of the rule jobs whose status differs from the last published one; None means all.
+    run_id
+        Unique identifier of this evaluation.
+
+    Returns
+    -------
+    Event
+        JSON-ready. ``EventKey`` and ``id`` depend on the evaluation, names and statuses only: the
+        same statuses have the same key after a restart, and no other evaluation uses that key.
+    """
+    training_status = COMPLETED if training_ended else "InProgress"
+    key = _digest(
+        run_id,
+        job.name,
+        training_status,
+        *(part for rule in rules for part in (rule.configuration_name, rule.status)),
+    )
+    now = _milliseconds(at)
+    return {
+        "version": "0",
+        "id": str(uuid.uuid5(uuid.NAMESPACE_OID, key)),
+        "detail-type": DETAIL_TYPE,
+        "source": job.source,
+        "account": job.account,
+        "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": job.region,
+        "resources": [job.arn],
+        "detail": {
+            "TrainingJobName": job.name,
+            "TrainingJobArn": job.arn,
+            "TrainingJobStatus": training_status,
+            "SecondaryStatus": COMPLETED if training_ended else "Training",
+            "CreationTime": _milliseconds(job.started_at),
+            "LastModifiedTime": now,
+            "DebugRuleEvaluationStatuses": [
+                _rule_entry(job, rule, now) for rule in rules if not rule.profiler
+            ],
+            "ProfilerRuleEvaluationStatuses": [
+                _rule_entry(job, rule, now) for rule in rules if rule.profiler
+            ],
+            "ChangedRules": [rule.configuration_name for rule in rules]
+            if changed is None
+            else list(changed),
+            "RunId": run_id,
+            "EventSequence": sequence,
+            "EventKey": key,
+        },
+    }
+
+
+def _rule_entry(job: EventSubject, rule: RuleState, now: int) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "RuleConfigurationName": rule.configuration_name,
+        "RuleEvaluationJobArn": job.rule_job_arn(rule.configuration_name),
+        "RuleEvaluationStatus": str(rule.status),
+        "RuleEvaluationMode": str(rule.mode),
+        "StepsEvaluated": rule.progress.steps_evaluated,
+        "EvaluationLagSeconds": round(rule.progress.lag_s, 3),
+    }
+    if rule.progress.last_step is not None:
+        entry["LastStep"] = rule.progress.last_step
+    if rule.status in _DETAILED and rule.details is not None:
+        entry["StatusDetails"] = rule.details
+    return entry | {"LastModifiedTime": now}
+
+
+def _name_part(name: str, limit: int) -> str:
+    """Return `name` with hyphens for characters that ARNs do not allow; never empty."""
+    return _NOT_IN_NAMES.sub("-", name).lstrip("-")[:limit] or "unnamed"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

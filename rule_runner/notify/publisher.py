@@ -1,0 +1,121 @@
+"""EventPublisher: publishes changes of rule statuses through outboxes and sinks."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from rule_runner.notify.delivery import Delivery, Undelivered, drain
+from rule_runner.notify.event import EventSubject, RuleProgress, RuleState, build_event
+from rule_runner.notify.outbox import Outbox
+from rule_runner.notify.sinks import EventSink
+from rule_runner.results.state import RuleJobState
+from rule_runner.results.status import RuleStatus
+
+
+class EventPublisher:
+    """The events of one evaluation.
+
+    Every rule job's folder gets every event, since an event lists all rules; the sinks read the
+    outbox of the first folder.
+
+    Parameters
+    ----------
+    training_job
+        The subject of the events.
+    folders
+        Output folders of the rule jobs.
+    sinks
+        Further destinations of events.
+    profiling
+        Names of the rule jobs that judge profiler data.
+    modes
+        ``enforce`` or ``observe`` by name of the rule job.
+    lag
+        Returns `RuleProgress.lag_s` for the name of a rule job.
+    run_id
+        Unique identifier of this evaluation.
+
+    Raises
+    ------
+    OutputError
+        If an output folder cannot be used or is in use.
+    """
+
+    def __init__(
+        self,
+        training_job: EventSubject,
+        folders: Sequence[Path],
+        sinks: Sequence[EventSink],
+        evaluations: Sequence[RuleJobState],
+        now: Callable[[], datetime],
+        *,
+        modes: Mapping[str, str],
+        profiling: Container[str] = (),
+        overwrite: bool,
+        lag: Callable[[str], float] = lambda _: 0.0,
+        run_id: str = "",
+    ) -> None:
+        self._training_job = training_job
+        self._evaluations = evaluations
+        self._now = now
+        self._modes = modes
+        self._profiling = profiling
+        self._lag = lag
+        self._run_id = run_id
+        with ExitStack() as stack:
+            self._outboxes = [
+                stack.enter_context(Outbox(folder, overwrite=overwrite)) for folder in folders
+            ]
+            self._deliveries: list[Delivery] = []
+            for sink in sinks:
+                self._deliveries.append(Delivery(self._outboxes[0], sink))
+                stack.callback(self._deliveries[-1].close)
+            self._stack = stack.pop_all()
+
+    def publish_status(self, trial_ended: bool) -> None:
+        """Tell where all rules stand now; what was told before is not told again."""
+        rules = [self._state(evaluation) for evaluation in self._evaluations]
+        first = self._outboxes[0]
+        event = build_event(
+            self._training_job,
+            rules,
+            training_ended=trial_ended or first.published_end,
+            at=self._now(),
+            sequence=max(outbox.next_sequence for outbox in self._outboxes),
+            changed=[rule.configuration_name for rule in rules if self._has_changed(rule)],
+            run_id=self._run_id,
+        )
+        for outbox in self._outboxes:
+            outbox.publish(event)
+        for delivery in self._deliveries:
+            delivery.notify(first.size)
+
+    def _has_changed(self, state: RuleState) -> bool:
+        published = self._outboxes[0].published.get(state.configuration_name)
+        return published is None or published.status is not state.status
+
+    def _state(self, evaluation: RuleJobState) -> RuleState:
+        """Return the state of a rule job; a final status published before a crash is not changed.
+
+        Only another verdict replaces it: stopping a later process does not withdraw it.
+        """
+        name = evaluation.configuration_name
+        published = self._outboxes[0].published.get(name)
+        undecided = not evaluation.status.final or evaluation.status is RuleStatus.STOPPED
+        if published and published.status.final and undecided:
+            return replace(published, mode=self._modes[name])
+        coverage = evaluation.coverage
+        progress = RuleProgress(coverage.judged, coverage.last, self._lag(name))
+        details = evaluation.status_details
+        profiler = name in self._profiling
+        return RuleState(name, evaluation.status, details, self._modes[name], progress, profiler)
+
+    def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:
+        """Wait for the sinks after the last event, and return what they did not take."""
+        return drain(self._deliveries, seconds, stopped=stopped)
+
+    def close(self) -> None:
+        """Stop sending, and close the outboxes."""
+        self._stack.close()

@@ -1,0 +1,93 @@
+"""EventSink: a receiver of events; its failures never change a verdict."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rule_runner.notify.event import Event
+
+
+class SinkError(Exception):
+    """No event was taken; the text is the reason, without secrets.
+
+    Attributes
+    ----------
+    transient
+        Whether a retry may succeed.
+    """
+
+    def __init__(self, text: str, *, transient: bool) -> None:
+        super().__init__(text)
+        self.transient = transient
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An event that its receiver refused for good."""
+
+    event_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The outcome of sending some events.
+
+    Attributes
+    ----------
+    done
+        Number of events, from the first, that were taken or refused for good.
+    refused
+        The refused ones among them.
+    failure
+        Reason why the next event was not taken yet; "" if it was not tried.
+    """
+
+    done: int
+    refused: tuple[Refused, ...] = ()
+    failure: str = ""
+
+
+class EventSink(ABC):
+    """A receiver of events.
+
+    Each event is sent at least once, in order; after a crash some are sent again, with the same
+    ``id`` and ``EventKey``.
+
+    Parameters
+    ----------
+    name
+        Unique in an evaluation, stable across evaluations, and valid in a file name.
+    label
+        Name for users, without secrets; by default `name`.
+    """
+
+    def __init__(self, name: str, label: str = "") -> None:
+        self.name = name
+        self.label = label or name
+
+    @abstractmethod
+    def send(self, events: Sequence[Event]) -> Sent:
+        """Send the first of `events`, as many as fit into one request; `events` is not empty.
+
+        Try once: the caller retries.
+
+        Raises
+        ------
+        SinkError
+            If none was taken. Any other exception means the same.
+        """
+
+
+def one_by_one(send: Callable[[Event], Refused | None], events: Sequence[Event]) -> Sent:
+    """Send each event by itself, up to the first for which `send` raises `SinkError`."""
+    refused: list[Refused] = []
+    for done, event in enumerate(events):
+        try:
+            answer = send(event)
+        except SinkError as err:
+            if not done:
+                raise
+            return Sent(done, tuple(refused), str(err))
+        refused += [answer] if answer else []
+    return Sent(len(events), tuple(refused))

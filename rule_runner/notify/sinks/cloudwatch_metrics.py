@@ -1,0 +1,122 @@
+"""Metrics of rules: sent to CloudWatch, or printed in its embedded metric format."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+from urllib.parse import quote
+
+from rule_runner.notify.event import Event
+from rule_runner.notify.sinks.aws import AwsSink, RefusedError
+from rule_runner.notify.sinks.base import Refused, Sent, one_by_one
+from rule_runner.notify.sinks.local import StdoutSink
+from rule_runner.notify.sinks.metrics import NAMESPACE, UNITS, RuleMetrics, rule_metrics
+from rule_runner.results.json_text import dump_json
+
+METRICS: Final = 1000  # of one request
+REQUEST_BYTES: Final = 1_000_000  # below 1 MB and 1 MiB
+METRIC_BYTES: Final = 1000  # upper bound without names, for any protocol of botocore
+REFUSALS: Final = frozenset(
+    {
+        "InvalidParameterValue",
+        "InvalidParameterValueException",
+        "InvalidParameterCombination",
+        "InvalidParameterCombinationException",
+        "MissingParameter",
+        "MissingRequiredParameterException",
+        "ValidationError",
+    }
+)
+
+
+class CloudWatchMetricsSink(AwsSink):
+    """Puts the metrics of every rule of an event; a partly sent event is sent again."""
+
+    def __init__(
+        self,
+        namespace: str = NAMESPACE,
+        region: str | None = None,
+        name: str = "cloudwatch-metrics",
+        label: str = "",
+    ) -> None:
+        super().__init__("cloudwatch", region, name, label)
+        self._namespace = namespace
+
+    def send(self, events: Sequence[Event]) -> Sent:
+        """Put the metrics of `events`; see `EventSink`."""
+        return one_by_one(self._send, events)
+
+    def _send(self, event: Event) -> Refused | None:
+        data = [datum for metrics in rule_metrics(event) for datum in _data(metrics)]
+        try:
+            for request in requests(data):
+                with self.calls(REFUSALS):
+                    self.client.put_metric_data(Namespace=self._namespace, MetricData=request)
+        except RefusedError as err:
+            return Refused(str(event["id"]), str(err))
+        return None
+
+
+def _data(metrics: RuleMetrics) -> Iterator[dict[str, Any]]:
+    for name, value in metrics.values.items():
+        yield {
+            "MetricName": name,
+            "Dimensions": [
+                {"Name": "Run", "Value": metrics.run},
+                {"Name": "Rule", "Value": metrics.rule},
+            ],
+            "Timestamp": datetime.fromtimestamp(metrics.at_ms / 1000, UTC),
+            "Value": value,
+            "Unit": UNITS[name],
+        }
+
+
+def requests(data: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Split `data` into one list per request."""
+    part: list[dict[str, Any]] = []
+    room = REQUEST_BYTES
+    for datum in data:
+        size = METRIC_BYTES + sum(
+            len(quote(dimension["Value"])) for dimension in datum["Dimensions"]
+        )
+        if part and (size > room or len(part) == METRICS):
+            yield part
+            part, room = [], REQUEST_BYTES
+        part.append(datum)
+        room -= size
+    if part:
+        yield part
+
+
+class EmfSink(StdoutSink):
+    """One line of the embedded metric format per rule of an event on a text stream.
+
+    An agent of AWS that reads the stream as a log turns the lines into metrics.
+    """
+
+    def __init__(
+        self,
+        namespace: str = NAMESPACE,
+        stream: TextIO | None = None,
+        name: str = "emf",
+        label: str = "",
+    ) -> None:
+        super().__init__(stream, name, label)
+        self._namespace = namespace
+
+    def lines(self, event: Event) -> list[str]:
+        """Return the lines for an event."""
+        return [dump_json(self._embedded(metrics)) for metrics in rule_metrics(event)]
+
+    def _embedded(self, metrics: RuleMetrics) -> dict[str, Any]:
+        definitions = [{"Name": name, "Unit": UNITS[name]} for name in metrics.values]
+        directive = {
+            "Namespace": self._namespace,
+            "Dimensions": [["Run", "Rule"]],
+            "Metrics": definitions,
+        }
+        return {
+            "_aws": {"Timestamp": metrics.at_ms, "CloudWatchMetrics": [directive]},
+            "Run": metrics.run,
+            "Rule": metrics.rule,
+            **metrics.values,
+        }

@@ -1,0 +1,196 @@
+"""Parser of ``--sink`` and `SINKS`."""
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TextIO
+
+from rule_core.rules.params import did_you_mean
+from rule_runner.errors import UsageError
+from rule_runner.notify.sinks.base import EventSink
+from rule_runner.notify.sinks.cloudwatch_logs import GROUP, CloudWatchLogsSink
+from rule_runner.notify.sinks.cloudwatch_metrics import CloudWatchMetricsSink, EmfSink
+from rule_runner.notify.sinks.eventbridge import EventBridgeSink
+from rule_runner.notify.sinks.local import FileSink, StdoutSink
+from rule_runner.notify.sinks.metrics import NAMESPACE
+from rule_runner.notify.sinks.sns import SnsSink
+from rule_runner.notify.sinks.webhook import WebhookSink
+from rule_runner.notify.spec_checks import check_kind, check_webhook
+from rule_runner.notify.webhook import masked, secret_of_environment
+
+SINKS: Final = "RULE_RUNNER_SINKS"
+SINK_DEADLINE: Final = "RULE_RUNNER_SINK_DEADLINE"  # seconds
+REGION: Final = "region"
+ARN_PARTS: Final = 6
+ON_STDOUT: Final = frozenset({"stdout", "emf"})
+
+_REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec:
+    """One sink as specified by the user.
+
+    Attributes
+    ----------
+    name
+        See `EventSink`.
+    label
+        The same text, without secrets.
+    stream
+        Standard output for the sinks that write to it.
+    """
+
+    kind: str
+    target: str
+    region: str | None
+    name: str
+    label: str
+    stream: TextIO | None
+
+
+@dataclass(frozen=True, slots=True)
+class _SinkKind:
+    """The options of a kind of sink.
+
+    Attributes
+    ----------
+    target
+        Description of the text after the colon; "" if there is none.
+    pattern
+        Pattern of that text; it is optional if the pattern matches "".
+    regional
+        Whether ``,region=R`` may follow.
+    """
+
+    make: Callable[[SinkSpec], EventSink]
+    target: str = ""
+    pattern: str = ""
+    regional: bool = False
+
+
+def _webhook(spec: SinkSpec) -> EventSink:
+    return WebhookSink(spec.target, secret_of_environment(), spec.name, spec.label)
+
+
+_KINDS: Final[Mapping[str, _SinkKind]] = {
+    "stdout": _SinkKind(lambda spec: StdoutSink(spec.stream, spec.name, spec.label)),
+    "file": _SinkKind(
+        lambda spec: FileSink(Path(spec.target), spec.name, spec.label), "a path", r"[^\0]+"
+    ),
+    "eventbridge": _SinkKind(
+        lambda spec: EventBridgeSink(spec.target, spec.region, spec.name, spec.label),
+        "the name or ARN of an event bus",
+        r"[A-Za-z0-9._/:-]{0,1600}",
+        regional=True,
+    ),
+    "cloudwatch-metrics": _SinkKind(
+        lambda spec: CloudWatchMetricsSink(
+            spec.target or NAMESPACE, spec.region, spec.name, spec.label
+        ),
+        "a namespace that does not begin with 'AWS/'",
+        r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}|",
+        regional=True,
+    ),
+    "emf": _SinkKind(
+        lambda spec: EmfSink(spec.target or NAMESPACE, spec.stream, spec.name, spec.label),
+        "a namespace that does not begin with 'AWS/'",
+        r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}|",
+    ),
+    "cloudwatch-logs": _SinkKind(
+        lambda spec: CloudWatchLogsSink(spec.target or GROUP, spec.region, spec.name, spec.label),
+        "a log group that does not begin with 'aws/'",
+        r"(?!aws/)[A-Za-z0-9._/#-]{0,512}",
+        regional=True,
+    ),
+    "webhook": _SinkKind(_webhook, "an https:// address", r"(?s:.+)"),
+    "sns": _SinkKind(
+        lambda spec: SnsSink(spec.target, spec.region, spec.name, spec.label),
+        "the ARN of a topic",
+        r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?",
+    ),
+}
+
+
+def parse_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[EventSink]:
+    """Return the sinks of ``--sink KIND[:TARGET][,region=R]``.
+
+    Parameters
+    ----------
+    stdout
+        Standard output of these sinks.
+
+    Raises
+    ------
+    UsageError
+        If a text is invalid, or two are the same.
+    """
+    specs = [_parse(text, stdout or sys.stdout) for text in texts]
+    names = [spec.name for spec in specs]
+    for spec in specs:
+        if names.count(spec.name) > 1:
+            msg = f"Sink {spec.label!r} is given twice."
+            raise UsageError(msg)
+    return [_KINDS[spec.kind].make(spec) for spec in specs]
+
+
+def sinks_in(environment: Mapping[str, str]) -> list[str]:
+    """Return the sinks in variable `SINKS`, which are separated by white space."""
+    return environment.get(SINKS, "").split()
+
+
+def writes_to_stdout(texts: Sequence[str]) -> str | None:
+    """Return the first kind of sink in `texts` that writes to standard output."""
+    kinds = (text.partition(":")[0] for text in texts)
+    return next((kind for kind in kinds if kind in ON_STDOUT), None)
+
+
+def _parse(text: str, stdout: TextIO) -> SinkSpec:
+    kind = re.split("[:,]", text, maxsplit=1)[0]
+    rest = text[len(kind) :].removeprefix(":")
+    check_kind("sink", kind, _KINDS)
+    if kind == "webhook":
+        return _parse_webhook(rest, stdout)
+    options = _KINDS[kind]
+    target, region = _split_region(rest, kind) if options.regional else (rest, None)
+    if not re.fullmatch(options.pattern, target):
+        expected = f"needs {options.target}" if options.target else "takes no value"
+        msg = f"Sink {kind!r} {expected} after its colon, got {target!r}."
+        raise UsageError(msg)
+    region = region or _region_of_arn(target)
+    return SinkSpec(kind, target, region, _name(kind, rest), text, stdout)
+
+
+def _parse_webhook(url: str, stdout: TextIO) -> SinkSpec:
+    check_webhook(url)
+    return SinkSpec("webhook", url, None, _name("webhook", url), f"webhook:{masked(url)}", stdout)
+
+
+def _split_region(rest: str, kind: str) -> tuple[str, str | None]:
+    """Return target and region."""
+    target, *options = rest.split(",")
+    values = dict(option.partition("=")[::2] for option in options)
+    for name in values:
+        if name != REGION:
+            hint = did_you_mean(name, [REGION])
+            msg = f"Sink {kind!r} has no option {name!r}.{hint} Its option is 'region'."
+            raise UsageError(msg)
+    region = values.get(REGION)
+    if region is not None and not _REGION.fullmatch(region):
+        msg = f"Region of sink {kind!r} must be letters, digits and hyphens, got {region!r}."
+        raise UsageError(msg)
+    return target, region
+
+
+def _region_of_arn(target: str) -> str | None:
+    """Return the region of an ARN."""
+    parts = target.split(":")
+    return parts[3] if len(parts) >= ARN_PARTS and parts[0] == "arn" else None
+
+
+def _name(kind: str, rest: str) -> str:
+    """Return a name that is unique to a sink and shows no address."""
+    return f"{kind}-{hashlib.sha256(rest.encode()).hexdigest()[:8]}" if rest else kind

@@ -1,0 +1,45 @@
+"""Checks that the specifications of sinks and actions share."""
+
+from collections.abc import Iterable
+
+from rule_core.rules.params import did_you_mean
+from rule_runner.errors import UsageError
+from rule_runner.notify.webhook import WebhookError, check
+
+
+def check_kind(noun: str, kind: str, kinds: Iterable[str], *, label: str | None = None) -> None:
+    """Check that a kind of sink or action exists.
+
+    Parameters
+    ----------
+    noun
+        ``sink`` or ``action``.
+    label
+        Text that stands for `kind` in the message; by default `kind`.
+
+    Raises
+    ------
+    UsageError
+        If `kind` is not one of `kinds`.
+    """
+    names = list(kinds)
+    if kind not in names:
+        hint = did_you_mean(kind, names)
+        choices = ", ".join(map(repr, names))
+        label = kind if label is None else label
+        msg = f"Unknown {noun} {label!r}.{hint} {noun.capitalize()}s are: {choices}."
+        raise UsageError(msg)
+
+
+def check_webhook(url: str) -> None:
+    """Check the address of a webhook.
+
+    Raises
+    ------
+    UsageError
+        If webhooks must not be sent to it; see `rule_runner.notify.webhook.check`.
+    """
+    try:
+        check(url)
+    except WebhookError as err:
+        raise UsageError(str(err)) from err

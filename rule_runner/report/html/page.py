@@ -1,0 +1,295 @@
+"""The page of a report: one self-contained HTML file."""
+
+import hashlib
+import math
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from rule_core.analysis.axis import number
+from rule_runner.escape import printable
+from rule_runner.loading.loader import every_builtin
+from rule_runner.loading.trials import trial_name
+from rule_runner.report.html.picture import CHART, COLOURS
+from rule_runner.report.html.series import ChartLine, Drawing, display_name
+from rule_runner.report.html.svg_chart import COLOURED, SvgChart
+from rule_runner.report.saved_results import ORDER, Run, Saved, SavedRuleJob, read
+from rule_runner.results.durable_files import make_folder, write_atomically
+from rule_runner.results.json_text import JsonScalar
+from rule_runner.results.output_folder import REPORT
+from rule_runner.results.schema import versions as own_versions
+from rule_runner.results.status import Outcome, for_people
+
+TEMPLATES: Final = Path(__file__).with_name("templates")
+FINDING_LIMIT: Final = 5  # the others are folded
+LINE_LIMIT: Final = 8
+NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
+OPEN_JOBS: Final = 6  # on larger pages, rule jobs without issues are folded
+FOLDED_JOBS: Final = (
+    2  # minimum number of rule jobs without a verdict that are folded into one line
+)
+SILENT: Final = Outcome.NOT_EVALUATED
+QUIET: Final = (SILENT, Outcome.NO_ISSUES_FOUND)  # only counted on narrow screens
+
+WORDS: Final = {
+    Outcome.ISSUES_FOUND: ("Issues found", "✕"),
+    Outcome.ERROR: ("Error", "!"),
+    Outcome.NOT_EVALUATED: ("Not evaluated", "?"),
+    Outcome.STOPPED: ("Stopped", "■"),
+    Outcome.STOPPING: ("Stopping", "■"),
+    Outcome.IN_PROGRESS: ("In progress", "…"),
+    Outcome.NO_ISSUES_FOUND: ("No issues found", "✓"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A chart on the page."""
+
+    id: str
+    chart: SvgChart
+
+    @property
+    def drawing(self) -> Drawing:
+        return self.chart.drawing
+
+    @property
+    def svg(self) -> Markup:
+        return Markup(self.chart.svg(self.id))  # noqa: S704 - the texts are escaped
+
+    @property
+    def limit_label(self) -> str:
+        """Legend of the limit; "" if none is visible."""
+        limit, lines = self.drawing.limit, self.drawing.lines
+        if limit is not None:
+            return f"limit {number(limit)}" if math.isfinite(limit) else ""
+        return "its limit" if len(lines) == 1 else f"limit of {lines[0].name}"
+
+    @property
+    def odd_label(self) -> str:
+        """Legend of the values at the edge; "" if there are none."""
+        odd = {
+            number(point.measured)
+            for line in self.drawing.lines
+            for point in line.points
+            if not self.chart.values.contains(point.measured)
+        }
+        names = [text if text in NOT_FINITE else "0 or less" for text in odd]
+        return f"at the edge: {', '.join(sorted(set(names)))}" if names else ""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The lines, the worst first, as a table."""
+        return [self._row(index, line) for index, line in enumerate(self.drawing.lines)]
+
+    def _row(self, index: int, line: ChartLine) -> dict[str, Any]:
+        worst, met = line.worst(self.drawing.quantity.worse), line.met
+        return {
+            "line_index": index,
+            "name": line.name,
+            "colour": f"c{index}" if index < COLOURED else "pale",
+            "worst": number(worst.measured),
+            "limit": number(worst.limit),
+            "at": f"{worst.step:,}",
+            "first": f"{met[0].step:,}" if met else "",
+        }
+
+
+def write_report(
+    folders: Sequence[Path], output: Path, title: str, left_out: Mapping[str, str] | None = None
+) -> Path:
+    """Write one page about all results in `folders`, and return its path.
+
+    Parameters
+    ----------
+    folders
+        Output folders of rule jobs, or their parents.
+    output
+        The file, or a folder for ``report.html``.
+    title
+        Title of the page.
+    left_out
+        The reason why each of the other rules was not run, by name.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    saved = read(folders)
+    runs = [replace(run, left_out=left_out or {}) for run in saved.runs]
+    return write_page(replace(saved, runs=tuple(runs)), output, title)
+
+
+def write_page(saved: Saved, output: Path, title: str) -> Path:
+    """Write the page about saved results; see `write_report`."""
+    path = output / REPORT if output.is_dir() else output
+    make_folder(path.parent)
+    write_atomically(path, page(saved, title))
+    return path
+
+
+def page(saved: Saved, title: str) -> str:
+    """Return the page as text."""
+    jobs = [job for run in saved.runs for job in run.jobs]
+    columns = _columns(saved.runs, evaluated=True)
+    style = COLOURS + CHART + (TEMPLATES / "report.css").read_text("utf-8")
+    script = (TEMPLATES / "report.js").read_text("utf-8")
+    return _template().render(
+        title=title,
+        style=Markup(style),  # noqa: S704 - part of this package
+        script=Markup(script),  # noqa: S704 - part of this package
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        summary=_summary(jobs),
+        problems=saved.problems,
+        line_limit=LINE_LIMIT,
+        finding_limit=FINDING_LIMIT,
+        runs=_runs(saved.runs, len(jobs)),
+        columns=columns,
+        silent_columns=[display_name(name) for name in _columns(saved.runs) if name not in columns],
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        version=own_versions()["rule-runner"],
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    """Return the compiled template; compilation takes longer than rendering."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(display_name=display_name, printable=printable, scalar=_scalar)
+    return environment.get_template("report.html.jinja")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{b64encode(digest).decode()}"
+
+
+def _summary(jobs: Iterable[SavedRuleJob]) -> list[dict[str, Any]]:
+    """Return the number of rule jobs by outcome; outcomes that need attention come first."""
+    counts = Counter(job.result.outcome for job in jobs)
+    return [
+        {
+            "outcome": str(outcome),
+            "word": WORDS[outcome][0],
+            "sign": WORDS[outcome][1],
+            "count": counts[outcome],
+        }
+        for outcome in ORDER
+        if counts[outcome]
+    ]
+
+
+def _columns(runs: Iterable[Run], *, evaluated: bool = False) -> list[str]:
+    """Return the sorted names of all rule jobs, or of those with a verdict in any run."""
+    jobs = [job.result for run in runs for job in run.jobs]
+    return sorted(
+        {job.configuration_name for job in jobs if not (evaluated and job.outcome == SILENT)}
+    )
+
+
+def _runs(runs: Sequence[Run], jobs: int) -> list[dict[str, Any]]:
+    """Return each run for the template; trials of the same name are shown with their folders."""
+    trials = [display_name(trial_name(run.trial)) for run in runs]
+    names = [
+        f"{trial} in {display_name(run.folder.name)}" if trials.count(trial) > 1 else trial
+        for trial, run in zip(trials, runs, strict=True)
+    ]
+    return [
+        _run(index, name, run, jobs)
+        for index, (name, run) in enumerate(zip(names, runs, strict=True))
+    ]
+
+
+def _run(index: int, name: str, run: Run, jobs: int) -> dict[str, Any]:
+    own = 0 if run.page else index  # a run with its own page is the first on that page
+    views = [_job(f"rule-{own + 1}-{n + 1}", job, jobs) for n, job in enumerate(run.jobs)]
+    folded = [view for view in views if view["outcome"] == SILENT]
+    if len(folded) < FOLDED_JOBS or len(folded) == len(views):
+        folded = []
+    for view in folded:
+        view["folded"] = True
+    unevaluated = {
+        view["result"].configuration_name: (view["id"], view["reason"], view["result"].notes)
+        for view in folded
+    } | {rule: ("", reason, []) for rule, reason in run.left_out.items()}
+    return {
+        "id": f"run-{index + 1}",
+        "name": name,
+        "trial": run.trial,
+        "folder": run.address or str(run.folder),
+        "page": run.page,
+        "ended": all(job.result.trial_ended for job in run.jobs),
+        "jobs": views,
+        "unevaluated": dict(sorted(unevaluated.items())),
+        "counts": [count for count in _summary(run.jobs) if count["outcome"] in QUIET],
+        "by_name": {view["result"].configuration_name: view for view in views},
+    }
+
+
+def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
+    result = job.result
+    outcome = Outcome(result.outcome) if result.outcome in list(Outcome) else Outcome.ERROR
+    word, sign = WORDS[outcome]
+    silent = outcome is Outcome.NO_ISSUES_FOUND
+    return {
+        "id": name,
+        "result": result,
+        "outcome": str(outcome),
+        "word": word,
+        "sign": sign,
+        "at": f" at {result.unit} {result.step:,}" if result.step is not None else "",
+        "reason": _reason(result.status_details or "", outcome),
+        "quiet": outcome in QUIET,
+        "folded": False,
+        "share": round(100 * result.coverage.judged / max(result.coverage.known, 1)),
+        "open": not silent or jobs <= OPEN_JOBS,
+        "figures": [
+            _Figure(f"{name}-{n}", SvgChart(drawing)) for n, drawing in enumerate(job.drawings)
+        ],
+        "left_out": job.left_out,
+        "problem": job.problem,
+        "page": _advice(result.rule) if outcome is Outcome.ISSUES_FOUND else None,
+    }
+
+
+def _reason(details: str, outcome: Outcome) -> str:
+    """Return the reason of the outcome; "" for issues."""
+    if outcome is Outcome.ISSUES_FOUND:
+        return ""
+    return for_people(details)
+
+
+def _advice(rule: str) -> Markup | None:
+    """Return the advice of a built-in rule; None for other rules."""
+    rules = every_builtin()
+    page = rules[rule].PAGE if rule in rules else None
+    if page is None:
+        return None
+    html = MarkdownIt("commonmark", {"html": False}).render(page.remedy)
+    return Markup(html)  # noqa: S704 - text of a built-in rule, with HTML escaped
+
+
+def _scalar(value: JsonScalar) -> str:
+    """Return a value of a finding as text."""
+    if value is None:
+        return ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return number(value)
+    return display_name(value)

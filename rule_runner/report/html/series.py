@@ -1,0 +1,145 @@
+"""Lines of charts: a quantity over the steps, from the measurements of a rule."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from rule_runner.escape import printable
+from rule_runner.results.json_text import JsonScalar
+from rule_runner.results.measurements import QuantityRecord, SeriesRecord, Side, excess
+from rule_runner.results.schema import Evidence
+
+NAME_LENGTH: Final = 200  # displayed characters of a name
+REPORTED: Final = QuantityRecord("reported", "measured, where the rule reported something")
+
+
+class Point(NamedTuple):
+    """The measured value and the limit at a step, and whether the condition was met."""
+
+    step: int
+    measured: float
+    limit: float
+    met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLine:
+    """One quantity of one tensor and worker; its points are in the order of their steps.
+
+    Attributes
+    ----------
+    name
+        Display name of tensor and worker.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+
+    def worst(self, worse: Side) -> Point:
+        """Return the first of the points farthest on the wrong side of the limit."""
+        return max(
+            self.points, key=lambda point: (point.met, excess(point.measured, point.limit, worse))
+        )
+
+    @property
+    def met(self) -> list[Point]:
+        """The points at which the condition was met."""
+        return [point for point in self.points if point.met]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The content of a chart: a quantity, and its lines, the worst first."""
+
+    quantity: QuantityRecord
+    lines: tuple[ChartLine, ...]
+
+    @cached_property
+    def limit(self) -> float | None:
+        """The one limit of all points; None if they have different ones."""
+        limits = {point.limit for line in self.lines for point in line.points}
+        return limits.pop() if len(limits) == 1 else None
+
+
+def display_name(name: object) -> str:
+    """Return a name with control characters escaped, cut to `NAME_LENGTH` characters."""
+    text = printable(name)
+    return text if len(text) <= NAME_LENGTH else f"{text[: NAME_LENGTH - 1]}…"
+
+
+def drawings(quantities: Iterable[QuantityRecord], series: Sequence[SeriesRecord]) -> list[Drawing]:
+    """Return a drawing of each measured quantity."""
+    workers = {record.worker for record in series}
+    result = []
+    for quantity in quantities:
+        records = [record for record in series if record.quantity == quantity.name and record.steps]
+        lines = tuple(_line(record, several=len(workers) > 1) for record in records)
+        if lines:
+            result.append(Drawing(quantity, lines))
+    return result
+
+
+def reported(evidence: Iterable[Evidence]) -> list[Drawing]:
+    """Return the drawing of the findings of a rule without measurements."""
+    series: dict[tuple[str | None, str | None], SeriesRecord] = {}
+    for finding in evidence:
+        measured, limit = _float(finding.measured), _float(finding.limit)
+        if measured is None or limit is None:
+            continue
+        key = (finding.tensor, finding.worker)
+        empty = SeriesRecord(REPORTED.name, *key, steps=[], measured=[], limit=[], met=[])
+        record = series.setdefault(key, empty)
+        record.steps.append(finding.step)
+        record.measured.append(measured)
+        record.limit.append(limit)
+        record.met.append(finding.step)
+    return drawings([REPORTED], list(series.values()))
+
+
+def _line(record: SeriesRecord, *, several: bool) -> ChartLine:
+    met = set(record.met)
+    limits = record.limit * len(record.steps) if len(record.limit) == 1 else record.limit
+    values = zip(record.steps, record.measured, limits, strict=False)
+    points = tuple(
+        Point(step, _number(measured), _number(limit), step in met)
+        for step, measured, limit in values
+    )
+    name = display_name("all tensors" if record.tensor is None else record.tensor)
+    worker = f" of {display_name(record.worker)}" if several and record.worker is not None else ""
+    return ChartLine(name + worker, points)
+
+
+def _number(value: JsonScalar) -> float:
+    """Return a recorded value as a number; NaN if it is not a number."""
+    number = _float(value)
+    return float("nan") if number is None else number
+
+
+def _float(value: JsonScalar) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+def thinned(points: Sequence[Point], places: Sequence[int], columns: int, span: int) -> list[int]:
+    """Return the indices of the points that a line of `columns` pixels needs, ascending.
+
+    These are, for each column, the first, last, lowest and highest point, and one without a finite
+    value. `places` are the positions of the points on an axis of length `span`.
+    """
+    groups: dict[int, list[int]] = {}
+    for index, place in enumerate(places):
+        groups.setdefault(place * columns // (span + 1), []).append(index)
+    kept: set[int] = set()
+    for group in groups.values():
+        finite = [index for index in group if abs(points[index].measured) < float("inf")]
+        odd = next(
+            (index for index in group if not abs(points[index].measured) < float("inf")), group[0]
+        )
+        kept |= {group[0], group[-1], odd}
+        if finite:
+            kept.add(min(finite, key=lambda index: points[index].measured))
+            kept.add(max(finite, key=lambda index: points[index].measured))
+    return sorted(kept)

@@ -1,0 +1,251 @@
+"""SVG charts: a quantity and its limit over the steps, for pages and standalone files."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from xml.etree.ElementTree import (
+    Element,
+    SubElement,
+    tostring,
+)
+
+from rule_core.analysis.axis import LENGTH, Axis, number, step_number, steps_axis, values_axis
+from rule_runner.report.html.series import ChartLine, Drawing, Point, thinned
+
+COLOURED: Final = 5  # lines with an individual colour; the others are pale
+COLUMNS: Final = 360  # columns of a coloured line after thinning
+PALE_COLUMNS: Final = 120
+MARK_COLUMNS: Final = 200  # columns of marks that do not overlap
+DOTTED: Final = 40  # lines with up to so many points show each point
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A drawn line: indices of its points, and their positions on both axes."""
+
+    line: ChartLine
+    kept: list[int]
+    places: list[tuple[int, int | None, int | None]]  # step, measured, limit; from top left
+
+    @property
+    def points(self) -> list[Point]:
+        return [self.line.points[index] for index in self.kept]
+
+
+class SvgChart:
+    """The geometry of a drawing, the source of its SVG and of the data of its page.
+
+    Parameters
+    ----------
+    drawing
+        At least one line, each with at least one point.
+    """
+
+    def __init__(self, drawing: Drawing) -> None:
+        self.drawing = drawing
+        points = [point for line in drawing.lines for point in line.points]
+        values = [value for point in points for value in (point.measured, point.limit)]
+        values += _beside(drawing, values)
+        self.steps = steps_axis(point.step for point in points)
+        self.values = values_axis(values, log=drawing.quantity.log)
+        self.paths = [
+            self._path(line, index < COLOURED) for index, line in enumerate(drawing.lines)
+        ]
+
+    def _path(self, line: ChartLine, coloured: bool) -> _Path:
+        places = [self.steps.position(point.step) or 0 for point in line.points]
+        kept = thinned(line.points, places, COLUMNS if coloured else PALE_COLUMNS, LENGTH)
+        points = [line.points[index] for index in kept]
+        where = [
+            (places[index], self._down(point.measured), self._down(point.limit))
+            for index, point in zip(kept, points, strict=True)
+        ]
+        return _Path(line, kept, where)
+
+    def _down(self, value: float) -> int | None:
+        """Return the distance of a value from the top."""
+        place = self.values.position(value)
+        return None if place is None else LENGTH - place
+
+    def data(self) -> list[dict[str, Any]]:
+        """Return the labels of points for the page, by line.
+
+        A point is its distance from left and top, its step, measured value and limit, and whether
+        it is a finding.
+        """
+        return [
+            {
+                "name": path.line.name,
+                "points": [
+                    [
+                        across,
+                        self._edge() if down is None else down,
+                        f"{point.step:,}",
+                        number(point.measured),
+                        number(point.limit),
+                        int(point.met),
+                    ]
+                    for point, (across, down, _) in zip(path.points, path.places, strict=True)
+                ],
+            }
+            for path in self.paths
+        ]
+
+    def title(self) -> str:
+        """Return the title of the chart."""
+        return f"{self.drawing.quantity.label} over the steps"
+
+    def description(self) -> str:
+        """Return an accessible description of the chart."""
+        quantity, lines = self.drawing.quantity, self.drawing.lines
+        worst = lines[0].worst(quantity.worse)
+        met = sorted(point.step for line in lines for point in line.met)
+        where = f"first at step {met[0]:,}" if met else "at no step"
+        return (
+            f"{len(lines)} {'line' if len(lines) == 1 else 'lines'}, steps "
+            f"{self.steps_text()}. The condition was met {where}. Worst: {lines[0].name}, "
+            f"{number(worst.measured)} at step {worst.step:,} against the limit "
+            f"{number(worst.limit)}; {quantity.worse} the limit is bad."
+        )
+
+    def steps_text(self) -> str:
+        """Return the first and the last step."""
+        steps = [point.step for line in self.drawing.lines for point in line.points]
+        return f"{min(steps):,} to {max(steps):,}"
+
+    def svg(self, name: str) -> str:
+        """Return the chart for a page, with full width and labels that do not scale.
+
+        Parameters
+        ----------
+        name
+            A unique identifier on the page.
+        """
+        root = Element("svg", {"class": "plot", "role": "img", "width": "100%", "height": "100%"})
+        root.set("aria-labelledby", f"{name}-title {name}-desc")
+        SubElement(root, "title", {"id": f"{name}-title"}).text = self.title()
+        SubElement(root, "desc", {"id": f"{name}-desc"}).text = self.description()
+        self.draw(root)
+        return tostring(root, encoding="unicode")
+
+    def draw(self, root: Element) -> None:
+        """Draw axes and lines into an element, with its full size."""
+        _grid(root, self.steps, self.values)
+        inner = SubElement(root, "svg", {"viewBox": f"0 0 {LENGTH} {LENGTH}"})
+        inner.set("preserveAspectRatio", "none")
+        inner.attrib.update({"width": "100%", "height": "100%", "overflow": "visible"})
+        self._limit(inner)
+        for index, path in reversed(list(enumerate(self.paths))):
+            colour = f"c{index}" if index < COLOURED else "pale"
+            group = SubElement(inner, "g", {"class": f"line {colour}{' first' * (index == 0)}"})
+            group.set("data-line", str(index))
+            self._line(group, path)
+        self._labels(root)
+
+    def _limit(self, inner: Element) -> None:
+        """Draw the limit shared by all lines, and shade its wrong side."""
+        if self.drawing.limit is None or not math.isfinite(self.drawing.limit):
+            return
+        down = self._down(self.drawing.limit) or 0
+        edge = self._edge()
+        box = {"x": "0", "width": str(LENGTH), "y": str(min(down, edge))}
+        SubElement(inner, "rect", {"class": "bad", "height": str(abs(down - edge)), **box})
+        _stroke(inner, "limit", f"M0 {down}H{LENGTH}")
+
+    def _edge(self) -> int:
+        """Return the position of the bad end of the axis."""
+        return 0 if self.drawing.quantity.worse == "above" else LENGTH
+
+    def _line(self, group: Element, path: _Path) -> None:
+        points = list(zip(path.points, path.places, strict=True))
+        if self.drawing.limit is None:
+            limits = [(x, y if math.isfinite(point.limit) else None) for point, (x, _, y) in points]
+            _stroke(group, "limit", _run(limits))
+        inside = [
+            (x, y if self.values.contains(point.measured) else None) for point, (x, y, _) in points
+        ]
+        _stroke(group, "trace", _run(inside))
+        if len(path.line.points) <= DOTTED:
+            _stroke(group, "dot", _dots(place for place in inside if place[1] is not None))
+        outside = [point for point, _ in points if not self.values.contains(point.measured)]
+        _stroke(group, "odd", _dots(self._marks(outside)))
+        met = list(self._marks(path.line.met))
+        _stroke(group, "met many" if len(met) > DOTTED else "met", _dots(met))
+
+    def _marks(self, points: Iterable[Point]) -> Iterable[tuple[int, int]]:
+        """Return the positions of points, without overlapping ones.
+
+        A value outside of the axis is marked at that end, NaN at the bad end.
+        """
+        cell = LENGTH // MARK_COLUMNS
+        first: dict[tuple[int, int], tuple[int, int]] = {}
+        for point in points:
+            across, down = self.steps.position(point.step) or 0, self._down(point.measured)
+            down = self._edge() if down is None else down
+            first.setdefault((across // cell, down // (4 * cell)), (across, down))
+        return first.values()
+
+    def _labels(self, root: Element) -> None:
+        limit = self.drawing.limit
+        if limit is None or not math.isfinite(limit):
+            return
+        down = self._down(limit) or 0
+        above = down > 80  # noqa: PLR2004 - the height of a line of text
+        label = SubElement(root, "text", {"class": "limit-label", "x": "100%", "y": _percent(down)})
+        label.attrib.update({"dx": "-4", "dy": "-5" if above else "14", "text-anchor": "end"})
+        label.text = f"limit {number(limit)}"
+
+
+def _beside(drawing: Drawing, values: Iterable[float]) -> list[float]:
+    """Return values on both sides of the common limit, so that the axis shows both.
+
+    On a linear axis only the good side, and none if the limit is 0, the end of many quantities.
+    """
+    limit = drawing.limit
+    if not limit:
+        return []
+    if drawing.quantity.log:
+        return [limit / 10, limit * 10]
+    room = max((abs(value - limit) for value in values if math.isfinite(value)), default=0.0) / 20
+    return [limit - room if drawing.quantity.worse == "above" else limit + room]
+
+
+def _grid(root: Element, steps: Axis, values: Axis) -> None:
+    for tick in values.ticks:
+        y = _percent(LENGTH - (values.position(tick) or 0))
+        SubElement(root, "line", {"class": "grid", "x1": "0", "x2": "100%", "y1": y, "y2": y})
+        label = SubElement(root, "text", {"class": "tick", "x": "-8", "y": y, "dy": "4"})
+        label.set("text-anchor", "end")
+        label.text = number(tick)
+    for tick in steps.ticks:
+        x = _percent(steps.position(tick) or 0)
+        label = SubElement(root, "text", {"class": "tick", "x": x, "y": "100%", "dy": "18"})
+        label.set("text-anchor", "middle")
+        label.text = step_number(tick)
+
+
+def _percent(place: int) -> str:
+    return f"{place * 100 / LENGTH:g}%"
+
+
+def _stroke(parent: Element, kind: str, d: str) -> None:
+    if d:
+        path = SubElement(parent, "path", {"class": kind, "d": d})
+        path.set("vector-effect", "non-scaling-stroke")
+
+
+def _run(places: Iterable[tuple[int, int | None]]) -> str:
+    """Return the path through positions, with gaps at missing ones."""
+    parts: list[str] = []
+    broken = True
+    for across, down in places:
+        if down is not None:
+            parts.append(f"{'M' if broken else 'L'}{across} {down}")
+        broken = down is None
+    return "".join(parts)
+
+
+def _dots(places: Iterable[tuple[int, int | None]]) -> str:
+    """Return a path of single points, which line caps turn into dots."""
+    return "".join(f"M{across} {down}h0" for across, down in places)

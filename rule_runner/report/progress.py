@@ -1,0 +1,83 @@
+"""Progress on a terminal; log lines about waiting elsewhere."""
+
+import sys
+from typing import Final
+
+import structlog
+
+from rule_runner.engine.observer import Observer
+from rule_runner.escape import printable
+
+_log: Final = structlog.get_logger()
+
+
+class LogObserver(Observer):
+    """Logs what the evaluation waits for."""
+
+    def waiting(self, text: str, seconds: float) -> None:
+        """Log the wait."""
+        _log.warning("trial_awaited", reason=f"Waiting for {text}.", duration_s=round(seconds))
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class ProgressObserver(LogObserver):
+    """Shows steps judged, steps known and the rate on stderr.
+
+    Parameters
+    ----------
+    title
+        Text before the progress.
+    """
+
+    def __init__(self, title: str = "") -> None:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        self._progress: Progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[steps]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._title = escape(printable(title))
+        self._task = self._progress.add_task(f"{self._title}judging", total=None, steps="")
+        self._progress.start()
+
+    def progress(self, judged: int, known: int) -> None:
+        """Show the progress."""
+        task = self._progress.tasks[0]
+        rate = f", {task.speed:.0f}/s" if task.speed else ""
+        steps = f"{judged} of {known} steps{rate}"
+        description = f"{self._title}judging"
+        self._progress.update(
+            self._task, completed=judged, total=known, steps=steps, description=description
+        )
+
+    def waiting(self, text: str, seconds: float) -> None:
+        """Show the wait instead of the progress."""
+        from rich.markup import escape
+
+        del seconds
+        description = escape(f"waiting for {printable(text)}")
+        self._progress.update(self._task, description=self._title + description)
+
+    def close(self) -> None:
+        """Clear the line."""
+        self._progress.stop()
+
+
+def observer(*, quiet: bool, title: str = "") -> LogObserver:
+    """Return an observer for stderr; a `title` is shown before the progress."""
+    return ProgressObserver(title) if sys.stderr.isatty() and not quiet else LogObserver()

@@ -1,0 +1,176 @@
+"""SARIF: results as JSON for code hosts and editors, one result for each finding."""
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rule_runner.errors import EXIT_ISSUES
+from rule_runner.escape import printable
+from rule_runner.report.rule_pages import page, sentence
+from rule_runner.report.text import coverage, evidence, reason
+from rule_runner.results.finding_ids import FindingIds
+from rule_runner.results.json_text import dump_json
+from rule_runner.results.schema import WINDOW, EvaluationResult, Evidence, RuleResult
+from rule_runner.results.status import Outcome
+
+if TYPE_CHECKING:
+    from rule_runner.loading.loader import LoadedRule
+
+SCHEMA: Final = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_LEVELS: Final = {"enforce": "error", "observe": "warning"}
+_NO_VERDICT: Final = {Outcome.NOT_EVALUATED: "warning", Outcome.STOPPED: "warning"}
+
+Json = dict[str, Any]
+
+
+def sarif(result: EvaluationResult, rules: "Sequence[LoadedRule]", exit_code: int) -> str:
+    """Return `result` as a SARIF log of one run.
+
+    Parameters
+    ----------
+    rules
+        The rule of each rule job, in the order of the results.
+    exit_code
+        Exit code of the command; 0, and 10 for issues, mean successful execution.
+    """
+    kinds = [*dict.fromkeys(rules)]  # two rule jobs may have the same rule
+    of_rules = [
+        {"id": printable(rule.rule), "index": kinds.index(loaded)}
+        for rule, loaded in zip(result.rules, rules, strict=True)
+    ]
+    pairs = [*zip(result.rules, of_rules, strict=True)]
+    run = {
+        "tool": {"driver": _driver(result, kinds)},
+        "automationDetails": {"id": f"rule-runner/{printable(result.trial.name)}"},
+        "invocations": [_invocation(pairs, exit_code)],
+        "results": [entry for rule, ref in pairs for entry in _results(result, rule, ref)],
+        "properties": {
+            "trial": result.trial,
+            "rules": {printable(rule.configuration_name): _summary(rule) for rule, _ in pairs},
+        },
+    }
+    return dump_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _driver(result: EvaluationResult, kinds: "Sequence[LoadedRule]") -> Json:
+    versions = {rule.versions.get("rule-runner", "unknown") for rule in result.rules}
+    return {
+        "name": "rule-runner",
+        "version": ", ".join(sorted(versions)) or "unknown",
+        "rules": [_descriptor(loaded) for loaded in kinds],
+    }
+
+
+def _descriptor(loaded: "LoadedRule") -> Json:
+    """Return the description of a rule, independent of results."""
+    doc = inspect.cleandoc(loaded.rule_class.__doc__ or f"Rule {loaded.name}.")
+    descriptor: Json = {"id": printable(loaded.name), "fullDescription": {"text": doc}}
+    if not loaded.builtin:
+        return descriptor | {
+            "shortDescription": {"text": " ".join(doc.partition("\n\n")[0].split())}
+        }
+    text = page(loaded.name)
+    return descriptor | {
+        "shortDescription": {"text": sentence(loaded.rule_class)},
+        "help": {"text": text, "markdown": text},
+        "properties": {"page": f"docs/rules/{loaded.name}.md"},
+    }
+
+
+def _invocation(pairs: Sequence[tuple[RuleResult, Json]], exit_code: int) -> Json:
+    rules = [rule for rule, _ in pairs]
+    times = {
+        "startTimeUtc": min((rule.started_at for rule in rules), default=None),
+        "endTimeUtc": max((rule.ended_at for rule in rules if rule.ended_at), default=None),
+    }
+    return {
+        "executionSuccessful": exit_code in {0, EXIT_ISSUES},
+        "exitCode": exit_code,
+        **{name: time for name, time in times.items() if time},
+        "toolExecutionNotifications": [
+            message for rule, ref in pairs for message in _notifications(rule, ref)
+        ],
+    }
+
+
+def _notifications(rule: RuleResult, ref: Json) -> list[Json]:
+    """Return why a rule has no verdict, and its notes."""
+    name = rule.configuration_name
+    messages = []
+    if rule.outcome not in {Outcome.NO_ISSUES_FOUND, Outcome.ISSUES_FOUND}:
+        messages.append((_NO_VERDICT.get(Outcome(rule.outcome), "error"), reason(rule)))
+    if rule.findings_count > len(rule.evidence):
+        rest = rule.findings_count - len(rule.evidence)
+        messages.append(("note", f"{rest} more findings are in findings.jsonl."))
+    messages += [("note", note) for note in rule.notes]
+    return [
+        {
+            "level": level,
+            "message": _message(f"{name}: {text}"),
+            "associatedRule": ref,
+            "properties": {"outcome": rule.outcome},
+        }
+        for level, text in messages
+    ]
+
+
+def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json]:
+    ids = FindingIds(rule.fingerprint)
+    return [
+        {
+            "ruleId": ref["id"],
+            "ruleIndex": ref["index"],
+            "level": _LEVELS[rule.mode],
+            "message": _message(
+                f"{rule.configuration_name}: {evidence(finding, rule.unit).rstrip('.')}."
+            ),
+            "locations": [_location(result, rule, finding)],
+            "partialFingerprints": {"findingId/v1": ids.next(finding)},
+            "properties": {"mode": rule.mode, "measured": finding.measured, "limit": finding.limit},
+        }
+        for finding in rule.evidence
+    ]
+
+
+def _location(result: EvaluationResult, rule: RuleResult, finding: Evidence) -> Json:
+    """Return the location of a finding: folder of the trial, step, worker and tensor."""
+    places = {"step": str(finding.step), "worker": finding.worker, "tensor": finding.tensor}
+    profiler_trial = result.profiler_trial if rule.unit == WINDOW else None
+    trial = profiler_trial or result.trial
+    path = trial.path
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": path if "://" in path else Path(path).as_uri()}
+        },
+        "logicalLocations": [
+            {
+                "kind": kind,
+                "name": printable(name),
+                "fullyQualifiedName": f"{printable(trial.name)}/{kind}/{printable(name)}",
+            }
+            for kind, name in places.items()
+            if name is not None
+        ],
+    }
+
+
+def _summary(rule: RuleResult) -> Json:
+    """Return verdict and coverage: a rule without results may not have judged anything."""
+    return {
+        "rule": rule.rule,
+        "outcome": rule.outcome,
+        "mode": rule.mode,
+        "step": rule.step,
+        "findings": rule.findings_count,
+        "coverage": rule.coverage,
+        "coverageText": coverage(rule),
+    }
+
+
+def _message(text: str) -> Json:
+    """Return a message without placeholders and links."""
+    plain = printable(text).replace("{", "{{").replace("}", "}}")
+    return {"text": plain.replace("[", "\\[") if "](" in plain else plain}

@@ -1,0 +1,169 @@
+"""Results as text: a table on a terminal, plain lines elsewhere; control characters are escaped."""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rule_runner.escape import printable
+from rule_runner.results.schema import in_order, summary
+from rule_runner.results.status import for_people
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TextIO
+
+    from rich.console import Console
+
+    from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult
+
+EVIDENCE_LIMIT: Final = 3
+FOLDER_LIMIT: Final = 3
+SLOW_S: Final = 5.0  # the time of slower rules is reported
+STYLES: Final = {
+    "IssuesFound": "bold red",
+    "Error": "bold magenta",
+    "Stopped": "yellow",
+    "NoIssuesFound": "green",
+    "NotEvaluated": "bold yellow",
+}
+_HOLDS: Final = re.compile(r"Trial '.*' holds \d+ (?:steps \(|windows of ).*\.$")
+# Repeats the coverage.
+_NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(.*?: \d+\))?\. ?")
+
+
+def verdict(rule: "RuleResult") -> str:
+    """Return outcome and step, and whether the rule is only observed."""
+    where = f" at {rule.unit} {rule.step}" if rule.step is not None else ""
+    return f"{rule.outcome}{where}{' (observed)' * (rule.mode == 'observe')}"
+
+
+def coverage(rule: "RuleResult") -> str:
+    """Return the coverage: how many steps were judged, and why others were skipped."""
+    steps = rule.coverage
+    where = f" ({steps.first} to {steps.last})" if steps.first is not None else ""
+    slow = f" in {rule.rule_time_s:.1f} s" if rule.rule_time_s >= SLOW_S else ""
+    units = f"{rule.unit}s"
+    parts = [f"judged {steps.judged} of {steps.known} {units}{where}{slow}"]
+    parts += [f"skipped {count}: {reason}" for reason, count in steps.skipped.items()]
+    parts += [
+        f"{count} {units} without {worker}" for worker, count in steps.missing_workers.items()
+    ]
+    return printable("; ".join(parts))
+
+
+def evidence(finding: "Evidence", unit: str = "step") -> str:
+    """Return a finding as a line; its step is the number of a `unit`."""
+    where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
+    what = [
+        f"measured {_number(finding.measured)}" if finding.measured is not None else "",
+        f"limit {_number(finding.limit)}" if finding.limit is not None else "",
+        finding.note or "",
+    ]
+    parts = [f"{unit} {finding.step}", " ".join(filter(None, where)), *what]
+    return printable(", ".join(filter(None, parts)))
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def reason(rule: "RuleResult") -> str:
+    """Return why there is no verdict, or what failed."""
+    return printable(for_people(rule.status_details or rule.outcome))
+
+
+def lines(result: "EvaluationResult") -> Iterable[str]:
+    """Yield the results as plain text."""
+    contents = _shared_contents(result.rules)
+    for rule in in_order(result.rules):
+        yield from rule_lines(rule, contents)
+    yield from _closing(result, contents)
+
+
+def rule_lines(rule: "RuleResult", contents: str = "") -> Iterable[str]:
+    """Yield the result of one rule as plain text, without the sentence `contents`."""
+    name = printable(rule.configuration_name)
+    of = f" ({printable(rule.rule)})" if rule.rule != rule.configuration_name else ""
+    yield f"{name}{of}: {verdict(rule)}"
+    for text in _below(rule, contents):
+        yield f"  {text}"
+
+
+def _shared_contents(rules: "Iterable[RuleResult]") -> str:
+    """Return the sentence on the contents of the trial that several rules share."""
+    texts = Counter(match[0] for rule in rules if (match := _HOLDS.search(reason(rule))))
+    return next((text for text, count in texts.most_common(1) if count > 1), "")
+
+
+def _closing(result: "EvaluationResult", contents: str) -> Iterable[str]:
+    """Yield the lines after the verdicts."""
+    if len(result.rules) > 1:
+        yield summary(result.rules)
+    if contents:
+        yield contents
+    yield from (f"note: {printable(note)}" for note in result.notes)
+
+
+def _below(rule: "RuleResult", contents: str = "") -> Iterable[str]:
+    """Yield the lines after a verdict."""
+    yield coverage(rule)
+    yield from (evidence(finding, rule.unit) for finding in rule.evidence[:EVIDENCE_LIMIT])
+    if rule.findings_count > EVIDENCE_LIMIT:
+        yield f"and {rule.findings_count - EVIDENCE_LIMIT} more findings"
+    if rule.status_details and rule.outcome != "IssuesFound":
+        text = reason(rule).removesuffix(contents).rstrip()
+        details = _NONE_JUDGED.sub("", text, count=1)
+        if details or not contents:
+            yield details or text
+    yield from (
+        printable(f"action {action.name} ({action.target}): {action.state}. {action.detail}")
+        for action in rule.actions
+    )
+    notes = [note for note in rule.notes if note not in (rule.status_details or "")]
+    yield from (f"note: {printable(note)}" for note in notes[:EVIDENCE_LIMIT])
+    if len(notes) > EVIDENCE_LIMIT:
+        yield f"and {len(notes) - EVIDENCE_LIMIT} more notes"
+
+
+def print_table(console: "Console", result: "EvaluationResult") -> None:
+    """Print the results as a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    contents = _shared_contents(result.rules)
+    table = Table(show_lines=True)
+    for heading in ("rule and verdict", "coverage and evidence"):
+        table.add_column(heading, overflow="fold")
+    for rule in in_order(result.rules):
+        name = printable(rule.configuration_name)
+        judged = Text.assemble(f"{name}\n", (verdict(rule), STYLES.get(rule.outcome, "")))
+        table.add_row(judged, Text("\n".join(_below(rule, contents))))
+    console.print(table)
+    for text in _closing(result, contents):
+        console.print(Text(text))
+
+
+def print_results(
+    result: "EvaluationResult", places: "Sequence[str]", stream: "TextIO | None" = None
+) -> None:
+    """Print results to a stream, by default stdout, followed by the lines `places`."""
+    stream = stream or sys.stdout
+    if stream.isatty():
+        from rich.console import Console
+
+        console = Console(file=stream)
+        print_table(console, result)
+        for place in places:
+            console.print(place, markup=False, highlight=False, soft_wrap=True)
+    else:
+        print("\n".join([*lines(result), *places]), file=stream)
+
+
+def results_at(folders: "Iterable[Path]") -> str:
+    """Return a line with the folders of results, or with their parent if there are many."""
+    paths = [*folders]
+    if len(paths) <= FOLDER_LIMIT:
+        return "Results: " + ", ".join(printable(folder) for folder in paths)
+    return f"Results: {printable(paths[0].parent)}, a folder for each rule"

@@ -1,0 +1,1 @@
+"""Results: status, result files and the output folder."""

@@ -1,0 +1,301 @@
+"""Files that survive crashes and full disks: written whole or line by line, in a locked folder."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import msgspec
+
+from rule_runner.errors import OutputError
+from rule_runner.file_descriptors import FULL, REMEDY
+
+T = TypeVar("T")
+
+SCRATCH: Final = ".sagemaker-ignore"  # temporary files and locks; SageMaker does not upload it
+
+_FREE_SPACE: Final = " Free some space and start it again."
+_REMEDIES: Final = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EROFS: " Choose a folder that this user may write to.",
+    errno.ELOOP: " Symbolic links are not followed.",
+    **dict.fromkeys(FULL, f" {REMEDY}."),
+}
+
+
+@contextlib.contextmanager
+def output_errors(path: Path) -> Iterator[None]:
+    """Turn every `OSError` about `path` into an `OutputError` of one sentence."""
+    try:
+        yield
+    except OSError as err:
+        msg = f"Cannot write {str(path)!r}: {err.strerror}.{_remedy(err)}"
+        raise OutputError(msg) from err
+    except ValueError as err:  # a NUL or a lone surrogate in the path
+        msg = f"Cannot write {str(path)!r}: {err}."
+        raise OutputError(msg) from err
+
+
+def _remedy(err: OSError) -> str:
+    if err.errno in {errno.EACCES, errno.EPERM}:
+        user = f"Give the folder to user {os.geteuid()} with chown"
+        return f" {user}, or choose another folder or user (in a container, --user)."
+    return _REMEDIES.get(err.errno or 0, "")
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Return a file descriptor of the regular file `path`.
+
+    Symbolic links are not followed, and opening a pipe does not block.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is not a regular file.
+    """
+    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "Not a regular file")
+    return fd
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data` to `fd`."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class Closing(ABC):
+    """Base class of resources that a ``with`` block closes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the resource."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class JsonLines:
+    """A file with one JSON object a line; opening it removes an incomplete last line.
+
+    Parameters
+    ----------
+    path
+        The file; created if it does not exist.
+
+    Attributes
+    ----------
+    size
+        Bytes in the file.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be opened, read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        with output_errors(path):
+            self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            try:
+                self.size = sum(len(line) for line in self._lines(0))
+                os.ftruncate(self._fd, self.size)
+                sync_folder(path.parent)
+            except BaseException:
+                os.close(self._fd)
+                raise
+
+    def _lines(self, start: int) -> Iterator[bytes]:
+        """Yield the complete lines from byte `start` on, with their line ends."""
+        with open(self._fd, "rb", closefd=False) as stream:
+            stream.seek(start)
+            for line in stream:
+                if line.endswith(b"\n"):
+                    yield line
+
+    def read(self, kind: type[T], start: int = 0) -> Iterator[tuple[int, T]]:
+        """Yield each object from byte `start` on, and the byte after its line.
+
+        Parameters
+        ----------
+        kind
+            Type to decode a line to.
+        start
+            0, or the byte after a line; any other value counts as 0.
+
+        Raises
+        ------
+        OutputError
+            If a line is not JSON of that type.
+        """
+        with output_errors(self.path):
+            if not self._begins_line(start):
+                start = 0
+            for line in self._lines(start):
+                start += len(line)
+                try:
+                    yield start, msgspec.json.decode(line, type=kind)
+                except msgspec.DecodeError as err:
+                    msg = (
+                        f"{str(self.path)!r} has an unexpected line, got {line[:80]!r}. "
+                        "Choose another folder, or use --overwrite."
+                    )
+                    raise OutputError(msg) from err
+
+    def _begins_line(self, offset: int) -> bool:
+        return 0 <= offset <= self.size and (
+            offset == 0 or os.pread(self._fd, 1, offset - 1) == b"\n"
+        )
+
+    def append(self, text: str, *, durable: bool = False) -> None:
+        """Append the line `text`; with `durable`, return only when it is on disk.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written; the file is then unchanged.
+        """
+        line = text.encode() + b"\n"
+        with output_errors(self.path):
+            try:
+                write_all(self._fd, line)
+                if durable:
+                    os.fsync(self._fd)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._fd, self.size)
+                raise
+        self.size += len(line)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace the content of `path` by `text` in one step; a failure keeps the old content.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    scratch = path.parent if path.parent.name == SCRATCH else path.parent / SCRATCH
+    temporary = scratch / f"{path.name}.tmp"
+    with output_errors(path):
+        try:
+            write_durably(temporary, text.encode())
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_folder(path.parent)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write the file `path`; its content is on disk when this returns."""
+    fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files; missing ones are ignored.
+
+    Raises
+    ------
+    OutputError
+        If one cannot be removed.
+    """
+    for path in paths:
+        with output_errors(path):
+            path.unlink(missing_ok=True)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names of the files in folder `path` durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_folder(path: Path) -> None:
+    """Create the output folder `path`, its parents and its scratch folder where missing.
+
+    Raises
+    ------
+    OutputError
+        If that fails, or one of the two is a link or not a folder.
+    """
+    for folder in (path, path / SCRATCH):
+        with output_errors(folder):
+            if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+                msg = f"Output folder {str(folder)!r} is a link or not a folder. Choose another."
+                raise OutputError(msg)
+            folder.mkdir(parents=True, exist_ok=True)
+
+
+class FolderLock:
+    """An exclusive lock on an output folder, released at the latest when the process ends.
+
+    Raises
+    ------
+    OutputError
+        If another process, or this one, holds it.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        path = folder / SCRATCH / name
+        with output_errors(path):
+            self._fd = open_regular(path, os.O_RDWR | os.O_CREAT)
+            try:
+                self._take(folder)
+            except BaseException:
+                os.close(self._fd)
+                raise
+
+    def _take(self, folder: Path) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as err:
+            holder = os.pread(self._fd, 20, 0).decode("ascii", "replace").strip()
+            who = f"process {holder}" if holder.isdecimal() else "another process"
+            msg = (
+                f"Output folder {str(folder)!r} is in use by {who}. "
+                "Choose another folder, or wait until it ends."
+            )
+            raise OutputError(msg) from err
+        os.ftruncate(self._fd, 0)
+        write_all(self._fd, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        """Unlock the folder."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+        os.close(self._fd)

@@ -1,0 +1,37 @@
+"""Finding IDs: identify the same finding across restarts of an evaluation."""
+
+import hashlib
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rule_runner.results.schema import Evidence
+
+
+class FindingIds:
+    """Gives the findings of one rule job their IDs, the same ones whenever it is judged again.
+
+    Parameters
+    ----------
+    fingerprint
+        `rule_runner.results.schema.fingerprint` of the rule job.
+    run_id
+        Of the evaluation; "" gives the same finding the same ID in every evaluation.
+    """
+
+    def __init__(self, fingerprint: str, run_id: str = "") -> None:
+        self._fingerprint = fingerprint
+        self._run_id = run_id
+        self._step: int | None = None
+        self._ordinals: Counter[tuple[str | None, str | None]] = Counter()
+
+    def next(self, evidence: "Evidence") -> str:
+        """Return the ID of the next finding; findings come in ascending order of their steps."""
+        if evidence.step != self._step:
+            self._step = evidence.step
+            self._ordinals.clear()
+        series = (evidence.tensor, evidence.worker)
+        self._ordinals[series] += 1
+        parts = [self._fingerprint, self._run_id, evidence.step, *series, self._ordinals[series]]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

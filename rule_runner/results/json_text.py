@@ -1,0 +1,104 @@
+"""Values, times and records as JSON text that is valid UTF-8 and safe to print on a terminal."""
+
+import json
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+TEXT_LIMIT: Final = 200  # characters of an object without a JSON representation
+
+JsonScalar = str | int | float | bool | None
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def json_scalar(value: object) -> JsonScalar:
+    """Return `value` as a JSON scalar.
+
+    Numbers and arrays of one element become plain numbers; NaN and infinities become the strings
+    ``NaN``, ``Infinity``, ``-Infinity``. Strings stay, and a tuple of strings is joined by commas.
+    Anything else, and integers beyond 64 bits, becomes its text, cut to 200 characters.
+    """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
+        value = _plain(value)
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str(value)
+        case tuple() if all(isinstance(item, str) for item in value):
+            return ",".join(value)
+        case int() if -(2**63) <= value < 2**64:
+            return int(value)
+        case float():
+            return _finite_or_name(float(value))
+        case _:
+            return _short_text(value)
+
+
+def _plain(value: Any) -> object:
+    """Return the element of a numpy scalar or one-element array as a Python object."""
+    plain = value.item()
+    if isinstance(plain, np.complexfloating):  # complex longdouble
+        return str(plain)
+    return float(plain) if isinstance(plain, np.generic) else plain  # longdouble, small floats
+
+
+def _finite_or_name(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _short_text(value: object) -> str:
+    try:
+        return str(value)[:TEXT_LIMIT]
+    except Exception:  # noqa: BLE001 - __str__ of a rule's object may raise anything
+        return f"<{type(value).__name__}>"
+
+
+def text_or_none(value: object) -> str | None:
+    """Return the text of `value`, or None if it is None."""
+    if value is None:
+        return None
+    return str(value) if isinstance(value, str) else _short_text(value)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Return an aware `moment` as RFC 3339 in UTC with milliseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def dump_json(value: object, *, indent: int | None = None) -> str:
+    """Return `value` as JSON that is valid UTF-8 and safe to print on a terminal.
+
+    Lone surrogates become U+FFFD; control characters and characters that change the text
+    direction are escaped. `value` holds no NaN or infinity.
+    """
+    text = json.dumps(
+        msgspec.to_builtins(value), ensure_ascii=False, allow_nan=False, indent=indent
+    )
+    return _harmless(text)
+
+
+def dump_numbers(value: object) -> str:
+    """Return `value` as `dump_json` does, but compact, and much faster for many numbers."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return dump_json(value)
+    return _harmless(text)
+
+
+def _harmless(text: str) -> str:
+    if text.isprintable():
+        return text
+    text = _SURROGATE.sub("\ufffd", text)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,0 +1,298 @@
+"""Schema of the results: the content of ``rule_result.json`` and of ``--format json``."""
+
+import hashlib
+import json
+import operator
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
+from rule_runner.results.state import Coverage, RuleJobState
+
+if TYPE_CHECKING:
+    from rule_core.rules.evidence import Finding
+
+SCHEMA_VERSION: Final = 1
+STEP: Final = "step"
+WINDOW: Final = "window"
+RULE_SCHEMA: Final = Path(__file__).with_name("rule_result.schema.json")
+# The order in which reports list outcomes: issues first, then failed rules.
+_ORDER: Final = {
+    outcome: number
+    for number, outcome in enumerate(
+        ("IssuesFound", "Error", "Stopped", "NoIssuesFound", "NotEvaluated")
+    )
+}
+EVALUATION_SCHEMA: Final = Path(__file__).with_name("evaluation_result.schema.json")
+
+
+class RuleSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The file that a rule was loaded from.
+
+    Attributes
+    ----------
+    location
+        Absolute path, or address.
+    sha256
+        Of its bytes, in hexadecimal digits.
+    version_id, etag
+        Version and ETag of the object in S3; None for a local file.
+    """
+
+    location: str
+    sha256: str
+    version_id: str | None = None
+    etag: str | None = None
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """One finding: where the condition was met, the measured value and its limit."""
+
+    step: int
+    tensor: str | None
+    worker: str | None
+    measured: JsonScalar
+    limit: JsonScalar
+    note: str | None
+
+
+class ActionResult(msgspec.Struct, frozen=True):
+    """One action: its name, masked target, state, outcome and time."""
+
+    name: str
+    target: str
+    state: str
+    detail: str
+    at: str
+
+
+class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one rule job: the content of ``rule_result.json``.
+
+    Attributes
+    ----------
+    unit
+        The unit that is judged: ``step``, or ``window`` of time. The steps of `coverage` and
+        `evidence` are numbers of such units.
+    step
+        Step at which the condition was first met.
+    mode
+        ``enforce``, or ``observe``: a met condition is reported only.
+    trial_ended
+        Whether the trial had its end mark; if not, more steps may have followed.
+    ended_at
+        None while the evaluation is running.
+    source
+        The rule's file; None for a built-in rule, and for a rule that could not be loaded.
+    actions
+        The actions that the first met condition triggered, in order.
+    duration_s, rule_time_s
+        Seconds from start to end, and the part of them spent in the rule's own code.
+    run_id
+        Unique ID of this evaluation: kept by a restart, replaced by `overwrite`.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    configuration_name: str
+    rule: str
+    source: RuleSource | None = None
+    unit: str = STEP
+    outcome: str
+    status: str
+    status_details: str | None
+    step: int | None
+    evidence: list[Evidence]
+    findings_count: int
+    coverage: Coverage
+    parameters: dict[str, JsonScalar]
+    trial: str
+    trial_ended: bool
+    mode: str
+    started_at: str
+    ended_at: str | None
+    duration_s: float
+    rule_time_s: float
+    versions: dict[str, str]
+    fingerprint: str
+    run_id: str = ""
+    actions: list[ActionResult] = []
+    notes: list[str]
+
+
+class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The trial that was judged."""
+
+    name: str
+    path: str
+    ended: bool
+    steps: int
+    first_step: int | None
+    last_step: int | None
+    workers: list[str]
+
+
+class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of one command: the object that ``--format json`` prints.
+
+    Attributes
+    ----------
+    summary
+        The number of rules with each outcome, as text: ``1 IssuesFound, 2 NotEvaluated``.
+    trial, profiler_trial
+        The tensor trial and the profiler trial if both were judged; otherwise the only trial.
+    notes
+        Notes that concern no single rule job, such as requested rules that were not evaluated.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    summary: str = ""
+    trial: TrialSummary
+    profiler_trial: TrialSummary | None = None
+    rules: list[RuleResult]
+    notes: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class RuleJobFacts:
+    """The properties of a rule job that are fixed before its first step.
+
+    Attributes
+    ----------
+    trial
+        Real path or URI.
+    mode
+        ``enforce`` or ``observe``.
+    source
+        The rule's file, if it is not a built-in rule.
+    unit, run_id
+        See `RuleResult`.
+    """
+
+    parameters: Mapping[str, object]
+    trial: str
+    mode: str
+    fingerprint: str
+    versions: Mapping[str, str]
+    source: RuleSource | None = None
+    unit: str = STEP
+    run_id: str = ""
+
+
+def rule_result(
+    state: RuleJobState,
+    facts: RuleJobFacts,
+    *,
+    trial_ended: bool,
+    duration_s: float,
+    rule_time_s: float,
+    actions: Sequence[ActionResult] = (),
+) -> RuleResult:
+    """Return the result of a rule job in its current state, finished or not."""
+    current = state.coverage
+    coverage = replace(
+        current,
+        known=max(current.known, current.seen),
+        skipped=dict(current.skipped),
+        missing_workers=dict(current.missing_workers),
+    )
+    return RuleResult(
+        configuration_name=state.configuration_name,
+        rule=state.rule,
+        source=facts.source,
+        unit=facts.unit,
+        status=str(state.status),
+        outcome=str(state.outcome),
+        status_details=state.status_details,
+        step=state.step,
+        evidence=[evidence(finding) for finding in state.evidence],
+        findings_count=state.findings_count,
+        coverage=coverage,
+        parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
+        trial=facts.trial,
+        trial_ended=trial_ended,
+        mode=str(facts.mode),
+        started_at=rfc3339(state.started_at),
+        ended_at=None if state.ended_at is None else rfc3339(state.ended_at),
+        duration_s=duration_s,
+        rule_time_s=rule_time_s,
+        versions=dict(facts.versions),
+        fingerprint=facts.fingerprint,
+        run_id=facts.run_id,
+        actions=[*actions],
+        notes=state.notes,
+    )
+
+
+def in_order(rules: Iterable[RuleResult]) -> list[RuleResult]:
+    """Return the results in the order of reports: issues first."""
+    return sorted(rules, key=lambda rule: _ORDER.get(rule.outcome, 0))
+
+
+def summary(rules: Iterable[RuleResult]) -> str:
+    """Return the number of rules with each outcome: ``1 IssuesFound, 2 NoIssuesFound``."""
+    counts = Counter(rule.outcome for rule in in_order(rules))
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+
+
+def evidence(finding: "Finding") -> Evidence:
+    """Return `finding` with its values converted to JSON scalars."""
+    return Evidence(
+        step=operator.index(finding.step),
+        tensor=text_or_none(finding.tensor),
+        worker=text_or_none(finding.worker),
+        measured=json_scalar(finding.measured),
+        limit=json_scalar(finding.limit),
+        note=text_or_none(finding.note),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a verdict may depend on."""
+    return {name: _version(name) for name in ("rule-runner", "numpy")} | {
+        "python": platform.python_version()
+    }
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:  # run from a checkout
+        return "unknown"
+
+
+def fingerprint(
+    *,
+    rule_source: bytes,
+    rule: str,
+    configuration_name: str,
+    parameters: Mapping[str, object],
+    trial: str,
+    other_trials: Sequence[str],
+    start_step: int | None,
+    end_step: int | None,
+    keep_going: bool,
+    min_coverage: float = 0.0,
+) -> str:
+    """Return the identity of a rule job; a restart may resume it only if both are equal.
+
+    `trial` and `other_trials` are real paths or URIs. This package's version counts too.
+    """
+    identity = {
+        "source": hashlib.sha256(rule_source).hexdigest(),
+        "rule": rule,
+        "configuration_name": configuration_name,
+        "parameters": {name: repr(value) for name, value in sorted(parameters.items())},
+        "trials": [trial, *other_trials],
+        "range": [start_step, end_step],
+        "keep_going": keep_going,
+        **({"min_coverage": min_coverage} if min_coverage else {}),
+        "version": _version("rule-runner"),
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

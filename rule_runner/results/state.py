@@ -1,0 +1,353 @@
+"""RuleJobState: status, coverage and findings of one rule job, decided without any I/O."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from rule_runner.results.status import (
+    NO_DATA,
+    NOT_ENOUGH,
+    Outcome,
+    RuleStatus,
+    StatusChange,
+    StatusInput,
+    advance,
+    condition_text,
+    for_people,
+    wire_details,
+)
+
+if TYPE_CHECKING:
+    from rule_core.rules.evidence import Finding
+
+REASON_LIMIT: Final = 50
+WORKER_LIMIT: Final = 1000
+NOTE_LIMIT: Final = 100
+NOTE_LENGTH: Final = 1000
+EVIDENCE_LIMIT: Final = 100
+OTHER: Final = "other"
+_DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
+
+
+def _count(counts: dict[str, int], key: str, limit: int) -> str:
+    """Increment the count of a key, or of `OTHER` beyond the limit; return the key counted."""
+    if key not in counts and len(counts) >= limit:
+        key = OTHER
+    counts[key] = counts.get(key, 0) + 1
+    return key
+
+
+def _uncount(counts: dict[str, int], key: str) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
+
+
+@dataclass(slots=True)
+class Coverage:
+    """The steps that a rule job judged or skipped.
+
+    Attributes
+    ----------
+    judged
+        Number of steps judged.
+    skipped
+        Number of steps not judged, by reason; at most 50 reasons, then ``other``.
+    known
+        Number of steps of the trial within the range to judge.
+    first, last
+        First and last step judged.
+    missing_workers
+        Number of steps judged or skipped without a worker's data, by worker.
+    """
+
+    judged: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    known: int = 0
+    first: int | None = None
+    last: int | None = None
+    missing_workers: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def seen(self) -> int:
+        """Number of steps judged or skipped."""
+        return self.judged + sum(self.skipped.values())
+
+
+class RuleJobState:
+    """The state of one rule job, which turns events of its steps into a status and an outcome.
+
+    Steps come in ascending order. Every method that can change the status returns the change,
+    or None if the status stays the same. All times are aware and UTC.
+
+    Parameters
+    ----------
+    rule
+        Class name of the rule.
+    configuration_name
+        Name of the rule job.
+    keep_going
+        Whether to judge further steps after the condition is first met.
+    started_at
+        When the rule job began.
+
+    Attributes
+    ----------
+    done
+        Whether the rule job wants no further step.
+    status_details
+        ``StatusDetails`` of the current status; None if it has none.
+    step
+        Step at which the condition was first met.
+    evidence
+        The first 100 findings; `findings_count` counts all.
+    ended_at
+        When the verdict became final: with `keep_going`, after the last step.
+    """
+
+    def __init__(
+        self, rule: str, configuration_name: str, keep_going: bool, started_at: datetime
+    ) -> None:
+        self.rule = rule
+        self.configuration_name = configuration_name
+        self.keep_going = keep_going
+        self.started_at = started_at
+        self.ended_at: datetime | None = None
+        self.status = RuleStatus.IN_PROGRESS
+        self.status_details: str | None = None
+        self.step: int | None = None
+        self.coverage = Coverage()
+        self.evidence: list[Finding] = []
+        self.findings_count = 0
+        self._notes: dict[str, None] = {}
+        self._notes_lost = 0
+        self._stop_reason = ""
+        self._not_evaluated = False
+        self._missing_at: int | None = None
+        self._skipped_at: int | None = None
+        self._skipped_for = ""
+        self.done = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """The status, or NotEvaluated if no step could be judged."""
+        return Outcome.NOT_EVALUATED if self._not_evaluated else Outcome(self.status)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the distinct notes in order; the last one counts the omitted ones."""
+        lost = [f"{self._notes_lost} more notes were left out."] if self._notes_lost else []
+        return [*self._notes, *lost]
+
+    def note(self, text: str) -> None:
+        """Add a note to the result; each text once, at most 100 of them."""
+        text = text[:NOTE_LENGTH]
+        if text in self._notes:
+            return
+        if len(self._notes) < NOTE_LIMIT:
+            self._notes[text] = None
+        else:
+            self._notes_lost += 1
+
+    def steps_known(self, count: int) -> None:
+        """Set the current number of steps of the trial within the range to judge."""
+        self.coverage.known = count
+
+    def missing_workers(self, step: int, workers: Sequence[str]) -> None:
+        """Count the `workers` that `step` lacks; a repeated call has no effect."""
+        if self._missing_at == step:
+            return
+        self._missing_at = step
+        for worker in workers:
+            _count(self.coverage.missing_workers, worker, WORKER_LIMIT)
+
+    def step_judged(self, step: int) -> None:
+        """Count `step` as judged; a repeated call has no effect."""
+        coverage = self.coverage
+        if coverage.last == step:
+            return
+        if self._skipped_at == step:  # judged later, when no more data had arrived
+            _uncount(coverage.skipped, self._skipped_for)
+        coverage.judged += 1
+        coverage.last = step
+        if coverage.first is None:
+            coverage.first = step
+
+    def step_skipped(self, step: int, reason: str) -> None:
+        """Count `step` as not judged for `reason`: a constant, or the rule's own words.
+
+        A repeated call has no effect; a step that was judged stays judged.
+        """
+        if step in (self.coverage.last, self._skipped_at):
+            return
+        self._skipped_at = step
+        self._skipped_for = _count(self.coverage.skipped, reason[:NOTE_LENGTH], REASON_LIMIT)
+
+    def condition_met(
+        self, step: int, findings: "Sequence[Finding]", at: datetime, *, end_of_rule: bool = False
+    ) -> StatusChange | None:
+        """Count `step` as judged with the condition met; the first such step sets the verdict.
+
+        Parameters
+        ----------
+        step
+            Global step.
+        findings
+            Never empty: a rule that only returned True has ``[Finding(step)]``.
+        at
+            The current time.
+        end_of_rule
+            Whether the rule wants no further step.
+        """
+        self.step_judged(step)
+        self._keep(findings)
+        if self.step is None and not self.status.final:
+            self.step = step
+        change = self._transition(StatusInput.CONDITION_MET, at, condition_text(self.rule, step))
+        if end_of_rule:
+            self._end(at)
+        return change
+
+    def finding_only(self, step: int, findings: "Sequence[Finding]") -> bool:
+        """Count `step` as judged: the rule reported `findings` but returned False.
+
+        Returns
+        -------
+        bool
+            Whether the findings are kept: only with `keep_going`. A note reports either case.
+        """
+        self.step_judged(step)
+        fate = "listed" if self.keep_going else "dropped"
+        self.note(
+            f"Rule {self.rule!r} reported findings but returned False; they are {fate} and do not "
+            "count."
+        )
+        if self.keep_going:
+            self._keep(findings)
+        return self.keep_going
+
+    def rule_failed(self, details: str, at: datetime) -> StatusChange | None:
+        """End the rule job with an error; after a verdict only add a note.
+
+        `details` begins with `status.CLIENT_ERROR`, or is `status.INTERNAL_ERROR`.
+        """
+        if self.status.final:
+            self.note(for_people(details))
+            self._end(at)
+        return self._transition(StatusInput.RULE_FAILED, at, details)
+
+    def stop_requested(self, reason: str, at: datetime) -> StatusChange | None:
+        """Stop judging further steps; the current step still counts."""
+        if self.done:
+            return None
+        if self.status.final:
+            self.note(reason)
+            self._end(at)
+            return None
+        self.note(reason)
+        self._stop_reason = self._stop_reason or reason
+        return self._transition(StatusInput.STOP_REQUESTED, at, None)
+
+    def ended(
+        self,
+        at: datetime,
+        trial_ended: bool,
+        contents: str = "",
+        *,
+        no_data: bool = False,
+        expected: int = 0,
+        min_coverage: float = 0.0,
+    ) -> list[StatusChange]:
+        """Give the verdict: no more steps will be judged.
+
+        Parameters
+        ----------
+        at
+            The current time.
+        trial_ended
+            Whether the trial had ended. If all known steps were judged or skipped too, a stop
+            request has no effect on the verdict.
+        contents
+            A sentence on what the rule looked for and what the trial holds, used if no step
+            was judged.
+        no_data
+            Whether the trial holds no data at all.
+        expected, min_coverage
+            How many steps the rule should judge, and the share of them that it must judge.
+        """
+        shortfall = self._shortfall(expected, min_coverage)
+        status_input, details = self._verdict(
+            trial_ended, NO_DATA if no_data else "", contents, shortfall
+        )
+        change = self._transition(status_input, at, details)
+        if change and change.new is RuleStatus.ERROR:
+            self._not_evaluated = True
+        self._end(at)
+        return [change] if change else []
+
+    def restore(
+        self, status: RuleStatus, details: str | None, step: int | None, ended_at: datetime
+    ) -> None:
+        """Adopt the verdict of an earlier process; no more steps will be judged."""
+        self.status, self.status_details, self.step = status, details, step
+        self._end(ended_at)
+
+    def _verdict(
+        self, trial_ended: bool, no_data: str, contents: str, shortfall: str
+    ) -> tuple[StatusInput, str]:
+        coverage = self.coverage
+        if not coverage.judged:
+            if self._stop_reason:
+                return StatusInput.NOTHING_JUDGED, f"{self._stop_reason} Nothing was judged."
+            return StatusInput.NOTHING_JUDGED, self._describe_no_steps(no_data, contents)
+        complete = trial_ended and coverage.seen >= coverage.known
+        if shortfall and (complete or not self._stop_reason):
+            return StatusInput.RULE_FAILED, shortfall
+        return StatusInput.TRIAL_ENDED if complete else StatusInput.DRAINED, self._stop_reason
+
+    def _describe_no_steps(self, no_data: str, contents: str) -> str:
+        """Return the details of a rule job that judged no step."""
+        if no_data:
+            return f"{no_data} {contents}".strip()
+        coverage = self.coverage
+        known = max(coverage.known, coverage.seen)
+        judged = f"Rule {self.rule!r} judged none of {known} known steps{self._why_skipped()}."
+        return f"{NOT_ENOUGH}{judged} {contents}".strip()
+
+    def _why_skipped(self) -> str:
+        skipped = self.coverage.skipped
+        reasons = ", ".join(f"{reason}: {n}" for reason, n in skipped.items())
+        return f" (skipped for {reasons})" if reasons else ""
+
+    def _shortfall(self, expected: int, min_coverage: float) -> str:
+        """Return why coverage is too low for a verdict; "" if it is sufficient."""
+        judged = self.coverage.judged
+        if judged >= min_coverage * expected:
+            return ""
+        return (
+            f"{NOT_ENOUGH}Rule {self.rule!r} judged {judged} of {expected} steps"
+            f"{self._why_skipped()}: {judged / expected:.1%}, and the minimum coverage is "
+            f"{min_coverage:.1%}."
+        )
+
+    def _keep(self, findings: "Sequence[Finding]") -> None:
+        self.findings_count += len(findings)
+        self.evidence.extend(findings[: EVIDENCE_LIMIT - len(self.evidence)])
+
+    def _transition(
+        self, status_input: StatusInput, at: datetime, details: str | None
+    ) -> StatusChange | None:
+        old, self.status = self.status, advance(self.status, status_input)
+        if old is self.status:
+            return None
+        if self.status in _DETAILED and details is not None:
+            self.status_details = wire_details(details)
+        if self.status.final and not (self.keep_going and self.status is RuleStatus.ISSUES_FOUND):
+            self._end(at)
+        return StatusChange(old, self.status, at, self.status_details)
+
+    def _end(self, at: datetime) -> None:
+        self.done = True
+        if self.ended_at is None:
+            self.ended_at = at

@@ -1,0 +1,1 @@
+"""Which steps or windows of a trial are ready to be judged."""

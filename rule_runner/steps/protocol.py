@@ -1,0 +1,94 @@
+"""StepSource: the steps of a trial that are ready to be judged, and those still awaited."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+
+class StepSource(Protocol):
+    """The steps of a trial, in the order in which they are judged."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether the data that rule constructors need has arrived."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the trial has ended and its last files have been listed."""
+        ...
+
+    @property
+    def ending(self) -> bool:
+        """Whether the trial has ended and files of slow workers may still arrive."""
+        ...
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """The known steps that can be read, ascending."""
+        ...
+
+    @property
+    def all_steps(self) -> Sequence[int]:
+        """All known steps, ascending."""
+        ...
+
+    def look(self, *, at_once: bool = False, last: bool = False) -> bool:
+        """Look once for new files; return whether anything changed.
+
+        Parameters
+        ----------
+        at_once
+            Look even during a pause between looks.
+        last
+            Look at once, and treat a trial with an end mark as ended without waiting for files of
+            slow workers.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If a store does not answer, unless it has answered before and the error is transient.
+        """
+        ...
+
+    def ready(self, after: int) -> Iterator[int]:
+        """Yield the steps after `after` that are ready to be judged, ascending."""
+        ...
+
+    def readable(self, step: int) -> bool:
+        """Return whether a ready step can be read."""
+        ...
+
+    def kind(self, step: int) -> str:
+        """Return the kind of a step, such as its mode; "" if it is unknown.
+
+        A rule may judge steps of some kinds only.
+        """
+        ...
+
+    def missing_workers(self, step: int) -> list[str]:
+        """Return the workers whose data of a ready step is missing."""
+        ...
+
+    def late_steps(self) -> list[int]:
+        """Return the steps that arrived after a later one was ready, ascending."""
+        ...
+
+    def lost_files(self) -> int:
+        """Return how many files arrived after the trial was considered ended."""
+        ...
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence for each problem of the trial, for the results."""
+        ...
+
+    def describe_wait(self, after: int) -> str:
+        """Return what the step after `after` is waiting for, for messages."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """Return the names that rules can request."""
+        ...
+
+    def describe_contents(self) -> str:
+        """Return the contents of the trial, as a sentence without its subject."""
+        ...

@@ -1,0 +1,197 @@
+"""Step sources: the trials of one evaluation, and where each rule job gets its steps."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rule_core.clock import Clock
+from rule_core.storage.wait_budget import WaitBudget
+from rule_core.trials import Trial
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.errors import TrialError
+from rule_runner.loading.trials import (
+    absent,
+    is_there,
+    open_profiler_trial,
+    open_trial,
+    real_path,
+    reject_parent,
+    roots,
+)
+from rule_runner.results.schema import TrialSummary
+from rule_runner.steps.protocol import StepSource
+from rule_runner.steps.tensor_steps import TensorSteps
+
+if TYPE_CHECKING:
+    from rule_core.trials.profiler_trial import ProfilerTrial
+    from rule_runner.loading.trials import AnyTrial
+
+
+class StepSources:
+    """The trials of one evaluation: a source of tensor steps, and one for each window length.
+
+    Attributes
+    ----------
+    trials
+        The tensor trial, then the trials that rules compare with; empty if no rule reads tensors.
+    profiler
+        The profiler trial; None if no rule reads profiler data.
+    all
+        The sources, that of tensor steps first.
+
+    Raises
+    ------
+    TrialError
+        If a trial does not exist, and is not waited for.
+    """
+
+    def __init__(
+        self, config: EvaluationConfig, clock: Clock, patience: WaitBudget | None = None
+    ) -> None:
+        self._config = config
+        self._patience = patience
+        self._checked: list[AnyTrial] = []
+        self._others = config.others_of(*config.rules)
+        tensors = [rule for rule in config.rules if not rule.profiler]
+        lengths = sorted({rule.window_us for rule in config.rules if rule.profiler})
+        self.trials = self._open_trials() if tensors else []
+        self.profiler = self._open_profiler_trial() if lengths else None
+        for trial in self._opened():
+            exists = is_there(trial)
+            if not config.wait_for_trial:
+                if not exists:
+                    raise TrialError(absent(trial))
+                reject_parent(trial)
+                self._checked.append(trial)
+        self._windows = self._over_windows(lengths, clock)
+        self._steps = self._over_steps(clock)
+        self.all: tuple[StepSource, ...] = (*self._steps, *self._windows.values())
+
+    def _opened(self) -> "Iterator[AnyTrial]":
+        yield from self.trials
+        if self.profiler is not None:
+            yield self.profiler
+
+    def _open_trials(self) -> list[Trial]:
+        config = self._config
+        paths = [(config.trial, config.trial_name), *((path, None) for path in self._others)]
+        return [
+            open_trial(path, name, config.window, patience=self._patience) for path, name in paths
+        ]
+
+    def _open_profiler_trial(self) -> "ProfilerTrial":
+        config = self._config
+        return open_profiler_trial(
+            config.profiler_trial or config.trial,
+            config.trial_name,
+            config.profiler_stop_files,
+            config.stop_grace,
+            waits_for_unseen=config.wait,
+            patience=self._patience,
+        )
+
+    def _over_steps(self, clock: Clock) -> Sequence[StepSource]:
+        if not self.trials:
+            return ()
+        config = self._config
+        base, *others = (trial.index for trial in self.trials)
+        waits = (config.end_grace, config.event_file_wait, config.poll_max)
+        return (TensorSteps(base, others, clock, *waits, once=not config.wait),)
+
+    def _over_windows(self, lengths: Sequence[int], clock: Clock) -> "dict[int, StepSource]":
+        if self.profiler is None:
+            return {}
+        from rule_runner.steps.profiler_windows import ProfilerPoller, ProfilerWindows
+
+        config = self._config
+        poller = ProfilerPoller(self.profiler, clock, config.end_grace, config.poll_max)
+        return {
+            length: ProfilerWindows(poller, length, leads=length == lengths[0])
+            for length in lengths
+        }
+
+    def of(self, rule: RuleJobConfig) -> StepSource:
+        """Return the step source of a rule job."""
+        return self._windows[rule.window_us] if rule.profiler else self._steps[0]
+
+    def trials_of(self, rule: RuleJobConfig) -> "list[AnyTrial]":
+        """Return the base trial of a rule job, and the other trials that it compares with."""
+        if rule.profiler:
+            return [] if self.profiler is None else [self.profiler]
+        others = dict(zip(self._others, self.trials[1:], strict=True))
+        return [self.trials[0], *(others[path] for path in self._config.others_of(rule))]
+
+    @property
+    def name(self) -> str:
+        """The name of the training job, according to the first trial."""
+        return next(self._opened()).name
+
+    @property
+    def ended(self) -> bool:
+        """Whether all trials have ended and their last files have been listed."""
+        return all(source.ended for source in self.all)
+
+    @property
+    def ending(self) -> bool:
+        """Whether a trial has ended and its last files may still arrive."""
+        return any(source.ending for source in self.all)
+
+    def look(self, *, at_once: bool = False, last: bool = False) -> bool:
+        """Look once for new files of all trials; see `StepSource.look`.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If a store does not answer, unless it has answered before and the error is transient.
+        """
+        changes = [source.look(at_once=at_once, last=last) for source in self.all]
+        return any(changes)
+
+    def check_that_trials_exist(self) -> None:
+        """Raise an error if the folder of a trial does not exist, or only contains trials.
+
+        Raises
+        ------
+        TrialError
+            Names the first such trial.
+        """
+        for trial, begun in self._begun():
+            if not begun and not is_there(trial):
+                raise TrialError(absent(trial))
+            if not (begun or trial in self._checked):
+                self._checked.append(trial)
+                reject_parent(trial)
+
+    def _begun(self) -> "Iterator[tuple[AnyTrial, bool]]":
+        for trial in self.trials:
+            yield trial, bool(trial.index.steps)
+        if self.profiler is not None:
+            yield self.profiler, self.profiler.first_timestamp > 0
+
+    def roots(self) -> list[Path]:
+        """Return the folders of tensor trials that can be watched."""
+        return roots(self.trials)
+
+    def summaries(self) -> tuple[TrialSummary, TrialSummary | None]:
+        """Return the summary of the trial, and that of the profiler trial if both are read."""
+        summaries = []
+        if self.trials:
+            base = self.trials[0]
+            summaries.append(_summary(base, self._steps[0], list(base.index.workers)))
+        if self.profiler is not None:
+            source = next(iter(self._windows.values()))
+            summaries.append(_summary(self.profiler, source, sorted(self.profiler.nodes)))
+        return summaries[0], summaries[1] if len(summaries) > 1 else None
+
+
+def _summary(trial: "AnyTrial", source: StepSource, workers: list[str]) -> TrialSummary:
+    steps = source.steps
+    return TrialSummary(
+        name=trial.name,
+        path=real_path(trial.path),
+        ended=source.ended,
+        steps=len(steps),
+        first_step=steps[0] if steps else None,
+        last_step=steps[-1] if steps else None,
+        workers=workers,
+    )

@@ -1,0 +1,290 @@
+"""TensorSteps: the steps of a tensor trial that are ready to be judged, live or afterwards.
+
+The steps and their contents do not depend on the order in which files arrive: a step is ready once
+no more files of it, or of an earlier step, can arrive.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from rule_core.clock import Clock
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_core.storage.wait_budget import WaitEndedError
+
+FIRST_PAUSE_S: Final = 1.0  # between looks at a remote trial
+_NAMES_SHOWN: Final = 10
+
+
+@dataclass(slots=True)
+class _Followed:
+    """One trial, and the state of polling it.
+
+    Attributes
+    ----------
+    ended_since
+        When its files last changed after its end mark appeared.
+    answered
+        Whether the store has ever answered.
+    pause, due
+        For a remote trial: the length of the next pause, and when it is over.
+    problem
+        Why the store does not answer at present; "" if it does.
+    """
+
+    index: TrialIndex
+    ended_since: float | None = None
+    answered: bool = False
+    pause: float = FIRST_PAUSE_S
+    due: float = float("-inf")
+    problem: str = ""
+
+
+class TensorSteps:
+    """The steps of a base trial as they become ready, together with those of other trials.
+
+    Parameters
+    ----------
+    base, others
+        The trials.
+    end_grace
+        Seconds without a new file after the end mark that end a trial of several workers, or a
+        remote one.
+    event_file_wait
+        Seconds to wait for the event file of an index file, and for an index file that is listed
+        but cannot be read.
+    poll_max
+        Longest pause in seconds between two looks at a remote trial that does not change.
+    once
+        Whether this is the only look: the files that it finds in a remote trial are settled at
+        once.
+    """
+
+    def __init__(
+        self,
+        base: TrialIndex,
+        others: Sequence[TrialIndex],
+        clock: Clock,
+        end_grace: float,
+        event_file_wait: float,
+        poll_max: float = 10.0,
+        *,
+        once: bool = False,
+    ) -> None:
+        self.base = base
+        self._followed = [_Followed(index) for index in (base, *others)]
+        self._clock = clock
+        self._end_grace = end_grace
+        self._event_file_wait = event_file_wait
+        self._poll_max = poll_max
+        self._once = once
+        self._missed: dict[int, float] = {}
+        self._visited: set[int] = set()
+
+    @property
+    def begun(self) -> bool:
+        """Whether rules can be constructed: always, since they read the trial when they judge."""
+        return True
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """The known steps that can be read, ascending; see `StepSource`."""
+        return self.base.steps
+
+    @property
+    def all_steps(self) -> Sequence[int]:
+        """All known steps, ascending; see `StepSource`."""
+        return self.base.all_steps
+
+    @property
+    def ended(self) -> bool:
+        """Whether the base trial has ended and its last files have been listed."""
+        return self.base.loaded_all_steps
+
+    @property
+    def ending(self) -> bool:
+        """Whether a trial has its end mark and files of slow workers may still arrive."""
+        return any(
+            followed.ended_since is not None and not followed.index.loaded_all_steps
+            for followed in self._followed
+        )
+
+    def look(self, *, at_once: bool = False, last: bool = False) -> bool:
+        """Look once at all trials, at remote ones if their pause is over; see `StepSource`.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If a store does not answer, unless it has answered before and the error is transient.
+        """
+        if at_once or last:
+            for followed in self._followed:
+                followed.due = float("-inf")
+        changes = [self._look_if_due(followed, last=last) for followed in self._followed]
+        return any(changes)
+
+    def _look_if_due(self, followed: _Followed, *, last: bool) -> bool:
+        if followed.index.loaded_all_steps or self._clock.monotonic() < followed.due:
+            return False
+        changed = False
+        try:
+            changed = self._look_at(followed, last=last)
+            followed.answered, followed.problem = True, ""
+        except ObjectNotFoundError:  # the root does not exist
+            pass
+        except StorageUnavailableError as err:
+            if not (err.transient and followed.answered):
+                raise
+            followed.problem = str(err)
+        if followed.index.is_remote:
+            self._pause(followed, changed)
+        return changed
+
+    def _pause(self, followed: _Followed, changed: bool) -> None:
+        """Set when to look at a remote trial again."""
+        if changed:
+            followed.pause = FIRST_PAUSE_S
+        pause = self._end_grace if followed.ended_since is not None else followed.pause
+        followed.due = self._clock.monotonic() + min(pause, self._poll_max)
+        followed.pause = min(2 * followed.pause, self._poll_max)
+
+    def _look_at(self, followed: _Followed, *, last: bool) -> bool:
+        index = followed.index
+        # Look for the end mark first: by then all files of its writer exist.
+        ended = index.has_ended()
+        changed = index.refresh(whole=ended, ended=ended)
+        if changed and (self._once or not index.is_remote):  # otherwise the next look does it
+            index.refresh(whole=ended, ended=ended)
+        if not ended:
+            return changed
+        now = self._clock.monotonic()
+        if changed or followed.ended_since is None:
+            followed.ended_since = now
+        # A listing of a remote store may lag behind recent writes.
+        alone = index.num_workers == 1 and not index.lacks_collections() and not index.is_remote
+        if alone or last or now - followed.ended_since >= self._end_grace:
+            index.finish()
+            return True
+        return changed
+
+    def ready(self, after: int) -> Iterator[int]:
+        """Yield the steps after `after` that are ready to be judged, ascending.
+
+        They include steps whose index files cannot be read even after a wait; such steps are not
+        in the files of `base`.
+        """
+        base = self.base
+        if base.lacks_collections() and not base.loaded_all_steps:
+            return
+        steps = base.all_steps
+        for step in steps[bisect_right(steps, after) :]:
+            if self._why_not(step):
+                return
+            self._visited.add(step)
+            yield step
+
+    def readable(self, step: int) -> bool:
+        """Return whether a file of a step can be read; see `StepSource`."""
+        return step in self.base.files
+
+    def kind(self, step: int) -> str:
+        """Return the mode of a step; see `StepSource`."""
+        mode = self.base.mode_of(step)
+        return "" if mode is None else mode[0].name
+
+    def missing_workers(self, step: int) -> list[str]:
+        """Return the workers whose data of a ready step is missing; see `StepSource`."""
+        return self.base.missing_workers(step)
+
+    def lost_files(self) -> int:
+        """Return how many files arrived after the trial was considered ended."""
+        with suppress(ObjectNotFoundError, StorageUnavailableError, WaitEndedError):
+            return self.base.lost_files()
+        return 0
+
+    def names(self) -> Sequence[str]:
+        """Return the names of the tensors."""
+        return list(self.base.names)
+
+    def describe_contents(self) -> str:
+        """Return the contents of the base trial; see `StepSource`."""
+        base = self.base
+        if not base.steps:
+            return f"holds no {'readable steps' if base.all_steps else 'steps'}."
+        names = ", ".join(map(repr, sorted(base.collections)[:_NAMES_SHOWN])) or "none"
+        return (
+            f"holds {len(base.steps)} steps ({base.steps[0]} to {base.steps[-1]}), "
+            f"{len(base.names)} tensors and the collections {names}."
+        )
+
+    def late_steps(self) -> list[int]:
+        """Return the steps that arrived after a later one was ready, ascending."""
+        last = max(self._visited, default=-1)
+        return [step for step in self.base.all_steps if step < last and step not in self._visited]
+
+    def _why_not(self, step: int) -> str:
+        """Return what a step is still waiting for; "" if it is ready."""
+        base = self.base
+        unread = self._unread(step) if step in base.file_problems.unread else ""
+        if unread:
+            return unread
+        if not base.loaded_all_steps and step > base.settled_step:
+            workers = ", ".join(map(repr, base.missing_workers(step)))
+            return f"step {step} of workers {workers}" if workers else f"step {step}"
+        for followed in self._followed[1:]:
+            index = followed.index
+            if not index.loaded_all_steps and index.settled_step < step:
+                return f"step {step} of the other trial {index.store.uri!r}"
+        return self._missing_event_file(step)
+
+    def _unread(self, step: int) -> str:
+        """Return the unreadable index file that a step still waits for, or ""."""
+        base = self.base
+        if base.read_again(step) and not base.loaded_all_steps and self._waits(step):
+            for unread in base.file_problems.unread[step].values():
+                return f"the index file {unread.key!r} ({base.problems.get(unread.key)})"
+        return ""
+
+    def _waits(self, step: int) -> bool:
+        """Return whether there is time left to wait for the files of a step."""
+        now = self._clock.monotonic()
+        return now - self._missed.setdefault(step, now) < self._event_file_wait
+
+    def _missing_event_file(self, step: int) -> str:
+        """Return the event file that a step is waiting for, or ""."""
+        if self.base.loaded_all_steps:
+            return ""
+        for worker, file in self.base.files.get(step, {}).items():
+            if not self.base.event_file_exists(step, worker) and self._waits(step):
+                return f"the event file {file.event_key!r}"
+        self._missed.pop(step, None)
+        return ""
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence for each problem of the trials, for the results."""
+        for followed in self._followed:
+            index = followed.index
+            whose = "" if index is self.base else f"Trial {index.store.uri!r}: "
+            problems = [followed.problem] if followed.problem else []
+            for note in (*index.file_problems.notes(), *problems):
+                yield f"{whose}{note}"
+
+    def describe_wait(self, after: int) -> str:
+        """Return what the step after `after` is waiting for, for messages."""
+        base = self.base
+        for followed in self._followed:
+            if followed.problem:
+                return f"the storage of trial {followed.index.store.uri!r}: {followed.problem}"
+        if base.lacks_collections():
+            found = f"found {len(base.workers)} of {max(base.num_workers, 1)}"
+            missing = "".join(f"; {text}" for text in base.missing_collections()[:_NAMES_SHOWN])
+            return f"the collections files of trial {base.store.uri!r} ({found}{missing})"
+        steps = base.all_steps
+        position = bisect_right(steps, after)
+        if position < len(steps):
+            return self._why_not(steps[position]) or f"step {steps[position]}"
+        last = f"step {steps[-1]}" if steps else "its start"
+        return f"a step after {last}, or the end, of trial {base.store.uri!r}"

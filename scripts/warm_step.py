@@ -1,0 +1,87 @@
+"""Counts the calls and files that one warm step of a built-in rule crosses.
+
+One rule judges a small local trial of one gradient in this process. Once caches are warm, Python
+calls of product code are counted from the end of one step to the end of the next: the next step of
+`StepSource.ready`, the rule's reads, its verdict, and the limits that are checked after it.
+"""
+
+import logging
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from types import CodeType, FrameType
+
+import click
+import numpy as np
+import structlog
+
+from rule_core.model.save_config import SaveConfig
+from rule_core.saving.hook import Hook
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.engine.observer import Observer
+from rule_runner.engine.runner import Runner
+from rule_runner.loading.loader import load_builtin
+
+ROOT = Path(__file__).parents[1]
+PRODUCT = tuple(
+    str(ROOT / name) for name in ("rule_core", "rule_runner", "builtin_rules", "smdebug")
+)
+COMPREHENSIONS = {"<listcomp>", "<dictcomp>", "<setcomp>"}
+STEPS = 40
+WARM = 30  # steps judged before the counted one
+
+
+class CallCounter(Observer):
+    """Counts the product's calls between two reports of progress."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[CodeType] = Counter()
+
+    def progress(self, judged: int, known: int) -> None:
+        """Count the calls of the step after `WARM` steps."""
+        del known
+        sys.setprofile(self._count if judged == WARM else None)
+
+    def _count(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(PRODUCT):
+            self.calls[code] += 1
+
+
+def count(rule: str, folder: Path) -> Counter[CodeType]:
+    """Return how often each function is called while a rule judges one warm step."""
+    trial = folder / "trial"
+    with Hook(trial, save_config=SaveConfig(save_interval=1), include_collections=["all"]) as hook:
+        for step in range(STEPS):
+            hook.save_tensor("gradient/layer", np.full(8, 1.0 + step), "gradients")
+            hook.step()
+    counter = CallCounter()
+    config = EvaluationConfig(
+        str(trial), (RuleJobConfig(rule, load_builtin(rule)),), folder / "out", wait=False
+    )
+    Runner(config, observer=counter, handle_signals=False).run()
+    del counter.calls[CallCounter.progress.__code__]
+    return counter.calls
+
+
+@click.command()
+@click.option("--rule", default="VanishingGradient", show_default=True)
+@click.option("--list", "listed", is_flag=True, help="List the calls, too.")
+def main(rule: str, listed: bool) -> None:
+    """Print how many calls and product files one warm step of a built-in rule crosses."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    with tempfile.TemporaryDirectory() as folder:
+        calls = count(rule, Path(folder))
+    if listed:
+        for code, number in calls.items():
+            path = Path(code.co_filename).relative_to(ROOT)
+            click.echo(f"{number:4} {path}:{code.co_firstlineno} {code.co_qualname}")
+    files = {code.co_filename for code in calls}
+    inlined = sum(number for code, number in calls.items() if code.co_name in COMPREHENSIONS)
+    click.echo(f"{calls.total()} calls in {len(files)} files")
+    click.echo(f"{calls.total() - inlined} calls without comprehensions, which Python 3.12 inlines")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""What profiler rules share, under the path that custom ones import it from."""

@@ -1,0 +1,72 @@
+"""What rules need beyond smdebug's names: parameters, evidence, statistics, files, axes."""
+
+from rule_core.analysis.axis import values_axis
+from rule_core.clock import Clock, SystemClock
+from rule_core.model.streaming_statistics import Piece, StreamingStatistic, measure, sum_of_squares
+from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
+from rule_core.profiler.rule_helpers.series import (
+    aggregate_framework_metrics,
+    box_statistics,
+    histogram,
+    percentiles,
+    summary,
+)
+from rule_core.profiler.system.samples import SeriesKey, SystemSamples
+from rule_core.profiler.time_units import is_on_host
+from rule_core.rules.doc_page import Page
+from rule_core.rules.evidence import Finding, Measured, Quantity
+from rule_core.rules.params import (
+    BoolParam,
+    ChoiceParam,
+    FloatParam,
+    IntParam,
+    NamesParam,
+    Param,
+    PatternsParam,
+    TextParam,
+    set_parameters,
+)
+from rule_core.rules.required_inputs import FrameworkEvents, SystemMetric, TensorInput
+from rule_core.storage.local_output import LocalOutput
+from rule_core.storage.publish import publish
+from rule_core.trials.refresh import snapshot
+
+__all__ = [
+    "BoolParam",
+    "ChoiceParam",
+    "Clock",
+    "Finding",
+    "FloatParam",
+    "FrameworkEvents",
+    "FrameworkTimes",
+    "IntParam",
+    "LocalOutput",
+    "Measured",
+    "NamesParam",
+    "Page",
+    "Param",
+    "PatternsParam",
+    "Piece",
+    "Quantity",
+    "SeriesKey",
+    "StreamingStatistic",
+    "SystemClock",
+    "SystemMetric",
+    "SystemSamples",
+    "TensorInput",
+    "TextParam",
+    "aggregate_framework_metrics",
+    "box_statistics",
+    "histogram",
+    "is_on_host",
+    "is_step",
+    "measure",
+    "percentiles",
+    "publish",
+    "set_parameters",
+    "shares",
+    "snapshot",
+    "sum_of_squares",
+    "summary",
+    "values_axis",
+]

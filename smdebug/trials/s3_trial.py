@@ -1,0 +1,5 @@
+"""S3Trial: a trial in S3, as `create_trial` returns it."""
+
+from rule_core.trials.s3_trial import S3Trial
+
+__all__ = ["S3Trial"]

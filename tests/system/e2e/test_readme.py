@@ -1,0 +1,226 @@
+"""The README and its guides as newcomers follow them: every file is written, every command run."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from builtin_rules import RULES
+from rule_core.storage import aws
+
+ROOT = Path(__file__).parents[3]
+PAGES = ("README.md", "docs/evaluate.md", "docs/write-a-rule.md", "docs/hooks.md")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCKS = [block for page in PAGES for block in BLOCK.findall((ROOT / page).read_text())]
+SHELL = [text for kind, text in BLOCKS if kind == "sh"]
+# The two commands that set up everything, and the installation into an environment of one's own;
+# the project's CI runs the former, and this is inside one.
+SET_UP = [text for text in SHELL if text.startswith(("./scripts/demo", "python3 -m venv"))]
+CONTAINED = [text for text in SHELL if "rule-runner docker run" in text]
+DOCKER = [text for text in SHELL if "docker run" in text and text not in CONTAINED]
+CLOUD = [text for text in SHELL if re.search("s3://|eventbridge:", text)]
+TORCH = [text for text in SHELL if "train_torch" in text]
+PLAIN = [text for text in SHELL if "plain_torch" in text]
+SEPARATE = {*SET_UP, *DOCKER, *CONTAINED, *CLOUD, *TORCH, *PLAIN}
+COMMANDS = [text for text in SHELL if text not in SEPARATE]
+
+
+def furnished(folder: Path) -> Path:
+    """Make a folder with the README's files, and the virtual environment of these tests."""
+    folder.mkdir()
+    (folder / ".venv").symlink_to(sys.prefix)
+    for kind, text in BLOCKS:
+        if kind == "python":
+            (folder / text.splitlines()[0].removeprefix("# ")).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return furnished(tmp_path / "home")
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Run all commands in order; return their folder and what each block printed."""
+    folder = furnished(tmp_path_factory.mktemp("readme") / "home")
+    printed = []
+    for text in COMMANDS:
+        done = run(text, folder)
+        assert (done.returncode, done.stderr) == (0, ""), text
+        printed.append(done.stdout)
+    return folder, printed
+
+
+def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_block_is_known() -> None:
+    assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text"}
+    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 6)
+    assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
+    assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
+        "./scripts/demo",
+        "./scripts/test",
+    ]
+    assert all(os.access(ROOT / "scripts" / name, os.X_OK) for name in ("demo", "test"))
+
+
+def test_the_readme_is_short_and_its_picture_small() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    (picture,) = re.findall(r"!\[[^]]+\]\((.+?)\)", text)
+    assert (ROOT / picture).stat().st_size < 200_000
+
+
+def test_every_documented_container_names_its_user() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    texts = [text for page in pages for _, text in BLOCK.findall(page.read_text())]
+    commands = [line for text in texts for line in text.replace("\\\n", "").splitlines()]
+    started = [line for line in commands if re.match(r"\s*docker run\b", line)]
+    assert len(started) >= 2
+    assert [line for line in started if "--user " not in line] == []
+
+
+def test_the_commands_do_what_the_readme_says(walked: tuple[Path, list[str]]) -> None:
+    home, printed = walked
+    judged, own_rule, rules_and_formats, job, _report, explored = printed
+    table = next(text for kind, text in BLOCKS if kind == "text")
+    assert "Checked 1 trial: 1 with issues.\n" in judged
+    assert judged.endswith(table)
+    assert "IssuesFound at step 0" in own_rule
+    two = json.loads(rules_and_formats[rules_and_formats.index("{") :])
+    assert [(rule["configuration_name"], rule["outcome"]) for rule in two["rules"]] == [
+        ("VanishingGradient", "NoIssuesFound"),
+        ("loss", "NoIssuesFound"),
+    ]
+    suites = fromstring((home / "out" / "all.xml").read_text())  # noqa: S314 - our own report
+    assert (suites.get("tests"), suites.get("failures")) == (str(len(RULES)), "0")
+    (log,) = json.loads((home / "out" / "ci.sarif").read_text())["runs"]
+    assert [(result["ruleId"], result["level"]) for result in log["results"]] == [
+        ("VanishingGradient", "warning")
+    ]
+    assert job.startswith("Gradients (VanishingGradient): NoIssuesFound\n")
+    assert explored.startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
+    assert explored.endswith("The training job has ended.\n")
+    assert "VanishingGradient" in (home / "runs.html").read_text()
+
+
+def check_second_run(script: str, folder: Path) -> None:
+    """Run a block again: it works, or ends with one sentence that has the remedy."""
+    done = run(script, folder)
+    assert done.returncode in {0, 73}, done.stderr
+    assert re.fullmatch(r"([^\n]+ (Choose another|Use --overwrite) [^\n]+\.\n)*", done.stderr)
+    assert done.returncode == 0 or done.stderr, script
+
+
+@pytest.mark.parametrize("number", range(len(COMMANDS)))
+def test_a_second_run_works_or_says_how(walked: tuple[Path, list[str]], number: int) -> None:
+    check_second_run(COMMANDS[number], walked[0])
+
+
+def test_scripts_of_the_readme_run_twice(walked: tuple[Path, list[str]]) -> None:
+    for script in ("train.py", "explore.py"):
+        done = run(f"python {script}", walked[0])
+        assert (done.returncode, done.stderr) == (0, ""), script
+
+
+def test_the_hook_does_what_the_readme_says(home: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed.")
+    done = run(TORCH[0], home)
+    assert (done.returncode, done.stderr) == (0, "")
+    verdicts = re.findall(r"^(\w+): (\w+)$", done.stdout, re.MULTILINE)
+    assert verdicts == [
+        ("VanishingGradient", "NoIssuesFound"),
+        ("ExplodingTensor", "NoIssuesFound"),
+    ]
+    check_second_run(TORCH[0], home)
+
+
+def test_training_is_stopped_as_the_readme_says(home: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed.")
+    done = run(PLAIN[0], home)
+    assert (done.returncode, done.stdout) == (10, "")
+    assert "VanishingGradient: IssuesFound at step 0\n" in done.stderr
+    check_second_run(PLAIN[0], home)
+
+
+def test_the_cloud_is_told_as_the_readme_says(home: Path, aws_endpoint: str) -> None:
+    del aws_endpoint  # in the environment
+    assert run("python train.py", home).returncode == 0
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="my-bucket")
+    for file in (home / "runs/mine").rglob("*.*"):
+        s3.upload_file(str(file), "my-bucket", file.relative_to(home).as_posix())
+    aws.client("events").create_event_bus(Name="my-bus")
+    in_s3, told = (run(text, home) for text in CLOUD)
+    assert (in_s3.returncode, in_s3.stderr) == (0, "")
+    assert "Results: s3://my-bucket/rules/mine\n" in in_s3.stdout
+    held = s3.list_objects_v2(Bucket="my-bucket", Prefix="rules/mine/")["Contents"]
+    assert "rules/mine/report.html" in {one["Key"] for one in held}
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "action email (m***@example.com): done." in told.stdout
+    assert "VanishingGradient IssuesFound\n" in told.stdout
+    finding = json.loads((home / "out/finding.json").read_text())
+    assert (finding["rule"], finding["step"]) == ("VanishingGradient", 130)
+    assert len((home / "out/events.jsonl").read_text().splitlines()) == 3
+
+
+def test_doctor_finds_nothing_wrong_with_the_trial(home: Path) -> None:
+    done = run("python train.py && rule-runner doctor runs/mine", home)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.docker
+def test_the_image_does_what_the_readme_says(home: Path) -> None:
+    image = os.environ.get("RULE_RUNNER_IMAGE")
+    if not image or shutil.which("docker") is None:
+        pytest.skip("RULE_RUNNER_IMAGE names no image: build one with scripts/build_image.")
+    (home / "out").mkdir()
+    _as_ordinary_user(home)
+    assert run("python train.py", home).returncode == 0
+    for text in DOCKER:
+        script = "\n".join(
+            line for line in text.splitlines() if not line.startswith("./scripts/build_image")
+        )
+        done = run(
+            re.sub(r"(?m)(^\s*|mine:\S+:ro\" )rule-runner\b", rf"\g<1>{image}", script), home
+        )
+        assert done.returncode == 0, done.stderr
+        assert "VanishingGradient: IssuesFound" in done.stdout
+
+
+def _as_ordinary_user(home: Path) -> None:
+    """Let `id` tell root that it is user 1000: the image runs no rule as root, whoever tests it."""
+    if os.geteuid():
+        return
+    os.chown(home / "out", 1000, 1000)
+    (home / "id").write_text("#!/bin/sh\necho 1000\n")
+    (home / "id").chmod(0o755)
+
+
+@pytest.mark.docker
+def test_evaluations_are_contained_as_the_readme_says(home: Path) -> None:
+    image = os.environ.get("RULE_RUNNER_IMAGE")
+    if not image:
+        pytest.skip("RULE_RUNNER_IMAGE names no image: build one with scripts/build_image.")
+    assert run("python train.py", home).returncode == 0
+    done = run(CONTAINED[0].replace("--image rule-runner", f"--image {image}"), home)
+    assert done.returncode == 0, done.stderr
+    assert "VanishingGradient: IssuesFound at step 130" in done.stdout
+    assert "mine (LossAbove): IssuesFound at step 0" in done.stdout

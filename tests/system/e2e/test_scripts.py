@@ -1,0 +1,248 @@
+"""The scripts: the set-up behind them, and the check of a release."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(__file__).parents[3] / "scripts" / "lib.sh"
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+# Stands in for every Python: makes a .venv that holds nothing but itself, and notes its calls.
+PYTHON = """\
+#!/bin/bash
+case "$*" in
+    *"-c import sys"*) exit {too_old} ;;
+    *"-c import ensurepip"*) exit {no_venv} ;;
+esac
+echo "$*" >>{calls}
+case "$*" in
+    *"-m venv"*) mkdir -p "${{@: -1}}/bin" && cp "$0" "${{@: -1}}/bin/python" ;;
+    *--editable*) [ ! -e {broken} ] ;;
+    *--require-hashes*)
+        [ ! -e {offline} ] || {{ echo "ERROR: no network" >&2 && exit 1; }}
+        echo "Collecting numpy==2.4.6 (from -r requirements.lock)"
+        echo "Installing collected packages: numpy" ;;
+esac
+"""
+
+
+class Checkout:
+    """A checkout with lock files, on a machine whose only Python is the stand-in."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.broken = root / "broken"
+        self.offline = root / "offline"
+        self._calls = root / "calls"
+        (root / "scripts").mkdir()
+        shutil.copy(LIBRARY, root / "scripts" / "lib.sh")
+        for name in ("pyproject.toml", *LOCKS):
+            (root / name).write_text(f"{name}\n", encoding="utf-8")
+        self.programs = root / "programs"
+        self.programs.mkdir()
+        for tool in ("bash", "cat", "cp", "dirname", "mkdir", "rm", "sed"):
+            (self.programs / tool).symlink_to(shutil.which(tool) or tool)
+
+    def add_python(self, name: str, *, too_old: bool = False, no_venv: bool = False) -> None:
+        text = PYTHON.format(
+            calls=self._calls,
+            broken=self.broken,
+            offline=self.offline,
+            too_old=int(too_old),
+            no_venv=int(no_venv),
+        )
+        (self.programs / name).write_text(text, encoding="utf-8")
+        (self.programs / name).chmod(0o755)
+
+    def ensure_venv(self, tools: str = "") -> subprocess.CompletedProcess[str]:
+        bash = self.programs / "bash"
+        return subprocess.run(
+            [bash, "-c", f"source scripts/lib.sh; ensure_venv {tools}"],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=self.root,
+            env={"PATH": str(self.programs)},
+        )
+
+    def times_set_up(self) -> int:
+        return self._calls.read_text("utf-8").count("-m venv")
+
+    def installed(self) -> list[str]:
+        """Return the lock files that packages were installed from, in order."""
+        names = re.findall(r"--requirement \S+/(\S+)", self._calls.read_text("utf-8"))
+        return [name for name in names if name != "requirements-build.lock"]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_without_a_python_the_scripts_say_what_to_install(checkout: Checkout) -> None:
+    checkout.add_python("python3", too_old=True)
+    done = checkout.ensure_venv()
+    assert done.returncode == 1
+    assert done.stderr == (
+        "No Python 3.11 or newer was found: install one with its venv module, "
+        "on Debian with 'apt-get install python3 python3-venv'.\n"
+    )
+
+
+def test_without_the_venv_module_the_scripts_say_what_to_install(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", no_venv=True)
+    done = checkout.ensure_venv()
+    assert done.returncode == 1
+    assert done.stderr == (
+        "The venv module of python3.11 is missing: install it, "
+        "on Debian with 'apt-get install python3-venv'.\n"
+    )
+
+
+def test_a_python_with_venv_is_preferred_to_one_without(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", no_venv=True)
+    checkout.add_python("python3")
+    assert checkout.ensure_venv().returncode == 0
+
+
+@pytest.mark.parametrize("tools", ["", "dev"])
+def test_a_finished_environment_is_used_again_at_once(checkout: Checkout, tools: str) -> None:
+    checkout.add_python("python3.11")
+    assert [checkout.ensure_venv(tools).returncode for _ in range(2)] == [0, 0]
+    assert (checkout.times_set_up(), len(checkout.installed())) == (1, 1)
+
+
+def test_the_demo_installs_no_development_tools(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    checkout.ensure_venv()
+    assert checkout.installed() == ["requirements.lock"]
+
+
+def test_tools_are_added_to_what_the_demo_has_installed(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    for tools in ("", "dev", "", "dev"):
+        assert checkout.ensure_venv(tools).returncode == 0
+    assert checkout.times_set_up() == 1
+    assert checkout.installed() == ["requirements.lock", "requirements-dev.lock"]
+
+
+def test_the_demo_uses_what_the_tests_have_installed(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    for tools in ("dev", ""):
+        assert checkout.ensure_venv(tools).returncode == 0
+    assert checkout.installed() == ["requirements-dev.lock"]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_changed_lock_file_sets_up_again(checkout: Checkout, name: str) -> None:
+    checkout.add_python("python3.11")
+    checkout.ensure_venv()
+    (checkout.root / name).write_text("another version\n", encoding="utf-8")
+    checkout.ensure_venv()
+    assert checkout.times_set_up() == 2
+
+
+def test_a_moved_checkout_sets_up_again(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    checkout.ensure_venv()
+    mark = checkout.root / ".venv" / "made-from"
+    mark.write_text(f"/elsewhere{mark.read_text('utf-8')}", encoding="utf-8")
+    checkout.ensure_venv()
+    assert checkout.times_set_up() == 2
+
+
+@pytest.mark.parametrize("before", [[], [""]], ids=["at first", "adding tools"])
+def test_an_interrupted_set_up_is_not_believed(checkout: Checkout, before: list[str]) -> None:
+    checkout.add_python("python3.11")
+    for tools in before:
+        checkout.ensure_venv(tools)
+    checkout.broken.touch()
+    assert checkout.ensure_venv("dev").returncode == 1
+    checkout.broken.unlink()
+    assert checkout.ensure_venv("dev").returncode == 0
+    assert checkout.times_set_up() == 2
+
+
+def test_each_package_that_is_installed_is_printed(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    assert checkout.ensure_venv().stderr == (
+        "Installing the packages of requirements.lock into .venv; this happens once.\n"
+        "  numpy==2.4.6\n"
+        "Installing them\n"
+    )
+
+
+def test_packages_that_cannot_be_installed_end_the_set_up(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    checkout.offline.touch()
+    done = checkout.ensure_venv()
+    assert done.returncode == 1
+    assert done.stderr.endswith("ERROR: no network\n")
+    assert not (checkout.root / ".venv" / "made-from").exists()
+
+
+RELEASED = "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2027-01-31\n\n## [0.1.0] - 2026-11-22\n"
+
+
+def check_release(root: Path, tag: str, changelog: str) -> subprocess.CompletedProcess[str]:
+    """Run scripts/check_release in a checkout of version 0.2.0."""
+    (root / "scripts").mkdir()
+    script = shutil.copy(LIBRARY.with_name("check_release"), root / "scripts")
+    (root / "pyproject.toml").write_text('[project]\nversion = "0.2.0"\n', encoding="utf-8")
+    (root / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, script, tag], check=False, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("tag", ["v0.2.0", "0.2.0"])
+def test_a_tag_that_names_the_version_is_a_release(tag: str, tmp_path: Path) -> None:
+    done = check_release(tmp_path, tag, RELEASED)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_tag_of_another_version_is_no_release(tmp_path: Path) -> None:
+    done = check_release(tmp_path, "v0.3.0", RELEASED)
+    assert (done.returncode, done.stderr) == (
+        1,
+        (
+            "Tag 'v0.3.0' does not match version 0.2.0 in pyproject.toml: "
+            "correct the tag or the version.\n"
+            "CHANGELOG.md has no release 0.3.0 at its top (its newest release is 0.2.0): "
+            "move the lines under Unreleased to '## [0.3.0] - YYYY-MM-DD'.\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changelog", "newest"),
+    [
+        (RELEASED.replace("## [0.2.0] - 2027-01-31\n\n", ""), "its newest release is 0.1.0"),
+        ("# Changelog\n\n## [Unreleased]\n", "it has no release"),
+    ],
+)
+def test_a_release_stands_in_the_changelog(changelog: str, newest: str, tmp_path: Path) -> None:
+    done = check_release(tmp_path, "v0.2.0", changelog)
+    assert (done.returncode, done.stderr) == (
+        1,
+        (
+            f"CHANGELOG.md has no release 0.2.0 at its top ({newest}): "
+            "move the lines under Unreleased to '## [0.2.0] - YYYY-MM-DD'.\n"
+        ),
+    )
+
+
+def test_the_changelog_is_of_the_version_in_pyproject() -> None:
+    root = LIBRARY.parents[1]
+    version = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    done = subprocess.run(
+        [sys.executable, root / "scripts" / "check_release", version],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

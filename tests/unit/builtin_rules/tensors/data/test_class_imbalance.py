@@ -1,0 +1,308 @@
+"""ClassImbalance: which counts and mispredictions meet the condition, over which labels."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from judging import Judged, Steps, judge, save
+
+from builtin_rules import ClassImbalance
+from builtin_rules.statistics.class_labels import NO_CLASSES, NO_NUMBERS, NO_PAIR
+from builtin_rules.tensors.data.class_imbalance import TOO_FEW, TOO_MANY
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugValueError
+
+UNLIKE = "labels of shape (600,), predictions of shape (601,) do not match"
+SCORED = "labels of shape (600,), predictions of shape (600, 3) do not match"
+TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
+
+
+def of(**counts: int) -> "np.ndarray":
+    """Return so many labels of each class, ``c0=3, c1=2``."""
+    return np.repeat([int(name[1:]) for name in counts], list(counts.values()))
+
+
+def guesses(labels: "np.ndarray", **wrong: int) -> "np.ndarray":
+    """Return the labels with so many wrong predictions of each class."""
+    predicted = labels.copy()
+    for name, count in wrong.items():
+        predicted[np.flatnonzero(labels == int(name[1:]))[:count]] = int(name[1:]) + 1
+    return predicted
+
+
+def steps_of(pairs: "list[tuple[np.ndarray, np.ndarray]]") -> Steps:
+    return {
+        at: {"labels": labels, "predictions": predictions}
+        for at, (labels, predictions) in enumerate(pairs)
+    }
+
+
+def judged(root: Path, *pairs: "tuple[np.ndarray, np.ndarray]", **params: Any) -> Judged:
+    """Judge labels and predictions of steps 0, 1, 2, ..."""
+    return judge(ClassImbalance, save(root, steps_of(list(pairs))), **params)
+
+
+def perfect(**counts: int) -> "tuple[np.ndarray, np.ndarray]":
+    return of(**counts), of(**counts)
+
+
+def mistaken(labels: "np.ndarray", **wrong: int) -> "tuple[np.ndarray, np.ndarray]":
+    return labels, guesses(labels, **wrong)
+
+
+# -- imbalance -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pair", "met", "met_literally"),
+    [
+        pytest.param(perfect(c0=990, c1=10), [0], [0], id="documented"),
+        pytest.param(perfect(c0=500), [], [], id="one-class"),
+        pytest.param(perfect(c0=500, c1=50), [], [], id="equal-is-not-above"),
+        pytest.param(perfect(c0=501, c1=50), [], [0], id="by-chance"),
+        pytest.param(perfect(c0=5000, c1=300), [0], [0], id="for-sure"),
+        pytest.param(perfect(c0=400, c1=99), [], [], id="one-label-short"),
+    ],
+)
+def test_the_largest_class_is_compared_with_the_smallest(
+    pair: "tuple[np.ndarray, np.ndarray]", met: list[int], met_literally: list[int], tmp_path: Path
+) -> None:
+    assert judged(tmp_path, pair).met == met
+    assert judge(ClassImbalance, tmp_path, literal="yes").met == met_literally
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_labels_are_collected_over_steps(literal: bool, tmp_path: Path) -> None:
+    found = judged(tmp_path, *[perfect(c0=99, c1=1)] * 7, literal=literal)
+    assert (found.met, found.skipped) == ([4, 5, 6], dict.fromkeys(range(4), TOO_FEW))
+
+
+def test_the_latest_labels_are_judged_beside_all(tmp_path: Path) -> None:
+    late = [*[perfect(c0=50, c1=50)] * 20, perfect(c0=495, c1=5)]
+    assert judged(tmp_path / "late", *late).met == [20]
+    assert judge(ClassImbalance, tmp_path / "late", literal=True).met == []
+    early = [perfect(c0=9900, c1=100), *[perfect(c0=50, c1=50)] * 6]
+    assert judged(tmp_path / "early", *early).met == [*range(7)]
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_balanced_classes_are_met_by_chance_to_the_letter_only(
+    literal: bool, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    pairs = [(one, one) for one in rng.integers(0, 100, (40, 50))]
+    assert bool(judged(tmp_path, *pairs, literal=literal).met) is literal
+
+
+def test_evidence_names_the_classes(tmp_path: Path) -> None:
+    (finding,) = judged(tmp_path, perfect(c3=990, c7=10), literal=True).findings
+    assert (finding.tensor, finding.measured, finding.limit) == ("labels", 99.0, 10.0)
+    assert finding.note == "990 labels of class 3, 10 of class 7."
+
+
+# -- mispredictions ------------------------------------------------------------------------------
+
+BALANCED = of(c0=50, c1=50)
+GOOD, LOST = mistaken(BALANCED), mistaken(BALANCED, c0=50, c1=50)
+NEVER, BAD = mistaken(BALANCED, c0=50), mistaken(BALANCED, c0=48)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "met", "met_literally"),
+    [
+        pytest.param([NEVER] * 6, [4, 5], [4, 5], id="never-right-while-others-are"),
+        pytest.param([mistaken(BALANCED, c0=50, c1=5)] * 6, [4, 5], [4, 5], id="a-tenth-of-others"),
+        pytest.param([mistaken(BALANCED, c0=50, c1=6)] * 6, [], [4, 5], id="more-of-others"),
+        pytest.param([BAD] * 12, [9, 10, 11], [*range(4, 12)], id="one-class-stays-wrong"),
+        pytest.param([GOOD] * 12, [], [], id="all-right"),
+        pytest.param([mistaken(BALANCED, c0=35)] * 12, [], [], id="equal-is-not-above"),
+        pytest.param([mistaken(BALANCED, c0=36)] * 12, [], [*range(4, 12)], id="by-chance"),
+        pytest.param([LOST] * 12, [], [*range(4, 12)], id="nothing-is-learned"),
+        pytest.param([BAD] * 8, [], [*range(4, 8)], id="too-few-steps-to-tell"),
+        pytest.param([BAD] * 5 + [GOOD] * 10, [], [4, 5], id="an-untrained-start"),
+        pytest.param([mistaken(of(c0=100), c0=100)] * 6, [], [4, 5], id="no-others"),
+    ],
+)
+def test_a_class_that_stays_mispredicted_meets_it(
+    pairs: "list[tuple[np.ndarray, np.ndarray]]",
+    met: list[int],
+    met_literally: list[int],
+    tmp_path: Path,
+) -> None:
+    assert judged(tmp_path, *pairs).met == met
+    assert judge(ClassImbalance, tmp_path, literal=True).met == met_literally
+
+
+def test_while_the_model_still_learns_mispredictions_are_none(tmp_path: Path) -> None:
+    learns = [mistaken(of(c0=50, c1=50), c0=50, c1=40 - 2 * at) for at in range(20)]
+    assert judged(tmp_path, *learns).met == []
+
+
+def test_evidence_names_the_class_that_is_mispredicted(tmp_path: Path) -> None:
+    found = judged(tmp_path, *[BAD] * 5, literal=True).findings
+    assert [(one.measured, one.limit, one.note) for one in found] == [
+        (0.96, 0.7, "240 of 250 labels of class 0 are mispredicted.")
+    ]
+
+
+def test_no_later_step_is_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    pairs = [
+        mistaken(rng.permutation(of(c0=95, c1=5)) if at % 9 > 2 else BALANCED) for at in range(30)
+    ]
+    whole = judged(tmp_path / "whole", *pairs).met
+    assert 0 < len(whole) < 26
+    for end in (8, 15, 25):
+        part = judged(tmp_path / str(end), *pairs[:end]).met
+        assert part == [one for one in whole if one < end]
+
+
+# -- modes, workers, tensors ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("literal", "met"), [(False, [5]), (True, [])])
+def test_each_mode_is_counted_by_itself(literal: bool, met: list[int], tmp_path: Path) -> None:
+    pairs = [perfect(c0=99, c1=1) if at % 6 == 5 else perfect(c0=50, c1=50) for at in range(6)]
+    modes = {at: EVAL if at % 6 == 5 else TRAIN for at in range(6)}
+    root = save(tmp_path, steps_of(pairs), modes=modes)
+    assert (
+        judge(ClassImbalance, root, samples=100, threshold_imbalance=5, literal=literal).met == met
+    )
+
+
+def test_workers_add_up(tmp_path: Path) -> None:
+    for worker, labels in (("worker_0", of(c0=300)), ("worker_1", of(c0=290, c1=5))):
+        save(tmp_path, steps_of([(labels, labels)]), worker=worker, num_workers=2)
+    (finding,) = judge(ClassImbalance, tmp_path).findings
+    assert (finding.worker, finding.note) == (None, "590 labels of class 0, 5 of class 1.")
+
+
+def test_a_worker_without_predictions_is_left_out(tmp_path: Path) -> None:
+    save(tmp_path, steps_of([perfect(c0=300, c1=300)]), num_workers=2)
+    save(tmp_path, {0: {"labels": of(c2=1)}}, worker="worker_1", num_workers=2)
+    assert judge(ClassImbalance, tmp_path).met == []
+
+
+PAIRED = {"labels_a": of(c0=300, c1=300), "predictions_a": of(c0=300, c1=300)}
+ALONE = {**PAIRED, "labels_b": of(c0=597, c1=3)}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "met"),
+    [(ALONE, []), ({**ALONE, "predictions_b": of(c0=600)}, ["labels_b"])],
+    ids=["first-of-each", "by-sorted-names"],
+)
+def test_several_tensors_are_paired(
+    tensors: "dict[str, np.ndarray]", met: list[str], tmp_path: Path
+) -> None:
+    found = judge(ClassImbalance, save(tmp_path, {0: tensors})).findings
+    assert [one.tensor for one in found] == met
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions"),
+    [
+        ("labels", "predictions"),
+        ("CrossEntropyLoss_input_1", "CrossEntropyLoss_input_0"),
+        ("NLLLoss_input_1", "NLLLoss_input_0"),
+        ("Bert_input_labels", "Bert_output_logits"),
+        ("net/labels:0", "net/predictions:0"),
+    ],
+)
+def test_names_of_all_frameworks_are_found(labels: str, predictions: str, tmp_path: Path) -> None:
+    tensors = {labels: of(c0=990, c1=10), predictions: of(c0=1000)}
+    assert judge(ClassImbalance, save(tmp_path, {0: tensors})).met == [0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions"),
+    [
+        ("CrossEntropyLoss_input_10", "CrossEntropyLoss_input_0"),
+        ("Linear_input_1", "Linear_input_0"),
+        ("targets", "predictions"),
+        ("labels", "Linear_output_0"),
+    ],
+)
+def test_names_of_neither_are_not(labels: str, predictions: str, tmp_path: Path) -> None:
+    tensors = {labels: of(c0=990, c1=10), predictions: of(c0=1000)}
+    assert judge(ClassImbalance, save(tmp_path, {0: tensors})).skipped == {0: NO_PAIR}
+
+
+def test_a_pattern_that_is_given_wins(tmp_path: Path) -> None:
+    tensors = {"labels": of(c0=1000), "predictions": of(c0=1000), "t_7": of(c0=990, c1=10)}
+    root = save(tmp_path, {0: tensors})
+    assert judge(ClassImbalance, root).met == []
+    assert judge(ClassImbalance, root, labels_regex="^t_", predictions_regex="pred").met == [0]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "reason"),
+    [
+        pytest.param({"labels": of(c0=600)}, NO_PAIR, id="no-predictions"),
+        pytest.param({"predictions": of(c0=600)}, NO_PAIR, id="no-labels"),
+        pytest.param({"labels": of(c0=600), "predictions": of(c0=601)}, UNLIKE, id="lengths"),
+        pytest.param(
+            {"labels": np.full(600, 0.5), "predictions": of(c0=600)}, NO_CLASSES, id="regression"
+        ),
+        pytest.param(
+            {"labels": np.array(["a"]), "predictions": np.array(["a"])}, NO_NUMBERS, id="text"
+        ),
+        pytest.param({"labels": np.zeros(0), "predictions": np.zeros(0)}, NO_NUMBERS, id="empty"),
+        pytest.param(
+            {"labels": np.full(600, -100), "predictions": of(c0=600)},
+            "all labels are ignored",
+            id="ignored",
+        ),
+        pytest.param({"labels": np.arange(1200), "predictions": np.arange(1200)}, TOO_MANY),
+    ],
+)
+@pytest.mark.parametrize("literal", [False, True])
+def test_what_cannot_be_judged_is_skipped(
+    tensors: "dict[str, np.ndarray]", reason: str, literal: bool, tmp_path: Path
+) -> None:
+    found = judge(ClassImbalance, save(tmp_path, {0: tensors}), literal=literal)
+    assert (found.met, found.skipped) == ([], {0: reason})
+
+
+def test_saved_reductions_do_not_tell(tmp_path: Path) -> None:
+    means = {0: {name: {("mean", False): 1.0} for name in ("labels", "predictions")}}
+    assert judge(ClassImbalance, save(tmp_path, {}, reductions=means)).skipped == {0: NO_NUMBERS}
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("argmax", "met"), [(True, [0]), ("false", [])])
+def test_to_the_letter_argmax_decides(argmax: Any, met: list[int], tmp_path: Path) -> None:
+    labels = of(c0=200, c1=400)
+    scores = np.eye(3)[np.where(labels == 0, 2, labels)]
+    found = judged(tmp_path, (labels, scores), argmax=argmax, literal=True)
+    assert (found.met, found.skipped) == (met, {} if met else {0: SCORED})
+
+
+def test_parameters_may_be_text(tmp_path: Path) -> None:
+    params = {"samples": "50.0", "threshold_imbalance": "1", "threshold_misprediction": "1"}
+    assert judged(tmp_path, perfect(c0=49), perfect(c0=1, c1=9), **params).met == [1]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"threshold_imbalance": 0.5}, r"'threshold_imbalance' must be a finite number >= 1, got"),
+        ({"threshold_misprediction": 70}, r"'threshold_misprediction' must be .* in \[0, 1\], got"),
+        ({"samples": "0"}, r"'samples' must be a whole number >= 1, got '0'"),
+        ({"argmax": "?"}, r"'argmax' must be true, false, .* '\?'"),
+        (
+            {"labels_regex": "["},
+            r"'labels_regex' must be comma-separated regular expressions, got '\['",
+        ),
+        (
+            {"predictions_regex": "("},
+            r"'predictions_regex' must be comma-separated regular expressions, got '\('",
+        ),
+    ],
+)
+def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SMDebugValueError, match=message):
+        judged(tmp_path, perfect(c0=1), **params)

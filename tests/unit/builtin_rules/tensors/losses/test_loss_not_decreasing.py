@@ -1,0 +1,291 @@
+"""LossNotDecreasing: which losses are compared, when, and which pairs meet the condition."""
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from judging import Judged, judge, save
+
+from builtin_rules import LossNotDecreasing
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.extensions import Finding
+
+NAN, INF = np.nan, np.inf
+TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
+TOO_FEW = "too few steps since the last evaluation"
+NO_LOSS = "no scalar loss at this step"
+DOCUMENTED = {0: 0.30, 4: 0.33, 8: 0.31, 12: 0.30, 16: 0.28}
+
+
+def written(root: Path, losses: dict[int, Any], **more: Any) -> Path:
+    """Write losses by step."""
+    return save(root, {step: {"loss": np.array([loss])} for step, loss in losses.items()}, **more)
+
+
+def judged(root: Path, losses: dict[int, Any], *, start: int = 0, **params: Any) -> Judged:
+    """Judge losses by step."""
+    return judge(LossNotDecreasing, written(root, losses), start=start, **params)
+
+
+# -- to the letter of the documentation ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("losses", "params", "met"),
+    [
+        pytest.param(DOCUMENTED, {"diff_percent": 0}, [12], id="documented"),
+        pytest.param(
+            DOCUMENTED | {20: 0.20, 24: 0.42}, {"diff_percent": 20}, [12, 24], id="documented-rise"
+        ),
+        pytest.param({0: 4.0, 10: 3.0}, {"diff_percent": 25}, [], id="decrease-equal"),
+        pytest.param({0: 4.0, 10: 3.01}, {"diff_percent": 25}, [10], id="decrease-too-small"),
+        pytest.param({0: 4.0, 10: 5.0}, {"increase_threshold_percent": 25}, [], id="rise-equal"),
+        pytest.param(
+            {0: 4.0, 10: 5.01}, {"increase_threshold_percent": 25}, [10], id="rise-too-large"
+        ),
+        pytest.param(
+            {0: 4.0, 10: 4.002}, {"increase_threshold_percent": 0}, [10], id="no-rise-is-tolerated"
+        ),
+        pytest.param({0: 1.0, 10: 1.0}, {"diff_percent": 0}, [10], id="no-change"),
+        pytest.param({0: 1.0, 10: 0.9999}, {"diff_percent": 0}, [], id="any-decrease-will-do"),
+        pytest.param({0: 1.0}, {}, [], id="one-step"),
+        pytest.param({0: 1.0, 9: 1.0}, {}, [], id="no-partner"),
+        pytest.param({0: 1.0, 10: 1.0, 19: 1.0, 20: 1.0}, {}, [10, 20], id="every-num-steps"),
+        pytest.param({0: 1.0, 2: 0.5, 11: 0.6, 13: 0.9}, {}, [], id="first-partner-first"),
+        pytest.param({0: 1.0, 1: 0.5, 11: 0.6}, {}, [11], id="newest-partner-far-enough"),
+        pytest.param({0: 1.0, 10: NAN, 20: 0.9}, {}, [10], id="nan-then-the-finite-partner"),
+        pytest.param({0: 1.0, 10: INF}, {}, [10], id="infinity"),
+        pytest.param({0: 1.0, 10: -INF}, {}, [10], id="minus-infinity"),
+        pytest.param({0: NAN, 10: NAN}, {}, [10], id="nan-from-the-start"),
+        pytest.param({0: NAN, 10: 1.0, 20: 0.9}, {}, [], id="nan-at-the-start"),
+        pytest.param({0: 0.0, 10: 0.0}, {"diff_percent": 0}, [10], id="zero"),
+        pytest.param({0: 0.0, 10: 1e-9}, {}, [10], id="a-rise-from-zero"),
+        pytest.param({0: -1.0, 10: -2.0}, {}, [], id="negative-decrease"),
+        pytest.param({0: -2.0, 10: -1.0}, {}, [10], id="negative-rise"),
+        pytest.param({0: 1, 1: 1, 2: 1}, {"num_steps": 1}, [1, 2], id="integers"),
+        pytest.param({0: 1.0, 10: 0.9, 20: 0.927, 30: 0.927}, {}, [30], id="plateau-after-a-rise"),
+        pytest.param({0: 1e308, 10: -1e308}, {}, [10], id="a-decrease-beyond-all-numbers"),
+    ],
+)
+def test_it_is_met_where_the_decrease_is_too_small(
+    losses: dict[int, Any], params: dict[str, Any], met: list[int], tmp_path: Path
+) -> None:
+    assert judged(tmp_path, losses, literal=True, **params).met == met
+
+
+@pytest.mark.parametrize("literal", [False, True])
+@pytest.mark.parametrize("start", [13, 14, 15, 16])
+def test_started_later_the_documented_losses_are_silent(
+    start: int, literal: bool, tmp_path: Path
+) -> None:
+    found = judged(tmp_path, DOCUMENTED, start=start, diff_percent=0, literal=literal)
+    assert (found.met, found.skipped) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("start", "pairs"),
+    [(0, [(12, 0), (24, 12), (36, 24)]), (19, [(21, 9), (33, 21)]), (21, [(21, 9), (33, 21)])],
+)
+def test_saved_every_third_step_the_documented_pairs_are_compared(
+    start: int, pairs: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    losses = {step: float(step + 1) for step in range(0, 37, 3)}  # each rise is too large
+    found = judged(tmp_path, losses, start=start, literal=True)
+    assert [(one.step, one.limit) for one in found.findings] == [
+        (step, partner + 1.0) for step, partner in pairs
+    ]
+
+
+# -- as shipped ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("losses", "met", "met_literally"),
+    [
+        pytest.param([1.0] * 4, [20, 30], [10, 20, 30], id="two-in-a-row"),
+        pytest.param([1.0, 2.0, 0.5, 0.4], [], [10], id="a-spike"),
+        pytest.param([1.0, 1.2, 1.3, 1.1], [20, 30], [10, 20], id="above-the-first-loss"),
+        pytest.param([1.0, 0.5, 0.6, 0.6], [], [20, 30], id="few-losses-below-the-first"),
+        pytest.param([1.0, NAN, 0.9], [10], [10], id="nan-at-once"),
+        pytest.param([1.0, -INF, 0.9], [10], [10], id="minus-infinity-at-once"),
+        pytest.param(
+            [1.04**at for at in range(8)], [30, 40, 50, 60, 70], [], id="4-percent-for-ever"
+        ),
+        pytest.param(
+            [1.0, 0.8, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6], [60, 70], [30, 40, 50, 60, 70], id="level"
+        ),
+        pytest.param(
+            [1.0, 0.3, 0.2, 0.04, 0.05, 0.04, 0.05, 0.05], [], [40, 60, 70], id="converged"
+        ),
+        pytest.param([1.0, 0.5, 0.6, 0.5, 0.6, 0.5, 0.6, 0.5], [], [20, 40, 60], id="noise"),
+    ],
+)
+def test_the_refinements(
+    losses: list[float], met: list[int], met_literally: list[int], tmp_path: Path
+) -> None:
+    by_step = {10 * at: loss for at, loss in enumerate(losses)}
+    assert judged(tmp_path, by_step).met == met
+    assert judge(LossNotDecreasing, tmp_path, literal="True").met == met_literally
+
+
+def test_a_step_that_is_not_its_turn_is_not_judged(tmp_path: Path) -> None:
+    found = judged(tmp_path, {0: 1.0, 5: 1.0, 10: 0.5, 19: 1.0, 20: 0.2}, literal=True)
+    assert (found.met, found.skipped) == ([], dict.fromkeys((0, 5, 19), TOO_FEW))
+
+
+def test_a_missing_loss_moves_the_evaluation(tmp_path: Path) -> None:
+    steps = {0: {"loss": 1.0}, 10: {"weight": 1.0}, 13: {"loss": 1.0}, 22: {"loss": 0.5}}
+    found = judge(LossNotDecreasing, save(tmp_path, steps), literal=True)
+    assert (found.met, found.skipped) == ([13], {0: TOO_FEW, 10: NO_LOSS, 22: TOO_FEW})
+
+
+def test_evidence_holds_both_losses(tmp_path: Path) -> None:
+    assert judged(tmp_path, {0: 2.0, 10: 2.5}, literal=True).findings == [
+        Finding(10, "loss", None, 2.5, 2.0, "A rise of 25 percent.")
+    ]
+
+
+# -- which losses --------------------------------------------------------------------------------
+
+
+def test_losses_of_workers_are_averaged(tmp_path: Path) -> None:
+    written(tmp_path, {0: 1.0, 10: 0.5}, num_workers=2)
+    written(tmp_path, {0: 2.0, 10: 2.5}, num_workers=2, worker="worker_1")
+    (finding,) = judge(LossNotDecreasing, tmp_path, literal=True).findings
+    assert (finding.worker, finding.measured, finding.limit) == (None, 1.5, 1.5)
+
+
+def test_one_worker_whose_loss_is_nan_spoils_the_mean(tmp_path: Path) -> None:
+    written(tmp_path, {0: 1.0, 10: 0.5}, num_workers=2)
+    written(tmp_path, {0: 2.0, 10: NAN}, num_workers=2, worker="worker_1")
+    assert judge(LossNotDecreasing, tmp_path).met == [10]
+
+
+def test_infinities_of_workers_that_cancel_meet_it(tmp_path: Path) -> None:
+    written(tmp_path, {0: 1.0, 10: INF}, num_workers=2)
+    written(tmp_path, {0: 2.0, 10: -INF}, num_workers=2, worker="worker_1")
+    assert judge(LossNotDecreasing, tmp_path).met == [10]
+
+
+def test_each_loss_is_judged_by_itself(tmp_path: Path) -> None:
+    steps = {0: {"loss_a": 1.0}, 5: {"loss_b": 1.0}, 10: {"loss_a": 0.5}, 15: {"loss_b": 1.0}}
+    found = judge(LossNotDecreasing, save(tmp_path, steps), literal=True)
+    assert [(one.step, one.tensor) for one in found.findings] == [(15, "loss_b")]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.ones(2), np.ones((0,)), np.array(["1"]), np.array([True]), np.array([1j])],
+    ids=["vector", "empty", "text", "bool", "complex"],
+)
+def test_what_is_no_single_number_is_passed_over(value: "np.ndarray", tmp_path: Path) -> None:
+    root = save(tmp_path, {step: {"loss": value} for step in (0, 10)})
+    assert judge(LossNotDecreasing, root).skipped == {0: NO_LOSS, 10: NO_LOSS}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int32, np.uint8, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_one_number_of_any_type_and_shape_is_a_loss(
+    dtype: Any, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    root = save(tmp_path, {step: {"loss": np.ones(shape, dtype)} for step in (0, 10)})
+    assert judge(LossNotDecreasing, root, literal=True).met == [10]
+
+
+def test_saved_reductions_are_no_loss(tmp_path: Path) -> None:
+    means = {step: {"loss": {("mean", False): 1.0}} for step in (0, 10)}
+    found = judge(LossNotDecreasing, save(tmp_path, {}, reductions=means))
+    assert (found.met, found.skipped) == ([], {0: NO_LOSS, 10: NO_LOSS})
+
+
+@pytest.mark.parametrize(
+    ("params", "tensors"),
+    [
+        pytest.param({}, ["loss"], id="losses-by-default"),
+        pytest.param({"use_losses_collection": "no", "tensor_regex": "rmse"}, ["rmse"]),
+        pytest.param({"use_losses_collection": "False"}, [], id="nothing"),
+        pytest.param({"tensor_regex": "rmse, nothing"}, ["loss", "rmse"], id="united"),
+        pytest.param({"collection_names": "weights"}, ["fc.weight", "loss"], id="collection"),
+    ],
+)
+def test_selectors_are_united(params: dict[str, str], tensors: list[str], tmp_path: Path) -> None:
+    tensor_values = dict.fromkeys(("loss", "rmse", "fc.weight"), 1.0)
+    found = judge(
+        LossNotDecreasing,
+        save(tmp_path, {0: tensor_values, 10: tensor_values}),
+        literal=True,
+        **params,
+    )
+    assert [one.tensor for one in found.findings] == tensors
+
+
+# -- modes ---------------------------------------------------------------------------------------
+
+# Training falls, validation does not.
+MIXED = {0: 1.0, 5: 2.0, 10: 0.9, 15: 2.0, 20: 0.8, 25: 2.0}
+MODES = {0: TRAIN, 5: EVAL, 10: TRAIN, 15: EVAL, 20: TRAIN, 25: EVAL}
+
+
+@pytest.mark.parametrize(
+    ("mode", "num_steps", "met"),
+    [
+        pytest.param("GLOBAL", 10, [15, 25], id="global-steps-within-one-mode"),
+        pytest.param("", 10, [15, 25], id="default"),
+        pytest.param("EVAL", 10, [], id="too-few-steps-of-the-mode"),
+        pytest.param("eval", 1, [15, 25], id="steps-of-the-mode"),
+        pytest.param("EVAL", 2, [25], id="every-second-step-of-the-mode"),
+        pytest.param("TRAIN", 1, [], id="training-falls"),
+    ],
+)
+def test_steps_count_within_the_mode(
+    mode: str, num_steps: int, met: list[int], tmp_path: Path
+) -> None:
+    root = written(tmp_path, MIXED, modes=MODES)
+    assert judge(LossNotDecreasing, root, mode=mode, num_steps=num_steps, literal=True).met == met
+
+
+def test_a_step_of_another_mode_is_not_judged(tmp_path: Path) -> None:
+    root = written(tmp_path, {0: 1.0, 5: 1.0}, modes={0: TRAIN, 5: EVAL})
+    found = judge(LossNotDecreasing, root, mode=TRAIN)
+    assert found.skipped == {0: TOO_FEW, 5: "a step of another mode"}
+
+
+def test_a_training_without_modes_has_no_steps_of_a_mode(tmp_path: Path) -> None:
+    found = judged(tmp_path, {0: 1.0, 10: 1.0}, mode="TRAIN")
+    assert found.skipped == dict.fromkeys((0, 10), "a step of another mode")
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+
+def test_parameters_may_be_text(tmp_path: Path) -> None:
+    params = {"num_steps": "4.0", "diff_percent": "50", "increase_threshold_percent": "None"}
+    losses = {0: 8.0, 4: 4.0, 8: 3.0, 12: 1.0}
+    assert judged(tmp_path, losses, literal=True, **params).met == [8]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"num_steps": "0"}, r"'num_steps' must be a whole number >= 1, got '0'"),
+        ({"num_steps": 2.5}, r"'num_steps' must be a whole number >= 1, got 2\.5"),
+        ({"diff_percent": "100"}, r"'diff_percent' must be a finite number in \[0, 100\), got"),
+        ({"diff_percent": "x"}, r"'diff_percent' must be a finite number in \[0, 100\), got 'x'"),
+        (
+            {"increase_threshold_percent": -1},
+            r"'increase_threshold_percent' must be a finite number in \[0, 100\), got -1",
+        ),
+        ({"mode": "PREDICT"}, r"'mode' must be one of 'EVAL', 'TRAIN', 'GLOBAL', got 'PREDICT'"),
+        ({"use_losses_collection": "?"}, r"'use_losses_collection' must be true, false, .* '\?'"),
+        (
+            {"tensor_regex": "["},
+            r"'tensor_regex' must be comma-separated regular expressions, got '\['",
+        ),
+    ],
+)
+def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SMDebugValueError, match=message):
+        judged(tmp_path, {0: 1.0}, **params)

@@ -1,0 +1,316 @@
+"""Overfit: which phases are compared, when, and which gaps meet the condition."""
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from judging import Judged, Steps, judge, judge_to_the_end, save
+
+from builtin_rules import Overfit
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.extensions import Finding
+
+NAN, INF = np.nan, np.inf
+TRAIN, EVAL, GLOBAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL, ModeKeys.PREDICT
+LETTERS = {"T": TRAIN, "E": EVAL, "P": PREDICT, "G": GLOBAL}
+WITHIN = "no evaluation phase ends here"
+NO_LOSS = "no finite loss at this step"
+NO_TRAINING = "no training loss before this phase, or a loss of 0"
+
+
+def phased(losses: list[tuple[str, Any]]) -> tuple[Steps, dict[int, ModeKeys]]:
+    """Return losses at steps 0, 1, 2, ..., and their modes; None leaves a step without a loss."""
+    steps = {
+        at: {"w": np.ones(1)} if value is None else {"loss": np.asarray(value)}
+        for at, (_, value) in enumerate(losses)
+    }
+    return steps, {at: LETTERS[letter] for at, (letter, _) in enumerate(losses)}
+
+
+def judged(root: Path, losses: list[tuple[str, Any]], **params: Any) -> Judged:
+    """Judge losses with the letters of their modes."""
+    steps, modes = phased(losses)
+    return judge(Overfit, save(root, steps, modes=modes), **params)
+
+
+def epochs(*pairs: tuple[float, float]) -> list[tuple[str, Any]]:
+    """Return a training and a validation loss for each epoch, and a last step of training."""
+    losses = [one for train, val in pairs for one in (("T", train), ("E", val))]
+    return [*losses, ("T", 0.0)]
+
+
+BOTH = pytest.mark.parametrize("literal", [False, True])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("losses", "params", "met"),
+    [
+        pytest.param(epochs((1.0, 1.2)), {}, [2], id="at-the-step-behind-the-phase"),
+        pytest.param(epochs((1.0, 0.9)), {}, [], id="validation-is-better"),
+        pytest.param(epochs((1.0, 1.5)), {"ratio_threshold": 0.5}, [], id="equal-is-not-above"),
+        pytest.param(
+            epochs((1.0, np.nextafter(1.5, 2))), {"ratio_threshold": 0.5}, [2], id="next-above"
+        ),
+        pytest.param([("T", 1.0), ("E", 2.0)], {}, [], id="the-last-phase-has-not-ended"),
+        pytest.param([("T", 1.0)], {}, [], id="one-step"),
+        pytest.param(epochs((1.0, 1.0), (0.5, 1.1), (0.4, 1.2)), {}, [4, 6], id="each-phase"),
+        pytest.param(
+            epochs((1.0, 1.2), (0.5, 1.2), (0.4, 1.3)), {"patience": 2}, [4, 6], id="patience"
+        ),
+        pytest.param(
+            epochs((1.0, 1.2), (1.3, 1.3), (0.4, 1.4)), {"patience": 2}, [], id="not-in-a-row"
+        ),
+        pytest.param(
+            [("T", 1.0), ("T", 2.0), ("E", 1.6), ("E", 1.8), ("T", 1.0)], {}, [4], id="means"
+        ),
+        pytest.param(
+            [("T", 1.0), ("T", 2.0), ("E", 1.6), ("E", 1.6), ("T", 1.0)], {}, [], id="means-alike"
+        ),
+        pytest.param(epochs((-1.0, -0.8)), {}, [2], id="negative-losses"),
+        pytest.param(epochs((-1.0, -1.5)), {}, [], id="negative-losses-that-are-lower"),
+        pytest.param(epochs((0.0, 1.0)), {}, [], id="training-loss-of-zero"),
+        pytest.param(epochs((NAN, 2.0)), {}, [], id="nan-in-training"),
+        pytest.param(epochs((1.0, NAN), (1.0, 1.2)), {}, [4], id="nan-in-validation"),
+        pytest.param(epochs((1.0, INF)), {}, [], id="infinity"),
+        pytest.param([("E", 5.0), ("T", 1.0), ("E", 1.0), ("T", 1.0)], {}, [], id="sanity-check"),
+        pytest.param([("T", 1.0), ("T", None), ("E", 2.0), ("T", None)], {}, [3], id="no-loss"),
+        pytest.param([("T", 1.0), ("E", 1.2), ("P", 9.0), ("T", 1.0)], {}, [3], id="predicting"),
+        pytest.param([("G", 1.0), ("G", 2.0), ("G", 1.0)], {}, [], id="no-modes"),
+        pytest.param([("T", 1), ("E", 2), ("T", 1)], {}, [2], id="integers"),
+        pytest.param([("T", [1.0, 2.0]), ("E", [1.0, 3.0]), ("T", 1.0)], {}, [2], id="by-sample"),
+        pytest.param(
+            epochs((1.0, 1.2), (0.5, 1.2)), {"start_step": 2}, [4], id="start-step-hides-earlier"
+        ),
+        pytest.param(epochs((1.0, 1.2)), {"start_step": "1"}, [], id="start-step-within-a-phase"),
+    ],
+)
+def test_it_is_met_where_the_gap_is_too_large(
+    losses: list[tuple[str, Any]],
+    params: dict[str, Any],
+    met: list[int],
+    literal: bool,
+    tmp_path: Path,
+) -> None:
+    assert judged(tmp_path, losses, literal=literal, **params).met == met
+
+
+@pytest.mark.parametrize(
+    ("losses", "met", "met_literally"),
+    [
+        pytest.param(
+            epochs((1.0, 1.0), (0.5, 0.8), (0.3, 0.7)), [], [4, 6], id="validation-still-falls"
+        ),
+        pytest.param(
+            epochs((1.0, 1.0), (0.5, 0.8), (0.3, 0.8)), [6], [4, 6], id="validation-falls-no-more"
+        ),
+        pytest.param(
+            [
+                *(("T", one) for one in (0.5, 1.5, 0.7, 1.3)),
+                *(("E", one) for one in (1.6, 0.8, 1.9, 0.9)),
+                ("T", 1.0),
+            ],
+            [],
+            [8],
+            id="noise",
+        ),
+        pytest.param(
+            [
+                *(("T", one) for one in (0.5, 1.5, 0.7, 1.3)),
+                *(("E", one) for one in (5.6, 4.8, 5.9, 4.9)),
+                ("T", 1.0),
+            ],
+            [8],
+            [8],
+            id="beyond-noise",
+        ),
+        pytest.param(
+            [*(("T", one) for one in (0.5, 1.5, 0.7, 1.3)), ("E", 1.3), ("T", 1.0)],
+            [],
+            [5],
+            id="a-lone-validation-loss-has-the-noise-of-training",
+        ),
+    ],
+)
+def test_noise_and_a_validation_loss_that_falls_do_not_meet_it(
+    losses: list[tuple[str, Any]], met: list[int], met_literally: list[int], tmp_path: Path
+) -> None:
+    assert judged(tmp_path, losses).met == met
+    assert judge(Overfit, tmp_path, literal="yes").met == met_literally
+
+
+@BOTH
+def test_the_documented_run_is_reported_behind_its_sixth_evaluation(
+    literal: bool, tmp_path: Path
+) -> None:
+    steps: dict[int, dict[str, Any]] = {}
+    modes: dict[int, ModeKeys] = {}
+    for epoch in range(7):
+        start = 1200 * epoch
+        for at in range(0, 1000, 100):
+            steps[start + at], modes[start + at] = {"loss": np.array(1.0)}, TRAIN
+        for at in range(1000, 1200, 10):
+            loss = 1.3 if epoch >= 5 else 1.0
+            steps[start + at], modes[start + at] = {"loss": np.array(loss)}, EVAL
+    assert judge(Overfit, save(tmp_path, steps, modes=modes), literal=literal).met == [7200]
+
+
+def test_skipped_steps_say_why(tmp_path: Path) -> None:
+    losses = [("T", None), ("E", 1.0), ("T", 1.0), ("E", None), ("E", 1.0), ("T", 1.0)]
+    assert judged(tmp_path, losses, start_step=1).skipped == {
+        0: "before start_step",
+        1: WITHIN,
+        2: NO_TRAINING,
+        3: NO_LOSS,
+        4: WITHIN,
+    }
+
+
+def test_evidence_holds_gap_ratio_and_losses(tmp_path: Path) -> None:
+    note = "Validation loss 1.5, training loss 1."
+    assert judged(tmp_path, epochs((1.0, 1.5))).findings == [Finding(2, None, None, 0.5, 0.1, note)]
+
+
+def test_no_later_step_is_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    noise = rng.uniform(0.9, 1.1, 60)
+    losses = [("TTTEE"[at % 5], float(one) * (1 + at % 5 / 9)) for at, one in enumerate(noise)]
+    whole = judged(tmp_path / "whole", losses).met
+    assert 0 < len(whole) < 11
+    for end in (11, 26, 41):
+        assert judged(tmp_path / str(end), losses[:end]).met == [one for one in whole if one < end]
+
+
+# -- which losses --------------------------------------------------------------------------------
+
+
+def test_workers_and_tensors_are_averaged(tmp_path: Path) -> None:
+    modes = {0: TRAIN, 1: EVAL, 2: TRAIN}
+    for worker, losses in (("worker_0", (1.0, 1.0)), ("worker_1", (1.0, 1.5))):
+        steps = {
+            at: {"loss_a": np.array(one), "loss_b": np.array(1.0)}
+            for at, one in enumerate((*losses, 1.0))
+        }
+        save(tmp_path, steps, modes=modes, worker=worker, num_workers=2)
+    assert judge(Overfit, tmp_path, ratio_threshold=0.13).met == []
+    (finding,) = judge(Overfit, tmp_path, ratio_threshold=0.12).findings
+    assert finding.measured == 0.125
+
+
+@pytest.mark.parametrize(
+    ("regex", "met"), [("rmse", [2]), ("mae", []), ("nothing", []), ("rmse, mae", []), ("", [])]
+)
+def test_patterns_select_other_tensors_than_the_losses(
+    regex: str, met: list[int], tmp_path: Path
+) -> None:
+    values = {"loss": (1.0, 1.0), "rmse": (1.0, 1.15), "mae": (1.0, 1.0)}
+    steps = {at: {name: np.array(one[at % 2]) for name, one in values.items()} for at in range(3)}
+    root = save(tmp_path, steps, modes={0: TRAIN, 1: EVAL, 2: TRAIN})
+    assert judge(Overfit, root, tensor_regex=regex).met == met
+
+
+def test_each_metric_of_xgboost_is_compared_with_that_of_the_training(tmp_path: Path) -> None:
+    steps = {
+        10 * at: {"train-logloss": one, "validation-logloss": 1.0, "test-logloss": 0.5}
+        for at, one in enumerate((1.0, 0.95, 0.8))
+    }
+    found = judge(Overfit, save(tmp_path, steps)).findings
+    assert [(one.step, one.tensor) for one in found] == [(20, "validation-logloss")]
+
+
+@pytest.mark.parametrize("name", ["train", "dtrain", "training", "Train"])
+def test_names_of_the_training_set(name: str, tmp_path: Path) -> None:
+    steps = {0: {f"{name}-logloss": 1.0, "validation_0-logloss": 2.0}}
+    assert judge(Overfit, save(tmp_path, steps)).met == [0]
+
+
+@pytest.mark.parametrize("name", ["validation_1", "trained", "strain", "eval_train"])
+def test_names_of_no_training_set(name: str, tmp_path: Path) -> None:
+    steps = {0: {f"{name}-logloss": 1.0, "validation_0-logloss": 2.0}}
+    assert judge(Overfit, save(tmp_path, steps)).skipped == {0: NO_TRAINING}
+
+
+def test_metrics_of_xgboost_without_a_partner_are_left_out(tmp_path: Path) -> None:
+    steps = {0: {"train-logloss": 1.0, "validation-mloss": 2.0}}
+    assert judge(Overfit, save(tmp_path, steps)).skipped == {0: NO_TRAINING}
+
+
+@pytest.mark.parametrize(("modes", "met"), [("TTT", [1, 2]), ("TET", [2])])
+def test_what_keras_saves_as_val_loss_is_a_validation_loss(
+    modes: str, met: list[int], tmp_path: Path
+) -> None:
+    steps = {
+        0: {"loss": 1.0},
+        1: {"loss": 1.0, "val_loss": 1.2} if modes == "TTT" else {"loss": 1.2},
+        2: {"loss": 1.0, "val_loss": 1.3},
+    }
+    root = save(tmp_path, steps, modes={at: LETTERS[one] for at, one in enumerate(modes)})
+    assert judge(Overfit, root).met == met
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.ones((0,)), np.array(["1"]), np.array([True]), np.array([1j])],
+    ids=["empty", "text", "bool", "complex"],
+)
+def test_what_is_no_real_number_is_no_loss(value: "np.ndarray", tmp_path: Path) -> None:
+    assert judged(tmp_path, [("T", value), ("E", value)]).skipped == dict.fromkeys((0, 1), NO_LOSS)
+
+
+def test_bfloat16_is_a_loss(tmp_path: Path) -> None:
+    losses = [(mode, np.array(one, ml_dtypes.bfloat16)) for mode, one in epochs((1.0, 1.5))]
+    assert judged(tmp_path, losses).met == [2]
+
+
+def test_saved_reductions_are_no_loss(tmp_path: Path) -> None:
+    means = {step: {"loss": {("mean", False): 1.0}} for step in (0, 1)}
+    root = save(tmp_path, {}, reductions=means, modes={0: TRAIN, 1: EVAL})
+    assert judge(Overfit, root).skipped == {0: NO_LOSS, 1: NO_LOSS}
+
+
+# -- the end of the data -------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("losses", "met"),
+    [
+        pytest.param(epochs((1.0, 0.9), (0.5, 1.2))[:-1], [3], id="the-last-phase"),
+        pytest.param(epochs((1.0, 0.9), (0.5, 0.4))[:-1], [], id="is-healthy"),
+        pytest.param(epochs((1.0, 1.2)), [], id="was-judged-before"),
+        pytest.param([("E", 1.2)], [], id="without-training"),
+        pytest.param([("T", 1.2)], [], id="without-a-phase"),
+    ],
+)
+def test_to_the_letter_the_last_phase_ends_with_the_data(
+    losses: list[tuple[str, Any]], met: list[int], literal: bool, tmp_path: Path
+) -> None:
+    steps, modes = phased(losses)
+    save(tmp_path, steps, modes=modes)
+    found = judge_to_the_end(Overfit, tmp_path, literal=literal)
+    assert found.met == (met if literal else [])
+    assert [one.step for one in found.findings] == found.met
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"start_step": -1}, r"'start_step' must be a whole number >= 0, got -1"),
+        ({"patience": "0"}, r"'patience' must be a whole number >= 1, got '0'"),
+        ({"ratio_threshold": "x"}, r"'ratio_threshold' must be a finite number >= 0, got 'x'"),
+        (
+            {"tensor_regex": "["},
+            r"'tensor_regex' must be comma-separated regular expressions, got '\['",
+        ),
+        ({"literal": "?"}, r"'literal' must be true, false, .* '\?'"),
+    ],
+)
+def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SMDebugValueError, match=message):
+        judged(tmp_path, [("T", 1.0)], **params)

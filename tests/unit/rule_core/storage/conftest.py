@@ -1,0 +1,39 @@
+"""A server of S3 whose answers can be spoiled."""
+
+from collections.abc import Iterator
+
+import faulty_s3
+import pytest
+import s3_objects
+from clocks import PatientClock
+from faulty_s3 import FaultyS3
+
+from rule_core.storage.retrying_store import RetryingStore
+from rule_core.storage.s3 import S3Store
+from rule_core.storage.s3_bucket import Bucket
+
+
+@pytest.fixture(scope="module")
+def faulty_server(aws_server: str) -> Iterator[FaultyS3]:
+    with faulty_s3.serving(aws_server) as server:
+        yield server
+
+
+@pytest.fixture
+def faulty(faulty_server: FaultyS3, aws_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> FaultyS3:
+    """Return the server, with an empty bucket behind it; boto3 talks to it."""
+    s3_objects.make_bucket(aws_endpoint)
+    faulty_server.forget()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", faulty_server.endpoint)
+    return faulty_server
+
+
+@pytest.fixture
+def bucket(faulty: FaultyS3) -> Bucket:
+    return Bucket("s3://bucket/t", s3_objects.client(faulty.endpoint))
+
+
+@pytest.fixture
+def store(bucket: Bucket) -> RetryingStore:
+    """Return a patient store, whose time passes by sleeping only."""
+    return RetryingStore(S3Store(bucket), PatientClock())

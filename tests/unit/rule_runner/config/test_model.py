@@ -1,0 +1,47 @@
+"""EvaluationConfig: where an evaluation writes."""
+
+from datetime import datetime
+from pathlib import Path
+
+import evaluating
+import pytest
+
+from rule_runner.config.model import check_is_local, default_output
+from rule_runner.errors import UsageError
+from smdebug.rules import Rule
+
+
+class Plain(Rule):
+    def invoke_at_step(self, step: int) -> bool:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("trial", "name"),
+    [
+        ("/runs/mnist", "mnist"),
+        ("/", "trial"),
+        ("..", "trial"),
+        ("/runs/a b\n", "a-b-"),
+        ("/" + "x" * 300, "x" * 100),
+    ],
+)
+def test_default_output(trial: str, name: str) -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - local time is what a folder shows
+    assert default_output(trial, now) == Path(f"rule-output/{name}-20260102-030405")
+
+
+def test_one_rule_writes_to_the_folder_and_several_below_it() -> None:
+    one, two = evaluating.rule_job(Plain, "one"), evaluating.rule_job(Plain, "two")
+    alone = evaluating.configured(Path("out"), [one])
+    both = evaluating.configured(Path("out"), [one, two])
+    assert alone.folder_of(one) == Path("out")
+    assert [both.folder_of(job) for job in both.rules] == [Path("out/one"), Path("out/two")]
+
+
+@pytest.mark.parametrize("place", ["s3://b/t", "S3:/b/t", Path("s3a://b/t")])
+def test_an_address_is_no_folder_of_this_machine(place: str | Path) -> None:
+    sentence = rf"^--output of demo must be a folder of this machine, got '{place}'\.$"
+    with pytest.raises(UsageError, match=sentence):
+        check_is_local(place, "--output of demo")
+    check_is_local(f"./{place}", "--output of demo")

@@ -1,0 +1,86 @@
+"""resolve, rule_jobs: requested rules get names, parameters, actions and modes."""
+
+from pathlib import Path
+
+import pytest
+
+from builtin_rules import RULES
+from rule_runner.config.job_file.definition import JobDefinition
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.resolve import resolve, rule_jobs
+from rule_runner.errors import UnknownRuleError, UsageError
+
+MINE = """
+from smdebug.rules import Rule
+
+class Mine(Rule):
+    def invoke_at_step(self, step):
+        return False
+"""
+
+
+def test_jobs_get_names_parameters_and_actions(tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(MINE)
+    requests = [RuleRequest("a", "AllZero"), RuleRequest("b", None, str(source))]
+    one, two = rule_jobs(requests, ["a.tensor_regex=x", 'b.action_json={"name": "sms"}'], 1, 2)
+    assert (one.configuration_name, one.loaded.name, one.parameters, one.actions) == (
+        "a",
+        "AllZero",
+        {"tensor_regex": "x"},
+        "",
+    )
+    assert (two.configuration_name, two.loaded.name, two.parameters, two.actions) == (
+        "b",
+        "Mine",
+        {},
+        '{"name": "sms"}',
+    )
+    assert (two.start_step, two.end_step) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("requests", "error", "match"),
+    [
+        ([RuleRequest(None, "AllZero")] * 2, UsageError, r"^Two rule jobs are called 'AllZero'\."),
+        ([RuleRequest("../x", "AllZero")], UsageError, r"^Name of a rule job must be"),
+        ([RuleRequest(None, "AlZero")], UnknownRuleError, r"Did you mean 'AllZero'\?$"),
+        ([RuleRequest(None, None)], UnknownRuleError, r"^Unknown rule ''\."),
+    ],
+)
+def test_jobs_that_cannot_be(
+    requests: list[RuleRequest], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        rule_jobs(requests, [])
+
+
+def test_every_rule_is_taken_and_says_what_it_lacks() -> None:
+    jobs = rule_jobs([RuleRequest(None, "all")], ["ExplodingTensor.only_nan=true"])
+    assert [one.configuration_name for one in jobs] == list(RULES)
+    lacking = {one.configuration_name: one.missing_parameter for one in jobs}
+    assert "'tensor_regex'" in lacking["AllZero"]
+    assert (lacking["ExplodingTensor"], lacking["VanishingGradient"]) == ("", "")
+
+
+def test_a_rule_that_is_asked_for_by_name_lacks_nothing_silently() -> None:
+    (job,) = rule_jobs([RuleRequest(None, "AllZero")], [])
+    assert job.missing_parameter == ""
+
+
+def test_modes_go_to_their_rules() -> None:
+    requests = [RuleRequest("a", "ExplodingTensor"), RuleRequest("b", "ExplodingTensor")]
+    jobs = rule_jobs(requests, [], modes=["observe", "b=enforce"])
+    assert [one.mode for one in jobs] == ["observe", "enforce"]
+
+
+def test_a_request_has_a_trial_and_rules() -> None:
+    with pytest.raises(UsageError, match=r"^No trial was given: give --trial PATH, or "):
+        resolve(EvaluationRequest())
+    with pytest.raises(UsageError, match=r"^No rule was given: give --rule NAME, --source FILE"):
+        resolve(EvaluationRequest(trial="t"))
+    several = EvaluationRequest(
+        trial="t", rules=(RuleRequest(name="AllZero"),), job=JobDefinition("the job", ())
+    )
+    with pytest.raises(UsageError, match=r"^A request has 'rules', a 'job' or a 'container', not"):
+        resolve(several)

@@ -1,0 +1,195 @@
+"""find_trials: trials at and below a path, and the nearest name of a path that does not exist."""
+
+import time
+from pathlib import Path
+
+import faulty_s3
+import pytest
+import rawtrial
+import s3_objects
+
+from rule_runner.errors import TrialError
+from rule_runner.loading import trial_search
+from rule_runner.loading.trial_search import find_trials, missing, nearest_path, trials_below
+
+TENSORS = {
+    rawtrial.collections_key(): b"{}",
+    rawtrial.index_key(0): b"{}",
+    rawtrial.event_key(0): b"",
+}
+PROFILER = {
+    "system/incremental/2020060500/1591160699.algo-1.json": b"",
+    "framework/pevents/20200702/1593673051472361_11-algo-1_model_timeline.json": b"",
+}
+# Files that do not make a folder a trial.
+DECOYS = {
+    "site/index/page.html": b"",
+    "site/events/2024/party.txt": b"",
+    "papers/collections/rock.json": b"",
+    ".cache/hidden/training_job_end.ts": b"",
+    "etc/system/units": b"",
+}
+
+
+def below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{key}": content for key, content in files.items()}
+
+
+FILES = {
+    **below("mnist/debug-output", TENSORS),
+    **below("mnist/profiler-output", PROFILER),
+    **below("both", {**TENSORS, **PROFILER}),
+    "ended/training_job_end.ts": b"",
+    "quiet/system/training_job_end.ts": b"",
+    rawtrial.collections_key().replace("collections", "begun/collections", 1): b"{}",
+    **{f"{name}/{key}": b"" for name in ("deep/a/b/c",) for key in TENSORS},
+    **DECOYS,
+}
+FOUND = [
+    ("begun", True, False),
+    ("both", True, True),
+    ("deep/a/b/c", True, False),
+    ("ended", True, False),
+    ("mnist/debug-output", True, False),
+    ("mnist/profiler-output", False, True),
+    ("quiet", False, True),
+]
+
+
+def test_trials_below_a_local_folder(tmp_path: Path) -> None:
+    rawtrial.write(tmp_path, FILES)
+    search = find_trials(str(tmp_path))
+    assert search.trials == [(str(tmp_path / name), *kinds) for name, *kinds in FOUND]
+    assert search.complete
+
+
+def test_trials_below_an_address(aws_endpoint: str) -> None:
+    s3_objects.make_bucket(aws_endpoint)
+    s3_objects.put(aws_endpoint, "runs/", FILES)
+    search = find_trials("s3://bucket/runs/")
+    assert search.trials == [(f"s3://bucket/runs/{name}", *kinds) for name, *kinds in FOUND]
+    assert find_trials("s3://bucket").trials[0].path == "s3://bucket/runs/begun"
+
+
+def test_path_that_is_a_trial_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rawtrial.write(tmp_path / "run", {**TENSORS, **below("again", TENSORS)})
+    monkeypatch.chdir(tmp_path)
+    assert [trial.path for trial in find_trials("run/").trials] == ["run", "run/again"]
+    assert find_trials(f"file://{tmp_path}/run").trials[0].path == f"{tmp_path}/run"
+
+
+def test_links_below_the_path_are_not_followed(tmp_path: Path) -> None:
+    rawtrial.write(tmp_path / "run", TENSORS)
+    (tmp_path / "latest").symlink_to("run")
+    (tmp_path / "loop").symlink_to(".")
+    assert [trial.path for trial in find_trials(str(tmp_path)).trials] == [str(tmp_path / "run")]
+
+
+@pytest.mark.parametrize(("limit", "complete"), [(2, False), (7, True)])
+def test_number_of_trials_is_bounded(tmp_path: Path, limit: int, complete: bool) -> None:
+    rawtrial.write(tmp_path, FILES)
+    search = find_trials(str(tmp_path), limit=limit)
+    assert (len(search.trials), search.complete) == (limit, complete)
+
+
+@pytest.mark.parametrize(("bound", "value"), [("LEVELS", 1), ("LOCAL_FOLDERS", 5), ("ENTRIES", 2)])
+def test_search_that_was_cut_short_is_not_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int
+) -> None:
+    rawtrial.write(tmp_path, FILES)
+    monkeypatch.setattr(trial_search, bound, value)
+    search = find_trials(str(tmp_path))
+    assert len(search.trials) < len(FOUND)
+    assert not search.complete
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("runs/mnits", "runs/mnist"),
+        ("runs/MNIST/", "runs/mnist"),
+        ("runs/mnits/debug-output", "runs/mnist/debug-output"),
+        ("runs/mnits/no-such", "runs/mnist"),
+        ("runz/mnist/debug-output", "runs/mnist/debug-output"),
+        ("runs/entirely-different", None),
+        ("/no-such-folder-at-all", None),
+    ],
+)
+def test_wrong_path_gets_the_nearest_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, nearest: str | None
+) -> None:
+    rawtrial.write(tmp_path / "runs", FILES)
+    monkeypatch.chdir(tmp_path)
+    assert nearest_path(path) == nearest
+    hint = f" Did you mean '{nearest}'?" if nearest else ""
+    with pytest.raises(TrialError) as error:
+        find_trials(path)
+    assert str(error.value) == f"Trial {path!r} is not there.{hint}"
+
+
+def test_wrong_address_gets_the_nearest_name(aws_endpoint: str) -> None:
+    s3_objects.make_bucket(aws_endpoint)
+    s3_objects.put(aws_endpoint, "runs/", FILES)
+    with pytest.raises(TrialError, match=r"Did you mean 's3://bucket/runs/mnist/debug-output'\?"):
+        find_trials("s3://bucket/runs/mnits/debug-output")
+    assert nearest_path("s3://bucket/run") == "s3://bucket/runs"
+    assert nearest_path("s3://bucket/other") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "The path of a trial must not be empty"),
+        ("ftp://host/runs", "cannot be read yet"),
+        ("s3://", "An S3 address must be"),
+        ("file.txt", "cannot be listed: Not a directory"),
+    ],
+)
+def test_path_that_cannot_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, message: str
+) -> None:
+    (tmp_path / "file.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TrialError, match=message):
+        find_trials(path)
+
+
+def test_bucket_that_does_not_exist_is_named(aws_endpoint: str) -> None:
+    assert aws_endpoint
+    with pytest.raises(TrialError, match=r"bucket 'nowhere' does not exist"):
+        find_trials("s3://nowhere/runs")
+    assert nearest_path("s3://nowhere/runs") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (".", [name for name, *_ in FOUND]),
+        ("mnist", ["mnist/debug-output", "mnist/profiler-output"]),
+        ("both", []),
+        ("begun", []),
+        ("empty", []),
+        ("no-such", []),
+        ("file.txt", []),
+    ],
+)
+def test_trials_below_a_path_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, expected: list[str]
+) -> None:
+    rawtrial.write(tmp_path, FILES)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert [trial.path for trial in trials_below(path)] == expected
+
+
+def test_hint_is_not_waited_for_long(aws_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3_objects.make_bucket(aws_endpoint)
+    monkeypatch.setattr(trial_search, "HINT_TIMEOUT_S", 0.3)
+    with faulty_s3.serving(aws_endpoint) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        server.always["list-type=2"] = faulty_s3.SLOW_DOWN
+        began = time.monotonic()
+        assert missing("s3://bucket/a/b/c") == "Trial 's3://bucket/a/b/c' is not there."
+        assert trials_below("s3://bucket/a") == []
+        assert time.monotonic() - began < 10.0

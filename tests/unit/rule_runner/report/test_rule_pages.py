@@ -1,0 +1,162 @@
+"""The pages on the built-in rules: whole, current, and of what the rules declare."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reports
+from rich.console import Console
+
+from builtin_rules import RULES
+from rule_core.rules.params import FloatParam, PatternsParam
+from rule_runner.commands import rules as catalogue
+from rule_runner.errors import UnknownRuleError
+from rule_runner.report import rule_pages
+from rule_runner.results.output_folder import MEASUREMENTS
+from smdebug.rules import Rule
+from smdebug.rules.extensions import Page, Quantity
+
+ROOT = Path(__file__).parents[4]
+SCRIPT = ROOT / "scripts" / "rule_pages"
+FOLDER = ROOT / "docs" / "rules"
+
+
+class Declared(Rule):
+    """Met when ``x > limit``."""
+
+    READS = "the collection losses."
+    QUANTITIES = (Quantity("x", "x in units"),)
+    PARAMS = (
+        FloatParam("limit", "Where it ends.", default=1.0, minimum=0.0, unit="units"),
+        PatternsParam(
+            "names", "What is judged.", default="a|b", also=("c|d",), collection="losses"
+        ),
+    )
+    PAGE = Page(why="Why.", save="Save it.", missing="Missing.", remedy="- Do it.", limits="Blind.")
+
+    def invoke_at_step(self, step: int) -> bool:
+        return bool(step)
+
+
+class Bare(Rule):
+    def invoke_at_step(self, step: int) -> bool:
+        return bool(step)
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtin_rules.RULES", {"Declared": Declared, "Bare": Bare})
+
+
+def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.usefixtures("declared")
+def test_a_page_says_what_a_rule_declares() -> None:
+    assert rule_pages.page("Declared", "x.svg") == (
+        "# Declared\n\nWhole, current, and of what the rules declare.\n\n"
+        "## Why it matters\n\nWhy.\n\n"
+        "## A typical finding\n\n![Chart of a finding of Declared](x.svg)\n\n"
+        "## What to do when it fires\n\n- Do it.\n\n"
+        "## The exact condition\n\nMet when ``x > limit``.\n\n"
+        "## What it measures\n\n- x in units; bad is what lies above the limit.\n\n"
+        "## What it reads\n\nIt reads the collection losses.\n\n"
+        "## How to save that\n\nSave it.\n\n"
+        "## Parameters\n\n"
+        "| name | takes | default | what it does |\n"
+        "|---|---|---|---|\n"
+        "| `limit` | float, >= 0, units | `1.0` | Where it ends. |\n"
+        "| `names` | patterns | `a\\|b` | What is judged. |\n\n"
+        "Where `names` is not given, these are looked for too:\n\n"
+        "- the collection `losses`\n- `c|d`\n\n"
+        "## NaN, missing data, too few steps\n\nMissing.\n\n"
+        "## Where it is blind or noisy\n\nBlind.\n"
+    )
+
+
+@pytest.mark.usefixtures("declared")
+def test_a_rule_without_further_words_has_a_page_too() -> None:
+    assert rule_pages.page("Bare").endswith("## Parameters\n\nIt takes none.\n")
+
+
+def test_a_sentence_is_that_of_the_rules_file() -> None:
+    assert rule_pages.sentence(RULES["ExplodingTensor"]) == "A tensor holds NaN or infinity."
+
+
+def test_there_is_no_page_of_an_unknown_rule() -> None:
+    with pytest.raises(UnknownRuleError, match=r"^Unknown rule 'Bar'\."):
+        rule_pages.page("Bar")
+
+
+def test_the_index_leads_to_every_rule() -> None:
+    text = rule_pages.index()
+    assert [name for name in RULES if f"| [{name}]({name}.md) | " not in text] == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_says_all_that_a_page_has(name: str) -> None:
+    rule = RULES[name]
+    assert rule.PAGE is not None
+    assert all((rule.READS, rule.PAGE.why, rule.PAGE.save, rule.PAGE.missing, rule.PAGE.remedy))
+    assert rule_pages.sentence(rule).endswith(".")
+
+
+def test_a_terminal_shows_a_page_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(Console, "print", lambda _, what: shown.append(what))
+    catalogue.show("VanishingGradient")
+    assert [one.markup for one in shown] == [rule_pages.page("VanishingGradient")]
+
+
+def test_the_pages_in_docs_are_current() -> None:
+    done = run("--check")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_is_not_current_is_named_and_mended(tmp_path: Path) -> None:
+    folder = tmp_path / "rules"
+    shutil.copytree(FOLDER, folder)
+    (folder / "VanishingGradient.md").write_text("old")
+    (folder / "README.md").unlink()
+    (folder / "Gone.md").write_text("no rule's")
+    done = run("--check", "--folder", folder)
+    stale = [folder / name for name in ("README.md", "VanishingGradient.md", "Gone.md")]
+    said = "".join(f"{path} is not current. Run scripts/rule_pages.\n" for path in stale)
+    assert (done.returncode, done.stdout) == (1, said)
+    assert (run("--folder", folder).returncode, run("--check", "--folder", folder).returncode) == (
+        0,
+        0,
+    )
+    assert not (folder / "Gone.md").exists()
+
+
+def test_an_example_becomes_a_picture(tmp_path: Path) -> None:
+    output, folder = tmp_path / "out", tmp_path / "rules"
+    values = {step: 1 / (3 + step) for step in range(1000)}
+    many = [reports.series(values, met=[997], tensor=f"t{n}") for n in range(9)]
+    reports.save(output, reports.fired(), reports.measurements(*many))
+    done = run("--example", "VanishingGradient", output, "--folder", folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    example = json.loads((folder / "examples" / "VanishingGradient.json").read_text())
+    assert [one["tensor"] for one in example["series"]] == [f"t{n}" for n in range(6)]
+    first = example["series"][0]
+    assert (first["steps"][:2], first["measured"][0], first["met"]) == ([0, 5], 0.33333, [997])
+    assert 997 in first["steps"]
+    assert (folder / "VanishingGradient.svg").read_text().startswith("<svg ")
+    assert "(VanishingGradient.svg)" in (folder / "VanishingGradient.md").read_text()
+
+
+def test_a_rule_job_that_measured_nothing_is_no_example(tmp_path: Path) -> None:
+    reports.save(tmp_path, reports.result(), reports.measurements())
+    done = run("--example", "AllZero", tmp_path, "--folder", tmp_path / "rules")
+    assert done.returncode == 1
+    assert done.stderr == f"Rule job {str(tmp_path)!r} has no measurements. Choose another one.\n"
+    assert (tmp_path / MEASUREMENTS).exists()

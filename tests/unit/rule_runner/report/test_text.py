@@ -1,0 +1,237 @@
+"""What people read: verdict, coverage, evidence; and names that do nothing to a terminal."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from rule_runner.escape import printable
+from rule_runner.report.text import lines, print_table, results_at
+from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
+from rule_runner.results.state import Coverage
+from rule_runner.results.status import NOT_ENOUGH
+
+ODD = "a\x1b[31mb\r\n\x07c\u202ed\u200e[bold]\x9b\ud800\u2028é"
+HARMLESS = "a\\x1b[31mb\\r\\n\\x07c\\u202ed\\u200e[bold]\\x9b\\ud800\\u2028é"
+
+
+def rule(**more: Any) -> RuleResult:
+    plain: dict[str, Any] = {
+        "configuration_name": "AllZero",
+        "rule": "AllZero",
+        "status": "NoIssuesFound",
+        "outcome": "NoIssuesFound",
+        "status_details": None,
+        "step": None,
+        "evidence": [],
+        "findings_count": 0,
+        "coverage": Coverage(judged=3, known=4, first=0, last=9),
+        "parameters": {},
+        "trial": "/trial",
+        "trial_ended": True,
+        "mode": "enforce",
+        "started_at": "",
+        "ended_at": "",
+        "duration_s": 1.0,
+        "rule_time_s": 0.5,
+        "versions": {},
+        "fingerprint": "",
+        "notes": [],
+    }
+    return RuleResult(**(plain | more))
+
+
+def of(*rules: RuleResult) -> EvaluationResult:
+    summary = TrialSummary(
+        name="t", path="/t", ended=True, steps=0, first_step=None, last_step=None, workers=[]
+    )
+    return EvaluationResult(trial=summary, rules=list(rules))
+
+
+def shown(**more: Any) -> list[str]:
+    return list(lines(of(rule(**more))))
+
+
+def test_healthy_rule_takes_two_lines() -> None:
+    assert shown() == ["AllZero: NoIssuesFound", "  judged 3 of 4 steps (0 to 9)"]
+
+
+def test_name_of_the_rule_is_told_where_it_differs() -> None:
+    assert shown(configuration_name="mine")[0] == "mine (AllZero): NoIssuesFound"
+
+
+def test_coverage_tells_what_was_not_judged_and_why() -> None:
+    coverage = Coverage(
+        judged=0, known=4, skipped={"nothing read": 3, "odd": 1}, missing_workers={"worker_1": 2}
+    )
+    assert shown(coverage=coverage)[1] == (
+        "  judged 0 of 4 steps; skipped 3: nothing read; skipped 1: odd; 2 steps without worker_1"
+    )
+
+
+def test_windows_are_called_windows() -> None:
+    finding = Evidence(step=7, tensor="gpu0", worker="algo-1", measured=3.0, limit=70, note=None)
+    coverage = Coverage(judged=3, known=4, first=0, last=9, missing_workers={"algo-2": 2})
+    found = {"evidence": [finding], "findings_count": 1, "outcome": "IssuesFound", "step": 7}
+    assert shown(unit="window", coverage=coverage, **found) == [
+        "AllZero: IssuesFound at window 7",
+        "  judged 3 of 4 windows (0 to 9); 2 windows without algo-2",
+        "  window 7, gpu0 of algo-1, measured 3, limit 70",
+    ]
+
+
+def test_what_a_trial_of_windows_holds_is_told_once() -> None:
+    held = "Trial '/p' holds 3 windows of 60 s, the nodes 'algo-1' and no framework metrics."
+    sought = f"{NOT_ENOUGH} It looked for framework metrics. {held}"
+    none = f"{NOT_ENOUGH} Rule 'R' judged none of 4 known steps (skipped for no GPU: 4). {held}"
+    told = list(
+        lines(
+            of(
+                *(
+                    rule(outcome="NotEvaluated", status_details=text, unit="window")
+                    for text in (sought, none)
+                )
+            )
+        )
+    )
+    assert told == [
+        "AllZero: NotEvaluated",
+        "  judged 3 of 4 windows (0 to 9)",
+        "  It looked for framework metrics.",
+        "AllZero: NotEvaluated",
+        "  judged 3 of 4 windows (0 to 9)",
+        "2 NotEvaluated",
+        held,
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(4.9, ""), (65.04, " in 65.0 s")])
+def test_slow_rule_is_told(seconds: float, text: str) -> None:
+    assert shown(rule_time_s=seconds)[1] == f"  judged 3 of 4 steps (0 to 9){text}"
+
+
+def test_hit_is_shown_with_its_evidence_and_not_with_the_wire_text() -> None:
+    evidence = [
+        Evidence(4, "fc/w", "worker_0", 0.00012345678, 1e-3, "Small."),
+        Evidence(4, None, None, "NaN", None, None),
+        Evidence(5, "fc/b", None, 3, True, None),
+        Evidence(6, None, None, None, None, None),
+        Evidence(7, None, None, None, None, None),
+    ]
+    assert shown(
+        outcome="IssuesFound",
+        status="IssuesFound",
+        status_details="RuleEvaluationConditionMet: ...\n",
+        step=4,
+        evidence=evidence,
+        findings_count=7,
+    ) == [
+        "AllZero: IssuesFound at step 4",
+        "  judged 3 of 4 steps (0 to 9)",
+        "  step 4, fc/w of worker_0, measured 0.000123457, limit 0.001, Small.",
+        "  step 4, measured NaN",
+        "  step 5, fc/b, measured 3, limit True",
+        "  and 4 more findings",
+    ]
+
+
+def test_details_and_notes_are_shown_once_each() -> None:
+    notes = ["Stopped by signal SIGTERM.", "one", "two", "three", "four", "five"]
+    details = "Stopped by signal SIGTERM. Nothing was judged.\n"
+    assert shown(outcome="Stopped", status_details=details, notes=notes)[2:] == [
+        "  Stopped by signal SIGTERM. Nothing was judged.",
+        "  note: one",
+        "  note: two",
+        "  note: three",
+        "  and 2 more notes",
+    ]
+
+
+def test_names_do_nothing_to_a_terminal() -> None:
+    assert printable(ODD) == HARMLESS
+    odd = rule(
+        configuration_name=ODD,
+        rule=ODD,
+        outcome="Error",
+        status_details=ODD,
+        evidence=[Evidence(1, ODD, ODD, ODD, ODD, ODD)],
+        coverage=Coverage(skipped={ODD: 1}, missing_workers={ODD: 1}),
+        notes=[ODD + "!"],
+    )
+    text = "\n".join([*lines(of(odd)), results_at([Path("a\x1bb")])])
+    assert printable(text.replace("\n", " ")) == text.replace("\n", " ")
+    stream = io.StringIO()
+    print_table(Console(file=stream, force_terminal=True, width=400), of(odd))
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+    assert printable(plain.replace("\n", " ")) == plain.replace("\n", " ")
+    assert "[bold]" in plain
+
+
+def test_table_has_a_row_for_each_rule() -> None:
+    stream = io.StringIO()
+    failed = rule(configuration_name="other", outcome="Strange", status_details="Odd.")
+    print_table(Console(file=stream, width=100), of(rule(), failed))
+    text = stream.getvalue()
+    for part in ("rule and verdict", "coverage and evidence", "NoIssuesFound", "other", "Odd."):
+        assert part in text
+
+
+def test_where_results_lie() -> None:
+    assert results_at([Path("a"), Path("b/c")]) == "Results: a, b/c"
+    assert results_at([Path(f"d/{at}") for at in range(4)]) == "Results: d, a folder for each rule"
+
+
+def test_a_rule_that_is_only_observed_is_marked() -> None:
+    found = shown(mode="observe", outcome="IssuesFound", status="IssuesFound", step=4)
+    assert found[0] == "AllZero: IssuesFound at step 4 (observed)"
+
+
+HOLDS = "Trial 't' holds 4 steps (0 to 3), 1 tensors and the collections 'losses'."
+
+
+def silent(name: str, looked_for: str) -> RuleResult:
+    return rule(
+        configuration_name=name,
+        rule=name,
+        outcome="NotEvaluated",
+        status="Error",
+        status_details=f"{NOT_ENOUGH}Rule {name!r} judged none of 4 known steps (skipped for no. "
+        f"thing: 4). It looked for {looked_for}. {HOLDS}\n",
+        coverage=Coverage(known=4, skipped={"no. thing": 4}),
+    )
+
+
+def test_a_rule_that_judged_nothing_says_what_it_looked_for() -> None:
+    assert [*lines(of(silent("a", "x")))] == [
+        "a: NotEvaluated",
+        "  judged 0 of 4 steps; skipped 4: no. thing",
+        f"  It looked for x. {HOLDS}",
+    ]
+
+
+def test_several_rules_tell_findings_first_and_what_they_share_once() -> None:
+    met = rule(outcome="IssuesFound", status="IssuesFound", step=1)
+    found = [*lines(of(silent("a", "x"), rule(), silent("b", "y"), met))]
+    assert found == [
+        "AllZero: IssuesFound at step 1",
+        "  judged 3 of 4 steps (0 to 9)",
+        "AllZero: NoIssuesFound",
+        "  judged 3 of 4 steps (0 to 9)",
+        "a: NotEvaluated",
+        "  judged 0 of 4 steps; skipped 4: no. thing",
+        "  It looked for x.",
+        "b: NotEvaluated",
+        "  judged 0 of 4 steps; skipped 4: no. thing",
+        "  It looked for y.",
+        "1 IssuesFound, 1 NoIssuesFound, 2 NotEvaluated",
+        HOLDS,
+    ]
+
+
+def test_a_table_of_several_rules_ends_with_the_same_lines() -> None:
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=100), of(silent("a", "x"), silent("b", "y")))
+    assert stream.getvalue().splitlines()[-2:] == ["2 NotEvaluated", HOLDS]

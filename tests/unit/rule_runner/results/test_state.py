@@ -1,0 +1,344 @@
+"""Evaluation: verdicts, coverage, findings and notes of one rule job."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rule_core.rules.evidence import Finding
+from rule_runner.results.state import RuleJobState
+from rule_runner.results.status import INTERNAL_ERROR, RuleStatus, StatusChange
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MET = (
+    "RuleEvaluationConditionMet: Evaluation of the rule AllZero at step {} "
+    "resulted in the condition being met\n"
+)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def begun(*, known: int = 0, keep_going: bool = False) -> RuleJobState:
+    evaluation = RuleJobState("AllZero", "zeros", keep_going, START)
+    evaluation.steps_known(known)
+    return evaluation
+
+
+def summary(evaluation: RuleJobState) -> tuple[str, str, str | None]:
+    return str(evaluation.status), str(evaluation.outcome), evaluation.status_details
+
+
+def moves(changes: list[StatusChange]) -> list[tuple[str, str]]:
+    return [(str(change.old), str(change.new)) for change in changes]
+
+
+def test_it_begins_in_progress() -> None:
+    evaluation = begun()
+    assert summary(evaluation) == ("InProgress", "InProgress", None)
+    assert not evaluation.done
+    assert evaluation.ended_at is None
+
+
+def test_all_steps_clear_is_no_issues_found() -> None:
+    evaluation = begun(known=2)
+    evaluation.step_judged(0)
+    evaluation.step_judged(10)
+    changes = evaluation.ended(at(3), trial_ended=True, contents="Unused.")
+    assert moves(changes) == [("InProgress", "NoIssuesFound")]
+    assert changes[0].at == at(3)
+    assert changes[0].details is None
+    assert summary(evaluation) == ("NoIssuesFound", "NoIssuesFound", None)
+    assert evaluation.done
+    assert at(3) == evaluation.ended_at
+
+
+def test_without_waiting_the_verdict_is_that_of_the_steps_there_are() -> None:
+    evaluation = begun(known=1)
+    evaluation.step_judged(0)
+    assert moves(evaluation.ended(at(1), trial_ended=False)) == [("InProgress", "NoIssuesFound")]
+
+
+def test_the_first_condition_met_is_the_verdict() -> None:
+    evaluation = begun(known=5)
+    evaluation.step_judged(0)
+    change = evaluation.condition_met(10, [Finding(10, "w")], at(1))
+    assert change is not None
+    assert moves([change]) == [("InProgress", "IssuesFound")]
+    assert MET.format(10) == change.details
+    assert evaluation.done
+    assert at(1) == evaluation.ended_at
+    assert evaluation.ended(at(2), trial_ended=True) == []
+    assert ("IssuesFound", "IssuesFound", MET.format(10)) == summary(evaluation)
+    assert at(1) == evaluation.ended_at
+    assert evaluation.step == 10
+    assert [Finding(10, "w")] == evaluation.evidence
+
+
+def test_keep_going_adds_findings_and_keeps_the_verdict() -> None:
+    evaluation = begun(known=3, keep_going=True)
+    assert evaluation.condition_met(1, [Finding(1)], at(1)) is not None
+    assert not evaluation.done
+    assert evaluation.ended_at is None
+    assert evaluation.condition_met(2, [Finding(2), Finding(2, "w")], at(2)) is None
+    evaluation.step_judged(3)
+    assert evaluation.ended(at(4), trial_ended=True) == []
+    assert ("IssuesFound", "IssuesFound", MET.format(1)) == summary(evaluation)
+    assert evaluation.findings_count == 3
+    assert [Finding(1), Finding(2), Finding(2, "w")] == evaluation.evidence
+    assert at(4) == evaluation.ended_at
+    assert evaluation.done
+
+
+def test_a_rule_that_asks_to_end_ends_in_spite_of_keep_going() -> None:
+    evaluation = begun(known=3, keep_going=True)
+    evaluation.condition_met(1, [Finding(1)], at(1), end_of_rule=True)
+    assert evaluation.done
+    assert at(1) == evaluation.ended_at
+
+
+def test_an_error_after_a_hit_is_a_note() -> None:
+    evaluation = begun(known=3, keep_going=True)
+    evaluation.condition_met(1, [Finding(1)], at(1))
+    assert evaluation.rule_failed("ClientError: Rule 'AllZero' raised.", at(2)) is None
+    assert ("IssuesFound", "IssuesFound", MET.format(1)) == summary(evaluation)
+    assert evaluation.notes == ["Rule 'AllZero' raised."]
+    assert evaluation.done
+    assert at(2) == evaluation.ended_at
+
+
+def test_a_stop_after_a_hit_is_a_note() -> None:
+    evaluation = begun(known=3, keep_going=True)
+    evaluation.condition_met(1, [Finding(1)], at(1))
+    assert evaluation.stop_requested("Stopped by SIGTERM.", at(2)) is None
+    assert evaluation.notes == ["Stopped by SIGTERM."]
+    assert evaluation.ended(at(3), trial_ended=True) == []
+    assert ("IssuesFound", "IssuesFound", MET.format(1)) == summary(evaluation)
+    assert evaluation.done
+    assert at(2) == evaluation.ended_at
+
+
+def test_a_stop_after_the_end_leaves_no_trace() -> None:
+    evaluation = begun(known=1)
+    evaluation.step_judged(0)
+    evaluation.ended(at(1), trial_ended=True)
+    assert evaluation.stop_requested("Stopped by SIGTERM.", at(2)) is None
+    assert evaluation.notes == []
+    assert summary(evaluation) == ("NoIssuesFound", "NoIssuesFound", None)
+
+
+@pytest.mark.parametrize("details", ["ClientError: Rule 'AllZero' raised.", INTERNAL_ERROR])
+def test_a_rule_that_fails_is_an_error(details: str) -> None:
+    evaluation = begun()
+    evaluation.step_judged(0)
+    change = evaluation.rule_failed(details, at(1))
+    assert StatusChange(change.old, change.new, at(1), details) == change if change else False
+    assert ("Error", "Error", details) == summary(evaluation)
+    assert evaluation.done
+    assert at(1) == evaluation.ended_at
+    assert evaluation.ended(at(2), trial_ended=True) == []
+
+
+def test_keep_going_does_not_keep_a_failed_rule_going() -> None:
+    evaluation = begun(keep_going=True)
+    evaluation.rule_failed("ClientError: x.", at(1))
+    assert evaluation.done
+    assert at(1) == evaluation.ended_at
+
+
+def test_details_are_cut_for_the_wire() -> None:
+    evaluation = begun()
+    change = evaluation.rule_failed("ClientError: " + "x" * 5000, at(1))
+    assert change is not None
+    assert "ClientError: " + "x" * 1011 == change.details == evaluation.status_details
+
+
+def test_a_stop_is_stopping_and_then_stopped() -> None:
+    evaluation = begun(known=9)
+    evaluation.step_judged(0)
+    stopping = evaluation.stop_requested("Stopped by SIGTERM.", at(1))
+    assert stopping is not None
+    assert moves([stopping]) == [("InProgress", "Stopping")]
+    assert stopping.details is None
+    assert not evaluation.done
+    assert evaluation.stop_requested("Stopped by SIGINT.", at(2)) is None
+    evaluation.step_judged(1)
+    stopped = evaluation.ended(at(3), trial_ended=True)
+    assert moves(stopped) == [("Stopping", "Stopped")]
+    assert stopped[0].details == "Stopped by SIGTERM."
+    assert summary(evaluation) == ("Stopped", "Stopped", "Stopped by SIGTERM.")
+    assert evaluation.notes == ["Stopped by SIGTERM.", "Stopped by SIGINT."]
+
+
+def test_a_condition_met_in_the_step_in_hand_counts_while_stopping() -> None:
+    evaluation = begun(known=9)
+    evaluation.stop_requested("Stopped by SIGTERM.", at(1))
+    change = evaluation.condition_met(4, [Finding(4)], at(2))
+    assert change is not None
+    assert moves([change]) == [("Stopping", "IssuesFound")]
+    assert evaluation.done
+
+
+def test_an_error_in_the_step_in_hand_counts_while_stopping() -> None:
+    evaluation = begun(known=9)
+    evaluation.stop_requested("Stopped by SIGTERM.", at(1))
+    evaluation.rule_failed("ClientError: x.", at(2))
+    assert summary(evaluation) == ("Error", "Error", "ClientError: x.")
+
+
+@pytest.mark.parametrize(
+    ("trial_ended", "known", "expected"),
+    [
+        pytest.param(True, 2, ("NoIssuesFound", "NoIssuesFound", None), id="cut-nothing-short"),
+        pytest.param(True, 3, ("Stopped", "Stopped", "Idle."), id="a-step-is-left"),
+        pytest.param(False, 2, ("Stopped", "Stopped", "Idle."), id="trial-goes-on"),
+    ],
+)
+def test_a_verdict_over_all_steps_of_an_ended_trial_stands(
+    trial_ended: bool, known: int, expected: tuple[str, str, str | None]
+) -> None:
+    evaluation = begun(known=known)
+    evaluation.step_judged(0)
+    evaluation.step_skipped(1, "nothing_read")
+    evaluation.stop_requested("Idle.", at(1))
+    evaluation.ended(at(2), trial_ended=trial_ended)
+    assert expected == summary(evaluation)
+
+
+def test_nothing_judged_is_not_evaluated() -> None:
+    evaluation = begun(known=3)
+    evaluation.step_skipped(0, "nothing_read")
+    evaluation.step_skipped(1, "TensorUnavailableForStep")
+    evaluation.step_skipped(2, "nothing_read")
+    changes = evaluation.ended(at(1), True, "It reads 'gradients'; the trial holds 'losses'.")
+    details = (
+        "InsufficientInformationForRuleInvocation: Rule 'AllZero' judged none of 3 known steps "
+        "(skipped for nothing_read: 2, TensorUnavailableForStep: 1). "
+        "It reads 'gradients'; the trial holds 'losses'."
+    )
+    assert moves(changes) == [("InProgress", "Error")]
+    assert ("Error", "NotEvaluated", details) == summary(evaluation)
+    assert evaluation.done
+
+
+def test_no_step_at_all_is_not_evaluated() -> None:
+    evaluation = begun()
+    evaluation.ended(at(1), trial_ended=True)
+    details = (
+        "InsufficientInformationForRuleInvocation: Rule 'AllZero' judged none of 0 known steps."
+    )
+    assert ("Error", "NotEvaluated", details) == summary(evaluation)
+
+
+def test_a_trial_without_data_has_the_text_of_the_contract() -> None:
+    evaluation = begun()
+    evaluation.ended(at(1), trial_ended=True, contents="'/x' is empty.", no_data=True)
+    details = "ClientError: No debugging data was saved by the training job. '/x' is empty."
+    assert ("Error", "NotEvaluated", details) == summary(evaluation)
+
+
+def test_stopped_with_nothing_judged_is_stopped_and_says_so() -> None:
+    evaluation = begun(known=3)
+    evaluation.stop_requested("Nothing new for 1 h.", at(1))
+    evaluation.ended(at(1), trial_ended=False, contents="Unused.")
+    assert summary(evaluation) == ("Stopped", "Stopped", "Nothing new for 1 h. Nothing was judged.")
+
+
+def test_an_error_is_not_not_evaluated() -> None:
+    evaluation = begun()
+    evaluation.rule_failed("ClientError: x.", at(1))
+    evaluation.ended(at(2), trial_ended=True)
+    assert summary(evaluation) == ("Error", "Error", "ClientError: x.")
+
+
+def test_coverage_counts_each_step_once() -> None:
+    evaluation = begun(known=9, keep_going=True)
+    evaluation.step_skipped(0, "nothing_read")
+    evaluation.step_skipped(0, "nothing_read")
+    evaluation.missing_workers(1, ["b"])
+    evaluation.missing_workers(1, ["b"])
+    evaluation.step_judged(1)
+    evaluation.step_judged(1)
+    evaluation.step_skipped(1, "late")
+    evaluation.missing_workers(2, ["a", "b"])
+    evaluation.condition_met(2, [Finding(2)], at(1))
+    evaluation.step_judged(2)
+    coverage = evaluation.coverage
+    assert (coverage.judged, coverage.skipped, coverage.known) == (2, {"nothing_read": 1}, 9)
+    assert (coverage.first, coverage.last, coverage.missing_workers) == (1, 2, {"b": 2, "a": 1})
+
+
+def test_reasons_and_workers_are_bounded() -> None:
+    evaluation = begun()
+    for step in range(60):
+        evaluation.step_skipped(step, f"because {step}")
+    evaluation.step_skipped(60, "because 0")
+    evaluation.missing_workers(0, [f"worker_{i}" for i in range(1005)])
+    skipped = evaluation.coverage.skipped
+    assert (len(skipped), skipped["other"], skipped["because 0"]) == (51, 10, 2)
+    assert evaluation.coverage.seen == 61
+    assert evaluation.coverage.missing_workers["other"] == 5
+
+
+def test_evidence_is_bounded_and_all_findings_are_counted() -> None:
+    evaluation = begun(keep_going=True)
+    for step in range(30):
+        evaluation.condition_met(step, [Finding(step)] * 7, at(1))
+    assert (len(evaluation.evidence), evaluation.findings_count) == (100, 210)
+    assert Finding(14) == evaluation.evidence[-1]
+
+
+@pytest.mark.parametrize(
+    ("keep_going", "kept", "fate"), [(True, 1, "listed"), (False, 0, "dropped")]
+)
+def test_found_without_a_true_answer_does_not_count(keep_going: bool, kept: int, fate: str) -> None:
+    evaluation = begun(known=1, keep_going=keep_going)
+    assert keep_going == evaluation.finding_only(0, [Finding(0)])
+    note = f"Rule 'AllZero' reported findings but returned False; they are {fate} and do not count."
+    assert [note] == evaluation.notes
+    assert kept == evaluation.findings_count == len(evaluation.evidence)
+    evaluation.ended(at(1), trial_ended=True)
+    assert summary(evaluation) == ("NoIssuesFound", "NoIssuesFound", None)
+
+
+def test_notes_are_distinct_and_bounded() -> None:
+    evaluation = begun()
+    for number in [*range(100), *range(103)]:
+        evaluation.note(f"note {number}")
+    assert [*(f"note {n}" for n in range(100)), "3 more notes were left out."] == evaluation.notes
+    evaluation = begun()
+    evaluation.note("x" * 9999)
+    assert evaluation.notes == ["x" * 1000]
+
+
+INPUTS: dict[str, Callable[[RuleJobState, int], object]] = {
+    "clear": lambda e, step: e.step_judged(step),
+    "skipped": lambda e, step: e.step_skipped(step, "r"),
+    "met": lambda e, step: e.condition_met(step, [Finding(step)], at(step)),
+    "ends itself": lambda e, step: e.condition_met(step, [], at(step), end_of_rule=True),
+    "found only": lambda e, step: e.finding_only(step, [Finding(step)]),
+    "failed": lambda e, step: e.rule_failed("ClientError: x.", at(step)),
+    "stop": lambda e, step: e.stop_requested("s", at(step)),
+    "ended": lambda e, step: e.ended(at(step), trial_ended=step % 2 == 0),
+}
+
+GOING_ON = {RuleStatus.IN_PROGRESS, RuleStatus.STOPPING, RuleStatus.ISSUES_FOUND}
+
+
+@given(st.lists(st.sampled_from(sorted(INPUTS))), st.booleans())
+def test_a_verdict_absorbs_all_that_comes_after(names: list[str], keep_going: bool) -> None:
+    evaluation = begun(known=4, keep_going=keep_going)
+    verdict = None
+    done = False
+    for step, name in enumerate(names):
+        INPUTS[name](evaluation, step)
+        if verdict is None and evaluation.status.final:
+            verdict = summary(evaluation)
+        assert verdict in {None, summary(evaluation)}
+        assert evaluation.done or evaluation.status in GOING_ON
+        assert evaluation.done or not done
+        done = evaluation.done
+        assert (evaluation.ended_at is not None) == done

@@ -35,7 +35,7 @@ def open_store(uri: str | os.PathLike[str]) -> TrialStore:
     """
     max_file_bytes()  # report an invalid setting now, not at the first large file
     if is_s3(uri):
-        from rule_core.storage import s3_settings as s3
+        from rule_core.storage.s3 import settings as s3
 
         return s3.open_s3_store(os.fspath(uri), s3.S3Settings.from_environment())
     return LocalStore(_local_path(uri, "read"))
@@ -50,7 +50,7 @@ def open_output(uri: str | os.PathLike[str]) -> TrialOutput:
         See `open_store`.
     """
     if is_s3(uri):
-        from rule_core.storage import s3_settings as s3
+        from rule_core.storage.s3 import settings as s3
 
         return s3.open_s3_output(os.fspath(uri), s3.S3Settings.from_environment())
     return LocalOutput(_local_path(uri, "written"))

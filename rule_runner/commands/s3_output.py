@@ -16,7 +16,7 @@ import structlog
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugValueError
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_output
-from rule_core.storage.s3_bucket import parse_s3
+from rule_core.storage.s3.bucket import parse_s3
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.escape import printable

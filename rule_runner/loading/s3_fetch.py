@@ -13,8 +13,8 @@ from rule_core.clock import Clock, SystemClock
 from rule_core.exceptions import SMDebugValueError
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, aws
 from rule_core.storage.retry import retry
-from rule_core.storage.s3_bucket import Bucket
-from rule_core.storage.s3_settings import S3Settings
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.settings import S3Settings
 from rule_runner.errors import RuleSourceError
 
 LIMIT: Final = 1 << 20  # bytes of a rule file

@@ -15,8 +15,8 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format.paths import COLLECTIONS, END_OF_JOB, EVENTS, INDEX
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import parse_s3
+from rule_core.storage.s3.bucket import parse_s3
+from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_runner.errors import TrialError
@@ -262,7 +262,7 @@ def _local_names(path: str) -> List:
 
 
 def _s3_names(path: str, seconds: float) -> List:
-    from rule_core.storage.s3_settings import S3Settings
+    from rule_core.storage.s3.settings import S3Settings
 
     settings = S3Settings.from_environment()
     store = S3Store(settings.bucket(path))

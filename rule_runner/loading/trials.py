@@ -12,7 +12,7 @@ from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3_bucket import parse_s3
+from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials import LocalTrial, S3Trial, Trial

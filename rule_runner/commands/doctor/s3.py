@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.storage import StorageUnavailableError, aws
-from rule_core.storage.s3_bucket import DENIED, Bucket
-from rule_core.storage.s3_settings import S3Settings
+from rule_core.storage.s3.bucket import DENIED, Bucket
+from rule_core.storage.s3.settings import S3Settings
 from rule_runner.commands.doctor.checks import Diagnosis, good, wrong
 from rule_runner.escape import printable
 

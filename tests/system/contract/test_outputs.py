@@ -13,8 +13,8 @@ from rule_core.storage import ObjectNotFoundError, TrialOutput, open_output
 from rule_core.storage.local_output import BUFFER, LocalOutput
 from rule_core.storage.memory import MemoryOutput
 from rule_core.storage.publish import publish
-from rule_core.storage.s3_bucket import Bucket
-from rule_core.storage.s3_output import S3Output
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.output import S3Output
 from smdebug.exceptions import SMDebugValueError
 
 KEY = "index/000000000/000000000000_worker_0.json"

@@ -18,13 +18,13 @@ from rule_core.storage import (
     TrialStore,
     open_store,
 )
-from rule_core.storage.caching_store import CachingStore
-from rule_core.storage.disk_cache import DiskCache
 from rule_core.storage.local import LocalStore
 from rule_core.storage.memory import MemoryStore
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import Bucket
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.caching_store import CachingStore
+from rule_core.storage.s3.disk_cache import DiskCache
+from rule_core.storage.s3.store import S3Store
 from smdebug.exceptions import SMDebugValueError
 
 FILES = {

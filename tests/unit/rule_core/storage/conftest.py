@@ -9,8 +9,8 @@ from clocks import PatientClock
 from faulty_s3 import FaultyS3
 
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import Bucket
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.store import S3Store
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from faulty_s3 import (
 from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_core.storage import aws as aws_clients
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import Bucket
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.store import S3Store
 
 CONTENT = bytes(range(200)) * 50
 PASSING = [

@@ -13,11 +13,11 @@ from faulty_s3 import FaultyS3, says
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
-from rule_core.storage.caching_store import CachingStore
-from rule_core.storage.disk_cache import FOLDER, CachedObject, DiskCache
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import Bucket
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.caching_store import CachingStore
+from rule_core.storage.s3.disk_cache import FOLDER, CachedObject, DiskCache
+from rule_core.storage.s3.store import S3Store
 
 CONTENT = bytes(range(256))
 WANTED = [None, ByteRange(3, 100), ByteRange(250, 300)]
@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rule_core.storage.disk_cache.os.replace", full)
+    monkeypatch.setattr("rule_core.storage.s3.disk_cache.os.replace", full)
     cache.put("x", kept(9))
     assert files(tmp_path) == []
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from rule_core.storage import aws
 from rule_core.storage.base import ByteRange, ReadCosts, StorageUnavailableError
-from rule_core.storage.s3_bucket import Bucket
+from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.size_limit import check_file_size
 
 PARALLEL: Final = 8

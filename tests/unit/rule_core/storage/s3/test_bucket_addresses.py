@@ -5,8 +5,8 @@ import s3_objects
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.storage import StorageUnavailableError, open_output, open_store
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import Bucket, parse_s3
+from rule_core.storage.s3.bucket import Bucket, parse_s3
+from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3
 
 
@@ -89,6 +89,6 @@ def test_a_forked_process_gets_connections_of_its_own(
     assert bucket.endpoint == aws_endpoint
     ours = bucket.client
     assert bucket.client is ours
-    monkeypatch.setattr("rule_core.storage.s3_bucket.os.getpid", lambda: 1)
+    monkeypatch.setattr("rule_core.storage.s3.bucket.os.getpid", lambda: 1)
     theirs = bucket.client
     assert (theirs is ours, bucket.client is theirs) == (False, True)

@@ -9,12 +9,12 @@ from typing import Final
 from rule_core.clock import SystemClock
 from rule_core.environment import number, size
 from rule_core.exceptions import SMDebugValueError
-from rule_core.storage.caching_store import CachingStore
-from rule_core.storage.disk_cache import DiskCache
 from rule_core.storage.retrying_store import DEADLINE_S, RetryingStore
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import READ_TIMEOUT_S, Bucket
-from rule_core.storage.s3_output import S3Output
+from rule_core.storage.s3.bucket import READ_TIMEOUT_S, Bucket
+from rule_core.storage.s3.caching_store import CachingStore
+from rule_core.storage.s3.disk_cache import DiskCache
+from rule_core.storage.s3.output import S3Output
+from rule_core.storage.s3.store import S3Store
 
 DEADLINE: Final = "RULE_RUNNER_S3_DEADLINE"
 CACHE: Final = "RULE_RUNNER_CACHE"

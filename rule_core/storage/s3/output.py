@@ -9,8 +9,8 @@ from rule_core.logger import get_logger
 from rule_core.storage import aws
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.retrying_store import DEADLINE_S, RetryingStore
-from rule_core.storage.s3 import S3Store
-from rule_core.storage.s3_bucket import Bucket
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.store import S3Store
 
 PART: Final = 8 << 20  # bytes; S3 takes 10,000 parts of an object, of at least 5 MiB
 # Required fields of responses; boto3 parses a lost body as a response without fields.

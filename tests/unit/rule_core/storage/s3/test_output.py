@@ -11,8 +11,8 @@ import s3_objects
 from clocks import PatientClock
 from faulty_s3 import SLOW_DOWN, Fault, FaultyS3, answers, loses, passes, resets, says, torn
 
-from rule_core.storage.s3_bucket import Bucket
-from rule_core.storage.s3_output import PART, S3Output, S3PendingFile
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.output import PART, S3Output, S3PendingFile
 
 PARTS = 5 << 10
 SIZE = 2 * PARTS + 7

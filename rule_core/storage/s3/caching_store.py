@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Iterator
 
 from rule_core.storage.base import ByteRange, ReadCosts
-from rule_core.storage.disk_cache import CachedObject, DiskCache
-from rule_core.storage.s3 import S3Store
+from rule_core.storage.s3.disk_cache import CachedObject, DiskCache
+from rule_core.storage.s3.store import S3Store
 
 
 class CachingStore:

@@ -69,8 +69,8 @@ def measure(jobs: int, before: int) -> Latency:
         for step in range(before):
             writer.step(step, values(1.0))
         command = [sys.executable, __file__, str(trial), str(output), str(jobs)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as evaluator:  # noqa: S603 - this file
-            assert evaluator.stdout is not None  # noqa: S101 - it is a pipe
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as evaluator:
+            assert evaluator.stdout is not None
             written = [*_write(writer, before, evaluator.stdout.readline)]
             first, last = (_told(output, wanted) - written[-1] for wanted in (1, jobs))
             writer.close()
@@ -86,7 +86,7 @@ def values(first: float) -> dict[str, np.ndarray]:
 
 def _write(writer: TrialWriter, before: int, ready: object) -> Iterator[float]:
     """Write steps, the last one with a NaN; yield when each index file had its name."""
-    assert callable(ready)  # noqa: S101 - for the type checker
+    assert callable(ready)
     ready()
     for step in range(before, before + STEPS):
         time.sleep(random.uniform(*PAUSE_S))  # noqa: S311, TID251 - a pace, no secret
@@ -146,7 +146,7 @@ def evaluate(trial: str, output: str, jobs: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:  # noqa: PLR2004 - the other process
+    if sys.argv[2:]:  # the other process
         evaluate(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
         run(int(sys.argv[1]) if len(sys.argv) > 1 else 0)

@@ -75,7 +75,7 @@ def run(contender: Contender) -> Took:
         If it fails.
     """
     began = time.perf_counter()
-    process = subprocess.Popen(  # noqa: S603 - our own commands
+    process = subprocess.Popen(
         [*pinned(contender.cores), *contender.command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -63,7 +63,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - mkdocs passes them by name
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Turn links of the repository into links of the site."""
     documents = {page: document for document, page in ROOT_PAGES.items()}
     source = documents.get(page.file.src_uri, f"docs/{page.file.src_uri}")

@@ -51,5 +51,5 @@ def serving(address: str = "127.0.0.1", **settings: str) -> Iterator[str]:
 
 def reset(endpoint: str) -> None:
     """Forget all that the server was told."""
-    with urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")):  # noqa: S310 - http
+    with urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")):
         pass

@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
         fault = self.server.due.pop(0) if self.server.due else passes
         (due[0] if due else fault)(self)
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815 - http.server's names
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer
 
     def ask_behind(self) -> tuple[int, list[tuple[str, str]], bytes]:
         """Return status, headers and body of S3's own answer."""

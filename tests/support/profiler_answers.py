@@ -54,7 +54,7 @@ def plain(value: Any) -> Json:
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
-    if value is None or value is pd.NaT or value != value:  # noqa: PLR0124 - not a number
+    if value is None or value is pd.NaT or value != value:
         return None
     return value.item() if hasattr(value, "item") else str(value) if _odd(value) else value
 

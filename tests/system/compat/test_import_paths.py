@@ -301,7 +301,7 @@ def test_exceptions_hold_and_say_what_happened(
 @pytest.mark.parametrize(("name", "kwargs", "text"), MADE)
 def test_exceptions_cross_processes(name: str, kwargs: dict[str, Any], text: str) -> None:
     err = getattr(exceptions, name)(**kwargs)
-    again = pickle.loads(pickle.dumps(err))  # noqa: S301 - our own
+    again = pickle.loads(pickle.dumps(err))
     assert (type(again), str(again), vars(again)) == (type(err), text, vars(err))
 
 

@@ -84,7 +84,7 @@ def test_the_junit_output_is_one_report(trial: Path) -> None:
     rules = ["--rule", "VanishingGradient", "--rule", "AllZero", "-p", "AllZero.tensor_regex=no"]
     result = evaluate(trial, *rules, "--format", "junit")
     assert (result.exit_code, result.stderr) == (1, "")
-    root = fromstring(result.stdout)  # noqa: S314 - our own report
+    root = fromstring(result.stdout)
     (suite,) = root
     found = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
     assert found == {

@@ -211,7 +211,7 @@ def test_all_formats_show_what_is_wrong(trial: Path, tmp_path: Path) -> None:
         note
     ]
     junit = evaluate(job, trial, "--overwrite", "--format", "junit")
-    assert fromstring(junit.stdout).attrib["errors"] == "1"  # noqa: S314 - our own text
+    assert fromstring(junit.stdout).attrib["errors"] == "1"
     sarif = evaluate(job, trial, "--overwrite", "--format", "sarif")
     (run,) = json.loads(sarif.stdout)["runs"]
     assert run["properties"]["rules"]["Wrong"]["outcome"] == "Error"

@@ -42,7 +42,7 @@ def own(table: dict[Any, Any]) -> dict[Any, Any]:
 @settings(max_examples=150)
 def test_each_table_is_read_as_marshal_reads_it(table: dict[Any, Any], version: int) -> None:
     data = marshal.dumps(own(table), version)
-    assert marshal.loads(data) == parse_cprofile("p", data)  # noqa: S302 - our bytes
+    assert marshal.loads(data) == parse_cprofile("p", data)
 
 
 @given(tables, versions, st.data())
@@ -81,7 +81,7 @@ def check(data: bytes) -> None:
         assert text.startswith(("File 'p' is corrupt: expected ", "File 'p' is cut off: expected "))
         assert (text[-1], len(text) < 1000) == (".", True)
         return
-    assert found == marshal.loads(data)  # noqa: S302 - a table by our own reading
+    assert found == marshal.loads(data)
     for key, (*numbers, callers) in found.items():
         kinds = [type(one) for one in (*key, *numbers)]
         assert kinds == [str, int, str, int, int, float, float]
@@ -131,5 +131,5 @@ def test_greedy_files_take_no_memory(data: bytes) -> None:
 
 def test_many_references_are_followed() -> None:
     data = all_to_all(500)
-    assert parse_cprofile("p", data) == marshal.loads(data)  # noqa: S302 - our bytes
+    assert parse_cprofile("p", data) == marshal.loads(data)
     assert len(parse_cprofile("p", data)["a.py", 7, "f"][4]) == 500

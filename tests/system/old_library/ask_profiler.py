@@ -11,4 +11,4 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from profiler_answers import answers
 
 if __name__ == "__main__":
-    print(json.dumps(answers(json.loads(sys.argv[1]))))  # noqa: T201 - the result
+    print(json.dumps(answers(json.loads(sys.argv[1]))))

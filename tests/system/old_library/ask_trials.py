@@ -30,4 +30,4 @@ def main(asked: list[dict[str, Any]]) -> list[list[Any]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(json.load(sys.stdin))))  # noqa: T201 - the result
+    print(json.dumps(main(json.load(sys.stdin))))

@@ -22,4 +22,4 @@ def main(path: str) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1])))  # noqa: T201 - the result
+    print(json.dumps(main(sys.argv[1])))

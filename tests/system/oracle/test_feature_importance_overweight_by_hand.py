@@ -29,7 +29,7 @@ def by_hand(series: Series, kind: str, count: int, threshold: float, *, literal:
     usable = {
         step: kinds[kind]
         for step, kinds in sorted(series.items())
-        if kind in kinds and not any(one != one or one < 0 for one in kinds[kind])  # noqa: PLR0124 - NaN
+        if kind in kinds and not any(one != one or one < 0 for one in kinds[kind])
     }
     few = {step: sum(one > 0 for one in values) <= count for step, values in usable.items()}
     found = set()

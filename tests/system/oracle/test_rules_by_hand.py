@@ -111,7 +111,7 @@ def test_exploding_tensor(saved: By_worker, only_nan: bool) -> None:
     expected = {
         (step, name, worker)
         for step, name, worker, value in every(saved)
-        if any(one != one or (abs(one) == np.inf and not only_nan) for one in value.flat)  # noqa: PLR0124 - that is what NaN is
+        if any(one != one or (abs(one) == np.inf and not only_nan) for one in value.flat)
     }
     assert found_by(ExplodingTensor, saved, only_nan=only_nan) == expected
 

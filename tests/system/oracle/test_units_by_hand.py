@@ -58,7 +58,7 @@ def share(
     """Return the verdict on a layer as text, or None if it does not meet the condition."""
     lost = known = 0
     for samples in units:
-        numbers = samples if literal else [one for one in samples if one == one]  # noqa: PLR0124 - NaN
+        numbers = samples if literal else [one for one in samples if one == one]
         if len(numbers) >= needed:
             known += 1
             active = sum(low < one < high for one in numbers)
@@ -90,7 +90,7 @@ def slow(name: str, saved: Saved, low: float, high: float, *, literal: bool) -> 
             pool.clear()
         pool.append((units, layout, axis, value.shape[0] if value.ndim else 1))
         merged = [[x for one in pool for x in one[0][at]] for at in range(len(units))]
-        numbers = max(sum(x == x for x in samples) for samples in merged)  # noqa: PLR0124 - NaN
+        numbers = max(sum(x == x for x in samples) for samples in merged)
         if numbers >= 100 and sum(one[3] for one in pool) >= 10:
             verdict = share(merged, low, high, 100, literal=False)
             found += [(step, verdict)] if verdict else []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rule_core.exceptions import CorruptFileError, TruncatedFileError
+from rule_core.exceptions import CorruptFileError, SMDebugError, TruncatedFileError
 from rule_core.reading.failed_reads import FailedReads
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 
@@ -15,7 +15,7 @@ CUT = TruncatedFileError("events/1", "9 bytes", "3")
 def fails(failures: FailedReads, key: str, what: str) -> Exception | None:
     try:
         failures.check(key, what)
-    except Exception as err:  # noqa: BLE001 - whatever was remembered
+    except SMDebugError as err:
         return err
     return None
 

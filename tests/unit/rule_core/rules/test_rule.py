@@ -249,7 +249,7 @@ def test_a_rule_that_is_asked_to_stop_training_says_what_came_of_it(
 def test_actions_are_read_when_first_asked_for() -> None:
     rule = Plain(BASE, "{stop")
     with pytest.raises(SMDebugValueError, match=r"^Actions must be JSON"):
-        rule.actions  # noqa: B018 - it is read now
+        rule.actions
 
 
 def test_a_rule_declares_no_actions_by_itself() -> None:

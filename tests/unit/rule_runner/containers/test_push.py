@@ -27,7 +27,7 @@ from rule_runner.images.uri import ImageUri
 
 ASKED = Push("rule-runner:1", create=True)
 HOST = "123456789012.dkr.ecr.{}.amazonaws.com"
-PASSWORD = "123456789012-auth-token"  # noqa: S105 - what the server of the tests gives
+PASSWORD = "123456789012-auth-token"
 
 
 @pytest.fixture(autouse=True)

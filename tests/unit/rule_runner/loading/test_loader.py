@@ -438,7 +438,7 @@ def test_dataclasses_and_pickles(write: Write) -> None:
     )
     loaded = load_source(write(rule=text))
     limits = answer(loaded)
-    copied = pickle.loads(pickle.dumps((limits, loaded.rule_class)))  # noqa: S301 - our own bytes
+    copied = pickle.loads(pickle.dumps((limits, loaded.rule_class)))
     assert copied == (limits, loaded.rule_class)
 
 

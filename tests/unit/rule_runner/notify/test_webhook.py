@@ -249,7 +249,7 @@ def to(*addresses: str) -> Any:
 
 @pytest.mark.parametrize(
     "address",
-    ["169.254.169.254", "fe80::1", "fd00:ec2::254", "0.0.0.0", "::ffff:169.254.169.254"],  # noqa: S104 - it is refused
+    ["169.254.169.254", "fe80::1", "fd00:ec2::254", "0.0.0.0", "::ffff:169.254.169.254"],
 )
 def test_a_name_that_leads_where_nobody_may_go_is_refused(address: str) -> None:
     message = r"leads to .*: link-local, metadata, multicast, reserved and translated addresses"

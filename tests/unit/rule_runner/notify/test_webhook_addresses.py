@@ -19,7 +19,7 @@ from rule_runner.notify.webhook_addresses import effective_address, is_forbidden
         "100.100.100.200",
         "168.63.129.16",
         "192.0.0.192",
-        "0.0.0.0",  # noqa: S104 - it is refused
+        "0.0.0.0",
         "0.1.2.3",
         "::",
         "224.0.0.1",

@@ -28,7 +28,7 @@ def judged(root: Path, saved: Steps, /, **params: Any) -> Judged:
 
 def always(count: int, tensors: dict[str, Any]) -> Steps:
     """Return so many steps with the same tensors."""
-    return {at: tensors for at in range(count)}  # noqa: C420 - ruff wants nothing mutable there
+    return dict.fromkeys(range(count), tensors)
 
 
 def inputs(*variances: float) -> dict[str, Any]:

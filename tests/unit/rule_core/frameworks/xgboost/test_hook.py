@@ -419,7 +419,7 @@ def test_estimators_of_scikit_learn_take_the_hook(
 
 def test_copies_write_nothing_and_stay_out_of_the_way(tmp_path: Path) -> None:
     with smd.Hook(tmp_path, on_error="raise") as hook:
-        for other in (copy.deepcopy(hook), pickle.loads(pickle.dumps(hook))):  # noqa: S301 - our own
+        for other in (copy.deepcopy(hook), pickle.loads(pickle.dumps(hook))):
             train([other])
         assert smd.get_hook() is hook
     assert create_trial(str(tmp_path), timeout=0).steps() == []

@@ -108,7 +108,7 @@ GOOD = [
 
 @pytest.mark.parametrize(("data", "expected"), GOOD)
 def test_forms_that_profilers_write_are_read(data: bytes, expected: object) -> None:
-    assert expected == parse_cprofile("p", data) == marshal.loads(data)  # noqa: S302 - our bytes
+    assert expected == parse_cprofile("p", data) == marshal.loads(data)
 
 
 def one(key: bytes = m.KEY, value: bytes | None = None) -> bytes:

@@ -169,7 +169,8 @@ def test_what_an_action_is_told(tmp_path: Path) -> None:
 
 def test_actions_come_in_their_order_and_each_for_itself(tmp_path: Path) -> None:
     def breaks() -> ActionOutcome:
-        raise RuntimeError("secret")  # noqa: EM101 - a defect, whose text is not shown
+        secret = "a defect's text, which is not shown"
+        raise RuntimeError(secret)
 
     refused = ActionOutcome(ActionState.REFUSED, "No.")
     actions = [

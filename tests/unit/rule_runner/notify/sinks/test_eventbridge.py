@@ -245,7 +245,7 @@ def test_every_request_is_within_the_limits(fillings: list[int]) -> None:
     requests: list[list[dict[str, Any]]] = []
 
     class Client:
-        def put_events(self, Entries: list[dict[str, Any]]) -> Any:  # noqa: N803 - boto3's name
+        def put_events(self, Entries: list[dict[str, Any]]) -> Any:
             requests.append(Entries)
             return {"Entries": [{"EventId": "x"} for _ in Entries]}
 

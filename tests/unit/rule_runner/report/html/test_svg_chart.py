@@ -20,7 +20,7 @@ def chart(*records: SeriesRecord, quantity: QuantityRecord = reports.MEAN) -> Sv
 
 
 def parsed(text: str) -> Element:
-    return fromstring(text)  # noqa: S314 - our own
+    return fromstring(text)
 
 
 def strokes(root: Element, kind: str) -> list[str]:

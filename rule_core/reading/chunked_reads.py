@@ -19,12 +19,12 @@ from rule_core.model.streaming_statistics import (
     Want,
     to_computable,
 )
-from rule_core.reading.small_tensor_batch import Results
 from rule_core.storage.base import OpenFile
 
 _ALIGNED: Final = 64
 
 Bytes = NDArray[np.uint8]
+Results = dict[Want, dict[str, Any]]  # by statistic and tensor
 # A read call: steps back, file offset, buffers, and their total number of bytes.
 _Read = tuple[int, int, list[memoryview], int]
 # A value read: steps back, elements, and memory for their magnitudes (None if the elements must be

@@ -8,13 +8,13 @@ Queries that were not prefetched, or whose files are damaged, use the regular wa
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import IndexFile, Span
 from rule_core.format.record_layout import RecordLayout, learn_layout
 from rule_core.model.streaming_statistics import StreamingStatistic, Want
-from rule_core.reading.step_read_plan import Layouts, Learn, Names, StepPlan
+from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
 from rule_core.storage.base import FileStore, OpenFile
 
 if TYPE_CHECKING:
@@ -27,18 +27,14 @@ Files = Mapping[int, Mapping[str, IndexFile]]
 # A statistic, and the global step of the value that it compares with.
 Question = tuple[StreamingStatistic, int | None]
 Values = dict[str, Any]  # by tensor
-Results = dict[Question, Values]
 Shapes = dict[str, tuple[int, ...]]  # by tensor
 
 
-class Prefetched:
+class _Prefetched(NamedTuple):
     """The prefetched answers to a question at a step, by tensor, and the tensors queried."""
 
-    __slots__ = ("queried", "values")
-
-    def __init__(self, values: Values) -> None:
-        self.values = values
-        self.queried: set[str] = set()
+    values: Values
+    queried: set[str]
 
 
 class _AccessPattern:
@@ -63,12 +59,6 @@ class _AccessPattern:
         if combined != self.wants:
             self.wants = combined
 
-    def plan_for(self, file: IndexFile, layouts: Layouts, learn: Learn) -> StepPlan:
-        """Return the plan for the entries of an index file."""
-        if self.plan is None or not self.plan.serves(file.entries, self.wants):
-            self.plan = StepPlan(file.entries, self.wants, layouts, learn)
-        return self.plan
-
 
 class LocalPrefetch:
     """Answers queries about the current step from prefetched results.
@@ -90,7 +80,7 @@ class LocalPrefetch:
         self._layouts = layouts
         self._step = -1
         self._present: Mapping[str, IndexFile] = {}  # at the current step
-        self._results: dict[str, dict[Question, Prefetched]] = {}
+        self._results: dict[str, dict[Question, _Prefetched]] = {}
         self._shapes: dict[str, Shapes] = {}
         self._missed: dict[str, dict[Question, set[str]]] = {}
         self._patterns: dict[tuple[str, ModeKeys], _AccessPattern] = {}
@@ -135,10 +125,8 @@ class LocalPrefetch:
         if step == self._step:
             self._missed.setdefault(worker, {}).setdefault(question, set()).add(name)
 
-    def _back(self, step: int, before: int | None) -> int | None:
+    def _back(self, step: int, before: int) -> int | None:
         """Return how many steps of the mode `before` is back, or None for another mode."""
-        if before is None:
-            return 0
         steps = self._steps_like(step)
         position = bisect_left(steps, before)
         is_same_mode = before < step and position < len(steps) and steps[position] == before
@@ -166,10 +154,7 @@ class LocalPrefetch:
             pattern = self._patterns.get((worker, file.mode))
             if pattern is not None and pattern.wants:
                 plan = self._plan_for(file, pattern)
-                results, self._shapes[worker] = self._execute(plan, step, worker)
-                self._results[worker] = {
-                    question: Prefetched(values) for question, values in results.items()
-                }
+                self._results[worker], self._shapes[worker] = self._execute(plan, step, worker)
         self._read_ahead()
 
     def _learn(self) -> None:
@@ -179,7 +164,7 @@ class LocalPrefetch:
                 queries.setdefault(question, set()).update(prefetched.queried)
             wants: dict[Want, set[str]] = {}
             for (statistic, before), names in queries.items():
-                back = self._back(self._step, before)
+                back = 0 if before is None else self._back(self._step, before)
                 if back is not None:
                     wants[statistic, back] = names
             pattern = self._patterns.get((worker, file.mode))
@@ -187,7 +172,9 @@ class LocalPrefetch:
                 pattern = self._patterns[worker, file.mode] = _AccessPattern()
             pattern.note(wants)
 
-    def _execute(self, plan: StepPlan, step: int, worker: str) -> tuple[Results, Shapes]:
+    def _execute(
+        self, plan: StepPlan, step: int, worker: str
+    ) -> tuple[dict[Question, _Prefetched], Shapes]:
         """Return the results of a plan and the shapes; nothing if the files cannot be read.
 
         Errors are raised later, by the query itself.
@@ -201,16 +188,16 @@ class LocalPrefetch:
             opened = {}
             for back, earlier_step in earlier.items():
                 file = self._files.get(earlier_step, {}).get(worker)
-                if file is not None and file.event_key is not None:
-                    content = stack.enter_context(self._store.opened(file.event_key))
-                    opened[back] = content, file.entries
+                key = None if file is None else file.event_key
+                if file is not None and key is not None:
+                    opened[back] = stack.enter_context(self._store.opened(key)), file.entries
             measured = plan.carry_out(opened) if 0 in opened else {}
             results = {
-                (statistic, earlier[back] if back else None): values
+                (statistic, earlier[back] if back else None): _Prefetched(values, set())
                 for (statistic, back), values in measured.items()
                 if back in earlier
             }
-            return results, {name: plan.shape(name) for name in set().union(*results.values())}
+            return results, {name: plan.shapes[name] for name in set().union(*measured.values())}
         return {}, {}
 
     def _read_ahead(self) -> None:
@@ -235,6 +222,8 @@ class LocalPrefetch:
 
     def _plan_for(self, file: IndexFile, pattern: _AccessPattern) -> StepPlan:
         """Return the plan for a step; open the event file only for records of new lengths."""
+        if pattern.plan is not None and pattern.plan.serves(file.entries, pattern.wants):
+            return pattern.plan
         with ExitStack() as stack:
             opened: list[OpenFile] = []
 
@@ -248,4 +237,5 @@ class LocalPrefetch:
                     return learn_layout(opened[0], span, key)
                 return None
 
-            return pattern.plan_for(file, self._layouts, learn)
+            pattern.plan = StepPlan(file.entries, pattern.wants, self._layouts, learn)
+            return pattern.plan

@@ -6,17 +6,25 @@ elements are never in memory all at once.
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from rule_core.format.index_file import Entry, Span
-from rule_core.format.record_layout import RecordLayout, RecordLocation, store_layout
-from rule_core.model.reductions import Reduction, is_in_pieces
+from rule_core.format.record_layout import (
+    FOOTER,
+    ORDER,
+    RecordLayout,
+    RecordLocation,
+    store_layout,
+)
+from rule_core.model.reductions import Reduction, is_in_pieces, of_rows
 from rule_core.model.streaming_statistics import PIECE_BYTES, Want
-from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart
-from rule_core.reading.small_tensor_batch import SMALL, Results, SmallTensorBatch
+from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart, Results
 from rule_core.storage.base import ByteRange, OpenFile
+
+SMALL: Final = 1 << 14  # bytes of elements up to which tensors are measured together
+NEAR: Final = 1 << 14  # gaps up to this many bytes are read instead of skipped
 
 Names = frozenset[str]
 Layouts = MutableMapping[Any, RecordLayout]
@@ -44,6 +52,8 @@ class StepPlan:
     ----------
     nbytes
         The number of bytes read at a step, without earlier values.
+    shapes
+        The shape of each measured tensor.
     backs
         How many steps back the values to read are.
     extent
@@ -82,6 +92,7 @@ class StepPlan:
             name: its_wants for name, its_wants in wants_by_name.items() if name not in small
         }
         self.backs = {0, *(back for _, back in wants)}
+        self.shapes = {name: location.layout.shape for name, location in self._locations.items()}
         spans = [location.span for location in self._locations.values()]
         self.nbytes = sum(span.length for span in spans)
         self.extent = ByteRange(
@@ -106,10 +117,6 @@ class StepPlan:
         if same:
             self._entries = entries
         return same
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a measured tensor."""
-        return self._locations[name].layout.shape
 
     def carry_out(self, opened: Opened) -> Results:
         """Read and measure; tensors that do not match their layout are skipped.
@@ -186,6 +193,84 @@ class StepPlan:
             for start in range(0, end, PIECE_BYTES)
         ]
         return Reading(name, wants, layout, backs, units)
+
+
+class SmallTensorBatch:
+    """Reads, checks and measures the small tensors of one event file together.
+
+    Parameters
+    ----------
+    locations
+        Their locations.
+    wants
+        The reductions to compute for each.
+    """
+
+    def __init__(
+        self, locations: Mapping[str, RecordLocation], wants: Mapping[str, Sequence[Want]]
+    ) -> None:
+        names = sorted(wants, key=lambda name: locations[name].span.start)
+        self._ranges: list[tuple[int, int, int]] = []  # start, stop and offset in the buffer
+        self._frames: list[slice] = []
+        self._groups: dict[Any, _Group] = {}
+        masks, heads = [], []
+        for name in names:
+            span, layout = locations[name]
+            offset = self._read(span)
+            self._frame(offset, offset + layout.start)
+            self._frame(offset + layout.length - len(FOOTER), offset + layout.length)
+            masks += [layout.mask.to_bytes(layout.start, ORDER), b"\xff" * len(FOOTER)]
+            heads += [layout.head.to_bytes(layout.start, ORDER), FOOTER]
+            reductions = tuple(stat for stat, _ in wants[name] if isinstance(stat, Reduction))
+            key = layout.dtype, layout.size, reductions
+            group = self._groups.setdefault(key, _Group([], [], *key))
+            group.names.append(name)
+            group.slices.append(slice(offset + layout.start, offset + layout.stop))
+        self._mask = np.frombuffer(b"".join(masks), np.uint8)
+        self._head = b"".join(heads)
+
+    def _read(self, span: Span) -> int:
+        """Add a record to the ranges to read; return its offset in the buffer."""
+        stop = span.start + span.length
+        start, end, offset = self._ranges[-1] if self._ranges else (0, -1, 0)
+        if end >= 0 and 0 <= span.start - end <= NEAR:
+            self._ranges[-1] = (start, stop, offset)
+            return offset + span.start - start
+        offset += max(end - start, 0)
+        self._ranges.append((span.start, stop, offset))
+        return offset
+
+    def _frame(self, start: int, stop: int) -> None:
+        """Add bytes to compare with the expected frame."""
+        if self._frames and self._frames[-1].stop == start:
+            start = self._frames.pop().start
+        self._frames.append(slice(start, stop))
+
+    def carry_out(self, opened: OpenFile, results: Results) -> None:
+        """Read and measure all tensors, unless a record does not match its layout."""
+        start, stop, offset = self._ranges[-1]
+        view = memoryview(bytearray(offset + stop - start))
+        for start, stop, offset in self._ranges:
+            if opened.read_into(start, [view[offset : offset + stop - start]]) != stop - start:
+                return
+        frames = np.frombuffer(b"".join([view[frame] for frame in self._frames]), np.uint8)
+        if (frames & self._mask).tobytes() != self._head:
+            return
+        for group in self._groups.values():
+            content = b"".join([view[part] for part in group.slices])
+            rows = np.frombuffer(content, group.dtype).reshape(-1, group.size)
+            for reduction, values in of_rows(rows, group.reductions).items():
+                results[reduction, 0].update(zip(group.names, values, strict=True))
+
+
+class _Group(NamedTuple):
+    """Tensors of one type and size with the same reductions."""
+
+    names: list[str]
+    slices: list[slice]
+    dtype: "np.dtype[Any]"
+    size: int
+    reductions: tuple[Reduction, ...]
 
 
 def _can_measure(want: Want, entry: Entry, layout: RecordLayout) -> bool:

@@ -19,7 +19,7 @@ from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
 from rule_core.model import streaming_statistics
 from rule_core.model.reductions import OPERATIONS
-from rule_core.reading import chunked_reads, local_prefetch, small_tensor_batch, step_read_plan
+from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
 from rule_core.storage.memory import MemoryStore
 from rule_core.trials.refresh import snapshot
 from smdebug.core.modes import ModeKeys
@@ -216,7 +216,7 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(local_prefetch, "MIN_PREFETCH_BYTES", 1000)
     small, near = {"all": (100, 600), "small": (256, 0), "large": (-1, 0)}[request.param]
     monkeypatch.setattr(step_read_plan, "SMALL", small)
-    monkeypatch.setattr(small_tensor_batch, "NEAR", near)
+    monkeypatch.setattr(step_read_plan, "NEAR", near)
 
 
 def same(seed: int) -> None:

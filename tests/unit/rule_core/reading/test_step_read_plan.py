@@ -19,7 +19,7 @@ from rule_core.format.record_layout import RecordLayout, learn_layout
 from rule_core.model import streaming_statistics
 from rule_core.model.reductions import Reduction, compute
 from rule_core.model.streaming_statistics import Piece, Want, measure
-from rule_core.reading import chunked_reads, small_tensor_batch, step_read_plan
+from rule_core.reading import chunked_reads, step_read_plan
 from rule_core.reading.step_read_plan import StepPlan
 from rule_core.storage.memory import MemoryFile
 
@@ -123,7 +123,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (streaming_statistics, chunked_reads, step_read_plan):
         monkeypatch.setattr(module, "PIECE_BYTES", PIECE)
     monkeypatch.setattr(step_read_plan, "SMALL", 40)
-    monkeypatch.setattr(small_tensor_batch, "NEAR", 16)
+    monkeypatch.setattr(step_read_plan, "NEAR", 16)
 
 
 def values(seed: int, dtypes: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def test_small_tensors_are_read_together_and_large_ones_by_the_piece() -> None:
 def test_shapes_are_told() -> None:
     step = saved({"small": np.ones((1, 2)), "large": np.ones((3, 4, 5))})
     plan = plan_of(step, wanted(step.values, (MEAN, 0)))
-    assert {name: plan.shape(name) for name in step.values} == {"small": (1, 2), "large": (3, 4, 5)}
+    assert plan.shapes == {"small": (1, 2), "large": (3, 4, 5)}
 
 
 @pytest.mark.parametrize(("gap", "reads"), [(0, 1), (16, 1), (17, 3)])
@@ -394,7 +394,7 @@ def test_tensor_of_another_shape_than_the_plan_tells_is_left_out() -> None:
     assert len(layouts) == len(others) == 1
     layouts |= others
     assert plan.serves(later.entries, wants)
-    assert (plan.shape("l"), told(plan, later)) == ((4, 5), {(MEAN, 0): {}})
+    assert (plan.shapes["l"], told(plan, later)) == ((4, 5), {(MEAN, 0): {}})
 
 
 # -- which steps a plan is for --------------------------------------------------------------------

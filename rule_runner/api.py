@@ -178,7 +178,7 @@ def _result(
     """Return the result, with what went wrong besides; write the report if results are kept."""
     problems = [*evaluated.sentences(str(config.output), str(config.output))]
     result = evaluated.result
-    if keep and config.report and not evaluated.output_error:
+    if keep and config.request.report and not evaluated.output_error:
         try_report(
             [config.folder_of(rule) for rule in config.rules], config.output, result.trial.name
         )

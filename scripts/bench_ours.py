@@ -13,6 +13,7 @@ from pathlib import Path
 from bench_child import Watch
 
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_builtin
 from rule_runner.logs import configure
@@ -34,7 +35,8 @@ def main(trial: str, names: str) -> None:
         for name in names.split(",")
     )
     with tempfile.TemporaryDirectory() as output:
-        config = EvaluationConfig(trial, rules, Path(output), keep_going=True, wait=False)
+        request = EvaluationRequest(keep_going=True, wait=False)
+        config = EvaluationConfig(request, rules, trial, Path(output))
         watch = Watch()
         results = Runner(config).run().result.rules
         watch.report(

@@ -19,6 +19,7 @@ import structlog
 from rule_core.model.save_config import SaveConfig
 from rule_core.saving.hook import Hook
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_builtin
@@ -57,9 +58,8 @@ def count(rule: str, folder: Path) -> Counter[CodeType]:
             hook.save_tensor("gradient/layer", np.full(8, 1.0 + step), "gradients")
             hook.step()
     counter = CallCounter()
-    config = EvaluationConfig(
-        str(trial), (RuleJobConfig(rule, load_builtin(rule)),), folder / "out", wait=False
-    )
+    jobs = (RuleJobConfig(rule, load_builtin(rule)),)
+    config = EvaluationConfig(EvaluationRequest(wait=False), jobs, str(trial), folder / "out")
     Runner(config, observer=counter, handle_signals=False).run()
     del counter.calls[CallCounter.progress.__code__]
     return counter.calls

@@ -149,7 +149,7 @@ def run(
         recorded=recorded,
         signals_of_command=signals,
     ).run()
-    if evaluated.output_error or not config.report:
+    if evaluated.output_error or not config.request.report:
         return evaluated
     folders = [config.folder_of(rule) for rule in config.rules]
     return replace(

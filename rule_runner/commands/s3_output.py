@@ -105,7 +105,7 @@ class S3OutputSync:
         """Say which evaluation it is whose output `folder` is; return this."""
         folders = (config.folder_of(rule).relative_to(self.folder) for rule in config.rules)
         self._parts = ["" if path == Path() else f"{path}/" for path in folders]
-        self._overwrite = config.overwrite
+        self._overwrite = config.request.overwrite
         return self
 
     def shown(self, text: str) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from rule_runner.errors import UsageError
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
+    from rule_runner.config.request import EvaluationRequest
     from rule_runner.loading.loader import LoadedRule
 
 DEFAULT_IDLE_TIMEOUT_S: Final = 3600.0
@@ -89,15 +91,15 @@ class RuleJobConfig:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationConfig:
-    """One evaluation: rule jobs over one trial, and how they run.
+    """One evaluation: the request, and what `resolve` makes of it.
 
-    Times are seconds. `start_step` and `end_step` of a rule job limit the steps it judges,
+    `start_step` and `end_step` of a rule job limit the steps it judges,
     ``start_step <= step < end_step``, but not the earlier steps that the rule may read.
 
     Attributes
     ----------
-    trial, other_trials
-        Paths. Every rule gets the other trials, followed by its own.
+    trial
+        Path. Every rule gets the other trials of the request, followed by its own.
     profiler_trial
         Path of the profiler data; None if that is `trial`.
     output
@@ -108,63 +110,25 @@ class EvaluationConfig:
         Sentences for the result as a whole.
     left_out
         Rules that are not evaluated, by name, with the reason: listed in the report.
-    wait
-        Whether to follow a trial that has not ended.
-    wait_for_trial
-        How long to wait for the trial's folder to appear; 0 disables it.
-    timeout, idle_timeout
-        Ends the evaluation after this time, or after this time without a new file; None: never.
-    rule_timeout
-        Time limit of a rule for one step; each rule then runs in its own process.
-    isolate
-        Whether each rule runs in its own process anyway, with a reduced environment.
-    end_grace
-        How long to look for files of slow workers after the end mark or the latest such file.
-    event_file_wait
-        How long to wait for an event file that an index file names.
-    poll_max
-        Longest pause between two listings of a trial in S3 that has no new files.
-    action_timeout
-        Time limit of each action.
+    window
+        Wait window for incomplete steps.
     min_coverage
         Minimum share of its steps that a rule must judge for ``NoIssuesFound``.
-    report
-        Whether to write the HTML report, and the measurements for its charts.
-    dry_run
-        Whether actions are only printed, not carried out.
-    stop_files, stop_grace
-        The evaluation stops `stop_grace` after the time that such a file contains.
+    stop_files
+        The evaluation stops `stop_grace` seconds after the time that such a file contains.
     profiler_stop_files
         Such a file marks the end of the profiler data, as the end of the job does.
     """
 
-    trial: str
+    request: "EvaluationRequest"
     rules: tuple[RuleJobConfig, ...]
+    trial: str
     output: Path
-    other_trials: tuple[str, ...] = ()
     profiler_trial: str | None = None
-    trial_name: str | None = None
-    training_job_name: str | None = None
-    keep_going: bool = False
-    wait: bool = True
-    wait_for_trial: float = 0.0
-    timeout: float | None = None
-    idle_timeout: float | None = DEFAULT_IDLE_TIMEOUT_S
-    rule_timeout: float | None = None
-    isolate: Isolation = Isolation.NONE
-    end_grace: float = DEFAULT_END_GRACE_S
-    event_file_wait: float = DEFAULT_EVENT_FILE_WAIT_S
-    poll_max: float = DEFAULT_POLL_MAX_S
     window: int = DEFAULT_WINDOW
+    min_coverage: float = 0.0
     stop_files: tuple[Path, ...] = ()
     profiler_stop_files: tuple[Path, ...] = ()
-    stop_grace: float = 60.0
-    action_timeout: float = DEFAULT_ACTION_TIMEOUT_S
-    min_coverage: float = 0.0
-    report: bool = True
-    dry_run: bool = False
-    overwrite: bool = False
-    event_source: str = "rule-runner"
     own_folders: bool = False
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -174,7 +138,7 @@ class EvaluationConfig:
         from rule_runner.loading.parameters import other_trials
 
         own = [(*rule.other_trials, *other_trials(rule.loaded, rule.parameters)) for rule in rules]
-        return tuple(dict.fromkeys(path for paths in (self.other_trials, *own) for path in paths))
+        return tuple(dict.fromkeys(chain(self.request.other_trials, *own)))
 
     def trial_of(self, rule: RuleJobConfig) -> str:
         """Return the path of the trial that a rule judges."""
@@ -183,11 +147,6 @@ class EvaluationConfig:
     def min_coverage_of(self, rule: RuleJobConfig) -> float:
         """Return the minimum share of its steps that a rule must judge."""
         return self.min_coverage if rule.min_coverage is None else rule.min_coverage
-
-    @property
-    def own_processes(self) -> bool:
-        """Whether each rule runs in a process of its own."""
-        return self.rule_timeout is not None or self.isolate is Isolation.PROCESS
 
     def folder_of(self, rule: RuleJobConfig) -> Path:
         """Return the output folder of one rule job."""

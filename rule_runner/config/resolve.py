@@ -1,7 +1,7 @@
 """resolve: turns an evaluation request into what the engine runs."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rule_core.storage.uri import is_s3
@@ -48,33 +48,15 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         stop_files += tuple(path.with_name(jobs[0].loaded.name) for path in stop_files)
     windows_only = all(job.profiler for job in jobs)
     return EvaluationConfig(
-        trial=trial,
-        profiler_trial=profiler_trial,
-        rules=jobs,
-        output=Path(request.output or default_output(request.trial_name or trial)),
-        other_trials=request.other_trials,
-        trial_name=request.trial_name,
-        training_job_name=request.training_job_name,
-        keep_going=request.keep_going,
-        wait=request.wait,
-        wait_for_trial=request.wait_for_trial,
-        timeout=request.timeout,
-        idle_timeout=request.idle_timeout or None,
-        rule_timeout=request.rule_timeout,
-        isolate=request.isolate,
-        end_grace=request.end_grace,
-        event_file_wait=request.event_file_wait,
-        poll_max=request.poll_max,
-        min_coverage=_min_coverage(request),
-        report=request.report,
-        action_timeout=request.action_timeout,
-        dry_run=request.dry_run,
-        overwrite=request.overwrite,
-        event_source=request.event_source,
+        request,
+        jobs,
+        trial,
+        Path(request.output or default_output(request.trial_name or trial)),
+        profiler_trial,
         window=_window() if request.window is None else request.window,
+        min_coverage=_min_coverage(request),
         stop_files=() if windows_only else tuple(dict.fromkeys(stop_files)),
         profiler_stop_files=tuple(dict.fromkeys(stop_files)),
-        stop_grace=request.stop_grace,
         own_folders=request.job is not None,
         notes=notes,
     )
@@ -86,24 +68,14 @@ def _requested_jobs(
     """Return the requested rule jobs, and notes for the result as a whole."""
     if request.container is not None:
         return (container_job(request.container),), ()
-    if request.job is not None:
+    notes: tuple[str, ...] = ()
+    if request.job is None:
+        jobs = rule_jobs(request)
+    else:
         from rule_runner.config.job_file.rule_jobs import requested_jobs
 
         jobs, notes = requested_jobs(request.job, request)
-        return placed(jobs, request.trial, request.profiler_trial), notes
-    jobs = rule_jobs(
-        request.rules,
-        request.parameters,
-        request.start_step,
-        request.end_step,
-        modes=request.modes,
-        other_trials=request.other_trials,
-        actions=request.actions,
-        tensors=request.trial is not None,
-        windows=request.profiler_trial is not None,
-        run=not request.own_processes,
-    )
-    return placed(jobs, request.trial, request.profiler_trial), ()
+    return placed(jobs, request.trial, request.profiler_trial), notes
 
 
 def _min_coverage(request: EvaluationRequest) -> float:
@@ -135,85 +107,75 @@ def _stop_files(request: EvaluationRequest, trial: str) -> tuple[Path, ...]:
     return (Path(trial) / stop_file,) if stop_file else ()
 
 
-def rule_jobs(
-    requests: Sequence[RuleRequest],
-    parameters: Sequence[str],
-    start_step: int | None = None,
-    end_step: int | None = None,
-    *,
-    modes: Sequence[str] = (),
-    other_trials: Sequence[str] = (),
-    actions: Sequence[str] = (),
-    tensors: bool = True,
-    windows: bool = False,
-    run: bool = True,
-) -> tuple[RuleJobConfig, ...]:
-    """Load the rules that are asked for, and give each its name, its parameters and its mode.
+def rule_jobs(request: EvaluationRequest) -> tuple[RuleJobConfig, ...]:
+    """Load the requested rules, and give each its name, its parameters and its mode.
 
-    ``all`` are the built-in rules over `tensors`, over `windows` of profiler data, or both. Of
-    these, a rule that cannot do without a parameter and was given none is there too, and
-    says what it lacks. Without `run` the files of rules are only looked at: for rules that are
-    made in processes of their own.
+    ``all`` means the built-in rules over the data that the request has. Those that lack a
+    required parameter are included, and say which one.
 
     Raises
     ------
     ClientError
         If a rule cannot be loaded.
     UsageError
-        If two rule jobs have one name, parameters, modes or actions do not say whose they are, or
-        an action is none.
+        If two rule jobs have one name, an action is malformed, or parameters, modes or actions
+        do not say which rule job they belong to.
     """
-    over = {"tensors": tensors, "windows": windows}
-    loaded = [(*one, request) for request in requests for one in _load(request, over, run=run)]
-    ids = [safe_name(one) for one, *_ in loaded]
-    for one in ids:
-        if ids.count(one) > 1:
-            msg = f"Two rule jobs are called {one!r}. Give IDs: --rule first={one}."
+    loaded = [
+        (rule_id, rule, requested.name == EVERY_RULE)
+        for requested in request.rules
+        for rule_id, rule in _load(requested, request)
+    ]
+    ids = [safe_name(rule_id) for rule_id, *_ in loaded]
+    for rule_id in ids:
+        if ids.count(rule_id) > 1:
+            msg = f"Two rule jobs are called {rule_id!r}. Give IDs: --rule first={rule_id}."
             raise UsageError(msg)
-    given = parse_parameters(parameters, ids)
-    texts = {one: given[one].pop(ACTIONS, "") for one in ids}
-    operator = parse_actions(actions, ids)
-    mode = parse_modes(modes, ids)
-    lacks = {
-        one: lacking(rule, other_trials)
-        for one, rule, request in loaded
-        if request.name == EVERY_RULE and not given[one]
-    }
+    parameters = parse_parameters(request.parameters, ids)
+    action_json = {rule_id: parameters[rule_id].pop(ACTIONS, "") for rule_id in ids}
+    actions = parse_actions(request.actions, ids)
+    modes = parse_modes(request.modes, ids)
     return tuple(
         RuleJobConfig(
-            configuration_name=one,
+            configuration_name=rule_id,
             loaded=rule,
-            parameters=given[one],
-            actions=texts[one],
-            start_step=start_step,
-            end_step=end_step,
-            mode=mode[one],
-            missing_parameter=lacks.get(one, ""),
-            operator_actions=operator[one],
+            parameters=parameters[rule_id],
+            actions=action_json[rule_id],
+            start_step=request.start_step,
+            end_step=request.end_step,
+            mode=modes[rule_id],
+            missing_parameter=lacking(rule, request.other_trials)
+            if is_one_of_all and not parameters[rule_id]
+            else "",
+            operator_actions=actions[rule_id],
         )
-        for one, rule, _ in loaded
+        for rule_id, rule, is_one_of_all in loaded
     )
 
 
-def _load(
-    request: RuleRequest, over: Mapping[str, bool], *, run: bool
-) -> list[tuple[str, LoadedRule]]:
-    """Return ID and class of a requested rule; of ``all`` every built-in rule over `over`."""
-    if request.source is not None:
-        loaded = load_from(request.source, request.name, run=run)
-        return [(request.id or loaded.name, loaded)]
-    if request.name == EVERY_RULE:
-        return [(name, load_builtin(name)) for name in names_over(**over)]
-    loaded = load_builtin(request.name or "")
-    return [(request.id or loaded.name, loaded)]
+def _load(rule: RuleRequest, request: EvaluationRequest) -> list[tuple[str, LoadedRule]]:
+    """Return ID and class of a requested rule; for ``all`` those of every rule with data.
+
+    The file of a rule is only parsed if the rule runs in its own process.
+    """
+    if rule.source is not None:
+        loaded = load_from(rule.source, rule.name, run=not request.own_processes)
+        return [(rule.id or loaded.name, loaded)]
+    if rule.name == EVERY_RULE:
+        names = names_over(
+            tensors=request.trial is not None, windows=request.profiler_trial is not None
+        )
+        return [(name, load_builtin(name)) for name in names]
+    loaded = load_builtin(rule.name or "")
+    return [(rule.id or loaded.name, loaded)]
 
 
 def lacking(loaded: LoadedRule, other_trials: Sequence[str]) -> str:
-    """Return a sentence on what a rule needs and was not given; "" if it can be constructed."""
+    """Return a sentence on the parameter that a rule lacks; "" if it can be constructed."""
     try:
         construct(bind(loaded, {}), None, [None for _ in other_trials])
     except ParameterError as err:
         return str(err)
-    except RuleFailedError:  # of its trials, and there are none yet
+    except RuleFailedError:  # it needs its trials, which are not open yet
         return ""
     return ""

@@ -85,7 +85,7 @@ class EvaluationContext:
         self._patience = patience
         paths = [config.trial, config.profiler_trial or "", *config.others_of(*config.rules)]
         remote = any(map(is_s3, paths))
-        require(len(config.rules), processes=config.own_processes, remote=remote)
+        require(len(config.rules), processes=config.request.own_processes, remote=remote)
         self.step_sources = StepSources(config, clock, patience)
         self._bound = [
             BoundRule(rule.loaded, {}, dict(rule.parameters))
@@ -96,7 +96,7 @@ class EvaluationContext:
         plans = [
             ()
             if rule.missing_parameter or rule.config_error
-            else planned(rule, bound.arguments, config.training_job_name)
+            else planned(rule, bound.arguments, config.request.training_job_name)
             for rule, bound in zip(config.rules, self._bound, strict=True)
         ]
         self.jobs: list[RuleJob] = []
@@ -132,16 +132,16 @@ class EvaluationContext:
 
     def _publisher(self, sinks: Sequence[EventSink]) -> EventPublisher:
         config = self.config
-        name = config.training_job_name or self.step_sources.name
+        name = config.request.training_job_name or self.step_sources.name
         return EventPublisher(
-            EventSubject(name, self.now(), config.event_source),
+            EventSubject(name, self.now(), config.request.event_source),
             [job.folder.path for job in self.jobs],
             sinks,
             [job.state for job in self.jobs],
             self.now,
             modes={rule.configuration_name: rule.mode for rule in config.rules},
             profiling={rule.configuration_name for rule in config.rules if rule.profiler},
-            overwrite=config.overwrite,
+            overwrite=config.request.overwrite,
             lag=self._lag,
             run_id=self.jobs[0].folder.run_id,
         )
@@ -219,7 +219,7 @@ class EvaluationContext:
             rule_job=job.config.configuration_name,
             status=str(job.state.status),
             details=job.state.status_details,
-            training_job=self.config.training_job_name or self.step_sources.name,
+            training_job=self.config.request.training_job_name or self.step_sources.name,
         )
 
     def record_action_results(self) -> None:

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 def make_fork_server(config: EvaluationConfig) -> ForkServer | None:
     """Return the fork server of an evaluation; None if all rules run in this process."""
-    if config.isolate is Isolation.PROCESS:
+    request = config.request
+    if request.isolate is Isolation.PROCESS:
         trials = (config.trial, *config.others_of(*config.rules))
-        return ForkServer(config.rule_timeout, allowed_environment(os.environ, trials))
-    return ForkServer(config.rule_timeout) if config.own_processes else None
+        return ForkServer(request.rule_timeout, allowed_environment(os.environ, trials))
+    return ForkServer(request.rule_timeout) if request.own_processes else None
 
 
 def make_invoker(

@@ -66,7 +66,7 @@ class JobOpener:
         folder = OutputFolder(
             self._config.folder_of(rule),
             identity,
-            overwrite=self._config.overwrite,
+            overwrite=self._config.request.overwrite,
             run_id=self._run_id,
         )
         self._stack.callback(folder.close)
@@ -83,7 +83,7 @@ class JobOpener:
         )
         state = self._state(rule, bound)
         job = RuleJob(rule, source, state, facts, folder, self._clock, self._now)
-        job.keeps_measurements = self._config.report
+        job.keeps_measurements = self._config.request.report
         return job
 
     def _fingerprint(self, rule: RuleJobConfig, bound: BoundRule) -> str:
@@ -97,14 +97,14 @@ class JobOpener:
             other_trials=[real_path(path) for path in config.others_of(rule)],
             start_step=rule.start_step,
             end_step=rule.end_step,
-            keep_going=config.keep_going,
+            keep_going=config.request.keep_going,
             min_coverage=config.min_coverage_of(rule),
         )
 
     def _state(self, rule: RuleJobConfig, bound: BoundRule) -> RuleJobState:
         """Return the initial state of a rule job; a rejected one has already failed."""
         name = rule.configuration_name
-        state = RuleJobState(rule.loaded.name, name, self._config.keep_going, self._now())
+        state = RuleJobState(rule.loaded.name, name, self._config.request.keep_going, self._now())
         if rule.config_error:
             state.rule_failed(CLIENT_ERROR + rule.config_error, self._now())
         for warning in bound.warnings:
@@ -122,12 +122,12 @@ class JobOpener:
         recorded
             Called after the intent of an action is in the journal, and before the action.
         """
-        config = self._config
-        if config.overwrite:
+        request = self._config.request
+        if request.overwrite:
             remove_files([job.folder.path / ACTIONS])
         if actions and job.config.mode is RuleMode.ENFORCE:
             policy = ActionPolicy(
-                config.action_timeout, config.dry_run, self._clock, self._now, recorded
+                request.action_timeout, request.dry_run, self._clock, self._now, recorded
             )
             journal = Journal(job.folder.path)
             job.actions = JobActions(job.config.configuration_name, actions, journal, policy)
@@ -155,7 +155,7 @@ def restore_ended(jobs: Sequence[RuleJob], config: EvaluationConfig) -> bool:
         for job, result in zip(jobs, results, strict=True)
         if result is not None
         and result.mode == job.config.mode
-        and is_conclusive(result, keep_going=config.keep_going)
+        and is_conclusive(result, keep_going=config.request.keep_going)
     ]
     if len(conclusive) < len(jobs):
         return False

@@ -78,8 +78,13 @@ class Runner:
         self.clock = clock or SystemClock()
         self.observer = observer or Observer()
         self._sink_deadline = sink_deadline
+        request = config.request
         self.stops = StopRequests(
-            self.clock, config.timeout, config.idle_timeout, config.stop_files, config.stop_grace
+            self.clock,
+            request.timeout,
+            request.idle_timeout or None,
+            config.stop_files,
+            request.stop_grace,
         )
         patience = WaitBudget(self.clock, self.stops.seconds_left)
         self.context = EvaluationContext(config, sinks, self.clock, patience, recorded)
@@ -191,7 +196,7 @@ class Runner:
             live = [job for job in self.jobs if job.live]
             if not stop and all(all_judged(job) for job in live):
                 return None
-            if not (stop or self.config.wait or self.step_sources.ending):
+            if not (stop or self.config.request.wait or self.step_sources.ending):
                 return None
             stop = stop or self._wait()
             if stop:
@@ -200,7 +205,7 @@ class Runner:
 
     def _check_that_trials_exist(self) -> None:
         """Stop waiting for missing trial folders once `wait_for_trial` seconds have passed."""
-        if self.clock.monotonic() - self._began >= self.config.wait_for_trial:
+        if self.clock.monotonic() - self._began >= self.config.request.wait_for_trial:
             self.step_sources.check_that_trials_exist()
 
     def _look(self, *, at_once: bool = False, last: bool = False) -> bool:
@@ -277,7 +282,7 @@ class Runner:
 
     def _idle(self) -> StopReason | None:
         """Return the idle time limit if it is exceeded and one more look finds nothing new."""
-        stop = self.stops.idle(self.config.end_grace if self.step_sources.ending else 0.0)
+        stop = self.stops.idle(self.config.request.end_grace if self.step_sources.ending else 0.0)
         return None if stop is None or self._look(at_once=True) else stop
 
     def _judge_silence(self) -> None:

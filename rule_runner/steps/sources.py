@@ -58,7 +58,7 @@ class StepSources:
         self.profiler = self._open_profiler_trial() if lengths else None
         for trial in self._opened():
             exists = is_there(trial)
-            if not config.wait_for_trial:
+            if not config.request.wait_for_trial:
                 if not exists:
                     raise TrialError(absent(trial))
                 reject_parent(trial)
@@ -74,7 +74,10 @@ class StepSources:
 
     def _open_trials(self) -> list[Trial]:
         config = self._config
-        paths = [(config.trial, config.trial_name), *((path, None) for path in self._others)]
+        paths = [
+            (config.trial, config.request.trial_name),
+            *((path, None) for path in self._others),
+        ]
         return [
             open_trial(path, name, config.window, patience=self._patience) for path, name in paths
         ]
@@ -83,28 +86,28 @@ class StepSources:
         config = self._config
         return open_profiler_trial(
             config.profiler_trial or config.trial,
-            config.trial_name,
+            config.request.trial_name,
             config.profiler_stop_files,
-            config.stop_grace,
-            waits_for_unseen=config.wait,
+            config.request.stop_grace,
+            waits_for_unseen=config.request.wait,
             patience=self._patience,
         )
 
     def _over_steps(self, clock: Clock) -> Sequence[StepSource]:
         if not self.trials:
             return ()
-        config = self._config
+        request = self._config.request
         base, *others = (trial.index for trial in self.trials)
-        waits = (config.end_grace, config.event_file_wait, config.poll_max)
-        return (TensorSteps(base, others, clock, *waits, once=not config.wait),)
+        waits = (request.end_grace, request.event_file_wait, request.poll_max)
+        return (TensorSteps(base, others, clock, *waits, once=not request.wait),)
 
     def _over_windows(self, lengths: Sequence[int], clock: Clock) -> "dict[int, StepSource]":
         if self.profiler is None:
             return {}
         from rule_runner.steps.profiler_windows import ProfilerPoller, ProfilerWindows
 
-        config = self._config
-        poller = ProfilerPoller(self.profiler, clock, config.end_grace, config.poll_max)
+        request = self._config.request
+        poller = ProfilerPoller(self.profiler, clock, request.end_grace, request.poll_max)
         return {
             length: ProfilerWindows(poller, length, leads=length == lengths[0])
             for length in lengths

@@ -15,6 +15,7 @@ import structlog
 
 from rule_core.storage import TrialStore
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import LoadedRule, load_builtin
 from smdebug.rules import Rule
@@ -71,7 +72,8 @@ def configured(
 ) -> EvaluationConfig:
     """Return an evaluation of some rules."""
     jobs = tuple(one if isinstance(one, RuleJobConfig) else rule_job(one) for one in rules)
-    return EvaluationConfig(trial, jobs, output, **more)
+    own = {name: more.pop(name) for name in EvaluationConfig.__slots__ if name in more}
+    return EvaluationConfig(EvaluationRequest(trial=trial, **more), jobs, trial, output, **own)
 
 
 @contextmanager

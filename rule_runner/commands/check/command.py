@@ -4,19 +4,22 @@ import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, redirect_stdout
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 import structlog
+from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
 from rule_runner.commands.check.rule_choice import RuleChoice, choose_rules, has_ended
 from rule_runner.commands.check.tables import print_results, ranked
 from rule_runner.commands.evaluate import run
-from rule_runner.config.model import DEFAULT_END_GRACE_S, EvaluationConfig, default_output
-from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.model import DEFAULT_END_GRACE_S, default_output
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import (
@@ -230,26 +233,22 @@ class _TrialCheck(NamedTuple):
         )
 
     def _evaluate(self, choice: RuleChoice, signals: Signals) -> EvaluationOutcome:
+        path = self.folder.path
+        request = with_fields(
+            self.request,
+            trial=path if self.folder.tensors else None,
+            profiler_trial=path if self.folder.profiler else None,
+            rules=tuple(RuleRequest(name=name) for name in choice.rules),
+            output=str(self.output),
+            end_grace=self.grace,
+        )
+        config = replace(resolve(request), own_folders=True, left_out=choice.left_out)
         with closing(observer(quiet=False, title=self.title)) as progress:
-            evaluated = run(self._config(choice), (), progress, signals=signals)
+            evaluated = run(config, (), progress, signals=signals)
         if evaluated.earlier:
             message = printable(evaluated.again(str(self.output)))
             print(message, file=sys.stderr)
         return evaluated
-
-    def _config(self, choice: RuleChoice) -> EvaluationConfig:
-        return EvaluationConfig(
-            trial=self.folder.path,
-            profiler_trial=self.folder.path if self.folder.profiler else None,
-            rules=choice.jobs,
-            output=self.output,
-            own_folders=True,
-            wait=self.request.wait,
-            end_grace=self.grace,
-            overwrite=self.request.overwrite,
-            report=self.request.report,
-            left_out=choice.left_out,
-        )
 
 
 def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from rule_core.exceptions import SMDebugError
 from rule_core.storage import StorageUnavailableError
 from rule_core.trials import Trial
-from rule_runner.config.model import RuleJobConfig
-from rule_runner.config.profiler_windows import judges_windows, names_over, placed
+from rule_runner.config.profiler_windows import judges_windows, names_over
 from rule_runner.config.resolve import lacking
 from rule_runner.errors import TrialError
 from rule_runner.loading.loader import LoadedRule, load_builtin
@@ -25,13 +24,13 @@ class RuleChoice:
 
     Attributes
     ----------
-    jobs
-        A rule job for each of them.
+    rules
+        Their names.
     left_out
         A sentence on why each of the other rules is not run, by name.
     """
 
-    jobs: tuple[RuleJobConfig, ...]
+    rules: tuple[str, ...]
     left_out: dict[str, str]
 
 
@@ -61,13 +60,8 @@ def choose_rules(folder: TrialFolder, *, follow: bool) -> RuleChoice:
     except (StorageUnavailableError, SMDebugError) as err:
         msg = f"Trial {folder.path!r} cannot be read: {err}"
         raise TrialError(msg) from err
-    jobs = [RuleJobConfig(name, rule) for name, rule in rules.items() if not reasons[name]]
-    placed_jobs = placed(
-        jobs,
-        folder.path if folder.tensors else None,
-        folder.path if folder.profiler else None,
-    )
-    return RuleChoice(placed_jobs, {name: text for name, text in reasons.items() if text})
+    left_out = {name: text for name, text in reasons.items() if text}
+    return RuleChoice(tuple(name for name in names if name not in left_out), left_out)
 
 
 def has_ended(folder: TrialFolder) -> bool:

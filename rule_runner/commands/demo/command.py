@@ -14,9 +14,8 @@ from typing import IO, Final, TextIO
 
 from rule_core.format.paths import END_OF_JOB
 from rule_runner.commands.evaluate import try_report
-from rule_runner.config.model import EvaluationConfig
-from rule_runner.config.resolve import rule_jobs
-from rule_runner.config.rule_options import parse_requests
+from rule_runner.config.request import EvaluationRequest, RuleRequest
+from rule_runner.config.resolve import resolve
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner
@@ -205,8 +204,15 @@ def _say(text: str, stream: TextIO | None = None) -> None:
 def _evaluate_live(scenario: Scenario, output: Path) -> EvaluationOutcome:
     """Judge one training while it runs, and print its verdicts."""
     trial, results = output / "trials" / scenario.name, output / "results" / scenario.name
-    jobs = rule_jobs(parse_requests(RULES, ()), PARAMETERS)
-    config = EvaluationConfig(str(trial), jobs, results, idle_timeout=_IDLE_TIMEOUT_S)
+    config = resolve(
+        EvaluationRequest(
+            trial=str(trial),
+            rules=tuple(RuleRequest(name=name) for name in RULES),
+            parameters=PARAMETERS,
+            idle_timeout=_IDLE_TIMEOUT_S,
+            output=str(results),
+        )
+    )
     with _training(scenario, trial) as training:
         terminal = observer(quiet=False)
         live = LiveObserver(training, terminal)

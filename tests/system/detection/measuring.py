@@ -14,6 +14,7 @@ from training_runs import Run, all_runs
 
 from builtin_rules import RULES
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_builtin
 from smdebug.core.modes import ModeKeys
@@ -84,9 +85,8 @@ def judge(name: str, folder: Path, columns: Sequence[str]) -> tuple[Verdict, ...
     jobs = tuple(_jobs(run, create_trial(path, timeout=0), columns))
     results = folder / "results" / name
     others = (str(folder / run.other),) if run.other else ()
-    config = EvaluationConfig(
-        str(path), jobs, results, other_trials=others, end_grace=0.0, overwrite=True
-    )
+    request = EvaluationRequest(other_trials=others, end_grace=0.0, overwrite=True)
+    config = EvaluationConfig(request, jobs, str(path), results)
     evaluated = Runner(config, waiter=_Never()).run()
     found = []
     for one in evaluated.result.rules:

@@ -250,12 +250,8 @@ def test_options_reach_the_runner(
     config = Recorded.config
     (rule,) = config.rules
     assert (rule.start_step, rule.end_step, rule.parameters) == (2, 5, {"only_nan": "true"})
-    assert (config.other_trials, config.keep_going, config.wait) == (("/a", "/b"), True, False)
-    assert (config.wait_for_trial, config.timeout, config.idle_timeout) == (3.0, 4.0, None)
-    assert (config.rule_timeout, config.end_grace, config.event_file_wait) == (5.0, 6.0, 8.0)
-    assert config.isolate is Isolation.PROCESS
-    assert (config.window, config.overwrite) == (7, True)
-    assert (config.event_source, config.training_job_name) == ("mine", "job")
+    assert config.request == requested
+    assert config.window == 7
     assert config.stop_files == (tmp_path / "trial" / "signals" / "stop",)
 
 

@@ -22,8 +22,14 @@ class Mine(Rule):
 def test_jobs_get_names_parameters_and_actions(tmp_path: Path) -> None:
     source = tmp_path / "mine.py"
     source.write_text(MINE)
-    requests = [RuleRequest("a", "AllZero"), RuleRequest("b", None, str(source))]
-    one, two = rule_jobs(requests, ["a.tensor_regex=x", 'b.action_json={"name": "sms"}'], 1, 2)
+    request = EvaluationRequest(
+        trial="t",
+        rules=(RuleRequest("a", "AllZero"), RuleRequest("b", None, str(source))),
+        parameters=("a.tensor_regex=x", 'b.action_json={"name": "sms"}'),
+        start_step=1,
+        end_step=2,
+    )
+    one, two = rule_jobs(request)
     assert (one.configuration_name, one.loaded.name, one.parameters, one.actions) == (
         "a",
         "AllZero",
@@ -52,11 +58,16 @@ def test_jobs_that_cannot_be(
     requests: list[RuleRequest], error: type[Exception], match: str
 ) -> None:
     with pytest.raises(error, match=match):
-        rule_jobs(requests, [])
+        rule_jobs(EvaluationRequest(trial="t", rules=tuple(requests)))
 
 
 def test_every_rule_is_taken_and_says_what_it_lacks() -> None:
-    jobs = rule_jobs([RuleRequest(None, "all")], ["ExplodingTensor.only_nan=true"])
+    request = EvaluationRequest(
+        trial="t",
+        rules=(RuleRequest(None, "all"),),
+        parameters=("ExplodingTensor.only_nan=true",),
+    )
+    jobs = rule_jobs(request)
     assert [one.configuration_name for one in jobs] == list(RULES)
     lacking = {one.configuration_name: one.missing_parameter for one in jobs}
     assert "'tensor_regex'" in lacking["AllZero"]
@@ -64,13 +75,13 @@ def test_every_rule_is_taken_and_says_what_it_lacks() -> None:
 
 
 def test_a_rule_that_is_asked_for_by_name_lacks_nothing_silently() -> None:
-    (job,) = rule_jobs([RuleRequest(None, "AllZero")], [])
+    (job,) = rule_jobs(EvaluationRequest(trial="t", rules=(RuleRequest(None, "AllZero"),)))
     assert job.missing_parameter == ""
 
 
 def test_modes_go_to_their_rules() -> None:
-    requests = [RuleRequest("a", "ExplodingTensor"), RuleRequest("b", "ExplodingTensor")]
-    jobs = rule_jobs(requests, [], modes=["observe", "b=enforce"])
+    rules = (RuleRequest("a", "ExplodingTensor"), RuleRequest("b", "ExplodingTensor"))
+    jobs = rule_jobs(EvaluationRequest(rules=rules, modes=("observe", "b=enforce")))
     assert [one.mode for one in jobs] == ["observe", "enforce"]
 
 

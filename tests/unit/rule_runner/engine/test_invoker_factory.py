@@ -1,6 +1,5 @@
 """Rules over views of their own, in this process or in one of their own."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -180,7 +179,7 @@ def test_environment_is_reduced_only_on_request(monkeypatch: pytest.MonkeyPatch)
         {"isolate": Isolation.PROCESS, "other_trials": ("s3://b/t",), "rule_timeout": 1.0},
     ]
     for more in options:
-        make_fork_server(replace(config, **more))
+        make_fork_server(evaluating.configured(Path("out"), [Plain], "/trial", **more))
     assert FakeForkServer.made == [
         (2.5, None),
         (None, {"PATH": "/bin"}),

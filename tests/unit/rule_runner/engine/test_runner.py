@@ -548,6 +548,12 @@ def judging_takes(seconds: float) -> tuple[Script, type[Takes]]:
 IDLE = {"idle_timeout": 0.3}
 
 
+def test_idle_timeout_of_zero_is_no_limit(tmp_path: Path) -> None:
+    waiting = runner(configured(tmp_path, [Never], idle_timeout=0.0), MemoryStore(losses(1)))
+    waiting.clock.sleep(1e6)
+    assert waiting.stops.idle() is None
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 5.0])
 def test_ended_trial_whose_judging_takes_longer_than_the_idle_timeout_has_its_verdict(
     tmp_path: Path, seconds: float

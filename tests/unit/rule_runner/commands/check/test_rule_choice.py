@@ -29,7 +29,7 @@ def chosen(folder: TrialFolder, *, ended: bool, follow: bool) -> tuple[set[str],
     files = evaluating.trial(STEPS, COLLECTIONS, ended=ended)
     with evaluating.stores(MemoryStore(files)):
         choice = choose_rules(folder, follow=follow)
-    return {job.configuration_name for job in choice.jobs}, {*choice.left_out}
+    return {*choice.rules}, {*choice.left_out}
 
 
 @pytest.mark.parametrize(("ended", "follow"), [(True, True), (True, False), (False, False)])

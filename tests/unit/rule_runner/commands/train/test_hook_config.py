@@ -12,8 +12,8 @@ from rule_runner.commands.train.hook_config import (
     hook_document,
 )
 from rule_runner.config.model import RuleJobConfig
+from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import rule_jobs
-from rule_runner.config.rule_options import parse_requests
 from rule_runner.errors import ClientError, UsageError
 
 REDUCED = {
@@ -24,7 +24,8 @@ REDUCED = {
 
 
 def jobs(*rules: str, params: tuple[str, ...] = ()) -> tuple[RuleJobConfig, ...]:
-    return rule_jobs(parse_requests(rules, ()), params)
+    requests = tuple(RuleRequest(name=rule) for rule in rules)
+    return rule_jobs(EvaluationRequest(rules=requests, parameters=params))
 
 
 def written(tmp_path: Path, document: dict[str, Any]) -> Path:

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
 from builtin_rules.profiler.statistics.parameters import (
-    MINUTE_US,
     PERCENT,
     SCAN_INTERVAL,
     patience,
@@ -110,25 +109,8 @@ class BatchSize(WindowRule):
 
     required_inputs = (SystemMetric(GPU), SystemMetric(GPU_MEMORY), SystemMetric(CPU))
 
-    def __init__(
-        self,
-        base_trial: Any,
-        cpu_threshold_p95: Any = 70,
-        gpu_threshold_p95: Any = 70,
-        gpu_memory_threshold_p95: Any = 70,
-        patience: Any = 1000,
-        window: Any = 500,
-        scan_interval_us: Any = MINUTE_US,
-    ) -> None:
-        super().__init__(
-            base_trial,
-            cpu_threshold_p95=cpu_threshold_p95,
-            gpu_threshold_p95=gpu_threshold_p95,
-            gpu_memory_threshold_p95=gpu_memory_threshold_p95,
-            patience=patience,
-            window=window,
-            scan_interval_us=scan_interval_us,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         # As many as nodes and GPUs; see `DeviceHistory` for what each costs.
         self._cpus: dict[Device, DeviceHistory] = {}
         self._gpus: dict[Device, DeviceHistory] = {}

@@ -113,12 +113,12 @@ class Bottleneck(WindowRule):
     gpu_threshold: float
     patience: int
 
-    def __init__(self, base_trial: Any, **values: Any) -> None:
+    def _prepare(self) -> None:
+        super()._prepare()
         self.required_inputs = (SystemMetric(GPU), SystemMetric(self.CORES))
         self._nodes: dict[str, _NodeCounts] = {}  # as many as nodes
         self._reported = _ReportedBottlenecks()
         self._times = FrameworkTimes()
-        super().__init__(base_trial, **values)
         self._core_threshold: float = getattr(self, self.CORE_THRESHOLD)
 
     def judge(self, step: int) -> bool:

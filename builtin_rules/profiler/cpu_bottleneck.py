@@ -1,9 +1,7 @@
 """CPUBottleneck: slow processors keep the GPUs waiting."""
 
-from typing import Any
-
 from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck, parameters
-from builtin_rules.profiler.statistics.parameters import MINUTE_US, percentage
+from builtin_rules.profiler.statistics.parameters import percentage
 from builtin_rules.profiler.statistics.samples import CPU
 from smdebug.rules.extensions import Page, Quantity
 
@@ -42,21 +40,3 @@ class CPUBottleneck(Bottleneck):
         covers the whole job, so a bottleneck that starts late is reported late.
         """,
     )
-
-    def __init__(
-        self,
-        base_trial: Any,
-        threshold: Any = 50,
-        gpu_threshold: Any = 10,
-        cpu_threshold: Any = 90,
-        patience: Any = 1000,
-        scan_interval_us: Any = MINUTE_US,
-    ) -> None:
-        super().__init__(
-            base_trial,
-            threshold=threshold,
-            gpu_threshold=gpu_threshold,
-            cpu_threshold=cpu_threshold,
-            patience=patience,
-            scan_interval_us=scan_interval_us,
-        )

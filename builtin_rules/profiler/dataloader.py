@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import (
-    MINUTE_US,
     SCAN_INTERVAL,
     NumberParam,
     patience,
@@ -93,21 +92,8 @@ class Dataloader(WindowRule):
 
     required_inputs = (FrameworkEvents("the events of a data loader"), SystemMetric(CPU))
 
-    def __init__(
-        self,
-        base_trial: Any,
-        min_threshold: Any = 70,
-        max_threshold: Any = 200,
-        patience: Any = 10,
-        scan_interval_us: Any = MINUTE_US,
-    ) -> None:
-        super().__init__(
-            base_trial,
-            min_threshold=min_threshold,
-            max_threshold=max_threshold,
-            patience=patience,
-            scan_interval_us=scan_interval_us,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         self._cores: defaultdict[str, set[str | None]] = defaultdict(set)
         self._hosts: dict[str, LoadingNode] = {}  # as many as nodes that load data
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
 from builtin_rules.profiler.statistics.parameters import (
-    MINUTE_US,
     SCAN_INTERVAL,
     NumberParam,
     patience,
@@ -87,23 +86,8 @@ class GPUMemoryIncrease(WindowRule):
 
     required_inputs = (SystemMetric(GPU_MEMORY),)
 
-    def __init__(
-        self,
-        base_trial: Any,
-        increase: Any = 5,
-        patience: Any = 1000,
-        window: Any = 10,
-        scan_interval_us: Any = MINUTE_US,
-        slow: Any = False,
-    ) -> None:
-        super().__init__(
-            base_trial,
-            increase=increase,
-            patience=patience,
-            window=window,
-            scan_interval_us=scan_interval_us,
-            slow=slow,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         # As many as GPUs; see `DeviceHistory` for what each costs.
         self._gpus: dict[Device, DeviceHistory] = {}
         self._largest: dict[Device, float] = {}

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from builtin_rules.profiler.statistics.parameters import MINUTE_US, SCAN_INTERVAL, patience
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, Floats, by_device
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
@@ -87,21 +87,8 @@ class LoadBalancing(WindowRule):
 
     required_inputs = (SystemMetric(GPU),)
 
-    def __init__(
-        self,
-        base_trial: Any,
-        threshold: Any = 0.2,
-        patience: Any = 1000,
-        scan_interval_us: Any = MINUTE_US,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(
-            base_trial,
-            threshold=threshold,
-            patience=patience,
-            scan_interval_us=scan_interval_us,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         # As many as GPUs, 8 kB each.
         self._counts: dict[Device, Counts] = {}
 

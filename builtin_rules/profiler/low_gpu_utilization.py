@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
 from builtin_rules.profiler.statistics.parameters import (
-    MINUTE_US,
     SCAN_INTERVAL,
     patience,
     percentage,
@@ -86,23 +85,8 @@ class LowGPUUtilization(WindowRule):
 
     required_inputs = (SystemMetric(GPU),)
 
-    def __init__(
-        self,
-        base_trial: Any,
-        threshold_p95: Any = 70,
-        threshold_p5: Any = 10,
-        patience: Any = 1000,
-        window: Any = 500,
-        scan_interval_us: Any = MINUTE_US,
-    ) -> None:
-        super().__init__(
-            base_trial,
-            threshold_p95=threshold_p95,
-            threshold_p5=threshold_p5,
-            patience=patience,
-            window=window,
-            scan_interval_us=scan_interval_us,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         self._gpus: dict[Device, DeviceHistory] = {}  # as many as GPUs
         self._window_start = 0
 

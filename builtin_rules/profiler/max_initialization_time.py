@@ -68,10 +68,8 @@ class MaxInitializationTime(WindowRule):
 
     required_inputs = (FrameworkEvents(),)
 
-    def __init__(
-        self, base_trial: Any, threshold: Any = 20, scan_interval_us: Any = MINUTE_US
-    ) -> None:
-        super().__init__(base_trial, threshold=threshold, scan_interval_us=scan_interval_us)
+    def _prepare(self) -> None:
+        super()._prepare()
         self._is_profiled = False
         self._steps: list[int] = []  # start of the first and the last one, or empty
         self._times: list[int] = []  # of the first and the last system sample, or empty

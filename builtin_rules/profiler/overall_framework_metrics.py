@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from builtin_rules.profiler.statistics.parameters import MINUTE_US, SCAN_INTERVAL
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from smdebug.rules.extensions import FrameworkEvents, FrameworkTimes, Page
 
@@ -40,8 +40,8 @@ class OverallFrameworkMetrics(WindowRule):
 
     required_inputs = (FrameworkEvents(),)
 
-    def __init__(self, base_trial: Any, scan_interval_us: Any = MINUTE_US) -> None:
-        super().__init__(base_trial, scan_interval_us=scan_interval_us)
+    def _prepare(self) -> None:
+        super()._prepare()
         self._times: FrameworkTimes | None = None
 
     def judge(self, step: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.profiler.statistics.growth import ThinnedValues
-from builtin_rules.profiler.statistics.parameters import MINUTE_US, SCAN_INTERVAL
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
 from builtin_rules.profiler.statistics.samples import (
     CPU,
     GPU,
@@ -77,8 +77,8 @@ class OverallSystemUsage(WindowRule):
 
     required_inputs = (SystemMetric(),)
 
-    def __init__(self, base_trial: Any, scan_interval_us: Any = MINUTE_US) -> None:
-        super().__init__(base_trial, scan_interval_us=scan_interval_us)
+    def _prepare(self) -> None:
+        super()._prepare()
         # Six per node; see `ThinnedValues` for their size.
         self._values: dict[str, dict[str, ThinnedValues]] = {name: {} for name in _METRICS}
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import (
-    MINUTE_US,
     SCAN_INTERVAL,
     SECOND_US,
     NumberParam,
@@ -133,21 +132,8 @@ class StepOutlier(WindowRule):
 
     required_inputs = (FrameworkEvents("the events of steps"),)
 
-    def __init__(
-        self,
-        base_trial: Any,
-        stddev: Any = 3,
-        mode: Any = None,
-        n_outliers: Any = 10,
-        scan_interval_us: Any = MINUTE_US,
-    ) -> None:
-        super().__init__(
-            base_trial,
-            stddev=stddev,
-            mode=mode,
-            n_outliers=n_outliers,
-            scan_interval_us=scan_interval_us,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         self._groups: defaultdict[StepGroup, _Steps] = defaultdict(
             _Steps
         )  # as many as nodes and modes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, value_shape
 from builtin_rules.statistics.unit_activity import ActivityFlags
-from smdebug.rules import Rule
 from smdebug.rules.extensions import FloatParam
 
 if TYPE_CHECKING:
@@ -139,15 +139,14 @@ class PooledUnits:
         return self.axis
 
 
-class UnitsRule(Rule):
+class UnitsRule(DeclaredRule):
     """A rule that is met when too many units of a layer are inactive."""
 
     threshold_inactivity: float
     threshold_layer: float
     literal: bool
 
-    def __init__(self, base_trial: Any) -> None:
-        super().__init__(base_trial)
+    def _prepare(self) -> None:
         # As many as layers, workers and modes; reset after each judgement.
         self._pools: dict[tuple[str, str, ModeKeys], PooledUnits] = {}
 

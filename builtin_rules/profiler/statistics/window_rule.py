@@ -4,10 +4,10 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.profiler.statistics.report_file import write_report
 from smdebug.exceptions import RuleEvaluationConditionMet
-from smdebug.rules import Rule
-from smdebug.rules.extensions import set_parameters, snapshot
+from smdebug.rules.extensions import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,17 +16,12 @@ if TYPE_CHECKING:
     from smdebug.rules.extensions import SystemSamples
 
 
-class WindowRule(Rule):
+class WindowRule(DeclaredRule):
     """A rule whose steps are windows of time, each with system samples and framework events.
 
     Window `k` starts at ``first_timestamp + k * scan_interval_us`` and ends where the next one
     starts; a time on a border belongs to the later one. Answers take earlier windows into account.
     Windows without data that the rule reads are skipped.
-
-    Parameters
-    ----------
-    given
-        The values of the declared parameters, by name.
 
     Attributes
     ----------
@@ -39,9 +34,7 @@ class WindowRule(Rule):
     _report: dict[str, Any]
     _changed: bool
 
-    def __init__(self, base_trial: Any, **values: Any) -> None:
-        super().__init__(base_trial)
-        set_parameters(self, **values)
+    def _prepare(self) -> None:
         self._report["RuleParameters"] = self.rule_parameters()
 
     @property

@@ -14,7 +14,7 @@ from builtin_rules.reports.profiler.step_history import StepHistory
 from builtin_rules.reports.profiler.sub_rules import SUB_RULES, SubRule
 from builtin_rules.reports.profiler.usage_history import UsageHistory
 from builtin_rules.reports.report_writer import ReportWriter
-from smdebug.rules.extensions import Clock, Page, SystemClock
+from smdebug.rules.extensions import Clock, Page, SystemClock, set_parameters
 
 NOTHING: Final = "no profiler data in this window"
 TRIGGERED: Final = "triggered"
@@ -68,7 +68,8 @@ class ProfilerReport(WindowRule):
     def __init__(
         self, base_trial: Any, action_str: Any = "", *, clock: Clock | None = None, **raw: Any
     ) -> None:
-        super().__init__(base_trial, **self.rename_parameters(raw))
+        super().__init__(base_trial)
+        set_parameters(self, **self.rename_parameters(raw))
         self._action_str = action_str or ""
         self.clock = clock or SystemClock()
         self._shared = SharedWindow(base_trial)

@@ -1,7 +1,7 @@
 """DeadRelu: most units of a ReLU layer output (almost) nothing but 0."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.tensor_selection import (
@@ -12,7 +12,7 @@ from builtin_rules.statistics.tensor_selection import (
     statistic,
 )
 from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
-from smdebug.rules.extensions import FloatParam, Page, PatternsParam, Quantity, set_parameters
+from smdebug.rules.extensions import FloatParam, Page, PatternsParam, Quantity
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(
@@ -103,22 +103,8 @@ class DeadRelu(UnitsRule):
     )
     tensor_regex: tuple[str, ...]
 
-    def __init__(
-        self,
-        base_trial: Any,
-        tensor_regex: Any = None,
-        threshold_inactivity: Any = 1.0,
-        threshold_layer: Any = 50.0,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            tensor_regex=tensor_regex,
-            threshold_inactivity=threshold_inactivity,
-            threshold_layer=threshold_layer,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         self._outputs = by_role("outputs of ReLU", OUTPUTS, self.tensor_regex, _OTHERS)
         self.required_inputs = (self._outputs,)
 

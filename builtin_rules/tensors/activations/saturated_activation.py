@@ -1,7 +1,7 @@
 """SaturatedActivation: most units of a tanh or sigmoid layer are saturated."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.tensor_selection import (
@@ -20,7 +20,6 @@ from smdebug.rules.extensions import (
     PatternsParam,
     Quantity,
     TensorInput,
-    set_parameters,
 )
 
 SATURATED: Final = "saturated units"
@@ -115,32 +114,8 @@ class SaturatedActivation(UnitsRule):
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
 
-    def __init__(
-        self,
-        base_trial: Any,
-        collection_names: Any = None,
-        tensor_regex: Any = None,
-        threshold_tanh_min: Any = -9.4999,
-        threshold_tanh_max: Any = 9.4999,
-        threshold_sigmoid_min: Any = -23.0,
-        threshold_sigmoid_max: Any = 16.99999,
-        threshold_inactivity: Any = 1.0,
-        threshold_layer: Any = 50.0,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            collection_names=collection_names,
-            tensor_regex=tensor_regex,
-            threshold_tanh_min=threshold_tanh_min,
-            threshold_tanh_max=threshold_tanh_max,
-            threshold_sigmoid_min=threshold_sigmoid_min,
-            threshold_sigmoid_max=threshold_sigmoid_max,
-            threshold_inactivity=threshold_inactivity,
-            threshold_layer=threshold_layer,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
         standard = self.tensor_regex == INPUTS.whole_default
         self._inputs = TensorInput(
             "inputs of tanh or sigmoid",

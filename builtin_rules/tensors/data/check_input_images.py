@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     any_met,
@@ -13,14 +14,12 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     FloatParam,
     IntParam,
     Page,
     PatternsParam,
     Quantity,
-    set_parameters,
 )
 
 MEAN: Final = "mean of a channel"
@@ -56,7 +55,7 @@ class _Channels:
             return self.sums / self.counts
 
 
-class CheckInputImages(Rule):
+class CheckInputImages(DeclaredRule):
     """Met when the mean of some channel is further from 0 than `threshold_mean`.
 
     The mean covers all images saved so far, of all workers and modes. It is judged at each step
@@ -141,24 +140,7 @@ class CheckInputImages(Rule):
     channel: int
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        threshold_mean: Any = 0.2,
-        threshold_samples: Any = 500,
-        regex: Any = None,
-        channel: Any = CHANNEL,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            threshold_mean=threshold_mean,
-            threshold_samples=threshold_samples,
-            regex=regex,
-            channel=channel,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self._inputs = by_role("images", IMAGES, self.regex)
         self.required_inputs = (self._inputs,)
         # As many as tensors.

@@ -1,7 +1,8 @@
 """ClassImbalance: a class is much rarer than another, or nearly always mispredicted."""
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.class_counts import ClassWindow
 from builtin_rules.statistics.class_labels import (
     LABELS_OF_LOSS,
@@ -12,7 +13,6 @@ from builtin_rules.statistics.class_labels import (
 )
 from builtin_rules.statistics.share_of_total import lower
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
-from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     BoolParam,
     FloatParam,
@@ -20,7 +20,6 @@ from smdebug.rules.extensions import (
     Page,
     PatternsParam,
     Quantity,
-    set_parameters,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class WorstClass(NamedTuple):
     note: str
 
 
-class ClassImbalance(Rule):
+class ClassImbalance(DeclaredRule):
     """Met when a class has too few labels compared with the largest, or too many mispredictions.
 
     With `n` the labels of a class and `wrong` the mispredicted ones among them, the condition is
@@ -157,28 +156,7 @@ class ClassImbalance(Rule):
     predictions_regex: tuple[str, ...]
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        threshold_imbalance: Any = 10.0,
-        threshold_misprediction: Any = 0.7,
-        samples: Any = 500,
-        argmax: Any = False,
-        labels_regex: Any = None,
-        predictions_regex: Any = None,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            threshold_imbalance=threshold_imbalance,
-            threshold_misprediction=threshold_misprediction,
-            samples=samples,
-            argmax=argmax,
-            labels_regex=labels_regex,
-            predictions_regex=predictions_regex,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self._inputs = (
             by_role("labels", LABELS, self.labels_regex),
             by_role("predictions", PREDICTIONS, self.predictions_regex),

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.class_labels import (
     LABELS_OF_LOSS,
     NO_PAIR,
@@ -25,7 +26,6 @@ from builtin_rules.statistics.confusion_matrix import (
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
-from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     FloatParam,
     IntParam,
@@ -33,7 +33,6 @@ from smdebug.rules.extensions import (
     Quantity,
     TensorInput,
     TextParam,
-    set_parameters,
 )
 
 DIAGONAL: Final = "diagonal"
@@ -59,7 +58,7 @@ def _input(name: str, collection: str, pattern: str) -> TensorInput:
     return TensorInput(name, tuple(dict.fromkeys((name, collection))), patterns)
 
 
-class Confusion(Rule):
+class Confusion(DeclaredRule):
     """Met when a share of the confusion matrix is below `min_diag` or above `max_off_diag`.
 
     The matrix counts samples by label and prediction. Shares are relative to a column, that is, to
@@ -178,30 +177,7 @@ class Confusion(Rule):
     max_off_diag: float
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        category_no: Any = None,
-        labels: Any = "labels",
-        predictions: Any = "predictions",
-        labels_collection: Any = CollectionKeys.LABELS,
-        predictions_collection: Any = CollectionKeys.PREDICTIONS,
-        min_diag: Any = 0.9,
-        max_off_diag: Any = 0.1,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            category_no=category_no,
-            labels=labels,
-            predictions=predictions,
-            labels_collection=labels_collection,
-            predictions_collection=predictions_collection,
-            min_diag=min_diag,
-            max_off_diag=max_off_diag,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self.required_inputs = (
             _input(self.labels, self.labels_collection, LABELS_OF_LOSS),
             _input(self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS),

@@ -2,10 +2,10 @@
 
 import math
 import re
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, numbers, saved_tensors
-from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     FloatParam,
     IntParam,
@@ -13,7 +13,6 @@ from smdebug.rules.extensions import (
     PatternsParam,
     Quantity,
     TensorInput,
-    set_parameters,
 )
 
 SHARE: Final = "share of the top features"
@@ -35,7 +34,7 @@ class TopFeature(NamedTuple):
     used: int
 
 
-class FeatureImportanceOverweight(Rule):
+class FeatureImportanceOverweight(DeclaredRule):
     """Met when the `nfeatures` most important features hold a share above `threshold`.
 
     Importances are grouped by kind (`feature_importance/<kind>/<feature>`) and worker; each group
@@ -111,22 +110,7 @@ class FeatureImportanceOverweight(Rule):
     tensor_regex: tuple[str, ...]
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        threshold: Any = _THRESHOLD,
-        nfeatures: Any = _NFEATURES,
-        tensor_regex: Any = _PATTERN,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            threshold=threshold,
-            nfeatures=nfeatures,
-            tensor_regex=tensor_regex,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self._inputs = TensorInput("importances of features", patterns=self.tensor_regex)
         self.required_inputs = (self._inputs,)
         # Whether each group uses few features, and since which step: one entry for each kind of

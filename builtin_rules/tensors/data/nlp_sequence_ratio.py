@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import by_role, numbers, saved_tensors
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules import Rule
-from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity, set_parameters
+from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity
 
 # Embeddings of other things than tokens, such as image patches.
 _NOT: Final = r"(?i)^(?!.*(patch|(?<![a-z])(?<!token_and_)pos|wpe|segment|type|(?<![a-z])time))"
@@ -59,7 +59,7 @@ class _PercentagesParam(_NumbersParam):
         return "numbers in [0, 100] separated by commas"
 
 
-class NLPSequenceRatio(Rule):
+class NLPSequenceRatio(DeclaredRule):
     """Met when a token of `token_values` has more than its percentage of all tokens at a step.
 
     Each tensor and each step is judged separately, with the tokens of all workers combined. NaN
@@ -113,20 +113,7 @@ class NLPSequenceRatio(Rule):
     token_values: tuple[str, ...]
     token_thresholds_percent: tuple[str, ...]
 
-    def __init__(
-        self,
-        base_trial: Any,
-        tensor_regex: Any = None,
-        token_values: Any = "0",  # noqa: S107 - tokens of text
-        token_thresholds_percent: Any = "50",  # noqa: S107 - tokens of text
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            tensor_regex=tensor_regex,
-            token_values=token_values,
-            token_thresholds_percent=token_thresholds_percent,
-        )
+    def _prepare(self) -> None:
         values, limits = self.token_values, self.token_thresholds_percent
         if len(values) != len(limits):
             msg = (

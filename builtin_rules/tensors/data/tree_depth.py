@@ -1,10 +1,11 @@
 """TreeDepth: a tree of an XGBoost model is too deep."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
@@ -13,8 +14,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
     view,
 )
-from smdebug.rules import Rule
-from smdebug.rules.extensions import FloatParam, Page, Quantity, TensorInput, set_parameters
+from smdebug.rules.extensions import FloatParam, Page, Quantity, TensorInput
 
 LEVELS: Final = "depth"
 _DEPTH: Final = 4.0
@@ -35,7 +35,7 @@ class Tree(NamedTuple):
     nodes: int
 
 
-class TreeDepth(Rule):
+class TreeDepth(DeclaredRule):
     """Met when the deepest tree of a round has more than `depth` levels below its root.
 
     The depth is counted along the links `trees/Yes` and `trees/No` from each node that no other
@@ -94,10 +94,6 @@ class TreeDepth(Rule):
     literal: bool
 
     required_inputs = (TREES,)
-
-    def __init__(self, base_trial: Any, depth: Any = _DEPTH, literal: Any = False) -> None:
-        super().__init__(base_trial)
-        set_parameters(self, depth=depth, literal=literal)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the trees of global step `step`."""

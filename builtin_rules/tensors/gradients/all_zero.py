@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,
@@ -22,8 +23,7 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules import Rule
-from smdebug.rules.extensions import FloatParam, Page, Piece, Quantity, set_parameters
+from smdebug.rules.extensions import FloatParam, Page, Piece, Quantity
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
@@ -47,7 +47,7 @@ class ZeroCount:
 _ZEROS: Final = ZeroCount()
 
 
-class AllZero(Rule):
+class AllZero(DeclaredRule):
     """Met when ``100 * zeros / elements >= threshold`` for some selected tensor.
 
     Only exact zeros count; NaN does not. Every worker and every step is judged separately. Empty
@@ -108,22 +108,7 @@ class AllZero(Rule):
     threshold: float
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        collection_names: Any = None,
-        tensor_regex: Any = None,
-        threshold: Any = _ALL,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            collection_names=collection_names,
-            tensor_regex=tensor_regex,
-            threshold=threshold,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         require_selection(self)
 
     def invoke_at_step(self, step: int) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -18,8 +19,7 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
     view,
 )
-from smdebug.rules import Rule
-from smdebug.rules.extensions import BoolParam, Page, Piece, Quantity, set_parameters
+from smdebug.rules.extensions import BoolParam, Page, Piece, Quantity
 
 NOT_FINITE: Final = "elements that are not finite"
 
@@ -64,7 +64,7 @@ class NonFiniteCount:
 _NOT_FINITE: Final = NonFiniteCount()
 
 
-class ExplodingTensor(Rule):
+class ExplodingTensor(DeclaredRule):
     """Met when a selected floating-point tensor holds NaN, or infinity unless `only_nan`.
 
     Without selectors, every saved tensor of every worker is judged; each step is judged separately.
@@ -120,22 +120,7 @@ class ExplodingTensor(Rule):
     only_nan: bool
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        collection_names: Any = None,
-        tensor_regex: Any = None,
-        only_nan: Any = False,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            collection_names=collection_names,
-            tensor_regex=tensor_regex,
-            only_nan=only_nan,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         require_selection(self, optional=True)
 
     def invoke_at_step(self, step: int) -> bool:

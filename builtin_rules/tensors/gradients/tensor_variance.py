@@ -1,7 +1,8 @@
 """TensorVariance: the variance of a tensor is above or below a bound."""
 
-from typing import Any, Final
+from typing import Final
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -16,15 +17,14 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
-from smdebug.rules import Rule
-from smdebug.rules.extensions import FloatParam, Page, Quantity, set_parameters
+from smdebug.rules.extensions import FloatParam, Page, Quantity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
 
-class TensorVariance(Rule):
+class TensorVariance(DeclaredRule):
     """Met when ``var(x) > max_threshold`` or ``var(x) < min_threshold`` for a selected tensor.
 
     The variance divides by the number of elements. A bound is checked only if it is given. Every
@@ -97,24 +97,7 @@ class TensorVariance(Rule):
     min_threshold: float | None
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        collection_names: Any = None,
-        tensor_regex: Any = None,
-        max_threshold: Any = None,
-        min_threshold: Any = None,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            collection_names=collection_names,
-            tensor_regex=tensor_regex,
-            max_threshold=max_threshold,
-            min_threshold=min_threshold,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         require_selection(self)
         _check_bounds(self.max_threshold, self.min_threshold)
 

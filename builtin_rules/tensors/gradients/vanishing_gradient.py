@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
@@ -13,8 +14,7 @@ from builtin_rules.statistics.tensor_selection import (
     reductions,
 )
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules import Rule
-from smdebug.rules.extensions import FloatParam, Page, Quantity, set_parameters
+from smdebug.rules.extensions import FloatParam, Page, Quantity
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
@@ -24,7 +24,7 @@ MATRIX_RANK: Final = 2
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
 
 
-class VanishingGradient(Rule):
+class VanishingGradient(DeclaredRule):
     """Met when ``mean(|g|) < threshold`` for some gradient `g` of the gradients collection.
 
     Gradients with two or more dimensions are judged one by one. One-dimensional gradients (biases,
@@ -86,10 +86,6 @@ class VanishingGradient(Rule):
     literal: bool
 
     required_inputs = (GRADIENTS,)
-
-    def __init__(self, base_trial: Any, threshold: Any = 1e-7, literal: Any = False) -> None:
-        super().__init__(base_trial)
-        set_parameters(self, threshold=threshold, literal=literal)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the gradients of global step `step`."""

@@ -3,10 +3,11 @@
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -18,7 +19,6 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.modes import ModeKeys
-from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     BoolParam,
     ChoiceParam,
@@ -27,7 +27,6 @@ from smdebug.rules.extensions import (
     Page,
     Quantity,
     TensorInput,
-    set_parameters,
 )
 
 LOSS: Final = "loss"
@@ -73,7 +72,7 @@ class _LossHistory:
         return self.latest_level(), sum(before) / LOSSES_OF_LEVEL
 
 
-class LossNotDecreasing(Rule):
+class LossNotDecreasing(DeclaredRule):
     """Met when a loss fell by less than `diff_percent` over `num_steps`, or rose too much.
 
     A loss is judged at the first step with a counterpart `num_steps` earlier, and again whenever
@@ -175,30 +174,7 @@ class LossNotDecreasing(Rule):
     mode: str
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        collection_names: Any = None,
-        tensor_regex: Any = None,
-        use_losses_collection: Any = True,
-        num_steps: Any = 10,
-        diff_percent: Any = 0.1,
-        increase_threshold_percent: Any = 5.0,
-        mode: Any = "GLOBAL",
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            collection_names=collection_names,
-            tensor_regex=tensor_regex,
-            use_losses_collection=use_losses_collection,
-            num_steps=num_steps,
-            diff_percent=diff_percent,
-            increase_threshold_percent=increase_threshold_percent,
-            mode=mode,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         usual = LOSSES.collections if self.use_losses_collection else ()
         self._inputs = TensorInput(
             LOSSES.label, (*self.collection_names, *usual), self.tensor_regex

@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.loss_statistics import (
     NO_LOSS,
     EvaluationPhase,
@@ -13,8 +14,7 @@ from builtin_rules.statistics.loss_statistics import (
 )
 from builtin_rules.statistics.noise_levels import Levels
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules import Rule
-from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity, set_parameters
+from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
@@ -29,7 +29,7 @@ class _Watched:
     exceeded: int = 0  # phases in a row
 
 
-class Overfit(Rule):
+class Overfit(DeclaredRule):
     """Met when ``(validation - training) / |training| > ratio_threshold`` in `patience` phases.
 
     Validation is the mean loss of an evaluation phase, training the mean of the training losses
@@ -116,24 +116,7 @@ class Overfit(Rule):
     ratio_threshold: float
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        tensor_regex: Any = None,
-        start_step: Any = 0,
-        patience: Any = 1,
-        ratio_threshold: Any = 0.1,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            tensor_regex=tensor_regex,
-            start_step=start_step,
-            patience=patience,
-            ratio_threshold=ratio_threshold,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self._inputs = selection_input((), self.tensor_regex) if self.tensor_regex else LOSSES
         self.required_inputs = (self._inputs,)
         self._phases = EvaluationPhases()

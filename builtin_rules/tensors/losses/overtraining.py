@@ -1,13 +1,13 @@
 """Overtraining: the training continues although no loss improves any more."""
 
 from collections.abc import Collection
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
 from builtin_rules.statistics.noise_levels import Levels
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
-from smdebug.rules import Rule
-from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity, set_parameters
+from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity
 
 # Why these, and how they judge: docs/decisions/0013-overtraining.md.
 TRAINING: Final = "training loss"
@@ -85,7 +85,7 @@ class LossTrend:
         return LossVerdict(progress.level, limit, ended=progress.level >= limit, learned=learned)
 
 
-class Overtraining(Rule):
+class Overtraining(DeclaredRule):
     """Met when neither training nor validation losses improve by `delta` any more.
 
     A training loss is the mean of a step, a validation loss that of an evaluation phase. A phase is
@@ -179,22 +179,7 @@ class Overtraining(Rule):
 
     required_inputs = (LOSSES,)
 
-    def __init__(
-        self,
-        base_trial: Any,
-        patience_train: Any = 5,
-        patience_validation: Any = 10,
-        delta: Any = 0.01,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            patience_train=patience_train,
-            patience_validation=patience_validation,
-            delta=delta,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self._phases = EvaluationPhases()
         self._training = LossTrend(self.patience_train, self.delta, self.patience_train)
         self._validation = LossTrend(self.patience_validation, self.delta, PHASES_BEFORE)

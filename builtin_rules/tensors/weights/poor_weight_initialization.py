@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.loss_statistics import losses_at
 from builtin_rules.statistics.previous_values import is_learning_step
 from builtin_rules.statistics.tensor_selection import (
@@ -19,7 +20,6 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
     variance,
 )
-from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     FloatParam,
     IntParam,
@@ -27,7 +27,6 @@ from smdebug.rules.extensions import (
     PatternsParam,
     Quantity,
     TensorInput,
-    set_parameters,
 )
 
 RATIO: Final = "variance ratio"
@@ -53,7 +52,7 @@ class _Layer(NamedTuple):
     name: str
 
 
-class PoorWeightInitialization(Rule):
+class PoorWeightInitialization(DeclaredRule):
     """Met when one of three checks fails in the first `steps` saved steps of training.
 
     (a) After sorting the inputs of activation functions by variance, two neighbours differ by more
@@ -160,26 +159,7 @@ class PoorWeightInitialization(Rule):
     steps: float
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        activation_inputs_regex: Any = None,
-        threshold: Any = 10.0,
-        distribution_range: Any = 0.001,
-        patience: Any = 5,
-        steps: Any = 10.0,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            activation_inputs_regex=activation_inputs_regex,
-            threshold=threshold,
-            distribution_range=distribution_range,
-            patience=patience,
-            steps=steps,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         self._inputs = by_role("activation inputs", INPUTS, self.activation_inputs_regex)
         self.required_inputs = (
             TensorInput(

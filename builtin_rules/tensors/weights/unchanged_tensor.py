@@ -2,8 +2,9 @@
 
 import math
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import Tolerance, tolerances
 from builtin_rules.statistics.previous_values import (
     ComparableSteps,
@@ -23,14 +24,13 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules import Rule
-from smdebug.rules.extensions import BoolParam, FloatParam, IntParam, Page, Quantity, set_parameters
+from smdebug.rules.extensions import BoolParam, FloatParam, IntParam, Page, Quantity
 
 CHANGE: Final = "change"
 _LIMIT: Final = 1.0  # every element is within the tolerance
 
 
-class UnchangedTensor(Rule):
+class UnchangedTensor(DeclaredRule):
     """Met when the last `num_steps` saved values of a tensor are all close to the current one.
 
     Values are close if ``|a - b| <= atol + rtol * |b|`` for every element, where `b` is the current
@@ -122,28 +122,7 @@ class UnchangedTensor(Rule):
     equal_nan: bool
     literal: bool
 
-    def __init__(
-        self,
-        base_trial: Any,
-        collection_names: Any = None,
-        tensor_regex: Any = None,
-        num_steps: Any = 3,
-        rtol: Any = 1e-5,
-        atol: Any = 1e-8,
-        equal_nan: Any = False,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            collection_names=collection_names,
-            tensor_regex=tensor_regex,
-            num_steps=num_steps,
-            rtol=rtol,
-            atol=atol,
-            equal_nan=equal_nan,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         require_selection(self)
 
     def invoke_at_step(self, step: int) -> bool:

@@ -2,8 +2,9 @@
 
 import math
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import CHANGE, norms
 from builtin_rules.statistics.previous_values import (
     ComparableSteps,
@@ -21,8 +22,7 @@ from builtin_rules.statistics.tensor_selection import (
     statistic,
 )
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules import Rule
-from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity, set_parameters
+from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity
 
 LARGE: Final = "large update"
 SMALL: Final = "small update"
@@ -40,7 +40,7 @@ class _Update(NamedTuple):
     before: float
 
 
-class WeightUpdateRatio(Rule):
+class WeightUpdateRatio(DeclaredRule):
     """Met when ``|w - p| / (|p| + epsilon)`` is above `large_threshold` or below `small_threshold`.
 
     `w` is a weight and `p` its value at an earlier step of the same mode: the previous saved step
@@ -137,24 +137,7 @@ class WeightUpdateRatio(Rule):
 
     required_inputs = (WEIGHTS,)
 
-    def __init__(
-        self,
-        base_trial: Any,
-        num_steps: Any = None,
-        large_threshold: Any = 10.0,
-        small_threshold: Any = 1e-8,
-        epsilon: Any = 1e-9,
-        literal: Any = False,
-    ) -> None:
-        super().__init__(base_trial)
-        set_parameters(
-            self,
-            num_steps=num_steps,
-            large_threshold=large_threshold,
-            small_threshold=small_threshold,
-            epsilon=epsilon,
-            literal=literal,
-        )
+    def _prepare(self) -> None:
         if self.small_threshold > self.large_threshold:
             msg = (
                 f"Parameter 'small_threshold' must be <= 'large_threshold', "

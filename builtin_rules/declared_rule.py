@@ -1,0 +1,53 @@
+"""DeclaredRule: the base class of rules whose constructor takes their declared parameters."""
+
+from inspect import Parameter, Signature
+from typing import Any, ClassVar
+
+from smdebug.rules import Rule
+from smdebug.rules.extensions import Param, PatternsParam, set_parameters
+
+
+class DeclaredRule(Rule):
+    """A rule whose constructor takes the trial and the parameters in `PARAMS`, in this order.
+
+    The values become attributes of the same names. A subclass creates its own state in `_prepare`,
+    and annotates the attributes.
+
+    Raises
+    ------
+    SMDebugValueError
+        If a value is invalid.
+    """
+
+    __signature__: ClassVar[Signature | None]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # A class with its own constructor has the signature of that.
+        takes_params = cls.__init__ is DeclaredRule.__init__
+        cls.__signature__ = _signature(cls.PARAMS) if takes_params else None
+
+    def __init__(self, base_trial: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(base_trial)
+        _, *params = _signature(self.PARAMS).bind(base_trial, *args, **kwargs).arguments.items()
+        set_parameters(self, **dict(params))
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Check the parameters and create the state of the rule; does nothing by default."""
+
+
+def _signature(params: tuple[Param, ...]) -> Signature:
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    arguments = [
+        Parameter(param.name, kind, default=_default(param), annotation=Any) for param in params
+    ]
+    base_trial = Parameter("base_trial", kind, annotation=Any)
+    return Signature([base_trial, *arguments], return_annotation=None)
+
+
+def _default(param: Param) -> Any:
+    """Return a default as users write it; None for one that includes further patterns."""
+    if isinstance(param, PatternsParam) and param.also:
+        return None
+    return ",".join(param.default) if isinstance(param.default, tuple) else param.default

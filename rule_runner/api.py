@@ -63,43 +63,44 @@ def evaluate(
     sinks: Sequence[str] = (),
     sink_deadline: float = DEADLINE_S,
 ) -> EvaluationResult:
-    """Evaluate rules over a trial, follow it until it ends, and return what came of each rule.
+    """Evaluate rules over a trial, follow it until it ends, and return the result of each rule.
 
-    Signals are left alone: Ctrl-C raises KeyboardInterrupt. Nothing is printed, and log messages
-    go to the standard library's loggers.
+    Signal handlers stay as they are: Ctrl-C raises KeyboardInterrupt. Nothing is printed, and log
+    messages go to the loggers of the standard library.
+
+    Parameters that are not described here are the options of ``rule-runner evaluate`` with the
+    same name. Times are in seconds; None means no limit.
 
     Parameters
     ----------
     trial
-        Its root: a folder or ``s3://bucket/prefix``; or a trial from `create_trial`. None: where
-        the request says that the training job saves to.
-    profiler_trial
-        Profiler data, for profiler rules: a folder that holds ``system`` and ``framework``, or an
-        address. None: where the request says that the training job saves them.
+        The root of the trial: a folder, ``s3://bucket/prefix``, or a trial from `create_trial`.
+        None means the place where the training job of the request saves tensors.
     rules
-        A list of `rule_runner.debugger.Rule` (those of SageMaker's SDK do too) or of rule
-        configurations in the form of a request; a whole CreateTrainingJob request as a mapping; or
-        the path of a job file.
+        A list of `rule_runner.debugger.Rule` or of the same class of SageMaker's SDK; a list of
+        rule configurations in the form of a request; a whole CreateTrainingJob request as a
+        mapping; or the path of a job file.
+    profiler_trial
+        The data for profiler rules: a folder with ``system`` and ``framework``, or an address.
+        None means the place where the training job of the request saves it.
     output
-        Folder for the results, with a folder for each rule. None: nothing is kept.
+        Folder for the results, with a folder for each rule. None keeps no results.
     only, exclude
-        Names of rule configurations: of these only, and without those.
+        Names of the rule configurations to evaluate, and of those to leave out.
     modes, actions, sinks
-        Texts as the command line takes them, such as ``"Overfit=observe"``.
-
-    The others are the options of ``rule-runner evaluate``; times are seconds, and None is never.
+        Texts in the form of the command line, such as ``"Overfit=observe"``.
 
     Returns
     -------
     EvaluationResult
-        A rule whose configuration is wrong is there with status ``Error`` and the reason.
+        Includes rules with an invalid configuration, with status ``Error`` and the reason.
 
     Raises
     ------
     ClientError
-        If the trial is not there, or there are no rules.
+        If the trial does not exist, or there are no rules.
     UsageError
-        If arguments do not go together.
+        If arguments contradict each other.
     OutputError
         If the output folder cannot be used.
     """
@@ -150,7 +151,7 @@ def evaluate(
 
 
 def _place(trial: Place | Trial | None, definition: JobDefinition) -> tuple[str | None, str | None]:
-    """Return path and name of a trial, or else of that which the definition names."""
+    """Return the path and name of a trial, by default those of the definition."""
     if trial is None:
         return definition.trial, definition.training_job_name
     if not isinstance(trial, Trial):
@@ -165,7 +166,7 @@ def _place(trial: Place | Trial | None, definition: JobDefinition) -> tuple[str 
 
 
 def _folder(output: Place | None, stack: ExitStack) -> Path:
-    """Return the output folder; one that nobody asked for goes when the stack is closed."""
+    """Return the output folder, by default a temporary one that is removed with the stack."""
     if output is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rule-runner-")))
     configuration.check_is_local(os.fspath(output), "output")
@@ -175,8 +176,8 @@ def _folder(output: Place | None, stack: ExitStack) -> Path:
 def _result(
     evaluated: EvaluationOutcome, config: EvaluationConfig, *, keep: bool
 ) -> EvaluationResult:
-    """Return the result, with what went wrong besides; write the report if results are kept."""
-    problems = [*evaluated.sentences(str(config.output), str(config.output))]
+    """Return the result with notes on other problems; write the report if results are kept."""
+    problems = evaluated.sentences(str(config.output), str(config.output))
     result = evaluated.result
     if keep and config.request.report and not evaluated.output_error:
         try_report(

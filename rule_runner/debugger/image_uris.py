@@ -10,14 +10,16 @@ def get_rule_container_image_uri(name: str | None, region: str) -> str: ...
 def get_rule_container_image_uri(*args: Any, **named: Any) -> str:
     """Return the URI of AWS's own image for built-in rules.
 
+    The arguments are `region`, such as ``eu-west-1``, and the optional `name` of the rule
+    configuration. The job that processes detailed profiles has a separate image.
+
     Parameters
     ----------
-    region
-        Such as ``eu-west-1``. Of two arguments without their names it is the first if that is a
-        region, else the second.
-    name
-        Of the rule configuration; that of a job that processes detailed profiles has another
-        image.
+    *args
+        `region` and `name`, or `name` and `region`: the region comes first if AWS has an image in
+        a region of that name.
+    **named
+        The same arguments by name.
 
     Raises
     ------

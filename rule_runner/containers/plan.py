@@ -42,7 +42,7 @@ _SMALLEST: Final = 64 * 2**20  # Python and numpy do not start in less
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ContainerLimits:
     """What a container may use.
 
     Attributes
@@ -91,7 +91,7 @@ class ContainerPlan:
     mounts: tuple[Mount, ...]
     environment: Mapping[str, str]
     network: str
-    limits: Limits
+    limits: ContainerLimits
     account: Account
     output: str
     aws_folder: str | None = None

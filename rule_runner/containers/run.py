@@ -23,8 +23,8 @@ from rule_runner.containers.mounts import aws_folder, make_writable, present
 from rule_runner.containers.options import ContainerRequest, located, split, translate
 from rule_runner.containers.plan import (
     ENDPOINT,
+    ContainerLimits,
     ContainerPlan,
-    Limits,
     check_endpoints,
     environment,
     parse_size,
@@ -154,7 +154,9 @@ def _plan(
         mounts=mounts,
         environment=variables,
         network=network,
-        limits=Limits(memory, settings.cpus or min(2, engine.processors), settings.pids_limit),
+        limits=ContainerLimits(
+            memory, settings.cpus or min(2, engine.processors), settings.pids_limit
+        ),
         account=engine.account(*owner),
         output=output,
         aws_folder=aws_folder() if settings.aws_config and translated.cloud else None,

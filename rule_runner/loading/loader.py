@@ -112,17 +112,6 @@ def load_from(place: str, class_name: str | None = None, *, run: bool = True) ->
     )
 
 
-def look_at(place: str, class_name: str | None = None) -> str:
-    """Return the name of the rule class that `load_from` would load, without running the file.
-
-    Raises
-    ------
-    RuleSourceError
-        If the file cannot be fetched, does not parse, or appears to have no such class.
-    """
-    return _read(_located(place))[0].choose(class_name)
-
-
 def _read(source: Path | Fetched) -> tuple[RuleFile, Fetched | None]:
     """Read a rule file; return it, and its origin if it was fetched."""
     if isinstance(source, Fetched):

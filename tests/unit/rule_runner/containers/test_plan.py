@@ -8,8 +8,8 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.containers.plan import (
     Account,
+    ContainerLimits,
     ContainerPlan,
-    Limits,
     check_endpoints,
     environment,
     parse_size,
@@ -40,7 +40,7 @@ def plan(**changes: object) -> ContainerPlan:
         "mounts": (Mount(Path("/out"), True), Mount(Path("/t"))),
         "environment": {"AWS_SECRET_ACCESS_KEY": "hidden"},
         "network": "none",
-        "limits": Limits(2**30, 1.5, 64),
+        "limits": ContainerLimits(2**30, 1.5, 64),
         "account": Account("1000:1000"),
         "output": "/out",
     }

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rule_runner.notify.event import COMPLETED, EventSubject, RuleProgress, RuleState, build_event
+from rule_runner.notify.event import COMPLETED, EventSubject, RuleProgress, RuleState
 from rule_runner.notify.outbox import Outbox, read_events
+from rule_runner.notify.publisher import publish
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import RuleStatus
 
@@ -33,23 +34,17 @@ def record_last_event(folders: Sequence[Path], results: Sequence[RuleResult]) ->
         if not events:
             return
         last: Any = events[-1]
-        published = outboxes[0].published
-        current = published | {result.configuration_name: _state(result) for result in results}
-        event = build_event(
+        current = outboxes[0].published | {
+            result.configuration_name: _state(result) for result in results
+        }
+        publish(
+            outboxes,
             _training_job(last),
             [*current.values()],
             training_ended=last["detail"]["TrainingJobStatus"] == COMPLETED,
-            at=datetime.now(UTC),
-            sequence=max(outbox.next_sequence for outbox in outboxes),
-            changed=[
-                name
-                for name, state in current.items()
-                if name not in published or published[name].status is not state.status
-            ],
+            now=datetime.now(UTC),
             run_id=last["detail"].get("RunId", ""),
         )
-        for outbox in outboxes:
-            outbox.publish(event)
 
 
 def _training_job(event: Any) -> EventSubject:

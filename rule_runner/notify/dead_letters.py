@@ -50,14 +50,10 @@ class DeadLetters:
         OutputError
             If the file cannot be read.
         """
-        return [*self._read().values()] if self.path.exists() else []
-
-    def _read(self) -> dict[tuple[str, object], DeadLetter]:
-        lines = JsonLines(self.path)
-        try:
-            return {letter.id: letter for _, letter in lines.read(DeadLetter)}
-        finally:
-            lines.close()
+        if not self.path.exists():
+            return []
+        with JsonLines(self.path) as lines:
+            return [*{letter.id: letter for letter in lines.read(DeadLetter)}.values()]
 
     def add(self, sink: str, refused: Iterable[tuple[Event, str]]) -> None:
         """Record events that a sink refused, with reasons; return when they are on disk.
@@ -67,17 +63,13 @@ class DeadLetters:
         OutputError
             If they cannot be recorded.
         """
-        with self._lock:
-            lines = JsonLines(self.path)
-            try:
-                recorded = {letter.id for _, letter in lines.read(DeadLetter)}
-                now = rfc3339(datetime.now(UTC))
-                for event, reason in refused:
-                    letter = DeadLetter(sink=sink, reason=reason, at=now, event=event)
-                    if letter.id not in recorded:
-                        lines.append(dump_json(letter), durable=True)
-            finally:
-                lines.close()
+        with self._lock, JsonLines(self.path) as lines:
+            recorded = {letter.id for letter in lines.read(DeadLetter)}
+            now = rfc3339(datetime.now(UTC))
+            for event, reason in refused:
+                letter = DeadLetter(sink=sink, reason=reason, at=now, event=event)
+                if letter.id not in recorded:
+                    lines.append(dump_json(letter), durable=True)
 
     def keep(self, sink: str, ids: Collection[object]) -> None:
         """Remove the letters of a sink, except for events with these ids.

@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Final
 
@@ -208,12 +208,7 @@ class Delivery:
 
     def _add_dead_letters(self, refused: Sequence[Refused], events: Mapping[str, Event]) -> None:
         for refusal in refused:
-            _log.warning(
-                "event_refused",
-                sink=self._sink.name,
-                event_id=refusal.event_id,
-                reason=refusal.reason,
-            )
+            _log.warning("event_refused", sink=self._sink.name, **asdict(refusal))
             self._refusal = refusal.reason
         if refused:
             letters = [(events[refusal.event_id], refusal.reason) for refusal in refused]

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from rule_runner.errors import UsageError
-from rule_runner.results.status import RuleStatus
+from rule_runner.results.status import DETAILED, RuleStatus
 
 Event: TypeAlias = dict[str, object]
 
@@ -25,7 +25,6 @@ SOURCE_LIMIT: Final = 256  # characters
 NAME_LIMIT: Final = 63  # characters of a training job's name in the SageMaker API
 JOB_NAME_PART: Final = 26  # characters of each name in the name of a rule's processing job
 
-_DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]")
@@ -191,7 +190,7 @@ def build_event(
     rules: Sequence[RuleState],
     *,
     training_ended: bool,
-    at: datetime,
+    now: datetime,
     sequence: int,
     changed: Sequence[str] | None = None,
     run_id: str = "",
@@ -207,8 +206,8 @@ def build_event(
         treat the list as complete.
     training_ended
         Whether the trial has its end mark.
-    at
-        Now; aware.
+    now
+        The current time; aware.
     sequence
         ``EventSequence``: `Outbox.next_sequence`.
     changed
@@ -229,14 +228,14 @@ def build_event(
         training_status,
         *(part for rule in rules for part in (rule.configuration_name, rule.status)),
     )
-    now = _milliseconds(at)
+    modified = _milliseconds(now)
     return {
         "version": "0",
         "id": str(uuid.uuid5(uuid.NAMESPACE_OID, key)),
         "detail-type": DETAIL_TYPE,
         "source": job.source,
         "account": job.account,
-        "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": job.region,
         "resources": [job.arn],
         "detail": {
@@ -245,12 +244,12 @@ def build_event(
             "TrainingJobStatus": training_status,
             "SecondaryStatus": COMPLETED if training_ended else "Training",
             "CreationTime": _milliseconds(job.started_at),
-            "LastModifiedTime": now,
+            "LastModifiedTime": modified,
             "DebugRuleEvaluationStatuses": [
-                _rule_entry(job, rule, now) for rule in rules if not rule.profiler
+                _rule_entry(job, rule, modified) for rule in rules if not rule.profiler
             ],
             "ProfilerRuleEvaluationStatuses": [
-                _rule_entry(job, rule, now) for rule in rules if rule.profiler
+                _rule_entry(job, rule, modified) for rule in rules if rule.profiler
             ],
             "ChangedRules": [rule.configuration_name for rule in rules]
             if changed is None
@@ -262,7 +261,7 @@ def build_event(
     }
 
 
-def _rule_entry(job: EventSubject, rule: RuleState, now: int) -> dict[str, object]:
+def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, object]:
     entry: dict[str, object] = {
         "RuleConfigurationName": rule.configuration_name,
         "RuleEvaluationJobArn": job.rule_job_arn(rule.configuration_name),
@@ -273,9 +272,9 @@ def _rule_entry(job: EventSubject, rule: RuleState, now: int) -> dict[str, objec
     }
     if rule.progress.last_step is not None:
         entry["LastStep"] = rule.progress.last_step
-    if rule.status in _DETAILED and rule.details is not None:
+    if rule.status in DETAILED and rule.details is not None:
         entry["StatusDetails"] = rule.details
-    return entry | {"LastModifiedTime": now}
+    return entry | {"LastModifiedTime": modified}
 
 
 def _name_part(name: str, limit: int) -> str:

@@ -71,7 +71,7 @@ class Outbox(Closing):
                 remove_files([self.path, self.dead_letters.path, *_cursors(folder)])
             self._events = JsonLines(self.path)
             stack.callback(self._events.close)
-            details = [event.detail for _, event in self._events.read(DecodedEvent)]
+            details = [event.detail for event in self._events.read(DecodedEvent)]
             self._open = stack.pop_all()
         self._keys: set[str] = set()
         self.published: dict[str, RuleState] = {}

@@ -14,6 +14,34 @@ from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import RuleStatus
 
 
+def publish(
+    outboxes: Sequence[Outbox],
+    training_job: EventSubject,
+    rules: Sequence[RuleState],
+    *,
+    training_ended: bool,
+    now: datetime,
+    run_id: str,
+) -> None:
+    """Record the event with the statuses of all `rules` in every outbox; see `build_event`."""
+    published = outboxes[0].published
+    event = build_event(
+        training_job,
+        rules,
+        training_ended=training_ended,
+        now=now,
+        sequence=max(outbox.next_sequence for outbox in outboxes),
+        changed=[
+            name
+            for name, status in ((rule.configuration_name, rule.status) for rule in rules)
+            if name not in published or published[name].status is not status
+        ],
+        run_id=run_id,
+    )
+    for outbox in outboxes:
+        outbox.publish(event)
+
+
 class EventPublisher:
     """The events of one evaluation.
 
@@ -75,26 +103,18 @@ class EventPublisher:
             self._stack = stack.pop_all()
 
     def publish_status(self, trial_ended: bool) -> None:
-        """Tell where all rules stand now; what was told before is not told again."""
-        rules = [self._state(evaluation) for evaluation in self._evaluations]
+        """Publish the current statuses of all rules, unless they are published already."""
         first = self._outboxes[0]
-        event = build_event(
+        publish(
+            self._outboxes,
             self._training_job,
-            rules,
+            [self._state(evaluation) for evaluation in self._evaluations],
             training_ended=trial_ended or first.published_end,
-            at=self._now(),
-            sequence=max(outbox.next_sequence for outbox in self._outboxes),
-            changed=[rule.configuration_name for rule in rules if self._has_changed(rule)],
+            now=self._now(),
             run_id=self._run_id,
         )
-        for outbox in self._outboxes:
-            outbox.publish(event)
         for delivery in self._deliveries:
             delivery.notify(first.size)
-
-    def _has_changed(self, state: RuleState) -> bool:
-        published = self._outboxes[0].published.get(state.configuration_name)
-        return published is None or published.status is not state.status
 
     def _state(self, evaluation: RuleJobState) -> RuleState:
         """Return the state of a rule job; a final status published before a crash is not changed.

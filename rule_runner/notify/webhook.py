@@ -8,7 +8,6 @@ import ssl
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -175,12 +174,7 @@ def post(
     thread = threading.Thread(target=exchange.run, name="webhook", daemon=True)
     thread.start()
     thread.join(timeout_s)
-    exchange.result(timeout_s)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    error: Exception
+    exchange.result()
 
 
 class _Exchange:
@@ -207,39 +201,39 @@ class _Exchange:
         self._resolve = resolve
         self._connection: HTTPConnection | None = None
         self._over = False
-        self._outcome: int | _Failure | None = None
+        self._outcome: int | Exception | None = None
 
     def run(self) -> None:
         """Make the request, and store its outcome."""
         try:
             self._outcome = self._answer()
         except Exception as err:  # noqa: BLE001 - `result` raises it in the caller's thread
-            self._outcome = _Failure(err)
+            self._outcome = err
         finally:
             if self._connection is not None:
                 self._connection.close()
 
-    def result(self, limit: float) -> None:
+    def result(self) -> None:
         """Return if the response was 2xx, raise otherwise."""
         self._over = True
         match self._outcome:
             case None:
                 self._hang_up()
-                raise self._late(limit)
-            case _Failure(WebhookError() as error):
+                raise self._late()
+            case WebhookError() as error:
                 raise error
-            case _Failure(error):
+            case Exception() as error:
                 cause = error.__cause__ or error
                 if isinstance(cause, TimeoutError):
-                    raise self._late(limit) from error
+                    raise self._late() from error
                 msg = f"Webhook {self._url} could not be posted to: {_words(cause)}."
                 certain = isinstance(cause, ssl.SSLCertVerificationError)
                 raise WebhookError(msg, transient=not certain) from error
             case status:
                 self._check_status(status)
 
-    def _late(self, limit: float) -> WebhookError:
-        msg = f"Webhook {self._url} did not answer within {limit:g} s."
+    def _late(self) -> WebhookError:
+        msg = f"Webhook {self._url} did not answer within {self._timeout_s:g} s."
         return WebhookError(msg, transient=True)
 
     def _check_status(self, status: int) -> None:

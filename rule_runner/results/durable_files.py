@@ -8,7 +8,6 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import msgspec
@@ -84,16 +83,11 @@ class Closing(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class JsonLines:
+class JsonLines(Closing):
     """A file with one JSON object a line; opening it removes an incomplete last line.
 
     Parameters
@@ -118,30 +112,23 @@ class JsonLines:
         with output_errors(path):
             self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
-                self.size = sum(len(line) for line in self._lines(0))
+                self.size = sum(len(line) for line in self._lines())
                 os.ftruncate(self._fd, self.size)
                 sync_folder(path.parent)
             except BaseException:
                 os.close(self._fd)
                 raise
 
-    def _lines(self, start: int) -> Iterator[bytes]:
-        """Yield the complete lines from byte `start` on, with their line ends."""
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the complete lines with their line ends."""
         with open(self._fd, "rb", closefd=False) as stream:
-            stream.seek(start)
+            stream.seek(0)
             for line in stream:
                 if line.endswith(b"\n"):
                     yield line
 
-    def read(self, kind: type[T], start: int = 0) -> Iterator[tuple[int, T]]:
-        """Yield each object from byte `start` on, and the byte after its line.
-
-        Parameters
-        ----------
-        kind
-            Type to decode a line to.
-        start
-            0, or the byte after a line; any other value counts as 0.
+    def read(self, kind: type[T]) -> Iterator[T]:
+        """Yield each line, decoded to `kind`.
 
         Raises
         ------
@@ -149,23 +136,15 @@ class JsonLines:
             If a line is not JSON of that type.
         """
         with output_errors(self.path):
-            if not self._begins_line(start):
-                start = 0
-            for line in self._lines(start):
-                start += len(line)
+            for line in self._lines():
                 try:
-                    yield start, msgspec.json.decode(line, type=kind)
+                    yield msgspec.json.decode(line, type=kind)
                 except msgspec.DecodeError as err:
                     msg = (
                         f"{str(self.path)!r} has an unexpected line, got {line[:80]!r}. "
                         "Choose another folder, or use --overwrite."
                     )
                     raise OutputError(msg) from err
-
-    def _begins_line(self, offset: int) -> bool:
-        return 0 <= offset <= self.size and (
-            offset == 0 or os.pread(self._fd, 1, offset - 1) == b"\n"
-        )
 
     def append(self, text: str, *, durable: bool = False) -> None:
         """Append the line `text`; with `durable`, return only when it is on disk.

@@ -123,7 +123,7 @@ class OutputFolder(Closing):
         return True
 
     def _recorded_ids(self) -> set[str]:
-        recorded = {finding.id for _, finding in self._findings.read(_Recorded)}
+        recorded = {finding.id for finding in self._findings.read(_Recorded)}
         if recorded and not self.resumed:
             msg = f"Output folder {str(self.path)!r} has findings without a result. {_OVERWRITE}"
             raise OutputError(msg)

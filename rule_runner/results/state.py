@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from rule_runner.results.status import (
+    DETAILED,
     NO_DATA,
     NOT_ENOUGH,
     Outcome,
@@ -27,7 +28,6 @@ NOTE_LIMIT: Final = 100
 NOTE_LENGTH: Final = 1000
 EVIDENCE_LIMIT: Final = 100
 OTHER: Final = "other"
-_DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
 
 
 def _count(counts: dict[str, int], key: str, limit: int) -> str:
@@ -341,7 +341,7 @@ class RuleJobState:
         old, self.status = self.status, advance(self.status, status_input)
         if old is self.status:
             return None
-        if self.status in _DETAILED and details is not None:
+        if self.status in DETAILED and details is not None:
             self.status_details = wire_details(details)
         if self.status.final and not (self.keep_going and self.status is RuleStatus.ISSUES_FOUND):
             self._end(at)

@@ -36,6 +36,9 @@ class RuleStatus(enum.StrEnum):
         return not TRANSITIONS[self]
 
 
+DETAILED: Final = {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR, RuleStatus.STOPPED}
+
+
 class Outcome(enum.StrEnum):
     """Outcome of a rule job: the six statuses, and NotEvaluated, which must not read as healthy."""
 

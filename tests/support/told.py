@@ -35,7 +35,7 @@ def told(
         job,
         rules or (MET, GOING),
         training_ended=ended,
-        at=job.started_at + timedelta(seconds=after_s),
+        now=job.started_at + timedelta(seconds=after_s),
         sequence=sequence,
         changed=changed,
     )

@@ -40,7 +40,7 @@ class CommandAction(Action):
     @property
     def target(self) -> str:
         """The program: its arguments may hold secrets."""
-        return os.path.basename(self.argv[0])  # noqa: PTH119 - a name, not a path
+        return self.argv[0].rpartition("/")[2]
 
     def plan(self, trigger: ActionTrigger) -> str:
         """Describe the command."""

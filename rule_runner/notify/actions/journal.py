@@ -57,7 +57,7 @@ class Journal(Closing):
 
     def __init__(self, folder: Path) -> None:
         self._lines = JsonLines(folder / ACTIONS)
-        self.last = {record.id: record for _, record in self._lines.read(ActionRecord)}
+        self.last = {record.id: record for record in self._lines.read(ActionRecord)}
 
     def write(self, record: ActionRecord) -> None:
         """Add a record; return when it is on disk.

@@ -63,7 +63,7 @@ class ActionPolicy:
 
 
 class JobActions:
-    """The actions of planned rule job, carried out in order in a thread of their own.
+    """The actions of a rule job, carried out in order in a separate thread.
 
     Parameters
     ----------
@@ -109,9 +109,8 @@ class JobActions:
             for number, action in enumerate(self._actions):
                 record = self._records.get(number)
                 if record is None:
-                    final = self._record(
-                        _PlannedAction(number, action, ""), ActionState.REFUSED, TOO_LATE
-                    )
+                    planned = _PlannedAction(number, action, "", ActionTrigger(""))
+                    final = self._record(planned, ActionState.REFUSED, TOO_LATE)
                 elif record.state is ActionState.INTENDED:
                     final = msgspec.structs.replace(
                         record, state=ActionState.UNKNOWN, detail=INTERRUPTED
@@ -234,7 +233,7 @@ class _PlannedAction:
     number: int
     action: Action
     id: str
-    trigger: ActionTrigger = ActionTrigger("")  # noqa: RUF009 - it is frozen
+    trigger: ActionTrigger
     job: str = ""
 
     def settled(self, action: Action) -> "_PlannedAction":

@@ -7,16 +7,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from rule_core.storage import aws
-from rule_runner.notify.sinks.base import EventSink, SinkError
+from rule_runner.notify.sinks.base import EventSink, RefusedError, SinkError
 from rule_runner.notify.webhook import masked
 
-NO_OTHERS: Final[Mapping[str, type[Exception]]] = {}
-
 _URL: Final = re.compile(r"https?://[^\s\"']+")
-
-
-class RefusedError(Exception):
-    """The receiver rejects an event for good; the text is the reason."""
 
 
 class AwsSink(EventSink):
@@ -42,7 +36,7 @@ class AwsSink(EventSink):
 
     @contextmanager
     def calls(
-        self, codes: Collection[str] = (), others: Mapping[str, type[Exception]] = NO_OTHERS
+        self, codes: Collection[str], exceptions: Mapping[str, type[Exception]] | None = None
     ) -> Iterator[None]:
         """Translate errors of the client inside the block.
 
@@ -50,7 +44,7 @@ class AwsSink(EventSink):
         ----------
         codes
             Error codes of a rejection for good.
-        others
+        exceptions
             Exceptions for other error codes.
 
         Raises
@@ -65,8 +59,7 @@ class AwsSink(EventSink):
         except aws.errors() as err:
             fault = aws.fault(err)
             reason = _URL.sub(lambda url: masked(url[0]), fault.reason)
-            if fault.code in codes:
-                raise RefusedError(reason) from err
-            if fault.code in others:
-                raise others[fault.code](reason) from err
+            exceptions = dict.fromkeys(codes, RefusedError) | dict(exceptions or {})
+            if fault.code in exceptions:
+                raise exceptions[fault.code](reason) from err
             raise SinkError(reason, transient=fault.transient) from err

@@ -21,6 +21,10 @@ class SinkError(Exception):
         self.transient = transient
 
 
+class RefusedError(Exception):
+    """The receiver rejects an event for good; the text is the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """An event that its receiver refused for good."""
@@ -38,7 +42,7 @@ class Sent:
     done
         Number of events, from the first, that were taken or refused for good.
     refused
-        The refused ones among them.
+        The refused events among them.
     failure
         Reason why the next event was not taken yet; "" if it was not tried.
     """
@@ -79,15 +83,19 @@ class EventSink(ABC):
         """
 
 
-def one_by_one(send: Callable[[Event], Refused | None], events: Sequence[Event]) -> Sent:
-    """Send each event by itself, up to the first for which `send` raises `SinkError`."""
+def one_by_one(send: Callable[[Event], None], events: Sequence[Event]) -> Sent:
+    """Send each event by itself, up to the first for which `send` raises `SinkError`.
+
+    An event for which `send` raises `RefusedError` counts as refused.
+    """
     refused: list[Refused] = []
     for done, event in enumerate(events):
         try:
-            answer = send(event)
+            send(event)
+        except RefusedError as err:
+            refused.append(Refused(str(event["id"]), str(err)))
         except SinkError as err:
             if not done:
                 raise
             return Sent(done, tuple(refused), str(err))
-        refused += [answer] if answer else []
     return Sent(len(events), tuple(refused))

@@ -6,8 +6,8 @@ from typing import Any, Final, TextIO
 from urllib.parse import quote
 
 from rule_runner.notify.event import Event
-from rule_runner.notify.sinks.aws import AwsSink, RefusedError
-from rule_runner.notify.sinks.base import Refused, Sent, one_by_one
+from rule_runner.notify.sinks.aws import AwsSink
+from rule_runner.notify.sinks.base import Sent, one_by_one
 from rule_runner.notify.sinks.local import StdoutSink
 from rule_runner.notify.sinks.metrics import NAMESPACE, UNITS, RuleMetrics, rule_metrics
 from rule_runner.results.json_text import dump_json
@@ -45,15 +45,11 @@ class CloudWatchMetricsSink(AwsSink):
         """Put the metrics of `events`; see `EventSink`."""
         return one_by_one(self._send, events)
 
-    def _send(self, event: Event) -> Refused | None:
+    def _send(self, event: Event) -> None:
         data = [datum for metrics in rule_metrics(event) for datum in _data(metrics)]
-        try:
-            for request in requests(data):
-                with self.calls(REFUSALS):
-                    self.client.put_metric_data(Namespace=self._namespace, MetricData=request)
-        except RefusedError as err:
-            return Refused(str(event["id"]), str(err))
-        return None
+        for request in requests(data):
+            with self.calls(REFUSALS):
+                self.client.put_metric_data(Namespace=self._namespace, MetricData=request)
 
 
 def _data(metrics: RuleMetrics) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from rule_runner.notify.event import Event
-from rule_runner.notify.sinks.aws import AwsSink, RefusedError
-from rule_runner.notify.sinks.base import Refused, Sent, SinkError
+from rule_runner.notify.sinks.aws import AwsSink
+from rule_runner.notify.sinks.base import Refused, RefusedError, Sent, SinkError
 from rule_runner.notify.sinks.size_limit import TOO_LARGE, shorten
 from rule_runner.results.json_text import dump_json
 

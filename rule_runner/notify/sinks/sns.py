@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rule_runner.notify.event import Event, statuses
-from rule_runner.notify.sinks.aws import AwsSink, RefusedError
-from rule_runner.notify.sinks.base import Refused, Sent, one_by_one
+from rule_runner.notify.sinks.aws import AwsSink
+from rule_runner.notify.sinks.base import RefusedError, Sent, one_by_one
 from rule_runner.notify.sinks.size_limit import TOO_LARGE, shorten
 from rule_runner.results.json_text import dump_json
 
@@ -36,7 +36,7 @@ class SnsSink(AwsSink):
         """Publish `events` one after another; see `EventSink`."""
         return one_by_one(self._send, events)
 
-    def _send(self, event: Event) -> Refused | None:
+    def _send(self, event: Event) -> None:
         message_attributes = attributes(event)
         room = MESSAGE_BYTES - sum(
             len(part.encode())
@@ -45,19 +45,15 @@ class SnsSink(AwsSink):
         )
         message = shorten(event, lambda candidate: len(dump_json(candidate).encode()) <= room)
         if message is None:
-            return Refused(str(event["id"]), TOO_LARGE)
-        try:
-            with self.calls(REFUSALS):
-                self.client.publish(
-                    TopicArn=self._topic,
-                    Subject=subject(event),
-                    Message=dump_json(message),
-                    MessageAttributes=message_attributes,
-                    **(_order(event) if self._topic.endswith(FIFO) else {}),
-                )
-        except RefusedError as err:
-            return Refused(str(event["id"]), str(err))
-        return None
+            raise RefusedError(TOO_LARGE)
+        with self.calls(REFUSALS):
+            self.client.publish(
+                TopicArn=self._topic,
+                Subject=subject(event),
+                Message=dump_json(message),
+                MessageAttributes=message_attributes,
+                **(_order(event) if self._topic.endswith(FIFO) else {}),
+            )
 
 
 def _order(event: Event) -> dict[str, object]:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from rule_runner.notify import webhook
 from rule_runner.notify.event import Event
-from rule_runner.notify.sinks.base import EventSink, Refused, Sent, SinkError, one_by_one
+from rule_runner.notify.sinks.base import EventSink, RefusedError, Sent, SinkError, one_by_one
 from rule_runner.results.json_text import dump_json
 
 CONTENT_TYPE: Final = "application/cloudevents+json"
@@ -43,15 +43,14 @@ class WebhookSink(EventSink):
         """Post `events` one after another; see `EventSink`."""
         return one_by_one(self._send, events)
 
-    def _send(self, event: Event) -> Refused | None:
+    def _send(self, event: Event) -> None:
         body = dump_json(cloud_event(event)).encode()
         try:
             self._post(self._url, body, content_type=CONTENT_TYPE, secret=self._secret)
         except webhook.WebhookError as err:
             if err.refused:
-                return Refused(str(event["id"]), str(err))
+                raise RefusedError(str(err)) from err
             raise SinkError(str(err), transient=err.transient) from err
-        return None
 
 
 def cloud_event(event: Event) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def write(folder: Path, content: RuleResult) -> Path:
     ],
 )
 def test_exit_codes(ending: ContainerExit, begun: bool, code: int) -> None:
-    assert exit_code(ending, begun=begun) == code
+    assert exit_code(ending, has_results=begun) == code
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_unfinished_result_of_a_killed_container_is_stopped(tmp_path: Path) -
 def test_the_outboxes_are_told_how_a_killed_container_ended(tmp_path: Path) -> None:
     job = EventSubject("mnist", BEGAN, "mine", "eu-west-1", "111122223333")
     begun = [RuleState(name, RuleStatus.IN_PROGRESS) for name in ("a", "b", "lost")]
-    event = build_event(job, begun, training_ended=True, at=BEGAN, sequence=4)
+    event = build_event(job, begun, training_ended=True, now=BEGAN, sequence=4)
     for name in ("a", "b"):
         write(tmp_path / name, result(name))
         with Outbox(tmp_path / name) as outbox:

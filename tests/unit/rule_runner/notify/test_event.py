@@ -32,7 +32,7 @@ DETAILS = {
 def event(
     *rules: RuleState, job: EventSubject = JOB, ended: bool = False, run_id: str = RUN
 ) -> dict[str, Any]:
-    return build_event(job, rules, training_ended=ended, at=NOW, sequence=3, run_id=run_id)
+    return build_event(job, rules, training_ended=ended, now=NOW, sequence=3, run_id=run_id)
 
 
 def key(*rules: RuleState, job: EventSubject = JOB, ended: bool = False, run_id: str = RUN) -> str:

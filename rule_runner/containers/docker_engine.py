@@ -2,8 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -19,20 +19,21 @@ from rule_runner.containers.errors import (
     unreachable,
 )
 from rule_runner.containers.plan import ROOT, Account, ContainerPlan, is_loopback, sdk_arguments
+from rule_runner.results.durable_files import Closing
 
 if TYPE_CHECKING:
-    from docker import DockerClient  # noqa: TID251 - the only file that imports docker
-    from docker.models.containers import Container  # noqa: TID251 - the only file that imports docker
+    from docker import DockerClient
+    from docker.models.containers import Container
 
 _log: Final = structlog.get_logger()
-# The first version with everything that our containers need, from 2017.
+# The first version with everything that the containers need, from 2017.
 OLDEST_API: Final = (1, 25)
 _BRIDGES: Final = {"bridge", "podman"}
 # A message of the engine during a build or pull.
 EngineMessage = Mapping[str, Any]
 
 
-class Engine:
+class Engine(Closing):
     """The engine that the environment of this process names.
 
     Raises
@@ -103,7 +104,7 @@ class Engine:
         EngineError
             If the image is missing, or cannot be pulled.
         """
-        from docker.errors import NotFound  # noqa: TID251 - the only file that imports docker
+        from docker.errors import NotFound
 
         with _refusals(f"Image {name!r} cannot be used"):
             if pull:
@@ -211,8 +212,8 @@ def _connect() -> "DockerClient":
     The SDK is imported only when a container is needed.
     """
     try:
-        from docker import DockerClient  # noqa: TID251 - the only file that imports docker
-        from docker.errors import DockerException  # noqa: TID251 - the only file that imports docker
+        from docker import DockerClient
+        from docker.errors import DockerException
     except ImportError as err:
         msg = f"The Docker SDK cannot be imported: {err}. Install the package 'docker'."
         raise EngineError(msg) from err
@@ -223,24 +224,24 @@ def _connect() -> "DockerClient":
 
 
 @contextmanager
-def _refusals(problem: str = "The engine does not answer as expected") -> Iterator[None]:
+def _translated(translate: Callable[[Exception], EngineError]) -> Iterator[None]:
+    """Raise the translation of each error of the engine inside the block."""
+    from docker.errors import DockerException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except (DockerException, OSError, HTTPError) as err:
+        raise translate(err) from err
+
+
+def _refusals(
+    problem: str = "The engine does not answer as expected",
+) -> AbstractContextManager[None]:
     """Turn errors of the engine into an `EngineError` of one sentence and the remedy."""
-    from docker.errors import DockerException  # noqa: TID251 - the only file that imports docker
-    from urllib3.exceptions import HTTPError
-
-    try:
-        yield
-    except (DockerException, OSError, HTTPError) as err:
-        raise EngineError(refused(problem, err)) from err
+    return _translated(lambda err: EngineError(refused(problem, err)))
 
 
-@contextmanager
-def _losses() -> Iterator[None]:
+def _losses() -> AbstractContextManager[None]:
     """Turn the loss of the engine into an `EngineLostError`."""
-    from docker.errors import DockerException  # noqa: TID251 - the only file that imports docker
-    from urllib3.exceptions import HTTPError
-
-    try:
-        yield
-    except (DockerException, OSError, HTTPError) as err:
-        raise EngineLostError(cause(err)) from err
+    return _translated(lambda err: EngineLostError(cause(err)))

@@ -32,7 +32,7 @@ def main() -> NoReturn:
         except OSError as err:
             sys.exit(_stay_root(err))
     command = Path(sys.executable).with_name("rule-runner")
-    os.execv(command, [command.name, *sys.argv[1:]])  # noqa: S606 - a program of our own
+    os.execv(command, [command.name, *sys.argv[1:]])  # noqa: S606 - a program of this package
 
 
 def give_up_root() -> None:
@@ -60,12 +60,7 @@ def give_up_root() -> None:
 
 def output_folders() -> Iterator[Path]:
     """Yield the contract's output folders that lie below its root and overlap no input."""
-    from rule_runner.config.sagemaker_contract import (
-        JOB,
-        MESSAGE,
-        empty_contract,
-        read_contract,
-    )
+    from rule_runner.config.sagemaker_contract import JOB, MESSAGE, empty_contract, read_contract
 
     try:
         contract = read_contract()
@@ -108,7 +103,8 @@ def hand_over(folder: Path) -> None:
 
 
 def _normal(path: Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 - removes "..", and follows no link
+    """Return an absolute path without "..", and without following links."""
+    return Path(os.path.normpath(path.absolute()))
 
 
 def _forbid_new_privileges() -> None:

@@ -54,7 +54,7 @@ def unreachable(err: BaseException) -> str:
             f"or 'systemctl --user start podman.socket', or set {HOST} to its socket."
         )
     if "API version" in str(err) and "no longer supported" in str(err):
-        return f"The engine at {where} is too old: {said(err)} Install a newer one."
+        return f"The engine at {where} is too old: {engine_message(err)} Install a newer one."
     return (
         f"No Docker engine can be reached at {where}: {cause(err).replace(host or ' ', where)} "
         f"{HOST} must be like unix:///var/run/docker.sock or tcp://host:2376."
@@ -65,7 +65,7 @@ def cause(err: BaseException) -> str:
     """Return the message of the system error that caused `err`, or the message of `err`."""
     errors = [error for error in _causes(err) if isinstance(error, OSError)]
     texts = [error.strerror for error in errors if error.strerror]
-    return f"{texts[-1]}." if texts else said(err)
+    return f"{texts[-1]}." if texts else engine_message(err)
 
 
 def _causes(err: BaseException) -> Iterator[BaseException]:
@@ -89,7 +89,7 @@ def _without_user(host: str) -> str:
     return repr(f"{before.partition('://')[0]}://{rest}" if separator else host)
 
 
-def said(err: BaseException) -> str:
+def engine_message(err: BaseException) -> str:
     """Return the message of an engine as one line."""
     text = getattr(err, "explanation", None) or str(err)
     return " ".join(str(text).split()).rstrip(".") + "."
@@ -97,6 +97,6 @@ def said(err: BaseException) -> str:
 
 def refused(problem: str, err: BaseException) -> str:
     """Return the problem, the message of the engine, and the remedy."""
-    text = said(err)
+    text = engine_message(err)
     remedy = next((remedy for sign, remedy in _REMEDIES.items() if sign in text.lower()), "")
     return f"{problem}: {text}{remedy and ' '}{remedy}"

@@ -1,4 +1,4 @@
-"""Requests as containers need them: absolute paths, mounts, and what they must reach."""
+"""Translates requests for containers: absolute paths, mounts, network and credentials."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from rule_runner.notify.sinks.spec import ON_STDOUT
 
 _OTHER_TRIALS: Final = re.compile(r"(?:.*\.)?other_trial(s|_\d+)?")
 _LOCAL_SINKS: Final = ON_STDOUT | {"file"}
-# Where a mount would hide what the image itself runs from.
+# Mounts at these paths would hide files of the image.
 _OF_THE_IMAGE: Final = (
     *map(Path, ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys")),
     *map(Path, ("/usr/bin", "/usr/lib", "/usr/sbin", "/usr/local/bin", "/usr/local/lib")),
@@ -30,7 +30,7 @@ _OF_THE_IMAGE: Final = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mount:
-    """A folder, or a file, of this machine that the container has at the same path."""
+    """A folder or file of this machine, mounted at the same path in the container."""
 
     folder: Path
     writable: bool = False
@@ -38,14 +38,14 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequest:
-    """What a container evaluates and needs.
+    """The request of a container, and what the container needs for it.
 
     Attributes
     ----------
     request
-        The evaluation; paths are absolute and the same inside and outside.
+        The evaluation; its paths are absolute, and the same inside and outside.
     mounts
-        The folders behind them.
+        The folders of these paths.
     network
         Whether it needs a network.
     cloud
@@ -70,7 +70,7 @@ class _Paths:
         self.writable: dict[Path, bool] = {}  # by folder
 
     def absolute(self, text: str, *, writable: bool = False) -> str:
-        """Return the absolute path of a folder, and mount it; other addresses stay."""
+        """Return the absolute path of a folder, and mount it; keep other addresses."""
         if _local(text) is None:
             return text
         self._mount(Path(located(text)), writable)
@@ -81,7 +81,7 @@ class _Paths:
         return None if text is None else self.absolute(text, writable=writable)
 
     def rule(self, rule: RuleRequest) -> RuleRequest:
-        """Return a rule with its absolute file, and mount its folder: rules import from there."""
+        """Return a rule with an absolute path, and mount its folder, from which rules import."""
         path = _local(rule.source or "")
         if path is None:
             return rule
@@ -90,7 +90,7 @@ class _Paths:
         return replace(rule, source=str(path))
 
     def parameter(self, text: str) -> str:
-        """Return a parameter; one that names other trials holds paths."""
+        """Return a parameter; the paths of other trials become absolute."""
         key, equals, value = text.partition("=")
         if not equals or not _OTHER_TRIALS.fullmatch(key):
             return text
@@ -99,7 +99,7 @@ class _Paths:
         return f"{key}={','.join(paths)}"
 
     def sink(self, text: str) -> str:
-        """Return a sink; its file can be written."""
+        """Return a sink; the path of a file becomes absolute, and writable."""
         if not text.startswith("file:"):
             return text
         return f"file:{self.absolute(text.removeprefix('file:'), writable=True)}"
@@ -155,9 +155,9 @@ def _check_action(text: str) -> None:
 
 
 def located(text: str) -> str:
-    """Return the absolute path of a folder; other addresses stay.
+    """Return the absolute path of a folder; keep other addresses.
 
-    Links stay, because a trial is called what its path says, unless ``..`` follows one.
+    Links are resolved only if ``..`` may follow one: the last part of the path names the trial.
     """
     path = _local(text)
     if path is None:
@@ -176,7 +176,7 @@ def _local(text: str) -> Path | None:
 
 
 def kind_of(name: str, value: str) -> str:
-    """Return what kind of sink or action a text asks for.
+    """Return the kind of a sink or action.
 
     >>> kind_of("--sink", "sns:arn:aws:sns"), kind_of("--sink", "eventbridge,region=eu-west-1")
     ('sns', 'eventbridge')
@@ -211,8 +211,8 @@ def _names_cloud(parameter: str) -> bool:
 
 
 def _check_mountable(folder: Path, home: Path) -> None:
-    """Refuse folders that hide the image's own, and those that show more than was meant."""
-    if any(one.is_relative_to(folder) or folder.is_relative_to(one) for one in _OF_THE_IMAGE):
+    """Reject folders that hide folders of the image, and those that contain a home folder."""
+    if any(path.is_relative_to(folder) or folder.is_relative_to(path) for path in _OF_THE_IMAGE):
         msg = (
             f"Folder {str(folder)!r} cannot be mounted into a container: the image has its own "
             "there. Move what is needed to a folder of its own."
@@ -229,7 +229,7 @@ def _check_mountable(folder: Path, home: Path) -> None:
 def split(
     request: EvaluationRequest, ids: Sequence[str], output: str
 ) -> dict[str, EvaluationRequest]:
-    """Return the request of each rule's own container, by the ID of its rule job.
+    """Return the request of the container of each rule, by the ID of its rule job.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""ContainerPlan: one container as it is asked of an engine, hardened; decided without an engine."""
+"""ContainerPlan: the hardened configuration of one container, built without an engine."""
 
 import math
 import re
@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 from rule_core.storage.uri import is_s3
 from rule_runner.config.model import STOP_FILE, WINDOW
+from rule_runner.containers.entry_point import HOME
 from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.errors import UsageError
 from rule_runner.notify.webhook import SECRET
 
 LABEL: Final = "rule-runner.output"
-HOME: Final = "/tmp"  # noqa: S108 - a file system of the container's own
 TMPFS: Final = {HOME: "rw,nosuid,nodev,noexec,mode=1777,size=512m"}
-# Passed by name to what talks to AWS; no other variable of AWS is.
+# Containers that use AWS get these variables, and no other variables of AWS.
 CLOUD_VARIABLES: Final = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -31,7 +31,7 @@ CLOUD_VARIABLES: Final = (
     "AWS_REQUEST_PAYER",
     "RULE_RUNNER_S3_DEADLINE",
 )
-ENDPOINT: Final = "AWS_ENDPOINT_URL"  # and what begins so: the endpoints of single services
+ENDPOINT: Final = "AWS_ENDPOINT_URL"  # also a prefix: the endpoints of single services
 PROFILE: Final = "AWS_PROFILE"
 AWS_FOLDER: Final = "/aws"
 ROOT: Final = "0:0"
@@ -43,16 +43,16 @@ _SMALLEST: Final = 64 * 2**20  # Python and numpy do not start in less
 
 @dataclass(frozen=True, slots=True)
 class ContainerLimits:
-    """What a container may use.
+    """The resource limits of a container.
 
     Attributes
     ----------
     memory
-        Bytes; there is no swap beside it, and what lies in /tmp counts.
+        Bytes, including files in /tmp; there is no swap.
     cpus
-        Processors' worth of time.
+        Number of processors, possibly fractional.
     pids
-        Processes and threads.
+        Number of processes and threads.
     """
 
     memory: int
@@ -62,7 +62,7 @@ class ContainerLimits:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who a container runs as: ``uid:gid``, and how the engine is to read that."""
+    """The user of a container, ``uid:gid``, and the user namespace of these numbers."""
 
     user: str
     userns: str | None = None
@@ -75,15 +75,15 @@ class ContainerPlan:
     Attributes
     ----------
     arguments
-        Of the image's command.
+        Arguments of the image's command.
     mounts
-        Folders that it has at their own paths.
+        Folders, at the same paths as on this machine.
     environment
-        Variables with their values, some secret.
+        Variables and their values; some are secret.
     network
-        Name of the engine's network, or ``none``.
+        Name of a network of the engine, or ``none``.
     output
-        Output folder, by which the container can be found.
+        Output folder; a label of the container.
     """
 
     image: str
@@ -97,12 +97,12 @@ class ContainerPlan:
     aws_folder: str | None = None
 
     def __repr__(self) -> str:
-        """Leave out what may be secret."""
+        """Return a text without secrets."""
         return f"ContainerPlan(image={self.image!r}, output={self.output!r})"
 
 
 def parse_size(text: str) -> int:
-    """Return bytes.
+    """Return a size in bytes.
 
     >>> parse_size("4g"), parse_size("1.5G"), parse_size("100mb")
     (4294967296, 1610612736, 104857600)
@@ -110,10 +110,10 @@ def parse_size(text: str) -> int:
     Raises
     ------
     UsageError
-        If it is no size, or less than an evaluation needs.
+        If it is not a size, or less than an evaluation needs.
     """
-    found = _SIZE.fullmatch(text.strip())
-    size = int(float(found[1]) * _UNITS[found[2].lower()]) if found else 0
+    match = _SIZE.fullmatch(text.strip())
+    size = int(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
     if size < _SMALLEST:
         msg = f"Memory must be a size of at least 64m, such as 4g or 512m, got {text!r}."
         raise UsageError(msg)
@@ -123,14 +123,14 @@ def parse_size(text: str) -> int:
 def environment(
     translated: ContainerRequest, environ: Mapping[str, str], *, profile: bool
 ) -> dict[str, str]:
-    """Return the variables that a container gets of this process's: only those it needs.
+    """Return the environment variables of this process that a container needs.
 
     Parameters
     ----------
     environ
-        The process's environment.
+        The environment of this process.
     profile
-        Whether the container gets the folder of AWS's configuration.
+        Whether the container gets the folder with the AWS configuration.
     """
     names = [WINDOW, STOP_FILE]
     if translated.cloud:
@@ -142,7 +142,7 @@ def environment(
 
 
 def check_endpoints(urls: Iterable[str], network: str) -> None:
-    """Refuse an endpoint on this machine if the container has a network of its own.
+    """Reject endpoints on this machine if the container has a separate network.
 
     Raises
     ------
@@ -159,23 +159,23 @@ def check_endpoints(urls: Iterable[str], network: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether the name of a host is that of this machine for itself."""
+    """Return whether a host is the loopback address of this machine."""
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def sdk_arguments(plan: ContainerPlan) -> dict[str, Any]:
-    """Return what the Docker SDK is to make a container of.
+    """Return the arguments of the Docker SDK that create a container.
 
-    The engine's own filter of system calls stays. Output is read while it is written; the engine
-    keeps none of it.
+    The engine's default filter of system calls stays. The engine stores no output: it is read
+    while it is written.
     """
     own = {"HOME": HOME, "OMP_NUM_THREADS": str(max(1, math.floor(plan.limits.cpus)))}
-    mounts = [_bind(str(one.folder), one.writable) for one in plan.mounts]
+    mounts = [_bind(str(mount.folder), mount.writable) for mount in plan.mounts]
     if plan.aws_folder is not None:
         mounts.append(_bind(plan.aws_folder, False, AWS_FOLDER))
         own["AWS_CONFIG_FILE"] = f"{AWS_FOLDER}/config"
         own["AWS_SHARED_CREDENTIALS_FILE"] = f"{AWS_FOLDER}/credentials"
-    # In a rootless engine root is the caller, which the image's entry point would drop.
+    # In a rootless engine, root is the caller; the image's entry point would drop root.
     command = {"entrypoint": ["rule-runner"]} if plan.account.user == ROOT else {}
     return command | {
         "image": plan.image,
@@ -201,10 +201,5 @@ def sdk_arguments(plan: ContainerPlan) -> dict[str, Any]:
 
 
 def _bind(source: str, writable: bool, target: str | None = None) -> dict[str, Any]:
-    """Return a mount of the engine's; a source that is not there is an error and is not made."""
-    return {
-        "Type": "bind",
-        "Source": source,
-        "Target": target or source,
-        "ReadOnly": not writable,
-    }
+    """Return a mount for the engine, which does not create missing sources."""
+    return {"Type": "bind", "Source": source, "Target": target or source, "ReadOnly": not writable}

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.ecr import PUSH_PERMISSIONS, Login
-from rule_runner.containers.errors import EngineError, said
+from rule_runner.containers.errors import EngineError, engine_message
 from rule_runner.images.errors import ImageError
 from rule_runner.images.uri import ImageUri
-from rule_runner.results.durable_files import Closing
 
 PushProgress = Callable[[int, int], None]  # bytes pushed, and bytes of all known layers
 
@@ -17,18 +16,8 @@ _NOT_FOUND: Final = 404
 _DENIED: Final = ("denied", "not authorized", "unauthorized", "no basic auth", "forbidden")
 
 
-class PushingEngine(Engine, Closing):
-    """The engine that the environment of this process names.
-
-    Raises
-    ------
-    EngineError
-        If it cannot be reached, access is denied, or it is too old.
-    """
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
+class PushingEngine(Engine):
+    """An engine that pushes images."""
 
     def push(
         self, image: str, to: ImageUri, login: Login | None, progress: PushProgress
@@ -132,7 +121,7 @@ def _failures(problem: str) -> Iterator[None]:
     try:
         yield
     except (OSError, HTTPError) as err:
-        msg = f"{problem}: {said(err)}"
+        msg = f"{problem}: {engine_message(err)}"
         raise EngineError(msg) from err
 
 

@@ -34,7 +34,7 @@ KILLED: Final = EXIT_SIGNAL + 9
 _NO_COMMAND: Final = {126, 127}  # exit codes of an init process that cannot run the command
 _FINAL: Final = {RuleStatus.NO_ISSUES_FOUND, RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}
 _SIGNALS: Final = (EXIT_SIGNAL + 2, EXIT_SIGNAL + 15)
-# Several containers: the first of these exit codes that occurs.
+# The exit code of several containers is the first of these that occurs.
 _FIRST: Final = (
     *(EXIT_USAGE, EXIT_INTERNAL, EXIT_OUTPUT, *_SIGNALS),
     *(EXIT_TIMEOUT, EXIT_CLIENT, EXIT_ISSUES, 0),
@@ -64,19 +64,19 @@ def trouble(ending: ContainerExit, memory: str) -> str:
     return ""
 
 
-def exit_code(ending: ContainerExit, *, begun: bool) -> int:
+def exit_code(ending: ContainerExit, *, has_results: bool) -> int:
     """Return the exit code of the evaluation in a container.
 
     Parameters
     ----------
-    begun
+    has_results
         Whether any result exists.
     """
     stopped = EXIT_SIGNAL + ending.signalled if ending.signalled else None
     if ending.killed or ending.timed_out:
         late = ending.killed or ending.code in _SIGNALS
         return (stopped or EXIT_TIMEOUT) if late else ending.code or 0
-    if ending.code is None or (stopped and (ending.code in _SIGNALS or not begun)):
+    if ending.code is None or (stopped and (ending.code in _SIGNALS or not has_results)):
         return stopped or EXIT_CLIENT
     return EXIT_CLIENT if ending.code in {KILLED, *_NO_COMMAND} else ending.code
 
@@ -88,8 +88,7 @@ def combined(codes: Iterable[int]) -> int:
     (1, 10)
     """
     distinct = set(codes) or {0}
-    others = distinct - {*_FIRST}
-    return max(others, default=0) or next(code for code in _FIRST if code in distinct)
+    return max(distinct - {*_FIRST}, default=0) or next(code for code in _FIRST if code in distinct)
 
 
 def bring_to_an_end(

@@ -1,4 +1,4 @@
-"""docker run: an evaluation in a container of its own, or each of its rules in one."""
+"""docker run: runs an evaluation in one container, or in a container for each rule."""
 
 import os
 import signal
@@ -50,14 +50,15 @@ NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How containers run, as the command line says it.
+    """The options of ``docker run`` for containers.
 
     Attributes
     ----------
     network
-        None: none if nothing is to be reached, else the engine's own.
+        Name of a network; None selects the engine's default if the evaluation needs a network,
+        and ``none`` otherwise.
     aws_config
-        Whether ``~/.aws`` is mounted for what talks to AWS.
+        Whether containers that use AWS get the folder ``~/.aws``.
     """
 
     image: str
@@ -77,19 +78,19 @@ def docker_run(request: EvaluationRequest, settings: Settings) -> int:
     Raises
     ------
     EngineError
-        If there is no engine, or it does not do its part.
+        If there is no engine, or it fails.
     UsageError
-        If a container cannot do what is requested.
+        If a container cannot run the evaluation.
     """
     output = located(request.output or str(default_output(request.any_trial)))
     try:
         return _prepared(replace(request, output=output), output, settings).run()
-    except KeyboardInterrupt:  # before any container was there
+    except KeyboardInterrupt:  # before any container was created
         return EXIT_SIGNAL + signal.SIGINT
 
 
 def _prepared(request: EvaluationRequest, output: str, settings: Settings) -> "_Evaluation":
-    """Return the evaluation, with its engine, its plans and its output folders."""
+    """Return the evaluation; its output folders exist."""
     request.check_rules()
     parts = _isolated(request, output) if settings.isolate else {"": request}
     memory = parse_size(settings.memory)
@@ -115,7 +116,7 @@ def _isolated(request: EvaluationRequest, output: str) -> dict[str, EvaluationRe
 
 
 def _name(request: RuleRequest) -> str:
-    """Return what a rule job is called, without running anything of the user's."""
+    """Return the name of a rule job, without running code of the user."""
     if request.id or (request.source and request.name):
         return request.id or request.name or ""
     if request.source is None:
@@ -133,7 +134,7 @@ def _name(request: RuleRequest) -> str:
 def _plan(
     engine: Engine, settings: Settings, memory: int, translated: ContainerRequest
 ) -> ContainerPlan:
-    """Return one container as it is to be; its output folder is there then."""
+    """Return the plan of one container, and create its output folder."""
     output = translated.request.output or ""
     if engine.remote and translated.mounts:
         msg = (
@@ -147,7 +148,7 @@ def _plan(
         (value for name, value in variables.items() if name.startswith(ENDPOINT)), network
     )
     mounts = tuple(present(translated, output))
-    owner = make_writable([one.folder for one in mounts if one.writable], Path(output))
+    owner = make_writable([mount.folder for mount in mounts if mount.writable], Path(output))
     return ContainerPlan(
         image=settings.image,
         arguments=translated.arguments,
@@ -164,21 +165,21 @@ def _plan(
 
 
 def _limit(request: EvaluationRequest) -> float:
-    """Return after how many seconds an evaluation should have ended; infinite without a limit."""
+    """Return the time limit of an evaluation in seconds; infinite without a limit."""
     limit = inf if request.timeout is None else request.timeout
     limit += request.sink_deadline if request.sinks else 0
     return limit + (request.action_timeout if request.actions else 0)
 
 
 def _pass_on(piece: bytes, stream: TextIO) -> None:
-    """Write to a stream at once; that nobody reads it any more stops no container."""
+    """Write to a stream without buffering; a closed pipe does not stop the container."""
     with suppress(BrokenPipeError):
         stream.buffer.write(piece)
         stream.flush()
 
 
 class _Evaluation:
-    """One evaluation in containers, from their start to what is printed of them."""
+    """One evaluation in containers: runs them, and prints their results."""
 
     def __init__(
         self,
@@ -198,7 +199,7 @@ class _Evaluation:
         self._began = datetime.now(UTC)
 
     def _hear(self, name: str, out: bytes | None, err: bytes | None) -> None:
-        """Pass on what a container prints; results of several are kept until all are there."""
+        """Pass on the output of a container; keep the results of several until all have ended."""
         if err:
             _pass_on(err, sys.stderr)
         if out and self._settings.isolate:
@@ -208,35 +209,37 @@ class _Evaluation:
             _pass_on(out, sys.stdout)
 
     def run(self) -> int:
-        """Run the containers, print what they came to, and return the exit code."""
+        """Run the containers, print their results, and return the exit code."""
         endings = self._fleet.run(self._plans)
         lost = failure(endings)
         if lost is not None:
             raise lost
-        found = {name: self._results(name, ending) for name, ending in endings.items()}
-        codes = [exit_code(one, begun=bool(found[name])) for name, one in endings.items()]
+        results = {name: self._results(name, ending) for name, ending in endings.items()}
+        codes = [
+            exit_code(ending, has_results=bool(results[name])) for name, ending in endings.items()
+        ]
         if self._settings.isolate:
-            self._show([rule for rules in found.values() for rule in rules])
+            self._show([rule for rules in results.values() for rule in rules])
         elif endings[""].code == KILLED or not self._heard:
-            self._show(found[""])
+            self._show(results[""])
         return combined(codes)
 
     def _results(self, name: str, ending: ContainerExit) -> list[RuleResult]:
-        """Return the results of a container, and say what ended it if it did not end by itself."""
+        """Return the results of a container; print why it ended if it did not end by itself."""
         why = trouble(ending, self._settings.memory)
         if why:
             print(f"{name}: {why}" if name else why, file=sys.stderr)
         output = self._plans[name].output
         printed = parsed({name: self._printed[name]})
         rules = [rule for part in printed.values() for rule in part.rules]
-        if is_s3(output) or (rules and not why):  # or those of an evaluation that had ended before
+        if is_s3(output) or (rules and not why):  # possibly of an evaluation that ended before
             return rules
         return bring_to_an_end(Path(output), ending, why, self._began)
 
     def _show(self, rules: Sequence[RuleResult]) -> None:
-        """Print results as one evaluation's."""
+        """Print results in the form of one evaluation."""
         form = self._request.format
-        if not rules or form == "sarif":  # it tells of the rules' classes, which are not here
+        if not rules or form == "sarif":  # it needs the classes of the rules
             return
         parts = [*parsed(self._printed).values()]
         result = compose(self._request.any_trial, parts, rules)

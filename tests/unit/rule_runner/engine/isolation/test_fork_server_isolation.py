@@ -39,6 +39,8 @@ def descendant(session):
             os.setsid()
         while True:
             signal.pause()
+    while session and os.getsid(pid) != pid:
+        time.sleep(0.001)
     (here() / "pid").write_text(str(pid))
 
 def write_to_sockets(content):

@@ -47,9 +47,11 @@ def invoke_rule(
         With `raise_eval_cond`, when the condition is met.
     """
     last_steps: list[int] = []
+    result_counts = False
     try:
         _invoke_at_steps(rule_obj, start_step or 0, end_step, raise_eval_cond, last_steps)
     except (NoMoreData, NoMoreProfilerData) as end:
+        result_counts = True
         last = _last_step(rule_obj, last_steps)
         if rule_obj.invoke_at_end(last):
             rule_obj.carry_out_actions(last)
@@ -58,11 +60,9 @@ def invoke_rule(
             _log_condition_met(rule_obj, last)
         if isinstance(end, NoMoreData):
             raise
-        return
-    except BaseException:
-        rule_obj.invoke_at_end(_last_step(rule_obj, last_steps))
-        raise
-    rule_obj.invoke_at_end(_last_step(rule_obj, last_steps))
+    finally:
+        if not result_counts:
+            rule_obj.invoke_at_end(_last_step(rule_obj, last_steps))
 
 
 def _is_profiler_trial(trial: Any) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from rule_core.failures import OnError
 from rule_core.format.paths import reduction_record_name
 from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
@@ -131,23 +132,17 @@ class AsyncStepWriter:
         shapes: Iterable[tuple[str, tuple[int, ...]]],
     ) -> None:
         """Write a part of a step, on the queue's thread."""
-        try:
+        with OnError(step.discard):
             step.add_many(*scalars)
             for name, array, wall_time in arrays:
                 step.add(name, array, wall_time)
             for name, shape in shapes:
                 step.add_shape(name, shape)
-        except BaseException:
-            step.discard()
-            raise
 
     def _commit(
         self, step: StepWriter, collections: Iterable[Collection], members: dict[str, set[str]]
     ) -> None:
         """Publish the new collections and members, then the step, on the queue's thread."""
-        try:
+        with OnError(step.discard):
             self._writer.add_members(members, collections)
             self.saved += step.commit()
-        except BaseException:
-            step.discard()
-            raise

@@ -11,6 +11,7 @@ import msgspec
 from numpy.typing import ArrayLike
 
 from rule_core.exceptions import SMDebugRuntimeError, SMDebugValueError
+from rule_core.failures import OnError
 from rule_core.format import paths
 from rule_core.model.collection import Collection, parse_collections
 from rule_core.modes import ModeKeys
@@ -177,7 +178,7 @@ class TrialWriter:
             If the file system or S3 rejects the write; the step does not exist then.
         """
         draft = self.begin(step, mode=mode, mode_step=mode_step)
-        try:
+        with OnError(draft.discard):
             for name, values in (reductions or {}).items():
                 for (operation, absolute), value in values.items():
                     draft.add(_reduction_name(name, operation, absolute), value)
@@ -186,9 +187,6 @@ class TrialWriter:
             for name, shape in (shapes or {}).items():
                 draft.add_shape(name, shape)
             draft.commit()
-        except BaseException:
-            draft.discard()
-            raise
 
     def begin(
         self, step: int, *, mode: ModeKeys = ModeKeys.GLOBAL, mode_step: int | None = None

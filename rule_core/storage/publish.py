@@ -1,5 +1,6 @@
 """publish: writes a file of a trial or report atomically."""
 
+from rule_core.failures import OnError
 from rule_core.storage.base import TrialOutput
 
 
@@ -12,9 +13,6 @@ def publish(output: TrialOutput, key: str, *parts: bytes) -> None:
         If the write fails.
     """
     pending = output.open(key)
-    try:
+    with OnError(pending.discard):
         pending.write(*parts)
         pending.publish()
-    except BaseException:
-        pending.discard()
-        raise

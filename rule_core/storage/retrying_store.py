@@ -59,13 +59,11 @@ class RetryingStore:
 
         def next_key() -> str | None:
             nonlocal keys
-            if keys is None:
-                keys = self.store.list_keys(prefix, start_after=last)
-            try:
-                return next(keys, None)
-            except Exception:
-                keys = None  # a generator that has raised is exhausted
-                raise
+            listing = self.store.list_keys(prefix, start_after=last) if keys is None else keys
+            keys = None  # a generator that has raised is exhausted
+            key = next(listing, None)
+            keys = listing
+            return key
 
         while (key := self.ask(next_key)) is not None:
             last = key

@@ -15,6 +15,7 @@ import structlog
 
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugValueError
+from rule_core.failures import OnError
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_output
 from rule_core.storage.s3.bucket import parse_s3
 from rule_runner.config.model import EvaluationConfig
@@ -284,14 +285,11 @@ class S3OutputSync:
 
     def _send(self, key: str, fd: int) -> None:
         draft = self._remote.open(key)
-        try:
+        with OnError(draft.discard):
             with os.fdopen(fd, "rb") as file:
                 while piece := file.read(_PIECE):
                     draft.write(piece)
             draft.publish()
-        except BaseException:
-            draft.discard()
-            raise
 
     def _remove_what_was_replaced(self) -> None:
         """Remove those of our files at the address that the new evaluation has none of."""

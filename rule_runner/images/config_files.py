@@ -8,7 +8,7 @@ from typing import Final
 
 from rule_runner.images.errors import ImageError
 from rule_runner.images.uri import parse_uri, require_fit
-from rule_runner.results.durable_files import output_errors, sync_folder, write_durably
+from rule_runner.results.durable_files import output_errors, replace_durably
 from rule_runner.user_folders import user_folder
 
 NAME: Final = "images.toml"
@@ -118,9 +118,4 @@ def replace(path: Path, text: str) -> None:
         path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            write_durably(temporary, text.encode())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        replace_durably(path, text, temporary)

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from rule_core.failures import OnError
 from rule_core.rules.params import nearest
 from rule_core.rules.rule import Rule
 from rule_core.storage.uri import is_s3
@@ -157,15 +158,17 @@ def load_source(source: Path | Fetched, class_name: str | None = None) -> Loaded
     file, fetched = _read(source)
     name = file.choose(class_name)
     package, process_state = new_package(file.path.parent), ProcessState()
-    try:
+    with OnError(_forget, package):
         module = process_state.call(_execute, file, package)
         rule_class = _checked(vars(module).get(name), name, file)
-    except BaseException:
-        for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-            del sys.modules[name]
-        raise
     sha256 = file.sha256
     return LoadedRule(name, rule_class, False, file.path, sha256, fetched, process_state)
+
+
+def _forget(package: str) -> None:
+    """Remove a package and its modules from `sys.modules`."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        del sys.modules[name]
 
 
 def _checked(value: object, name: str, file: RuleFile) -> type[Rule]:

@@ -12,6 +12,7 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
+from rule_core.failures import OnError, remove_on_error
 from rule_runner.errors import OutputError
 from rule_runner.file_descriptors import FULL, REMEDY
 
@@ -111,13 +112,10 @@ class JsonLines(Closing):
         self.size = 0
         with output_errors(path):
             self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            try:
+            with OnError(os.close, self._fd):
                 self.size = sum(len(line) for line in self._lines())
                 os.ftruncate(self._fd, self.size)
                 sync_folder(path.parent)
-            except BaseException:
-                os.close(self._fd)
-                raise
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the complete lines with their line ends."""
@@ -155,16 +153,15 @@ class JsonLines(Closing):
             If it cannot be written; the file is then unchanged.
         """
         line = text.encode() + b"\n"
-        with output_errors(self.path):
-            try:
-                write_all(self._fd, line)
-                if durable:
-                    os.fsync(self._fd)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._fd, self.size)
-                raise
+        with output_errors(self.path), OnError(self._remove_incomplete_line):
+            write_all(self._fd, line)
+            if durable:
+                os.fsync(self._fd)
         self.size += len(line)
+
+    def _remove_incomplete_line(self) -> None:
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, self.size)
 
     def close(self) -> None:
         """Close the file."""
@@ -182,14 +179,15 @@ def write_atomically(path: Path, text: str) -> None:
     scratch = path.parent if path.parent.name == SCRATCH else path.parent / SCRATCH
     temporary = scratch / f"{path.name}.tmp"
     with output_errors(path):
-        try:
-            write_durably(temporary, text.encode())
-            temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        sync_folder(path.parent)
+        replace_durably(path, text, temporary)
+
+
+def replace_durably(path: Path, text: str, temporary: Path) -> None:
+    """Write the file `temporary`, then rename it to `path`; on failure, remove it."""
+    with remove_on_error(temporary):
+        write_durably(temporary, text.encode())
+        temporary.replace(path)
+    sync_folder(path.parent)
 
 
 def write_durably(path: Path, data: bytes) -> None:
@@ -253,11 +251,8 @@ class FolderLock:
         path = folder / SCRATCH / name
         with output_errors(path):
             self._fd = open_regular(path, os.O_RDWR | os.O_CREAT)
-            try:
+            with OnError(os.close, self._fd):
                 self._take(folder)
-            except BaseException:
-                os.close(self._fd)
-                raise
 
     def _take(self, folder: Path) -> None:
         try:

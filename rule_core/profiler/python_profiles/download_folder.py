@@ -18,6 +18,7 @@ from typing import Final, Self
 
 import msgspec
 
+from rule_core.failures import remove_on_error
 from rule_core.format.paths import is_inside
 from rule_core.profiler.python_profiles.cprofile_file import MAX_BYTES
 from rule_core.profiler.python_profiles.types import ProfileFolderError
@@ -180,11 +181,7 @@ def _write(fd: int, leaf: str, data: bytes) -> None:
     """Write a file into an open folder atomically."""
     draft = f".{secrets.token_hex(8)}.tmp"
     number = os.open(draft, _DRAFT, 0o644, dir_fd=fd)
-    try:
+    with remove_on_error(draft, dir_fd=fd):
         with os.fdopen(number, "wb") as file:
             file.write(data)
         os.replace(draft, leaf, src_dir_fd=fd, dst_dir_fd=fd)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(draft, dir_fd=fd)
-        raise

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rule_core.exceptions import SMDebugValueError
+from rule_core.failures import remove_on_error
 from rule_core.logger import get_logger
 
 FOLDER: Final = "rule-runner-s3"  # a private subfolder of the given folder
@@ -113,14 +114,10 @@ class DiskCache:
     def _write(self, path: Path, *parts: bytes | memoryview) -> None:
         """Write a file atomically."""
         number, draft = tempfile.mkstemp(dir=self.folder)
-        try:
+        with remove_on_error(draft):
             with os.fdopen(number, "wb") as file:
                 file.writelines(parts)
             os.replace(draft, path)  # noqa: PTH105 - mkstemp returns str
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(draft)  # noqa: PTH108 - likewise
-            raise
 
     def _make_room(self, nbytes: int) -> None:
         """Reserve room for a file; scan the folder if the known free room is used up."""

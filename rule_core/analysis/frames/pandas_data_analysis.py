@@ -161,10 +161,7 @@ class PandasFrameAnalysis:
         return found.rename(columns={column: by.value})
 
     def get_utilization_stats(
-        self,
-        resource: Any = None,
-        by: Any = None,
-        phase: Any = None,
+        self, resource: Any = None, by: Any = None, phase: Any = None
     ) -> "pd.DataFrame | None":
         """Return how much of resources was used.
 
@@ -217,9 +214,7 @@ class PandasFrameAnalysis:
         return joined.rename(columns={"phase": "Training_phase"})
 
     def get_device_usage_stats(
-        self,
-        device: Any = None,
-        utilization_ranges: Any = None,
+        self, device: Any = None, utilization_ranges: Any = None
     ) -> "pd.DataFrame":
         """Return how many samples lie in ranges of utilization.
 

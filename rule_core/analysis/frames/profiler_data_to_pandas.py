@@ -96,9 +96,7 @@ class PandasFrame:
             ``system_metric``, ``dimension``, ``nodeID``, ``type``; file by file in order of time.
         """
         return self.get_profiler_data_by_time(
-            *EVER_US,
-            selected_system_metrics=selected_system_metrics,
-            get_framework_metrics=False,
+            *EVER_US, selected_system_metrics=selected_system_metrics, get_framework_metrics=False
         )[0]
 
     def get_all_framework_metrics(

@@ -4,10 +4,7 @@ from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
 from rule_core.profiler.python_profiles.contents import merged_cprofiles, pyinstrument_sessions
 from rule_core.profiler.python_profiles.selection import ANY_NODE, PythonProfileAnalysis
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
-from rule_core.profiler.python_profiles.stats import (
-    PyinstrumentStepStats,
-    cProfileStats,
-)
+from rule_core.profiler.python_profiles.stats import PyinstrumentStepStats, cProfileStats
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase
 
 ModePair = tuple[PythonProfileModes, PythonProfileModes]

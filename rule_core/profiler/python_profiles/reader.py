@@ -190,10 +190,7 @@ class S3PythonStatsReader(PythonStatsReader):
     """
 
     def __init__(
-        self,
-        profile_dir: str | os.PathLike[str],
-        s3_path: str,
-        profiler_name: str | None = None,
+        self, profile_dir: str | os.PathLike[str], s3_path: str, profiler_name: str | None = None
     ) -> None:
         super().__init__(Path(profile_dir) / "python_stats")
         if not is_s3(s3_path):

@@ -63,9 +63,7 @@ class PythonProfileAnalysis:
     name = ""
 
     def __init__(
-        self,
-        local_profile_dir: str | os.PathLike[str] = _DEFAULT_DIR,
-        s3_path: str | None = None,
+        self, local_profile_dir: str | os.PathLike[str] = _DEFAULT_DIR, s3_path: str | None = None
     ) -> None:
         self.python_stats_reader: PythonStatsReader = (
             S3PythonStatsReader(local_profile_dir, s3_path, self.name or None)
@@ -95,10 +93,7 @@ class PythonProfileAnalysis:
         return requested_stats
 
     def _fetch(
-        self,
-        node_id: str,
-        refresh_stats: bool,
-        wanted: Callable[[StepPythonProfileStats], bool],
+        self, node_id: str, refresh_stats: bool, wanted: Callable[[StepPythonProfileStats], bool]
     ) -> Any:
         """Return what the wanted files of a node hold."""
         self._refresh_python_profile_stats(refresh_stats)

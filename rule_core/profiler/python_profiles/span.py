@@ -95,11 +95,7 @@ class StepPythonProfileStats:
         return begin <= end_time_since_epoch_in_micros and end >= start_time_since_epoch_in_micros
 
     def in_step_interval(
-        self,
-        start_step: float,
-        end_step: float,
-        start_phase: StepPhase,
-        end_phase: StepPhase,
+        self, start_step: float, end_step: float, start_phase: StepPhase, end_phase: StepPhase
     ) -> bool:
         """Return whether the span lies in an interval of steps, ends included.
 

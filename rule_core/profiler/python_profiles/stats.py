@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rule_core.optional_imports import import_pandas
 from rule_core.profiler.python_profiles.cprofile_file import Callers, Function, Table
-from rule_core.profiler.python_profiles.types import (
-    ProfileArgumentError,
-)
+from rule_core.profiler.python_profiles.types import ProfileArgumentError
 
 if TYPE_CHECKING:
     import pandas as pd

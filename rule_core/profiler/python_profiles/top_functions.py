@@ -17,11 +17,7 @@ from rule_core.profiler.python_profiles.reader import (
     profile_files,
 )
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
-from rule_core.profiler.python_profiles.stats import (
-    Metrics,
-    cProfileFunctionStats,
-    cProfileStats,
-)
+from rule_core.profiler.python_profiles.stats import Metrics, cProfileFunctionStats, cProfileStats
 from rule_core.profiler.python_profiles.types import PythonProfileModes, StepPhase, to_mode, to_step
 from rule_core.storage import TrialStore, open_store
 from rule_core.storage.local import LocalStore

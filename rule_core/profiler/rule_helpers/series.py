@@ -85,8 +85,7 @@ def histogram(values: ArrayLike, bins: int = BINS) -> dict[str, list[float]]:
 
 
 def aggregate_framework_metrics(
-    events: Iterable[TraceEvent],
-    intervals: Iterable[tuple[float, float]] | None = None,
+    events: Iterable[TraceEvent], intervals: Iterable[tuple[float, float]] | None = None
 ) -> dict[str, Any]:
     """Return the time of framework events by phase and operator.
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from rule_core.profiler.traces.chunks import LIMITS, Limits
+from rule_core.logger import get_logger
+from rule_core.profiler.traces.chunks import TimelineFaultError
 from rule_core.profiler.traces.event import Id, Number, ProcessInfo, TraceEvent
 from rule_core.profiler.traces.phases import UNKNOWN, Phases
 from rule_core.profiler.traces.records import NotUsedError, Record, RecordReader
@@ -42,20 +43,15 @@ class Assembler:
     reader
         Source of the records, which counts skipped ones.
     node_id, file_type
-        Node and file type of the events.
+        Node and file type of the events; ``11-algo-1`` becomes ``algo-1-11``.
     start_us
         Epoch microseconds of the file's zero, until a record defines it.
     marks
-        Whether to yield instant events and counters too.
+        Whether to yield instant events and counters too, with duration 0.
     processes
         Phases by name, shared with other timelines.
     open_events
         Open ``B`` events of the writer's earlier files, updated with those of this file.
-
-    Attributes
-    ----------
-    unpaired
-        The number of ``E`` records without a ``B``.
     """
 
     def __init__(
@@ -68,16 +64,39 @@ class Assembler:
         marks: bool = False,
         processes: dict[str, ProcessInfo] | None = None,
         open_events: OpenEvents | None = None,
-        limits: Limits = LIMITS,
     ) -> None:
-        self.unpaired = 0
+        self._unpaired = 0
         self._reader = reader
         self._file_type = file_type
         self._start: Number = start_us
         self._marks = _MARKS if marks else {}
-        self._phases = Phases(node_id, {} if processes is None else processes, limits.rows)
+        self._phases = Phases(node_id, {} if processes is None else processes, reader.limits.rows)
         self._open: OpenEvents = {} if open_events is None else open_events
-        self._most_open = limits.rows
+        self._most_open = reader.limits.rows
+
+    def parse(self, source: str, problems: list[str]) -> Iterator[TraceEvent]:
+        """Yield the events of all records in file order; a pair of ``B`` and ``E`` at its ``E``.
+
+        Parameters
+        ----------
+        source
+            Name of the timeline in messages.
+        problems
+            Receives a sentence for a fatal problem, and one for skipped records.
+        """
+        try:
+            yield from self.events(self._reader.batches())
+        except TimelineFaultError as err:
+            problems.append(f"Timeline {source!r} {err}.")
+        if self._reader.skipped:
+            problems.append(
+                f"Timeline {source!r} has {self._reader.skipped} records that are skipped, "
+                f"the first because {self._reader.reason}."
+            )
+        if self._unpaired:
+            get_logger("profiler").info(
+                "Timeline %r has %d E events that did not begin in it.", source, self._unpaired
+            )
 
     def events(self, batches: Iterable[Iterable[Record]]) -> Iterator[TraceEvent]:
         """Yield the events of batches of records, skipping invalid records."""
@@ -183,7 +202,7 @@ class Assembler:
         key, ts = (_pid(record), record.tid), self._time(record)
         stack = self._open.get(key)
         if not stack or stack[-1].ts > ts:
-            self.unpaired += 1
+            self._unpaired += 1
             return None
         start = stack.pop()
         if not stack:

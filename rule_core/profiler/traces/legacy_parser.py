@@ -11,10 +11,11 @@ from rule_core.profiler.time_units import (
     TimeUnits,
     convert_utc_datetime_to_microseconds,
     convert_utc_timestamp_to_microseconds,
+    node_id_of,
 )
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
 from rule_core.profiler.traces.event import Id, ProcessInfo, TraceEvent, overlapping
-from rule_core.profiler.traces.files import locate, timeline_of
+from rule_core.profiler.traces.files import events_of, locate
 from rule_core.profiler.traces.records import Record, RecordReader
 
 
@@ -49,11 +50,13 @@ class TraceEventParser:
     def stream(self, tracefile: str) -> Iterator[TraceEvent]:
         """Stream the events of a file without keeping them."""
         store, key = locate(tracefile)
-        timeline = timeline_of(store, key, self.type)
-        return timeline.events(
+        return events_of(
+            store,
+            key,
             self.problems,
+            file_type=self.type,
             processes=self._by_name,
-            open_events=self._open.setdefault(timeline.node_id, {}),
+            open_events=self._open.setdefault(node_id_of(key), {}),
         )
 
     def read_events_from_json_data(

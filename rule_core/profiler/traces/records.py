@@ -51,17 +51,19 @@ class RecordReader:
 
     Attributes
     ----------
+    limits
+        Limits for the untrusted text.
     skipped
         The number of invalid records.
     reason
-        The reason of the first one.
+        Why the first of them is invalid.
     """
 
     def __init__(self, chunks: Iterable[bytes], limits: Limits = LIMITS) -> None:
         self.skipped = 0
         self.reason = ""
         self._chunks = chunks
-        self._limits = limits
+        self.limits = limits
         self._one = msgspec.json.Decoder(Record)
         self._many = msgspec.json.Decoder(list[Record])
         self._is_object = False
@@ -77,7 +79,7 @@ class RecordReader:
         """
         self.skipped += 1
         self.reason = self.reason or reason
-        if self.skipped > self._limits.skipped:
+        if self.skipped > self.limits.skipped:
             msg = "is not read on, for too many of its records make no sense"
             raise TimelineFaultError(msg)
 
@@ -139,8 +141,8 @@ class RecordReader:
                 if match is not None:
                     return match.end()
             depth += _depth_change(token[0])
-        if len(text) > self._limits.header:
-            msg = f"has no list traceEvents in its first {self._limits.header} bytes"
+        if len(text) > self.limits.header:
+            msg = f"has no list traceEvents in its first {self.limits.header} bytes"
             raise TimelineFaultError(msg)
         return -1
 
@@ -149,8 +151,8 @@ class RecordReader:
         if text and not text.startswith(_OBJECT):
             msg = f"has {text[:_SHOWN]!r} where a record should begin"
             raise TimelineFaultError(msg)
-        if len(text) > self._limits.record:
-            msg = f"has a record of more than {self._limits.record} bytes"
+        if len(text) > self.limits.record:
+            msg = f"has a record of more than {self.limits.record} bytes"
             raise TimelineFaultError(msg)
 
     def _finish(self, rest: bytes) -> None:
@@ -177,7 +179,7 @@ class RecordReader:
         batch: list[Record] = []
         position = _skip(text, position)
         try:
-            while (end := _record_end(text, position, self._limits.depth)) > 0:
+            while (end := _record_end(text, position, self.limits.depth)) > 0:
                 self._decode(text[position:end], batch)
                 position = _skip(text, end)
         except TimelineFaultError as err:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import timeline_writer as tw
 
-from rule_core.profiler.traces.chunks import Limits
+from rule_core.profiler.traces.assembler import Assembler
+from rule_core.profiler.traces.chunks import LIMITS, Limits
 from rule_core.profiler.traces.event import TraceEvent
-from rule_core.profiler.traces.parser import parse_trace
+from rule_core.profiler.traces.records import RecordReader
 
 if TYPE_CHECKING:
     from rule_core.profiler.traces.assembler import OpenEvents
@@ -19,11 +20,14 @@ STABLE = 226081469641578  # made of node, thread and phase: any process makes it
 
 
 def parse(
-    records: Iterable[Any], problems: list[str] | None = None, **how: Any
+    records: Iterable[Any],
+    problems: list[str] | None = None,
+    limits: Limits = LIMITS,
+    **how: Any,
 ) -> list[TraceEvent]:
-    text = json.dumps(list(records)).encode()
-    how = {"node_id": "11-algo-1", "file_type": "T", "source": "t.json", **how}
-    return list(parse_trace([text], problems=problems, **how))
+    reader = RecordReader([json.dumps(list(records)).encode()], limits)
+    assembler = Assembler(reader, **{"node_id": "11-algo-1", "file_type": "T", **how})
+    return list(assembler.parse("t.json", [] if problems is None else problems))
 
 
 def spans(events: Iterable[TraceEvent]) -> list[tuple[str, float, float]]:

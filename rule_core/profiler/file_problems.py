@@ -1,11 +1,11 @@
-"""FileProblems: the problems of profiler files, each logged once."""
+"""ProfilerFileProblems: the problems of profiler files, each logged once."""
 
 from rule_core.logger import get_logger
 
 PROBLEMS_KEPT = 1000
 
 
-class FileProblems:
+class ProfilerFileProblems:
     """The problems of one training job's files.
 
     Attributes

@@ -9,6 +9,7 @@ from rule_core.format.paths import END_OF_JOB
 from rule_core.profiler import file_names
 from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
 from rule_core.profiler.file_names import SystemFile, TraceFile
+from rule_core.profiler.file_problems import ProfilerFileProblems
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 F = TypeVar("F", bound=SystemFile | TraceFile)
@@ -75,6 +76,8 @@ class ProfilerFiles:
 
     Attributes
     ----------
+    problems
+        The problems of files that cannot be read.
     system
         Files of system metrics by node, ascending.
     traces
@@ -87,6 +90,7 @@ class ProfilerFiles:
 
     def __init__(self, store: TrialStore) -> None:
         self.store = store
+        self.problems = ProfilerFileProblems(store.uri)
         self.system: dict[str, list[SystemFile]] = {}
         self.traces: dict[Writer, list[TraceFile]] = {}
         self.ended = False
@@ -177,11 +181,4 @@ class ProfilerFiles:
 
 def _each(parse: Callable[[str], F | None]) -> Callable[[Iterable[str]], Iterator[F]]:
     """Turn a parser of one key into a parser of many keys."""
-
-    def parse_all(keys: Iterable[str]) -> Iterator[F]:
-        for key in keys:
-            file = parse(key)
-            if file is not None:
-                yield file
-
-    return parse_all
+    return lambda keys: filter(None, map(parse, keys))

@@ -5,15 +5,12 @@ Files are streamed, and only the requested events are kept.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 from rule_core.profiler.file_names import TraceFile
 from rule_core.profiler.metrics_reader import LocalReader, MetricsReaderBase, S3Reader
-from rule_core.profiler.traces.assembler import OpenEvents
+from rule_core.profiler.traces.assembler import OpenEvents, copy_open_events
 from rule_core.profiler.traces.event import TraceEvent, overlapping
-from rule_core.profiler.traces.files import FILE_TYPES, events_of
-
-_KINDS: Final = tuple(FILE_TYPES)
+from rule_core.profiler.traces.files import by_kind, events_of
 
 
 class AlgorithmMetricsReader(MetricsReaderBase):
@@ -56,16 +53,16 @@ class AlgorithmMetricsReader(MetricsReaderBase):
     def _events_of(self, files: Iterable[TraceFile]) -> Iterator[TraceEvent]:
         """Yield the events of files; an event may begin in one file and end in the next."""
         open_events: dict[tuple[str, str], OpenEvents] = {}
-        for file in sorted(files, key=lambda file: _KINDS.index(file.kind)):
+        for file in by_kind(files):
             pending = open_events.setdefault((file.kind, file.node), {})
             if not self._keeps_all:
                 yield from self._read(file, pending)
                 continue
             if file.key not in self._events_by_key:
                 events = list(self._read(file, pending))
-                self._events_by_key[file.key] = events, _copy(pending)
+                self._events_by_key[file.key] = events, copy_open_events(pending)
             events, still_open = self._events_by_key[file.key]
-            open_events[file.kind, file.node] = _copy(still_open)
+            open_events[file.kind, file.node] = copy_open_events(still_open)
             yield from events
 
     def _read(self, file: TraceFile, open_events: OpenEvents) -> Iterator[TraceEvent]:
@@ -73,10 +70,6 @@ class AlgorithmMetricsReader(MetricsReaderBase):
         yield from events_of(self.files.store, file.key, problems, open_events=open_events)
         if problems:
             self.file_problems.report(file.key, " ".join(problems), len(problems))
-
-
-def _copy(open_events: OpenEvents) -> OpenEvents:
-    return {row: list(events) for row, events in open_events.items()}
 
 
 class LocalAlgorithmMetricsReader(LocalReader, AlgorithmMetricsReader):

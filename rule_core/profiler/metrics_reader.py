@@ -10,7 +10,6 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.logger import get_logger
 from rule_core.modes import ModeKeys
 from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
-from rule_core.profiler.file_problems import FileProblems
 from rule_core.profiler.files import ProfilerFiles
 from rule_core.profiler.step_times import step_interval
 from rule_core.profiler.time_units import TimeUnits, convert_utc_timestamp_to_microseconds
@@ -40,9 +39,8 @@ class MetricsReaderBase(ABC):
     def __init__(self, path: str | os.PathLike[str], use_in_memory_cache: bool = False) -> None:
         self.path = os.fspath(path)
         self.logger = get_logger()
-        store = open_store(path)
-        self.files = ProfilerFiles(store)
-        self.file_problems = FileProblems(store.uri)
+        self.files = ProfilerFiles(open_store(path))
+        self.file_problems = self.files.problems
         self._keeps_all = use_in_memory_cache
         self.refresh_event_file_list()
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from rule_core.clock import Clock
 from rule_core.profiler.constants import TIME_BUFFER_DEFAULT
-from rule_core.profiler.file_problems import FileProblems
 from rule_core.profiler.files import ProfilerFiles
 from rule_core.profiler.stop_signal import StopSignal
 from rule_core.profiler.system.columns import SystemColumns
@@ -53,9 +52,8 @@ class ProfilerSource:
         self._clock = clock
         self.signal = signal
         self.files = ProfilerFiles(store)
-        self.file_problems = FileProblems(store.uri)
-        self.system = SystemSource(self.files, self.file_problems)
-        self.traces = TraceSource(self.files, self.file_problems)
+        self.system = SystemSource(self.files)
+        self.traces = TraceSource(self.files)
         self.is_over = False
         self.is_complete = False
         self._refreshed_since_end = False

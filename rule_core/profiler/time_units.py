@@ -33,6 +33,15 @@ class TimeUnits(Enum):
 # -- units ------------------------------------------------------------------------------------
 
 
+def _converted(timestamp: float, unit: TimeUnits, target: TimeUnits) -> float:
+    """Convert a time to a whole number, rounded down; nanoseconds keep their fraction."""
+    for _ in range(unit.value, target.value):
+        timestamp *= 1000
+    for _ in range(target.value, unit.value):
+        timestamp /= 1000
+    return timestamp if unit is TimeUnits.NANOSECONDS else int(timestamp)
+
+
 def convert_utc_timestamp_to_nanoseconds(
     timestamp: float, unit: TimeUnits = TimeUnits.MICROSECONDS
 ) -> float:
@@ -41,15 +50,7 @@ def convert_utc_timestamp_to_nanoseconds(
     >>> convert_utc_timestamp_to_nanoseconds(1.5, TimeUnits.SECONDS)
     1500000000
     """
-    match unit:
-        case TimeUnits.SECONDS:
-            return int(timestamp * 1000 * 1000 * 1000)
-        case TimeUnits.MILLISECONDS:
-            return int(timestamp * 1000 * 1000)
-        case TimeUnits.MICROSECONDS:
-            return int(timestamp * 1000)
-        case TimeUnits.NANOSECONDS:
-            return timestamp
+    return _converted(timestamp, unit, TimeUnits.NANOSECONDS)
 
 
 def convert_utc_timestamp_to_microseconds(
@@ -60,15 +61,7 @@ def convert_utc_timestamp_to_microseconds(
     >>> convert_utc_timestamp_to_microseconds(1.5, TimeUnits.SECONDS)
     1500000
     """
-    match unit:
-        case TimeUnits.SECONDS:
-            return int(timestamp * 1000 * 1000)
-        case TimeUnits.MILLISECONDS:
-            return int(timestamp * 1000)
-        case TimeUnits.MICROSECONDS:
-            return int(timestamp)
-        case TimeUnits.NANOSECONDS:
-            return timestamp / 1000
+    return _converted(timestamp, unit, TimeUnits.MICROSECONDS)
 
 
 def convert_utc_timestamp_to_seconds(
@@ -79,15 +72,7 @@ def convert_utc_timestamp_to_seconds(
     >>> convert_utc_timestamp_to_seconds(2_500_000)
     2
     """
-    match unit:
-        case TimeUnits.SECONDS:
-            return int(timestamp)
-        case TimeUnits.MILLISECONDS:
-            return int(timestamp / 1000)
-        case TimeUnits.MICROSECONDS:
-            return int(timestamp / 1000 / 1000)
-        case TimeUnits.NANOSECONDS:
-            return timestamp / 1000 / 1000 / 1000
+    return _converted(timestamp, unit, TimeUnits.SECONDS)
 
 
 def convert_utc_datetime_to_nanoseconds(timestamp_datetime: datetime) -> float:

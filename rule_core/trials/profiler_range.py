@@ -83,7 +83,7 @@ class ProfilerRange:
     @property
     def damaged(self) -> int:
         """The number of unreadable lines, records and files."""
-        return self.source.file_problems.count
+        return self.source.files.problems.count
 
     @property
     def late(self) -> int:
@@ -93,7 +93,7 @@ class ProfilerRange:
     @property
     def problems(self) -> list[str]:
         """A sentence for each problem with the files."""
-        problems = [f"{key}: {text}" for key, text in self.source.file_problems.problems.items()]
+        problems = [f"{key}: {text}" for key, text in self.source.files.problems.problems.items()]
         if self.late:
             files = "file" if self.late == 1 else "files"
             problems.append(f"{self.late} {files} arrived too late to be evaluated completely.")

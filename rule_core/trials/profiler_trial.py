@@ -226,9 +226,7 @@ class ProfilerTrial(ProfilerRange):
         events = [
             event
             for columns in self.source.system_columns(start_time, end_time)
-            for event in events_of_samples(
-                columns.time_s, columns.value, columns.series, self.source.keys
-            )
+            for event in events_of_samples(columns, self.source.keys)
         ]
         self._note(SYSTEM, events)
         return events

@@ -10,7 +10,6 @@ import numpy as np
 
 from rule_core.analysis.frames.frame_rows import EventRows, SampleRows
 from rule_core.model.patterns import search
-from rule_core.profiler.file_problems import FileProblems
 from rule_core.profiler.files import ProfilerFiles
 from rule_core.profiler.framework_reader import (
     AlgorithmMetricsReader,
@@ -44,12 +43,9 @@ class FrameSource:
 
     def __init__(self, path: str | os.PathLike[str], *, keep_events: bool) -> None:
         self._path = os.fspath(path)
-        store = open_store(path)
-        file_problems = FileProblems(store.uri)
-        self._files = ProfilerFiles(store)
-        self._system = SystemSource(self._files, file_problems)
-        cached = sys.maxsize if keep_events else CACHED_BYTES
-        self._traces = TraceSource(self._files, file_problems, cached)
+        self._files = ProfilerFiles(open_store(path))
+        self._system = SystemSource(self._files)
+        self._traces = TraceSource(self._files, sys.maxsize if keep_events else CACHED_BYTES)
         self._files.refresh()
 
     @cached_property

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rule_core.logger import get_logger
-from rule_core.profiler.system.columns import parse_system_metrics, pieces_of
+from rule_core.profiler.system.columns import SystemColumns, parse_system_metrics, pieces_of
 from rule_core.profiler.system.samples import SeriesKey, SeriesTable
 from rule_core.profiler.time_units import TimeUnits, convert_utc_timestamp_to_nanoseconds
 from rule_core.storage.local import LocalStore
@@ -42,15 +39,13 @@ class ProfilerSystemEvent:
 
 
 def events_of_samples(
-    time_s: NDArray[np.float64],
-    value: NDArray[np.float64],
-    series: NDArray[np.int32],
-    keys: tuple[SeriesKey, ...],
+    samples: SystemColumns, keys: tuple[SeriesKey, ...]
 ) -> Iterator[ProfilerSystemEvent]:
     """Yield samples in columns as events."""
-    for time, sample, number in zip(time_s.tolist(), value.tolist(), series.tolist(), strict=True):
+    columns = samples.time_s.tolist(), samples.value.tolist(), samples.series.tolist()
+    for time, value, number in zip(*columns, strict=True):
         key = keys[number]
-        yield ProfilerSystemEvent(key.type, key.name, key.dimension, sample, key.node, time)
+        yield ProfilerSystemEvent(key.type, key.name, key.dimension, value, key.node, time)
 
 
 class SystemProfilerEventParser:
@@ -73,8 +68,7 @@ class SystemProfilerEventParser:
         samples = parse_system_metrics(pieces_of(LocalStore(path.parent), path.name), series)
         if samples.problem():
             self.logger.warning("File %r of system metrics: %s", eventfile, samples.problem())
-        columns = samples.time_s, samples.value, samples.series
-        self._events.extend(events_of_samples(*columns, series.keys))
+        self._events.extend(events_of_samples(samples, series.keys))
 
     def read_events_from_json_data(self, system_profiler_json_data: Iterable[Any]) -> None:
         """Add decoded lines; see `read_event_from_dict`."""

@@ -19,7 +19,7 @@ class SystemMetricsReader(MetricsReaderBase):
     def __init__(self, path: str | os.PathLike[str], use_in_memory_cache: bool = False) -> None:
         super().__init__(path, use_in_memory_cache)
         cached = math.inf if use_in_memory_cache else CACHED_BYTES
-        self._source = SystemSource(self.files, self.file_problems, cached)
+        self._source = SystemSource(self.files, cached)
 
     def _stamps(self) -> Iterator[int]:
         for files in self.files.system.values():
@@ -34,9 +34,7 @@ class SystemMetricsReader(MetricsReaderBase):
         return [
             event
             for columns in self._source.columns(start_us, end_us, suffixes)
-            for event in events_of_samples(
-                columns.time_s, columns.value, columns.series, self._source.series.keys
-            )
+            for event in events_of_samples(columns, self._source.series.keys)
             if event_type in {None, event.type}
         ]
 

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,6 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from rule_core.profiler.file_names import SystemFile
-from rule_core.profiler.file_problems import FileProblems
 from rule_core.profiler.files import ProfilerFiles
 from rule_core.profiler.system.columns import CHUNK, SystemColumns, parse_system_metrics, pieces_of
 from rule_core.profiler.system.samples import SeriesTable, SystemSamples, joined
@@ -30,19 +30,14 @@ class SystemSource:
     Parameters
     ----------
     files
-        The files, as last listed.
-    file_problems
-        Collects the problems of files that cannot be read.
+        The files, as last listed; they collect the problems of those that cannot be read.
     cached_bytes
         Size in bytes of the cache of parsed files.
     """
 
-    def __init__(
-        self, files: ProfilerFiles, file_problems: FileProblems, cached_bytes: float = CACHED_BYTES
-    ) -> None:
+    def __init__(self, files: ProfilerFiles, cached_bytes: float = CACHED_BYTES) -> None:
         self._files = files
         self._store = files.store
-        self._file_problems = file_problems
         self.series = SeriesTable()
         self._cache: LRUCache[str, SystemColumns] = LRUCache(
             cached_bytes, lambda columns: columns.nbytes
@@ -137,15 +132,15 @@ class SystemSource:
 
     def _reads(self, files: Sequence[SystemFile]) -> Iterator[Read]:
         """Yield a function that returns the first chunk of each file; remote reads run ahead."""
-        waiting = deque(partial(self._store.read, file.key, ByteRange(0, CHUNK)) for file in files)
+        reads = (partial(self._store.read, file.key, ByteRange(0, CHUNK)) for file in files)
         if self._pool is None:
-            yield from waiting
+            yield from reads
             return
-        in_flight = deque(self._pool.submit(waiting.popleft()) for _ in _first(waiting, self._pool))
+        futures = map(self._pool.submit, reads)
+        in_flight = deque(islice(futures, IN_FLIGHT * self._pool.size))
         while in_flight:
             oldest = in_flight.popleft()
-            if waiting:
-                in_flight.append(self._pool.submit(waiting.popleft()))
+            in_flight.extend(islice(futures, 1))
             yield oldest.result
 
     def _parse(self, file: SystemFile, read: Read) -> SystemColumns | None:
@@ -161,10 +156,9 @@ class SystemSource:
         except (ObjectNotFoundError, StorageUnavailableError) as err:
             if getattr(err, "transient", False):
                 raise
-            self._file_problems.report(file.key, str(err))
+            self._files.problems.report(file.key, str(err))
             return None
-        grows = self._files.is_growing(file) or (columns.cut_off and not self._files.ended)
-        if grows:
+        if self._files.is_growing(file) or (columns.cut_off and not self._files.ended):
             self._parsed_at[file.key] = self._files.looks
         else:
             self._parsed_at.pop(file.key, None)
@@ -180,13 +174,9 @@ class SystemSource:
         self._spans[key] = (float(times[0]), float(times[-1])) if len(times) else (1.0, 0.0)
         problem = columns.problem()
         if problem:
-            self._file_problems.report(key, problem, columns.bad_lines + columns.cut_off)
+            self._files.problems.report(key, problem, columns.bad_lines + columns.cut_off)
         else:
-            self._file_problems.clear(key)
-
-
-def _first(waiting: Sequence[Read], pool: ReadPool[memoryview]) -> range:
-    return range(min(len(waiting), IN_FLIGHT * pool.size))
+            self._files.problems.clear(key)
 
 
 def _near(columns: SystemColumns, start_us: int, end_us: int) -> SystemColumns:

@@ -35,6 +35,11 @@ class OpenEvent(NamedTuple):
 OpenEvents = dict[tuple[Id, Id | None], list[OpenEvent]]
 
 
+def copy_open_events(open_events: OpenEvents) -> OpenEvents:
+    """Return a copy, which reading another file does not change."""
+    return {row: list(events) for row, events in open_events.items()}
+
+
 class Assembler:
     """Builds the events of one timeline.
 

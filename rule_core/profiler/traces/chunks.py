@@ -18,7 +18,7 @@ _FETCH: Final = 8 << 20  # bytes per request to a slow store
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TimelineLimits:
     """Limits for one untrusted timeline.
 
     Attributes
@@ -53,14 +53,14 @@ class Limits:
     skipped: int = 1 << 16
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = TimelineLimits()
 
 
 class TimelineFaultError(SMDebugError):
     """A timeline cannot be read further; the message continues after the timeline's name."""
 
 
-def chunks(store: TrialStore, key: str, limits: Limits = LIMITS) -> Iterator[bytes]:
+def chunks(store: TrialStore, key: str, limits: TimelineLimits = LIMITS) -> Iterator[bytes]:
     """Yield the text of a file in pieces of at most `limits.chunk` bytes.
 
     Raises
@@ -92,7 +92,7 @@ def _pieces(store: TrialStore, key: str, size: int) -> Iterator[bytes]:
         start += fetch
 
 
-def _unzipped(pieces: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
+def _unzipped(pieces: Iterable[bytes], limits: TimelineLimits) -> Iterator[bytes]:
     """Yield decompressed gzip data, member by member."""
     read = written = 0
     inflate = zlib.decompressobj(_GZIP_BITS)

@@ -4,7 +4,6 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import IO, Final, Self
 
 # Memory that Python needs for a line in addition to its text.
@@ -49,12 +48,7 @@ class SortedLines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with suppress(OSError):  # the disk is full, which `add` has reported
             self._files.close()
 

@@ -1,6 +1,6 @@
 """events_of: the events of a framework timeline in a store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rule_core.profiler.constants import (
@@ -10,9 +10,10 @@ from rule_core.profiler.constants import (
     SMDATAPARALLELTIMELINE_SUFFIX,
     TENSORBOARDTIMELINE_SUFFIX,
 )
+from rule_core.profiler.file_names import TraceFile
 from rule_core.profiler.time_units import node_id_of, tf_metadata
 from rule_core.profiler.traces.assembler import Assembler, OpenEvents
-from rule_core.profiler.traces.chunks import LIMITS, Limits, chunks
+from rule_core.profiler.traces.chunks import LIMITS, TimelineLimits, chunks
 from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
 from rule_core.profiler.traces.records import RecordReader
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, TrialStore, open_store
@@ -39,6 +40,12 @@ def file_type_of(key: str) -> str | None:
     return next(kinds, None)
 
 
+def by_kind(files: Iterable[TraceFile]) -> list[TraceFile]:
+    """Return timelines in the order of `FILE_TYPES`; those of one kind keep their order."""
+    kinds = list(FILE_TYPES)
+    return sorted(files, key=lambda file: kinds.index(file.kind))
+
+
 def events_of(
     store: TrialStore,
     key: str,
@@ -48,7 +55,7 @@ def events_of(
     marks: bool = False,
     processes: dict[str, ProcessInfo] | None = None,
     open_events: OpenEvents | None = None,
-    limits: Limits = LIMITS,
+    limits: TimelineLimits = LIMITS,
 ) -> Iterator[TraceEvent]:
     """Stream the events of a timeline.
 

@@ -6,7 +6,6 @@ from typing import Final
 from rule_core.modes import ModeKeys
 from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
 from rule_core.profiler.file_names import TraceFile
-from rule_core.profiler.file_problems import FileProblems
 from rule_core.profiler.files import ProfilerFiles, Writer
 from rule_core.profiler.step_times import step_interval
 from rule_core.profiler.system.events import system_events
@@ -98,12 +97,13 @@ class TimelineMerge:
 
     def _system(self, start: int, end: int) -> Iterator[TraceEvent]:
         """Yield the events of system metrics, reading about one file per node at a time."""
-        file_problems = FileProblems(self._store.uri)
-        source = SystemSource(self._files, file_problems)
+        source = SystemSource(self._files)
         files = self._files.system_between(start, end)
         if files:
             last = min(end, source.last_time_us(files) + 1)
             starts = (file.start_us for file in files)
             bounds = {start, last, *(time_us for time_us in starts if start < time_us < last)}
             yield from system_events(source.samples, sorted(bounds))
-        self.problems.extend(f"{key!r}: {text}" for key, text in file_problems.problems.items())
+        self.problems.extend(
+            f"{key!r}: {text}" for key, text in self._files.problems.problems.items()
+        )

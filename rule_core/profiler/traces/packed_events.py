@@ -4,6 +4,7 @@ import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from tempfile import TemporaryFile
 from typing import IO, Any, Final, NamedTuple
 
@@ -17,6 +18,10 @@ IN_MEMORY: Final = 8 << 20  # bytes; larger timelines are written to disk
 _COST_ON_DISK: Final = 64  # bytes on disk count as one in memory
 
 Row = list[Any]
+_fields_of = attrgetter(
+    *("start_time", "event_name", "duration", "phase_pid", "phase_tid", "event_args"),
+    *("phase", "event_phase", "pid", "tid"),
+)
 
 
 class _Block(NamedTuple):
@@ -117,37 +122,14 @@ class PackedEvents:
             raise self._no_disk(err) from err
 
     def _event(self, row: Row) -> TraceEvent:
-        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, process = row
-        return TraceEvent(
-            ts,
-            name,
-            dur,
-            phase_pid,
-            phase_tid,
-            json.loads(args) if isinstance(args, str) else args,
-            self._node_id,
-            phase,
-            self._file_type,
-            event_phase,
-            pid,
-            tid,
-            self._processes[process],
-        )
+        ts, name, dur, phase_pid, phase_tid, args, phase, event_phase, pid, tid, number = row
+        args = json.loads(args) if isinstance(args, str) else args
+        source = self._node_id, phase, self._file_type, event_phase
+        thread = pid, tid, self._processes[number]
+        return TraceEvent(ts, name, dur, phase_pid, phase_tid, args, *source, *thread)
 
     def _row(self, event: TraceEvent) -> Row:
-        return [
-            event.start_time,
-            event.event_name,
-            event.duration,
-            event.phase_pid,
-            event.phase_tid,
-            event.event_args,
-            event.phase,
-            event.event_phase,
-            event.pid,
-            event.tid,
-            self._process_number(event.process_info),
-        ]
+        return [*_fields_of(event), self._process_number(event.process_info)]
 
     def _process_number(self, process: ProcessInfo | None) -> int:
         number = self._process_numbers.setdefault(id(process), len(self._processes))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rule_core.profiler.traces.chunks import LIMITS, Limits, TimelineFaultError
+from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits
 
 # Separators between records; writers may also end the last one with a comma.
 _BETWEEN: Final = re.compile(rb"[\s,]*+")
@@ -59,7 +59,7 @@ class RecordReader:
         Why the first of them is invalid.
     """
 
-    def __init__(self, chunks: Iterable[bytes], limits: Limits = LIMITS) -> None:
+    def __init__(self, chunks: Iterable[bytes], limits: TimelineLimits = LIMITS) -> None:
         self.skipped = 0
         self.reason = ""
         self._chunks = chunks

@@ -8,11 +8,10 @@ from typing import Final
 from cachetools import LRUCache
 
 from rule_core.profiler.file_names import TraceFile
-from rule_core.profiler.file_problems import FileProblems
 from rule_core.profiler.files import ProfilerFiles, Writer
-from rule_core.profiler.traces.assembler import OpenEvents
+from rule_core.profiler.traces.assembler import OpenEvents, copy_open_events
 from rule_core.profiler.traces.event import Number, TraceEvent
-from rule_core.profiler.traces.files import FILE_TYPES, events_of
+from rule_core.profiler.traces.files import by_kind, events_of
 from rule_core.profiler.traces.packed_events import PackedEvents
 
 CACHED_BYTES: Final = 32 << 20
@@ -22,7 +21,6 @@ TOO_MANY: Final = (
     f"More than {MOST_EVENTS:,} events end in one time window: the rest is ignored. "
     "Set a smaller scan_interval_us."
 )
-_KINDS: Final = tuple(FILE_TYPES)
 
 
 class TraceSource:
@@ -31,18 +29,13 @@ class TraceSource:
     Parameters
     ----------
     files
-        The files, as last listed.
-    file_problems
-        Collects the problems of files that cannot be read.
+        The files, as last listed; they collect the problems of those that cannot be read.
     cached_bytes
         Size in bytes of the cache of parsed files.
     """
 
-    def __init__(
-        self, files: ProfilerFiles, file_problems: FileProblems, cached_bytes: int = CACHED_BYTES
-    ) -> None:
+    def __init__(self, files: ProfilerFiles, cached_bytes: int = CACHED_BYTES) -> None:
         self._files = files
-        self._file_problems = file_problems
         self._cache: LRUCache[str, PackedEvents] = LRUCache(
             cached_bytes, lambda events: events.nbytes
         )
@@ -63,15 +56,14 @@ class TraceSource:
                 ending = self._packed(file).ending(start_us, end_us)
                 events += islice(ending, MOST_EVENTS - len(events))
                 if next(ending, None) is not None:
-                    self._file_problems.report(f"{file.key} and others", TOO_MANY)
+                    self._files.problems.report(f"{file.key} and others", TOO_MANY)
                     break
         events.sort(key=lambda event: (event.end_time, event.start_time, event.node_id or ""))
         return events
 
     def overlapping(self, start_us: int, end_us: int) -> Iterator[TraceEvent]:
         """Yield the events that overlap or touch a time range, by kind and file."""
-        files = self._files.traces_between(start_us, end_us)
-        for file in sorted(files, key=lambda file: _KINDS.index(file.kind)):
+        for file in by_kind(self._files.traces_between(start_us, end_us)):
             yield from self._packed(file).overlapping(start_us, end_us)
 
     def first_end_us(self, file: TraceFile) -> Number:
@@ -126,7 +118,7 @@ class TraceSource:
                 self._cache[file.key] = packed
             if problems:
                 text = " ".join(problems).replace(f"Timeline {file.key!r} ", "It ")
-                self._file_problems.report(file.key, text, len(problems))
+                self._files.problems.report(file.key, text, len(problems))
         return packed
 
     def _open_events_before(self, file: TraceFile) -> OpenEvents:
@@ -141,4 +133,4 @@ class TraceSource:
             if not open_events or index == 0 or files[index - 1].key != parsed_key:
                 return {}
             self._open_before[file.key] = open_events
-        return {row: list(events) for row, events in self._open_before[file.key].items()}
+        return copy_open_events(self._open_before[file.key])

@@ -7,7 +7,7 @@ import timeline_writer as tw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rule_core.profiler.traces.chunks import Limits
+from rule_core.profiler.traces.chunks import TimelineLimits
 from rule_core.profiler.traces.files import events_of
 from rule_core.storage.memory import MemoryStore
 
@@ -20,7 +20,7 @@ RECORDS = [
     {"ph": "i", "name": "mark", "ts": 3, "s": "g"},
 ]
 PLAIN = tw.text(RECORDS).encode()
-LIMITS = Limits(chunk=100, record=400, header=200, rows=5, skipped=5, total=5000)
+LIMITS = TimelineLimits(chunk=100, record=400, header=200, rows=5, skipped=5, total=5000)
 TOKENS = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b"NaN", b"1e999", b"-", b"\xff", b"9" * 40]
 
 
@@ -46,9 +46,9 @@ def test_a_damaged_timeline_is_read_as_far_as_it_goes(content: bytes) -> None:
 
 @given(st.integers(0, len(PLAIN)), st.integers(2, 300))
 def test_what_comes_before_a_cut_is_read_whatever_the_pieces(cut: int, size: int) -> None:
-    def read(limits: Limits) -> tuple[list[str], list[str]]:
+    def read(limits: TimelineLimits) -> tuple[list[str], list[str]]:
         problems: list[str] = []
         store = MemoryStore({KEY: PLAIN[:cut]})
         return [one.event_name for one in events_of(store, KEY, problems, limits=limits)], problems
 
-    assert read(Limits(chunk=size)) == read(Limits())
+    assert read(TimelineLimits(chunk=size)) == read(TimelineLimits())

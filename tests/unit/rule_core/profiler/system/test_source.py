@@ -6,7 +6,6 @@ import profiler_writer as writer
 import pytest
 from profiler_writer import BEGIN_S, BEGIN_US, MINUTE_US
 
-from rule_core.profiler.file_problems import FileProblems
 from rule_core.profiler.files import ProfilerFiles
 from rule_core.profiler.system import source as system_source
 from rule_core.profiler.system.samples import SystemSamples
@@ -46,8 +45,8 @@ class Made:
     def __init__(self, files: dict[str, bytes], parallel: int = 1, **more: float) -> None:
         self.store = Store(files, parallel)
         self.files = ProfilerFiles(self.store)
-        self.file_problems = FileProblems("memory")
-        self.source = SystemSource(self.files, self.file_problems, **more)
+        self.file_problems = self.files.problems
+        self.source = SystemSource(self.files, **more)
         self.files.refresh()
 
     def samples(self, first: float = 0, last: float = 1000) -> SystemSamples:

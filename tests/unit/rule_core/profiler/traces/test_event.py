@@ -8,7 +8,7 @@ import pytest
 import timeline_writer as tw
 
 from rule_core.profiler.traces.assembler import Assembler
-from rule_core.profiler.traces.chunks import LIMITS, Limits
+from rule_core.profiler.traces.chunks import LIMITS, TimelineLimits
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.profiler.traces.records import RecordReader
 
@@ -22,7 +22,7 @@ STABLE = 226081469641578  # made of node, thread and phase: any process makes it
 def parse(
     records: Iterable[Any],
     problems: list[str] | None = None,
-    limits: Limits = LIMITS,
+    limits: TimelineLimits = LIMITS,
     **how: Any,
 ) -> list[TraceEvent]:
     reader = RecordReader([json.dumps(list(records)).encode()], limits)
@@ -202,7 +202,7 @@ def test_records_that_make_no_event_are_counted_with_a_reason(
 )
 def test_what_a_file_makes_us_remember_is_bounded(records: list[Any], reason: str) -> None:
     problems: list[str] = []
-    parse(records, problems, limits=Limits(rows=3))
+    parse(records, problems, limits=TimelineLimits(rows=3))
     assert f" 2 records that are skipped, the first because {reason}." in problems[0]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rule_core.profiler.traces.chunks import LIMITS, Limits, TimelineFaultError, chunks
+from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
 from rule_core.profiler.traces.records import Record, RecordReader
 from rule_core.storage.memory import MemoryStore
 
@@ -33,7 +33,7 @@ def pieces(text: bytes, size: int) -> Iterator[bytes]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def fault(text: Iterable[bytes], limits: Limits = LIMITS) -> tuple[list[Record], str]:
+def fault(text: Iterable[bytes], limits: TimelineLimits = LIMITS) -> tuple[list[Record], str]:
     """Return what was read before a fault, and the fault."""
     found = []
     try:
@@ -122,7 +122,7 @@ def test_what_ends_the_reading_is_said_after_the_records_before_it(
 
 
 def test_a_record_without_end_does_not_fill_the_memory() -> None:
-    limits = Limits(record=1000)
+    limits = TimelineLimits(record=1000)
     endless = (b'[{"name": "a"},{"name": "' if not n else b"x" * 400 for n in range(100))
     found, said = fault(endless, limits)
     assert (names(found), said) == (["a"], "has a record of more than 1000 bytes")
@@ -131,20 +131,20 @@ def test_a_record_without_end_does_not_fill_the_memory() -> None:
 
 def test_a_file_of_records_without_sense_is_given_up() -> None:
     text = b'[{"name": "a"},' + b'{"ts": NaN},' * 9 + b"{}]"
-    found, said = fault([text], Limits(skipped=3))
+    found, said = fault([text], TimelineLimits(skipped=3))
     assert said == "is not read on, for too many of its records make no sense"
     assert names(found) == ["a"]
 
 
 def test_an_object_without_events_is_not_searched_for_ever() -> None:
-    _, said = fault([b'{"a": [', b"1," * 600], Limits(header=1000))
+    _, said = fault([b'{"a": [', b"1," * 600], TimelineLimits(header=1000))
     assert said == "has no list traceEvents in its first 1000 bytes"
 
 
 # -- bytes ------------------------------------------------------------------------------------
 
 
-def joined(content: bytes, limits: Limits = LIMITS) -> bytes:
+def joined(content: bytes, limits: TimelineLimits = LIMITS) -> bytes:
     return b"".join(chunks(MemoryStore({"t": content}), "t", limits))
 
 
@@ -162,26 +162,32 @@ class Remote(MemoryStore):
 @pytest.mark.parametrize("size", [2, 5, 1 << 20])
 def test_text_is_the_same_in_pieces_of_any_size_out_of_gzip_too(size: int) -> None:
     content = b"0123456789ab"
-    limits = Limits(chunk=size)
+    limits = TimelineLimits(chunk=size)
     assert content == joined(content, limits)
     assert content == joined(compressed(content), limits)
     assert content * 2 == joined(compressed(content) * 2 + b"\0" * 8, limits)
-    assert [len(one) for one in chunks(Remote({"t": content}), "t", Limits(chunk=4))] == [4, 4, 4]
+    assert [len(one) for one in chunks(Remote({"t": content}), "t", TimelineLimits(chunk=4))] == [
+        4,
+        4,
+        4,
+    ]
 
 
 @pytest.mark.parametrize(
     ("content", "limits", "said"),
     [
-        pytest.param(b"x" * 99, Limits(total=50, chunk=20), "has more than 50 bytes: what follows"),
+        pytest.param(
+            b"x" * 99, TimelineLimits(total=50, chunk=20), "has more than 50 bytes: what follows"
+        ),
         pytest.param(compressed(b"x" * 9999)[:-12], LIMITS, "is gzip data that are cut off"),
         pytest.param(compressed(b"x")[:4] + b"junk" * 9, LIMITS, "is gzip data that are damaged"),
         pytest.param(
             compressed(b"x" * 99999),
-            Limits(chunk=1000, unsuspected=5000),
+            TimelineLimits(chunk=1000, unsuspected=5000),
             "swells to more than 200 times its size: it is not read on",
         ),
     ],
 )
-def test_text_that_is_not_believed(content: bytes, limits: Limits, said: str) -> None:
+def test_text_that_is_not_believed(content: bytes, limits: TimelineLimits, said: str) -> None:
     with pytest.raises(TimelineFaultError, match=said):
         joined(content, limits)

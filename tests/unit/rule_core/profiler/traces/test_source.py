@@ -10,7 +10,7 @@ from profiler_writer import BEGIN_US, END, MINUTE_US
 from timeline_writer import HOROVOD, PYTHON, Event
 
 from rule_core.exceptions import SMDebugRuntimeError
-from rule_core.profiler.file_problems import PROBLEMS_KEPT, FileProblems
+from rule_core.profiler.file_problems import PROBLEMS_KEPT, ProfilerFileProblems
 from rule_core.profiler.files import ProfilerFiles
 from rule_core.profiler.traces import packed_events
 from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
@@ -54,8 +54,8 @@ class Made:
     def __init__(self, files: dict[str, bytes], **more: int) -> None:
         self.store = Store(files)
         self.files = ProfilerFiles(self.store)
-        self.file_problems = FileProblems("memory")
-        self.source = TraceSource(self.files, self.file_problems, **more)
+        self.file_problems = self.files.problems
+        self.source = TraceSource(self.files, **more)
         self.files.refresh()
 
     def ending(self, minute: int) -> list[TraceEvent]:
@@ -213,7 +213,7 @@ def test_when_the_first_event_ends() -> None:
 
 
 def test_problems_are_bounded_and_can_be_mended(caplog: pytest.LogCaptureFixture) -> None:
-    file_problems = FileProblems("/t")
+    file_problems = ProfilerFileProblems("/t")
     for at in range(PROBLEMS_KEPT + 5):
         file_problems.report(str(at), "It is bad.", 2)
     file_problems.report("0", "It is bad.", 2)

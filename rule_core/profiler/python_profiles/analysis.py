@@ -1,4 +1,4 @@
-"""cProfileAnalysis, PyinstrumentAnalysis: what Python profilers recorded, by step, time, phase."""
+"""cProfileAnalysis, PyinstrumentAnalysis: the contents of Python profiles by step, time, phase."""
 
 from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
 from rule_core.profiler.python_profiles.contents import merged_cprofiles, pyinstrument_sessions
@@ -11,10 +11,10 @@ ModePair = tuple[PythonProfileModes, PythonProfileModes]
 
 
 class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 - the documented name
-    """What cProfile recorded: each fetch adds the files up and returns `cProfileStats`.
+    """Profiles of cProfile; each fetch returns the sum of several files as `cProfileStats`.
 
-    A file that cannot be used is left out, with a warning and a line in `problems`; if that holds
-    for all, the fetch raises what is wrong with the first.
+    Unusable files are skipped with a warning, and recorded in `problems`. If all files are
+    unusable, the fetch raises the error of the first.
     """
 
     name = CPROFILE_NAME
@@ -26,23 +26,23 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 - the documented na
     def fetch_profile_stats_by_training_phase(
         self, node_id: str = ANY_NODE, refresh_stats: bool = True
     ) -> dict[ModePair, cProfileStats]:
-        """Return what was recorded for each pair of modes that there are profiles of."""
+        """Return the profiles by their modes at start and end."""
         self._refresh_python_profile_stats(refresh_stats)
         pairs: dict[ModePair, list[StepPythonProfileStats]] = {}
-        for one in self._of_node(node_id, lambda _: True):
-            pairs.setdefault((one.start_mode, one.end_mode), []).append(one)
+        for profile in self._of_node(node_id, lambda _: True):
+            pairs.setdefault((profile.start_mode, profile.end_mode), []).append(profile)
         return {pair: self._aggregate_stats(pairs[pair]) for pair in sorted(pairs)}
 
     def fetch_profile_stats_by_job_phase(
         self, node_id: str = ANY_NODE, refresh_stats: bool = True
     ) -> dict[str, cProfileStats]:
-        """Return what was recorded before, in and after the steps.
+        """Return the profiles from before, within and after the steps.
 
         Returns
         -------
         dict
             ``initialization`` (until the first step) and ``finalization`` (up to the end of the
-            script), if there are profiles of them, and ``training_loop``, which may be empty.
+            script), if they have profiles, and ``training_loop``, which may be empty.
         """
         self._refresh_python_profile_stats(refresh_stats)
         phases: dict[str, list[StepPythonProfileStats]] = {
@@ -50,8 +50,8 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 - the documented na
             "training_loop": [],
             "finalization": [],
         }
-        for one in self._of_node(node_id, lambda _: True):
-            phases[_job_phase(one)].append(one)
+        for profile in self._of_node(node_id, lambda _: True):
+            phases[_job_phase(profile)].append(profile)
         return {
             phase: self._aggregate_stats(stats)
             for phase, stats in phases.items()
@@ -59,26 +59,23 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 - the documented na
         }
 
 
-def _job_phase(one: StepPythonProfileStats) -> str:
-    """Return the part of the job that a profile is of.
+def _job_phase(profile: StepPythonProfileStats) -> str:
+    """Return the part of the job that a profile covers.
 
-    What is recorded after the last step says of itself that it begins before the first one.
+    Profiles from after the last step may have the start mode ``PRE_STEP_ZERO``.
     """
-    if (
-        one.end_mode is PythonProfileModes.POST_HOOK_CLOSE
-        and one.start_phase is not StepPhase.START
-    ):
+    to_end = profile.end_mode is PythonProfileModes.POST_HOOK_CLOSE
+    if to_end and profile.start_phase is not StepPhase.START:
         return "finalization"
-    if one.start_mode is PythonProfileModes.PRE_STEP_ZERO:
+    if profile.start_mode is PythonProfileModes.PRE_STEP_ZERO:
         return "initialization"
     return "training_loop"
 
 
 class PyinstrumentAnalysis(PythonProfileAnalysis):
-    """What pyinstrument recorded: each fetch returns a list with one entry for each span.
+    """Profiles of pyinstrument; each fetch returns a list with one entry for each span.
 
-    Of the HTML pages only the paths are given. JSON files that cannot be used are treated as
-    `cProfileAnalysis` treats its files.
+    HTML pages are returned as paths. Unusable JSON files are treated as in `cProfileAnalysis`.
     """
 
     name = PYINSTRUMENT_NAME

@@ -1,4 +1,4 @@
-"""What is in the files of Python profilers: tables of cProfile added up, frames of pyinstrument."""
+"""The contents of Python profiles: sums of cProfile tables, and frames of pyinstrument."""
 
 import pstats
 from collections.abc import Callable, Iterable
@@ -22,83 +22,83 @@ _JSON: Any = msgspec.json.Decoder(dict[str, Any])
 def merged_cprofiles(
     profiles: Iterable[StepPythonProfileStats], read: Read, problems: ProblemList
 ) -> pstats.Stats:
-    """Return what cProfile recorded over several spans, added up.
+    """Return the sum of several cProfile tables.
 
     Parameters
     ----------
     profiles
         Files of cProfile.
     read
-        Gives the bytes of one.
+        Returns the bytes of a file.
     problems
-        Takes those that cannot be used.
+        Receives the unusable files.
 
     Raises
     ------
     TrialFileError, ObjectNotFoundError, StorageUnavailableError
-        If there are files and none of them can be used: what is wrong with the first.
+        The error of the first file, if all files are unusable.
     """
     merged = pstats.Stats()
     for path, table in _usable(profiles, read, parse_cprofile, problems):
-        one = pstats.Stats()
-        vars(one).update(stats=table, files=[path])
-        one.get_top_level_stats()
-        merged.add(one)
+        stats = pstats.Stats()
+        vars(stats).update(stats=table, files=[path])
+        stats.get_top_level_stats()
+        merged.add(stats)
     return merged
 
 
 def pyinstrument_sessions(
     profiles: Iterable[StepPythonProfileStats], read: Read, problems: ProblemList
 ) -> list[PyinstrumentStepStats]:
-    """Return what pyinstrument recorded, one for each span, in the order of the files.
+    """Return the record of each span, in the order of the files.
 
     Parameters
     ----------
     profiles
-        Files of pyinstrument: JSON and HTML, of which the latter are not opened.
+        Files of pyinstrument: JSON files, and HTML files, which are not opened.
     read, problems
         See `merged_cprofiles`.
 
     Raises
     ------
     TrialFileError, ObjectNotFoundError, StorageUnavailableError
-        See `merged_cprofiles`; of the JSON files.
+        The error of the first JSON file, if all JSON files are unusable.
     """
     files = list(profiles)
-    documents = [one for one in files if _is_json(one)]
+    documents = [file for file in files if _is_json(file)]
     frames = dict(_usable(documents, read, parse_pyinstrument, problems))
     spans: dict[str, PyinstrumentStepStats] = {}
-    for one in files:
-        folder = one.stats_path.rpartition("/")[0]
+    for file in files:
+        folder = file.stats_path.rpartition("/")[0]
         span = spans.setdefault(folder, PyinstrumentStepStats(None, None))
-        if _is_json(one):
-            span.json_stats = frames.get(one.stats_path)
+        if _is_json(file):
+            span.json_stats = frames.get(file.stats_path)
         else:
-            span.html_file_path = one.stats_path
+            span.html_file_path = file.stats_path
     return list(spans.values())
 
 
-def _is_json(one: StepPythonProfileStats) -> bool:
-    return one.stats_path.endswith(PYINSTRUMENT_JSON_FILENAME)
+def _is_json(file: StepPythonProfileStats) -> bool:
+    return file.stats_path.endswith(PYINSTRUMENT_JSON_FILENAME)
 
 
 def parse_pyinstrument(name: str, data: bytes | memoryview) -> dict[str, Any]:
-    """Return what a JSON file of pyinstrument holds.
+    """Return the content of a JSON file of pyinstrument.
 
     Raises
     ------
     CorruptFileError
-        If it is no JSON object, is nested too deeply or too long.
+        If it is not a JSON object, is nested too deeply or is too long.
     """
     if len(data) > MAX_BYTES:
         raise CorruptFileError(name, f"at most {MAX_BYTES} bytes", "more")
     try:
-        found: dict[str, Any] = _JSON.decode(data)
-    except ValueError as err:  # no JSON, or no UTF-8 in it
+        content: dict[str, Any] = _JSON.decode(data)
+    except ValueError as err:  # not JSON, or not UTF-8
         raise CorruptFileError(name, "a JSON object", str(err).rstrip(".")) from err
     except RecursionError as err:
         raise CorruptFileError(name, "a JSON object", "one that is nested too deeply") from err
-    return found
+    return content
 
 
 def _usable(
@@ -107,16 +107,16 @@ def _usable(
     parse: Callable[[str, memoryview], T],
     problems: ProblemList,
 ) -> list[tuple[str, T]]:
-    """Return what is in the files that can be used, with their paths."""
-    found = []
-    first: Exception | None = None
-    for one in profiles:
-        path = one.stats_path
+    """Return the contents of the usable files, with their paths."""
+    contents = []
+    first_error: Exception | None = None
+    for profile in profiles:
+        path = profile.stats_path
         try:
-            found.append((path, parse(path, read(one))))
+            contents.append((path, parse(path, read(profile))))
         except (TrialFileError, ObjectNotFoundError, StorageUnavailableError) as err:
             problems.add(path, err)
-            first = first or err
-    if first is not None and not found:
-        raise first
-    return found
+            first_error = first_error or err
+    if first_error is not None and not contents:
+        raise first_error
+    return contents

@@ -1,4 +1,4 @@
-"""Readers of Python profiles: which files a profiler left in a folder, or below an S3 address."""
+"""Readers of Python profiles: the files of Python profilers in a folder or below an S3 address."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -31,34 +31,34 @@ PROFILERS: Final = {
     PYINSTRUMENT_JSON_FILENAME: PYINSTRUMENT_NAME,
     PYINSTRUMENT_HTML_FILENAME: PYINSTRUMENT_NAME,
 }
-# One byte more than may be: who reads it sees that it is too long.
+# One byte more than the limit, so that readers notice files that exceed it.
 READ_RANGE: Final = ByteRange(0, MAX_BYTES + 1)
-LONGEST_NAME: Final = 255  # bytes that file systems take
+LONGEST_NAME: Final = 255  # bytes, the limit of file systems
 PROBLEMS_KEPT: Final = 1000
-_PARTS: Final = 5  # framework, profiler, node, span, file: the end of a profile's path
+_PARTS: Final = 5  # framework, profiler, node, span, file: the last parts of a profile's path
 
 
 class ProfileFile(NamedTuple):
-    """A profile's key in its store, and what its path says."""
+    """A profile's key in its store, and the span that its path describes."""
 
     key: str
     stats: StepPythonProfileStats
 
 
 class ProblemList:
-    """What is wrong with files, a sentence for each, said once in the log: `PROBLEMS_KEPT` of them.
+    """The problems of up to `PROBLEMS_KEPT` files, each logged once.
 
     Attributes
     ----------
     texts
-        The sentences, by file.
+        A sentence for each file.
     """
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
 
     def add(self, name: str, reason: object) -> None:
-        """Take note of what is wrong with a file."""
+        """Record and log the problem of a file."""
         text = str(reason)
         if self.texts.get(name) != text and len(self.texts) < PROBLEMS_KEPT:
             self.texts[name] = text
@@ -70,46 +70,48 @@ def profile_files(
 ) -> Iterator[ProfileFile]:
     """Yield the files of Python profilers in a store, in the order of their keys.
 
-    The last five parts of a path are framework, profiler, node, span and file name; the profiler is
-    told by the file's name.
+    The last five parts of a path are framework, profiler, node, span and file name. The file name
+    identifies the profiler.
 
     Parameters
     ----------
     store, prefix
-        Where to look.
+        Location of the files.
     root
-        The store's root as it stands in front of the keys: it may hold some of the parts.
+        The store's root, which precedes the keys and may contain some of the five parts.
     problems
-        Takes profiles whose span has no known name. Files of other names are nobody's business.
+        Receives profiles whose span has an invalid name. Files with other names are ignored.
     """
     for key in store.list_keys(prefix):
-        place = f"{root.rstrip('/')}/{key}"
-        parts = place.split("/")[-_PARTS:]
+        path = f"{root.rstrip('/')}/{key}"
+        parts = path.split("/")[-_PARTS:]
         profiler = PROFILERS.get(parts[-1])
         if profiler is None or len(parts) < _PARTS or not _can_be_file(key):
-            get_logger("profiler").debug("File %r is none of a Python profiler.", place)
+            get_logger("profiler").debug("File %r is not a Python profile.", path)
             continue
         framework, _, node, span, _ = parts
         try:
-            yield ProfileFile(key, StepPythonProfileStats(framework, profiler, node, span, place))
+            yield ProfileFile(key, StepPythonProfileStats(framework, profiler, node, span, path))
         except SMDebugValueError as err:
-            problems.add(place, err)
+            problems.add(path, err)
 
 
 def _can_be_file(key: str) -> bool:
-    """Say whether a key stays below its root, and can be a path of files: S3 takes longer ones."""
+    """Return whether a key can be a path below its root; S3 allows longer names than folders."""
     return is_inside(key) and all(
         len(part) <= LONGEST_NAME for part in os.fsencode(key).split(b"/")
     )
 
 
 def in_order(profiles: Iterable[StepPythonProfileStats]) -> list[StepPythonProfileStats]:
-    """Return profiles by the time at which they begin, and of one time by their nodes."""
-    return sorted(profiles, key=lambda one: (one.start_time_since_epoch_in_micros, one.node_id))
+    """Return profiles sorted by start, then by node."""
+    return sorted(
+        profiles, key=lambda profile: (profile.start_time_since_epoch_in_micros, profile.node_id)
+    )
 
 
 class PythonStatsReader:
-    """What knows the files of Python profilers below a folder of this machine.
+    """Reads the files of Python profilers below a local folder.
 
     Parameters
     ----------
@@ -119,7 +121,7 @@ class PythonStatsReader:
     Attributes
     ----------
     problems
-        Files that are left out, and why.
+        The skipped files, with the reasons.
     """
 
     def __init__(self, profile_dir: str | os.PathLike[str]) -> None:
@@ -127,23 +129,23 @@ class PythonStatsReader:
         self.problems = ProblemList()
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:
-        """Return what there is now, by start and node."""
+        """Return the current files, by start and node."""
         raise NotImplementedError
 
     def read(self, stats_path: str) -> memoryview:
-        """Return the bytes of a file that was listed, at most `READ_RANGE`.
+        """Return the bytes of a listed file, up to `READ_RANGE`.
 
         Raises
         ------
         ObjectNotFoundError, StorageUnavailableError
-            If it is gone, or cannot be read; links are not followed.
+            If it no longer exists, or cannot be read; links are not followed.
         """
         key = os.path.relpath(stats_path, self.profile_dir)
         return LocalStore(self.profile_dir).read(key, READ_RANGE)
 
 
 class LocalPythonStatsReader(PythonStatsReader):
-    """Finds profiles where they are.
+    """Finds the profiles in a local folder.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ class LocalPythonStatsReader(PythonStatsReader):
     Raises
     ------
     ProfileFolderError
-        If it is no folder.
+        If it is not a folder.
     """
 
     def __init__(self, profile_dir: str | os.PathLike[str]) -> None:
@@ -163,30 +165,30 @@ class LocalPythonStatsReader(PythonStatsReader):
             raise ProfileFolderError(msg)
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:
-        """Return what is in the folder now; see `PythonStatsReader`."""
-        found = profile_files(LocalStore(self.profile_dir), self.profile_dir, self.problems)
-        return in_order(one.stats for one in found)
+        """Return the files that are in the folder now; see `PythonStatsReader`."""
+        files = profile_files(LocalStore(self.profile_dir), self.profile_dir, self.problems)
+        return in_order(file.stats for file in files)
 
 
 class S3PythonStatsReader(PythonStatsReader):
-    """Downloads profiles, to ``<profile_dir>/python_stats/<node>/<span>/<file>``.
+    """Downloads profiles from S3 to ``<profile_dir>/python_stats/<node>/<span>/<file>``.
 
-    Whatever else is in that folder stays as it is; what an earlier download left there and is
-    no longer in S3 is removed.
+    Earlier downloads that are no longer in S3 are removed. All other files in that folder are left
+    unchanged.
 
     Parameters
     ----------
     profile_dir
-        A folder of this machine; made if it is not there.
+        A local folder, created if missing.
     s3_path
         The address above ``framework``.
     profiler_name
-        Of which profiler; of each by default.
+        Name of the profiler; None downloads the profiles of all.
 
     Raises
     ------
     ProfileFolderError
-        If `s3_path` is no address of S3.
+        If `s3_path` is not an S3 address.
     """
 
     def __init__(
@@ -202,60 +204,61 @@ class S3PythonStatsReader(PythonStatsReader):
         }
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:
-        """Download what there is now; see `PythonStatsReader`.
+        """Download the current profiles; see `PythonStatsReader`.
 
         Raises
         ------
         StorageUnavailableError
-            If S3 cannot be asked.
+            If S3 is unavailable.
         ProfileFolderError
-            If something in the folder is in the way.
+            If a file or link in the folder is in the way.
         """
-        wanted = self._wanted()
+        remote_files = self._remote_files()
         with DownloadFolder(Path(self.profile_dir)) as folder:
-            folder.keep_only(wanted, self._leaves)
-            done = []
-            for name, content in self._contents(wanted):
+            folder.keep_only(remote_files, self._leaves)
+            downloaded = []
+            for name, content in self._contents(remote_files):
                 folder.put(name, content)
-                done.append(self._downloaded(name, wanted[name].stats))
-        return in_order(done)
+                downloaded.append(self._downloaded(name, remote_files[name].stats))
+        return in_order(downloaded)
 
-    def _contents(self, wanted: dict[str, ProfileFile]) -> Iterator[tuple[str, bytes]]:
-        """Yield what profiles hold, but for those that cannot be used; a few are read at once."""
+    def _contents(self, remote_files: dict[str, ProfileFile]) -> Iterator[tuple[str, bytes]]:
+        """Yield the names and contents of usable profiles; several are read in parallel."""
         pool: ReadPool[memoryview] = ReadPool(self.store.costs.parallel)
-        names = list(wanted)
-        while names:
-            some, names = names[: pool.size], names[pool.size :]
-            keys = [wanted[name].key for name in some]
-            flying = [pool.submit(partial(self.store.read, key, READ_RANGE)) for key in keys]
-            for name, future in zip(some, flying, strict=True):
+        names = list(remote_files)
+        for start in range(0, len(names), pool.size):
+            batch = names[start : start + pool.size]
+            keys = [remote_files[name].key for name in batch]
+            futures = [pool.submit(partial(self.store.read, key, READ_RANGE)) for key in keys]
+            for name, future in zip(batch, futures, strict=True):
+                path = remote_files[name].stats.stats_path
                 try:
                     content = bytes(future.result())
-                except ObjectNotFoundError as err:  # gone since it was listed
-                    self.problems.add(wanted[name].stats.stats_path, err)
+                except ObjectNotFoundError as err:  # removed since it was listed
+                    self.problems.add(path, err)
                     continue
                 if len(content) <= MAX_BYTES:
                     yield name, content
                 else:
-                    text = f"It is longer than {MAX_BYTES} bytes."
-                    self.problems.add(wanted[name].stats.stats_path, text)
+                    self.problems.add(path, f"It is longer than {MAX_BYTES} bytes.")
 
-    def _wanted(self) -> dict[str, ProfileFile]:
-        """Return the profiles in S3 by the place that they get."""
-        wanted: dict[str, ProfileFile] = {}
-        for one in profile_files(self.store, self.store.uri, self.problems, FRAMEWORK):
-            parts = one.key.split("/")
+    def _remote_files(self) -> dict[str, ProfileFile]:
+        """Return the profiles in S3 by their names in the folder."""
+        remote_files: dict[str, ProfileFile] = {}
+        for file in profile_files(self.store, self.store.uri, self.problems, FRAMEWORK):
+            parts = file.key.split("/")
             if len(parts) <= _PARTS or parts[-1] not in self._leaves:
                 continue
-            first = wanted.setdefault("/".join(parts[-3:]), one)
-            if first is not one:
+            first = remote_files.setdefault("/".join(parts[-3:]), file)
+            if first is not file:
                 text = f"Its node and span are those of {first.stats.stats_path!r}."
-                self.problems.add(one.stats.stats_path, text)
-        return wanted
+                self.problems.add(file.stats.stats_path, text)
+        return remote_files
 
-    def _downloaded(self, name: str, there: StepPythonProfileStats) -> StepPythonProfileStats:
+    def _downloaded(self, name: str, remote: StepPythonProfileStats) -> StepPythonProfileStats:
+        """Return a profile with the path of its download."""
         _, span, _ = name.split("/")
         path = f"{self.profile_dir}/{name}"
         return StepPythonProfileStats(
-            there.framework, there.profiler_name, there.node_id, span, path
+            remote.framework, remote.profiler_name, remote.node_id, span, path
         )

@@ -1,6 +1,7 @@
 """PythonProfileAnalysis: chooses Python profiles by step, time, mode and node, and lists them."""
 
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,23 +28,24 @@ if TYPE_CHECKING:
 Step = int | str
 Mode = PythonProfileModes | str
 Phase = StepPhase | str
+IsSelected = Callable[[StepPythonProfileStats], bool]
 ANY_NODE: Final = "any"
 _DEFAULT_DIR: Final = "/tmp/python_stats"  # noqa: S108 - the documented default
 
 
 class PythonProfileAnalysis:
-    """The Python profiles of a training job; subclasses say of which profiler.
+    """The Python profiles of a training job; subclasses select the profiler.
 
-    All that fetches or lists looks for new files first, unless it is given
-    ``refresh_stats=False``; in S3 that is a download. All that fetches is of one node: that of the
-    first profile, if ``node_id`` is ``"any"``. Where there is nothing, it says so and returns None.
-    Steps may be given as texts, modes and phases as words.
+    Each method first looks for new files, and downloads them from S3, unless it is called with
+    ``refresh_stats=False``. A fetch returns the profiles of one node, by default the node of the
+    first profile; without profiles it prints a message and returns None. Steps can be strings, and
+    modes and phases their names.
 
     Parameters
     ----------
     local_profile_dir
-        Without `s3_path`, where the profiles are: ``.../framework/<framework>/<profiler>``, or any
-        folder above. With it, the folder that ``python_stats`` is made in, for downloads.
+        Without `s3_path`, the folder of the profiles: ``.../framework/<framework>/<profiler>``, or
+        any folder above. With it, the folder in which ``python_stats`` is created for downloads.
     s3_path
         The address above ``framework``.
 
@@ -52,12 +54,12 @@ class PythonProfileAnalysis:
     python_profile_stats
         The files, by start and node.
     problems
-        Files that were left out, and why.
+        The reason for each skipped file, by path.
 
     Raises
     ------
     ProfileFolderError
-        If there is no such folder, the address is none of S3, or downloads cannot be written.
+        If the folder does not exist, the address is not in S3, or downloads cannot be written.
     """
 
     name = ""
@@ -75,41 +77,40 @@ class PythonProfileAnalysis:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Files that were left out, and why."""
+        """The reason for each skipped file, by path."""
         return self.python_stats_reader.problems.texts
 
     def _refresh_python_profile_stats(self, refresh_stats: bool) -> None:
         if refresh_stats:
-            found = self.python_stats_reader.load_python_profile_stats()
             self.python_profile_stats = [
-                one for one in found if self.name in {"", one.profiler_name}
+                profile
+                for profile in self.python_stats_reader.load_python_profile_stats()
+                if self.name in {"", profile.profiler_name}
             ]
 
-    def _read(self, one: StepPythonProfileStats) -> memoryview:
-        return self.python_stats_reader.read(one.stats_path)
+    def _read(self, profile: StepPythonProfileStats) -> memoryview:
+        return self.python_stats_reader.read(profile.stats_path)
 
     def _aggregate_stats(self, requested_stats: list[StepPythonProfileStats]) -> Any:
-        """Return what files hold, in the form of the profiler."""
+        """Return the contents of files in the form of the profiler."""
         return requested_stats
 
-    def _fetch(
-        self, node_id: str, refresh_stats: bool, wanted: Callable[[StepPythonProfileStats], bool]
-    ) -> Any:
-        """Return what the wanted files of a node hold."""
+    def _fetch(self, node_id: str, refresh_stats: bool, is_selected: IsSelected) -> Any:
+        """Return the contents of the selected files of a node."""
         self._refresh_python_profile_stats(refresh_stats)
-        chosen = self._of_node(node_id, wanted)
-        if not chosen:
-            print("There are no Python profiles of that.")  # noqa: T201 - documented
+        selected = self._of_node(node_id, is_selected)
+        if not selected:
+            sys.stdout.write("There are no Python profiles of that.\n")
             return None
-        return self._aggregate_stats(chosen)
+        return self._aggregate_stats(selected)
 
-    def _of_node(
-        self, node_id: str, wanted: Callable[[StepPythonProfileStats], bool]
-    ) -> list[StepPythonProfileStats]:
-        stats = self.python_profile_stats
-        if node_id == ANY_NODE and stats:
-            node_id = stats[0].node_id
-        return [one for one in stats if one.has_node_id(node_id) and wanted(one)]
+    def _of_node(self, node_id: str, is_selected: IsSelected) -> list[StepPythonProfileStats]:
+        profiles = self.python_profile_stats
+        if node_id == ANY_NODE and profiles:
+            node_id = profiles[0].node_id
+        return [
+            profile for profile in profiles if profile.has_node_id(node_id) and is_selected(profile)
+        ]
 
     def fetch_profile_stats_by_step(
         self,
@@ -121,14 +122,14 @@ class PythonProfileAnalysis:
         node_id: str = ANY_NODE,
         refresh_stats: bool = True,
     ) -> Any:
-        """Return what was recorded from `start_step` to `end_step`, the last one included.
+        """Return the profiles of ``start_step <= step <= end_step``.
 
         Parameters
         ----------
         start_step, end_step
-            Steps of the mode; one step, if the last is not given.
+            Steps of the mode; the last one is `start_step` by default.
         mode
-            A profile begins and ends in it.
+            Mode at the start and end of the profiles.
         start_phase, end_phase
             See `StepPythonProfileStats.in_step_interval`.
         node_id, refresh_stats
@@ -137,13 +138,13 @@ class PythonProfileAnalysis:
         Raises
         ------
         SMDebugValueError
-            If steps, mode or phases are none.
+            If a step, the mode or a phase is invalid.
         """
         first = to_step(start_step)
         last = first if end_step is None else to_step(end_step)
-        within = StepPythonProfileStats.in_step_interval
+        is_within = StepPythonProfileStats.in_step_interval
         phases = start_phase, end_phase
-        return self._fetch_of_steps(within, first, last, mode, phases, node_id, refresh_stats)
+        return self._fetch_of_steps(is_within, first, last, mode, phases, node_id, refresh_stats)
 
     def fetch_python_profile_stats_by_step(
         self,
@@ -155,20 +156,20 @@ class PythonProfileAnalysis:
         node_id: str = ANY_NODE,
         refresh_stats: bool = True,
     ) -> Any:
-        """Return what was recorded over ``start_step <= step < end_step``.
+        """Return the profiles of ``start_step <= step < end_step``; by default of one step.
 
-        Without `end_step` that is one step; see `StepPythonProfileStats.in_half_open_steps` for the
-        ends, and `fetch_profile_stats_by_step`, which includes the last step, for the rest.
+        See `StepPythonProfileStats.in_half_open_steps` for the ends, and
+        `fetch_profile_stats_by_step`, which includes the last step, for the other parameters.
         """
         first = to_step(start_step)
-        beyond = first + 1 if end_step is None else to_step(end_step)
-        within = StepPythonProfileStats.in_half_open_steps
+        end = first + 1 if end_step is None else to_step(end_step)
+        is_within = StepPythonProfileStats.in_half_open_steps
         phases = start_phase, end_phase
-        return self._fetch_of_steps(within, first, beyond, mode, phases, node_id, refresh_stats)
+        return self._fetch_of_steps(is_within, first, end, mode, phases, node_id, refresh_stats)
 
     def _fetch_of_steps(
         self,
-        within: Callable[[StepPythonProfileStats, int, int, StepPhase, StepPhase], bool],
+        is_within: Callable[[StepPythonProfileStats, int, int, StepPhase, StepPhase], bool],
         first: int,
         last: int,
         mode: Mode,
@@ -176,14 +177,15 @@ class PythonProfileAnalysis:
         node_id: str,
         refresh_stats: bool,
     ) -> Any:
-        """Return what was recorded in a mode `within` some steps and phases."""
-        asked = to_mode(mode)
+        """Return the profiles of a mode that are within a range of steps and phases."""
+        profile_mode = to_mode(mode)
         begin, end = map(to_phase, phases)
         return self._fetch(
             node_id,
             refresh_stats,
-            lambda one: (
-                one.has_start_and_end_mode(asked, asked) and within(one, first, last, begin, end)
+            lambda profile: (
+                profile.has_start_and_end_mode(profile_mode, profile_mode)
+                and is_within(profile, first, last, begin, end)
             ),
         )
 
@@ -194,11 +196,11 @@ class PythonProfileAnalysis:
         node_id: str = ANY_NODE,
         refresh_stats: bool = True,
     ) -> Any:
-        """Return what was recorded over spans that overlap an interval of time, in seconds."""
+        """Return the profiles whose spans overlap a time interval, in seconds."""
         start_us = start_time_since_epoch_in_secs * CONVERT_TO_MICROSECS
         end_us = end_time_since_epoch_in_secs * CONVERT_TO_MICROSECS
         return self._fetch(
-            node_id, refresh_stats, lambda one: one.in_time_interval(start_us, end_us)
+            node_id, refresh_stats, lambda profile: profile.in_time_interval(start_us, end_us)
         )
 
     fetch_python_profile_stats_by_time = fetch_profile_stats_by_time
@@ -206,47 +208,47 @@ class PythonProfileAnalysis:
     def fetch_profile_stats_between_modes(
         self, start_mode: Mode, end_mode: Mode, node_id: str = ANY_NODE, refresh_stats: bool = True
     ) -> Any:
-        """Return what was recorded over spans that begin in one mode and end in the other."""
+        """Return the profiles that begin in `start_mode` and end in `end_mode`."""
         begin, end = to_mode(start_mode), to_mode(end_mode)
         return self._fetch(
-            node_id, refresh_stats, lambda one: one.has_start_and_end_mode(begin, end)
+            node_id, refresh_stats, lambda profile: profile.has_start_and_end_mode(begin, end)
         )
 
     def fetch_pre_step_zero_profile_stats(
         self, node_id: str = ANY_NODE, refresh_stats: bool = True
     ) -> Any:
-        """Return what was recorded before the first step."""
-        wanted = StepPythonProfileStats.has_pre_step_zero_profile_stats
-        return self._fetch(node_id, refresh_stats, wanted)
+        """Return the profiles from before the first step."""
+        is_selected = StepPythonProfileStats.has_pre_step_zero_profile_stats
+        return self._fetch(node_id, refresh_stats, is_selected)
 
     def fetch_post_hook_close_profile_stats(
         self, node_id: str = ANY_NODE, refresh_stats: bool = True
     ) -> Any:
-        """Return what was recorded up to the end of the script."""
-        wanted = StepPythonProfileStats.has_post_hook_close_profile_stats
-        return self._fetch(node_id, refresh_stats, wanted)
+        """Return the profiles that last until the end of the script."""
+        is_selected = StepPythonProfileStats.has_post_hook_close_profile_stats
+        return self._fetch(node_id, refresh_stats, is_selected)
 
     def list_profile_stats(self, refresh_stats: bool = True) -> "pd.DataFrame":
         """Return a frame with a row for each file, and a column for each of its attributes.
 
-        Modes are words there. ``start_step`` is -1 before the first step, ``end_step`` infinite at
-        the end of the script; times are microseconds. Without files the frame is empty.
+        Modes are given by name. ``start_step`` is -1 before the first step, ``end_step`` infinite
+        at the end of the script; times are microseconds. Without files the frame is empty.
         """
         self._refresh_python_profile_stats(refresh_stats)
         if not self.python_profile_stats:
-            print("There are no Python profiles.")  # noqa: T201 - documented
+            sys.stdout.write("There are no Python profiles.\n")
         rows = [
-            vars(one)
+            vars(profile)
             | {
-                "start_mode": python_profile_mode_to_str(one.start_mode),
-                "end_mode": python_profile_mode_to_str(one.end_mode),
+                "start_mode": python_profile_mode_to_str(profile.start_mode),
+                "end_mode": python_profile_mode_to_str(profile.end_mode),
             }
-            for one in self.python_profile_stats
+            for profile in self.python_profile_stats
         ]
         frame: pd.DataFrame = import_pandas().DataFrame(rows)
         return frame
 
     def list_available_node_ids(self, refresh_stats: bool = True) -> list[str]:
-        """Return the nodes that profiles are of, sorted."""
+        """Return the nodes with profiles, sorted."""
         self._refresh_python_profile_stats(refresh_stats)
-        return sorted({one.node_id for one in self.python_profile_stats})
+        return sorted({profile.node_id for profile in self.python_profile_stats})

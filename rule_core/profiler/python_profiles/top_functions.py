@@ -24,16 +24,16 @@ from rule_core.storage.local import LocalStore
 
 
 class FunctionTimes(NamedTuple):
-    """What one function did over all chosen spans.
+    """Calls and times of one function over the selected spans.
 
     Attributes
     ----------
     name
-        ``file:line(name)``, or ``{name}`` of what is built in; a stranger wrote it.
+        ``file:line(name)``, or ``{name}`` for built-in functions; untrusted.
     primitive_calls, total_calls
-        Calls that are not recursive; all.
+        Numbers of non-recursive calls and of all calls.
     total_time, cumulative_time
-        Seconds in the function itself; in it and in all that it calls.
+        Seconds in the function itself, and including its callees.
     """
 
     name: str
@@ -45,20 +45,20 @@ class FunctionTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopFunctions:
-    """The functions that were asked for, and what they were found in.
+    """The selected functions, and the profiles that contain them.
 
     Attributes
     ----------
     functions
-        The first ones, largest first.
+        The first functions, largest first.
     functions_in_all, time_in_all
-        How many there are over the chosen spans, and the seconds in all of them.
+        The number of all functions in the selected spans, and their time in seconds.
     chosen
-        The spans that were added up.
+        The selected spans without unusable files.
     available
-        All files of Python profilers that there are, of any node, mode and profiler.
+        All files of Python profilers, of any node, mode and profiler.
     problems
-        Files that were left out, and why.
+        The reason for each skipped file, by path.
     """
 
     functions: tuple[FunctionTimes, ...]
@@ -78,72 +78,75 @@ def top_functions(
     sort: Metrics | str = Metrics.TOTAL_TIME,
     n: int | None = 20,
 ) -> TopFunctions:
-    """Return the functions that cProfile saw most of.
+    """Return the functions with the largest times or numbers of calls in cProfile's files.
 
     Parameters
     ----------
     folder
-        Where a profiler writes (the folder above ``framework``), or any folder below; local, or an
-        S3 address, which is read in place.
+        The folder above ``framework``, or any folder below; local, or an S3 address, which is read
+        in place.
     steps
-        Spans in ``start <= step < end`` only, as
-        `PythonProfileAnalysis.fetch_python_profile_stats_by_step` takes them.
+        Selects spans in ``start <= step < end``; see
+        `PythonProfileAnalysis.fetch_python_profile_stats_by_step`.
     mode
-        Spans that begin and end in this mode only.
+        Selects spans that begin and end in this mode.
     node
-        Spans of this node only; by default all nodes are added up.
+        Selects spans of this node; None adds up all nodes.
     sort
-        By what; largest first.
+        Sort key, in descending order.
     n
-        How many functions; None is all.
+        Number of functions; None returns all.
 
     Raises
     ------
     SMDebugValueError
-        If an argument cannot be understood.
+        If an argument is invalid.
     ObjectNotFoundError, StorageUnavailableError
-        If the folder is not there, or cannot be read.
+        If the folder does not exist, or cannot be read.
     TrialFileError
-        If there are files and none can be used: what is wrong with the first.
+        The error of the first file, if all files are unusable.
     """
-    by, most = to_metric(sort), _number(n)
-    wanted = _choice(steps, mode, node)
-    store, root = _opened(folder)
+    metric = to_metric(sort)
+    if n is not None and n < 0:
+        msg = f"The number of functions must be 0 or more, got {n!r}."
+        raise SMDebugValueError(msg)
+    is_selected = _selection(steps, mode, node)
+    store = _open(folder)
     problems = ProblemList()
-    files = _files(store, root, problems)
-    keys = {one.stats.stats_path: one.key for one in files}
-    available = in_order(one.stats for one in files)
-    chosen = [one for one in available if wanted(one)]
+    files = _files(store, problems)
+    keys = {file.stats.stats_path: file.key for file in files}
+    available = in_order(file.stats for file in files)
+    selected = [profile for profile in available if is_selected(profile)]
     merged = merged_cprofiles(
-        chosen, lambda one: store.read(keys[one.stats_path], READ_RANGE), problems
+        selected, lambda profile: store.read(keys[profile.stats_path], READ_RANGE), problems
     )
-    functions = [_times(one) for one in cProfileStats(merged).function_stats_list]
-    functions.sort(key=lambda one: (-_ORDERS[by](one), one.name))
+    functions = [_times(stats) for stats in cProfileStats(merged).function_stats_list]
+    functions.sort(key=lambda function: (-_ORDERS[metric](function), function.name))
     return TopFunctions(
-        tuple(functions[:most]),
+        tuple(functions[:n]),
         len(functions),
-        sum(one.total_time for one in functions),
-        tuple(one for one in chosen if one.stats_path not in problems.texts),
+        sum(function.total_time for function in functions),
+        tuple(profile for profile in selected if profile.stats_path not in problems.texts),
         tuple(available),
         problems.texts,
     )
 
 
 _ORDERS: Final[dict[Metrics, Callable[[FunctionTimes], float]]] = {
-    Metrics.TOTAL_TIME: lambda one: one.total_time,
-    Metrics.CUMULATIVE_TIME: lambda one: one.cumulative_time,
-    Metrics.PRIMITIVE_CALLS: lambda one: one.primitive_calls,
-    Metrics.TOTAL_CALLS: lambda one: one.total_calls,
+    Metrics.TOTAL_TIME: lambda function: function.total_time,
+    Metrics.CUMULATIVE_TIME: lambda function: function.cumulative_time,
+    Metrics.PRIMITIVE_CALLS: lambda function: function.primitive_calls,
+    Metrics.TOTAL_CALLS: lambda function: function.total_calls,
 }
 
 
 def to_metric(sort: Metrics | str) -> Metrics:
-    """Return what to sort by, given as itself or by its word.
+    """Convert a sort key or its name to a sort key.
 
     Raises
     ------
     SMDebugValueError
-        If there is none of that name.
+        If it is invalid.
 
     >>> to_metric("tottime") is Metrics.TOTAL_TIME
     True
@@ -151,55 +154,51 @@ def to_metric(sort: Metrics | str) -> Metrics:
     try:
         return Metrics(sort)
     except ValueError:
-        words = ", ".join(one.value for one in Metrics)
+        words = ", ".join(metric.value for metric in Metrics)
         msg = f"Functions are sorted by one of {words}, got {sort!r}."
         raise SMDebugValueError(msg) from None
 
 
-def _number(n: int | None) -> int | None:
-    if n is not None and n < 0:
-        msg = f"The number of functions must be 0 or more, got {n!r}."
-        raise SMDebugValueError(msg)
-    return n
-
-
-def _choice(
+def _selection(
     steps: tuple[int | str, int | str] | None,
     mode: PythonProfileModes | str | None,
     node: str | None,
 ) -> Callable[[StepPythonProfileStats], bool]:
-    """Return what says of a file whether it is wanted."""
-    asked = None if mode is None else to_mode(mode)
+    """Return a function that tells whether a file is selected."""
+    profile_mode = None if mode is None else to_mode(mode)
     ends = None if steps is None else (to_step(steps[0]), to_step(steps[1]))
 
-    def wanted(one: StepPythonProfileStats) -> bool:
+    def is_selected(profile: StepPythonProfileStats) -> bool:
         return (
-            one.profiler_name == CPROFILE_NAME
-            and node in {None, one.node_id}
-            and (asked is None or one.has_start_and_end_mode(asked, asked))
+            profile.profiler_name == CPROFILE_NAME
+            and node in {None, profile.node_id}
+            and (profile_mode is None or profile.has_start_and_end_mode(profile_mode, profile_mode))
             and (
                 ends is None
-                or one.in_half_open_steps(*ends, StepPhase.STEP_START, StepPhase.STEP_END)
+                or profile.in_half_open_steps(*ends, StepPhase.STEP_START, StepPhase.STEP_END)
             )
         )
 
-    return wanted
+    return is_selected
 
 
-def _opened(folder: str | os.PathLike[str]) -> tuple[TrialStore, str]:
-    """Return the store of a folder, and its root as keys are to be read behind it."""
+def _open(folder: str | os.PathLike[str]) -> TrialStore:
+    """Return the store of a folder; the root of a local one is absolute."""
     store = open_store(folder)
     if isinstance(store, LocalStore):
-        store = LocalStore(os.path.abspath(store.root))  # noqa: PTH100 - links stay
-    return store, store.uri
+        return LocalStore(os.path.abspath(store.root))  # noqa: PTH100 - keeps links
+    return store
 
 
-def _files(store: TrialStore, root: str, problems: ProblemList) -> list[ProfileFile]:
-    """Return the profiles; the many files of metrics beside them are listed only if need be."""
-    below = list(profile_files(store, root, problems, FRAMEWORK))
-    return below or list(profile_files(store, root, problems))
+def _files(store: TrialStore, problems: ProblemList) -> list[ProfileFile]:
+    """Return the profiles below ``framework``; without any, search the whole folder.
+
+    That also lists the many files of system metrics.
+    """
+    below = list(profile_files(store, store.uri, problems, FRAMEWORK))
+    return below or list(profile_files(store, store.uri, problems))
 
 
-def _times(one: cProfileFunctionStats) -> FunctionTimes:
-    calls = one.prim_calls, one.total_calls
-    return FunctionTimes(one.function_name, *calls, one.total_time, one.cumulative_time)
+def _times(stats: cProfileFunctionStats) -> FunctionTimes:
+    calls = stats.prim_calls, stats.total_calls
+    return FunctionTimes(stats.function_name, *calls, stats.total_time, stats.cumulative_time)

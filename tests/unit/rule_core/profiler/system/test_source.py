@@ -45,7 +45,6 @@ class Made:
     def __init__(self, files: dict[str, bytes], parallel: int = 1, **more: float) -> None:
         self.store = Store(files, parallel)
         self.files = ProfilerFiles(self.store)
-        self.file_problems = self.files.problems
         self.source = SystemSource(self.files, **more)
         self.files.refresh()
 
@@ -114,7 +113,7 @@ def test_a_growing_file_is_read_again_at_the_next_look() -> None:
     assert len(made.samples()) == before
     made.files.refresh()
     assert (before < 120, len(made.samples())) == (True, 120)
-    assert made.file_problems.problems == {}
+    assert made.files.problems.problems == {}
     assert made.store.reads.count(min(files)) == 1
 
 
@@ -123,7 +122,7 @@ def test_an_older_file_that_ends_within_a_line_may_still_come_whole() -> None:
     first = min(files)
     whole, files[first] = files[first], files[first][:-9]
     made = Made(files)
-    assert (len(made.samples()), made.file_problems.count) == (119, 0)
+    assert (len(made.samples()), made.files.problems.count) == (119, 0)
     files[first] = whole
     made.files.refresh()
     assert len(made.samples()) == 120
@@ -135,8 +134,8 @@ def test_at_the_end_a_cut_off_file_is_damaged() -> None:
     files[last] = files[last][:-9]
     made = Made(files)
     for _ in range(2):
-        assert (len(made.samples()), made.file_problems.count) == (119, 1)
-    assert made.file_problems.problems == {last: "It is cut off within its last line."}
+        assert (len(made.samples()), made.files.problems.count) == (119, 1)
+    assert made.files.problems.problems == {last: "It is cut off within its last line."}
 
 
 def test_bad_lines_are_counted_once_however_often_they_are_read() -> None:
@@ -145,9 +144,9 @@ def test_bad_lines_are_counted_once_however_often_they_are_read() -> None:
     files[first] = b"{}\n[]\n" + files[first]
     made = Made(files, cached_bytes=0)
     for _ in range(3):
-        assert (len(made.samples()), made.file_problems.count) == (120, 2)
-    assert list(made.file_problems.problems) == [first]
-    assert made.file_problems.problems[first].startswith(
+        assert (len(made.samples()), made.files.problems.count) == (120, 2)
+    assert list(made.files.problems.problems) == [first]
+    assert made.files.problems.problems[first].startswith(
         "2 of 62 lines are no system metrics; line 1: "
     )
 
@@ -157,10 +156,10 @@ def test_a_file_that_cannot_be_read_is_damaged_and_the_others_are_read() -> None
     first, second = sorted(made.store.files)
     made.store.refused[first] = StorageUnavailableError(first, "it is not a regular file")
     made.store.refused[second] = ObjectNotFoundError(second)
-    assert (len(made.samples()), made.file_problems.count) == (0, 2)
-    assert "not a regular file" in made.file_problems.problems[first]
+    assert (len(made.samples()), made.files.problems.count) == (0, 2)
+    assert "not a regular file" in made.files.problems.problems[first]
     del made.store.refused[first]
-    assert (len(made.samples()), made.file_problems.count) == (60, 1)
+    assert (len(made.samples()), made.files.problems.count) == (60, 1)
 
 
 @pytest.mark.parametrize("parallel", [1, 4])

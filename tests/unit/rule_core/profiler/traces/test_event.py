@@ -20,12 +20,10 @@ STABLE = 226081469641578  # made of node, thread and phase: any process makes it
 
 
 def parse(
-    records: Iterable[Any],
-    problems: list[str] | None = None,
-    limits: TimelineLimits = LIMITS,
-    **how: Any,
+    records: Iterable[Any], problems: list[str] | None = None, **how: Any
 ) -> list[TraceEvent]:
-    reader = RecordReader([json.dumps(list(records)).encode()], limits)
+    text = json.dumps(list(records)).encode()
+    reader = RecordReader([text], how.pop("limits", LIMITS))
     assembler = Assembler(reader, **{"node_id": "11-algo-1", "file_type": "T", **how})
     return list(assembler.parse("t.json", [] if problems is None else problems))
 

@@ -166,11 +166,8 @@ def test_text_is_the_same_in_pieces_of_any_size_out_of_gzip_too(size: int) -> No
     assert content == joined(content, limits)
     assert content == joined(compressed(content), limits)
     assert content * 2 == joined(compressed(content) * 2 + b"\0" * 8, limits)
-    assert [len(one) for one in chunks(Remote({"t": content}), "t", TimelineLimits(chunk=4))] == [
-        4,
-        4,
-        4,
-    ]
+    pieces = chunks(Remote({"t": content}), "t", TimelineLimits(chunk=4))
+    assert [len(piece) for piece in pieces] == [4, 4, 4]
 
 
 @pytest.mark.parametrize(

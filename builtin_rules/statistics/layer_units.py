@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, value_shape
+from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, record, value_shape
 from builtin_rules.statistics.unit_activity import ActivityFlags
 from smdebug.rules.extensions import FloatParam
 
@@ -194,13 +194,5 @@ class UnitsRule(DeclaredRule):
         note = f"{lost} of {judged} units; samples: {units.samples}, saved steps: {units.steps}."
         units.clear()
         share = 100.0 * lost / judged
-        return self.measured(
-            step,
-            quantity,
-            share,
-            self.threshold_layer,
-            met=share > self.threshold_layer,
-            tensor=saved.name,
-            worker=saved.worker,
-            note=note,
-        )
+        limit = self.threshold_layer
+        return record(self, saved, step, quantity, share, limit, met=share > limit, note=note)

@@ -5,7 +5,13 @@ import re
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, numbers, saved_tensors
+from builtin_rules.statistics.tensor_selection import (
+    LITERAL,
+    SavedTensor,
+    numbers,
+    record,
+    saved_tensors,
+)
 from smdebug.rules.extensions import (
     FloatParam,
     IntParam,
@@ -167,16 +173,7 @@ class FeatureImportanceOverweight(DeclaredRule):
     def _judge(self, top: TopFeature, step: int) -> bool:
         met = top.share > self.threshold
         note = f"{', '.join(top.names)}, of {top.used} features used."
-        return self.measured(
-            step,
-            SHARE,
-            top.share,
-            self.threshold,
-            met=met,
-            tensor=top.first.name,
-            worker=top.first.worker,
-            note=note,
-        )
+        return record(self, top.first, step, SHARE, top.share, self.threshold, met=met, note=note)
 
 
 def _feature(saved: SavedTensor) -> str:

@@ -11,6 +11,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
+    record,
     saved_tensors,
     view,
 )
@@ -118,17 +119,7 @@ class TreeDepth(DeclaredRule):
         else:
             return None
         met = levels > self.depth
-        column = columns[name]
-        return self.measured(
-            step,
-            LEVELS,
-            levels,
-            self.depth,
-            met=met,
-            tensor=column.name,
-            worker=column.worker,
-            note=note,
-        )
+        return record(self, columns[name], step, LEVELS, levels, self.depth, met=met, note=note)
 
 
 def _largest_id(columns: Columns, step: int) -> int | None:

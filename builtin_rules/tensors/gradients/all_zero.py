@@ -14,6 +14,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     is_first_step,
+    record,
     reduction,
     require_selection,
     saved_reductions,
@@ -155,15 +156,8 @@ class AllZero(DeclaredRule):
     def _measured(
         self, saved: SavedTensor, step: int, share: float, note: str | None = None
     ) -> bool:
-        return self.measured(
-            step,
-            ZEROS,
-            share,
-            self.threshold,
-            met=share >= self.threshold,
-            tensor=saved.name,
-            worker=saved.worker,
-            note=note,
+        return record(
+            self, saved, step, ZEROS, share, self.threshold, met=share >= self.threshold, note=note
         )
 
 

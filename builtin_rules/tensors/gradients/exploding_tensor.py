@@ -12,6 +12,7 @@ from builtin_rules.statistics.tensor_selection import (
     TENSOR_REGEX,
     SavedTensor,
     any_met,
+    record,
     require_selection,
     saved_reductions,
     saved_tensors,
@@ -175,13 +176,4 @@ class ExplodingTensor(DeclaredRule):
         return self.literal or key in _BOUNDED
 
     def _measured(self, saved: SavedTensor, step: int, count: int, note: str | None = None) -> bool:
-        return self.measured(
-            step,
-            NOT_FINITE,
-            count,
-            0,
-            met=count > 0,
-            tensor=saved.name,
-            worker=saved.worker,
-            note=note,
-        )
+        return record(self, saved, step, NOT_FINITE, count, 0, met=count > 0, note=note)

@@ -10,6 +10,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     is_first_step,
+    record,
     require_selection,
     saved_tensors,
     tensor_names,
@@ -127,15 +128,8 @@ class TensorVariance(DeclaredRule):
         for quantity, limit in bounds.items():
             if limit is None:
                 continue
-            met = bool(met) | self.measured(
-                step,
-                quantity,
-                spread,
-                limit,
-                met=spread > limit if quantity == LARGE else spread < limit,
-                tensor=saved.name,
-                worker=saved.worker,
-            )
+            outside = spread > limit if quantity == LARGE else spread < limit
+            met = record(self, saved, step, quantity, spread, limit, met=outside) or bool(met)
         return met
 
 

@@ -17,6 +17,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     by_role,
     numbers,
+    record,
     saved_tensors,
     variance,
 )
@@ -242,16 +243,9 @@ class PoorWeightInitialization(DeclaredRule):
             limit *= min(1.0, float(np.median(list(judged.values()))))
         for saved, spread in judged.items():
             narrow = spread < limit or (spread == 0 and not self.literal)
-            yield self.measured(
-                step,
-                SPREAD,
-                spread,
-                limit,
-                met=self._lasts(saved, narrow=narrow),
-                tensor=saved.name,
-                worker=saved.worker,
-                note="All elements are 0." if spread == 0 else None,
-            )
+            met = self._lasts(saved, narrow=narrow)
+            note = "All elements are 0." if spread == 0 else None
+            yield record(self, saved, step, SPREAD, spread, limit, met=met, note=note)
 
     def _lasts(self, saved: SavedTensor, *, narrow: bool) -> bool:
         """Return whether a gradient has been narrow for long enough."""

@@ -12,6 +12,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
+    record,
     require_selection,
     saved_reductions,
     saved_tensors,
@@ -178,13 +179,6 @@ class SimilarAcrossRuns(Rule):
         self, saved: SavedTensor, step: int, value: Any, reference: Any, note: str | None = None
     ) -> bool:
         difference = tolerances(value, reference, Tolerance(RTOL, ATOL, equal_nan=True))
-        return self.measured(
-            step,
-            DIFFERENCE,
-            difference,
-            _LIMIT,
-            met=difference > _LIMIT,
-            tensor=saved.name,
-            worker=saved.worker,
-            note=note,
+        return record(
+            self, saved, step, DIFFERENCE, difference, _LIMIT, met=difference > _LIMIT, note=note
         )

@@ -18,6 +18,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
+    record,
     require_selection,
     saved_tensors,
     statistic,
@@ -162,16 +163,8 @@ class UnchangedTensor(DeclaredRule):
         if change is None or math.isnan(change):
             return None if change is None else False
         met = change <= _LIMIT
-        return self.measured(
-            step,
-            CHANGE,
-            change,
-            _LIMIT,
-            met=met,
-            tensor=saved.name,
-            worker=saved.worker,
-            note=self._note(saved, step, steps[0], change) if met else None,
-        )
+        note = self._note(saved, step, steps[0], change) if met else None
+        return record(self, saved, step, CHANGE, change, _LIMIT, met=met, note=note)
 
     def _change(self, saved: SavedTensor, steps: list[int]) -> float | None:
         """Return the largest change in units of the tolerance.

@@ -18,6 +18,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
+    record,
     saved_tensors,
     statistic,
 )
@@ -202,20 +203,12 @@ class WeightUpdateRatio(DeclaredRule):
         if not math.isfinite(ratio) or (update.before == 0 and not self.literal):
             return None
         met = False
+        note = "Not changed at all: the weight may be frozen." if ratio == 0 else None
         for quantity, limit, outside in (
             (LARGE, self.large_threshold, ratio > self.large_threshold),
             (SMALL, self.small_threshold, self._is_small(update, ratio, step)),
         ):
-            met |= self.measured(
-                step,
-                quantity,
-                ratio,
-                limit,
-                met=outside,
-                tensor=update.saved.name,
-                worker=update.saved.worker,
-                note="Not changed at all: the weight may be frozen." if ratio == 0 else None,
-            )
+            met |= record(self, update.saved, step, quantity, ratio, limit, met=outside, note=note)
         return met
 
     def _is_small(self, update: _Update, ratio: float, step: int) -> bool:

@@ -7,8 +7,8 @@ import numpy as np
 
 from builtin_rules.profiler.statistics.parameters import (
     SCAN_INTERVAL,
-    NumberParam,
     patience,
+    positive,
 )
 from builtin_rules.profiler.statistics.samples import CPU
 from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loading
@@ -40,21 +40,17 @@ class Dataloader(WindowRule):
 
     READS = "the framework events of PyTorch's data loader, and the cores of CPUUtilization."
     PARAMS = (
-        NumberParam(
+        positive(
             "min_threshold",
             "A node with fewer loader processes than this share of its cores has too few.",
-            default=70,
-            unit="percent of the cores",
-            minimum=0,
-            minimum_open=True,
+            70,
+            "percent of the cores",
         ),
-        NumberParam(
+        positive(
             "max_threshold",
             "A node with more loader processes than this share of its cores has too many.",
-            default=200,
-            unit="percent of the cores",
-            minimum=0,
-            minimum_open=True,
+            200,
+            "percent of the cores",
         ),
         patience(10, "seconds with data loading"),
         SCAN_INTERVAL,

@@ -7,8 +7,8 @@ import numpy as np
 from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
 from builtin_rules.profiler.statistics.parameters import (
     SCAN_INTERVAL,
-    NumberParam,
     patience,
+    positive,
     window,
 )
 from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
@@ -35,13 +35,8 @@ class GPUMemoryIncrease(WindowRule):
 
     READS = "the system metric GPUMemoryUtilization."
     PARAMS = (
-        NumberParam(
-            "increase",
-            "Largest tolerated rise of the moving average.",
-            default=5,
-            unit="percentage points",
-            minimum=0,
-            minimum_open=True,
+        positive(
+            "increase", "Largest tolerated rise of the moving average.", 5, "percentage points"
         ),
         patience(1000, "data points"),
         window(10, "Number of data points of the moving average."),

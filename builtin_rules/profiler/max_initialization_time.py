@@ -6,7 +6,7 @@ from builtin_rules.profiler.statistics.parameters import (
     MINUTE_US,
     SCAN_INTERVAL,
     SECOND_US,
-    NumberParam,
+    positive,
 )
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from smdebug.rules.extensions import FrameworkEvents, Page, Quantity, is_step
@@ -29,13 +29,8 @@ class MaxInitializationTime(WindowRule):
 
     READS = "the framework events of steps, `Step:ModeKeys...`, and the times of system metrics."
     PARAMS = (
-        NumberParam(
-            "threshold",
-            "Longest time from the start of the job to its first step.",
-            default=20,
-            unit="minutes",
-            minimum=0,
-            minimum_open=True,
+        positive(
+            "threshold", "Longest time from the start of the job to its first step.", 20, "minutes"
         ),
         SCAN_INTERVAL,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import (
     SCAN_INTERVAL,
     SECOND_US,
-    NumberParam,
+    positive,
 )
 from builtin_rules.profiler.statistics.samples import Floats
 from builtin_rules.profiler.statistics.window_rule import WindowRule
@@ -78,13 +78,11 @@ class StepOutlier(WindowRule):
 
     READS = "the framework events of steps, `Step:ModeKeys...`; all others for the report."
     PARAMS = (
-        NumberParam(
+        positive(
             "stddev",
             "Number of standard deviations above the mean from which a step is an outlier.",
-            default=3,
-            unit="standard deviations",
-            minimum=0,
-            minimum_open=True,
+            3,
+            "standard deviations",
         ),
         TextParam(
             "mode",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, record, value_shape
 from builtin_rules.statistics.unit_activity import ActivityFlags
-from smdebug.rules.extensions import FloatParam
 
 if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" from chance
 ROWS: Final = 10  # fewer images cannot either, as neighbouring positions are alike
 
-THRESHOLD_LAYER: Final = FloatParam(
-    "threshold_layer",
-    "A layer fails if more than this share of its units is inactive.",
-    default=50.0,
-    minimum=0.0,
-    maximum=100.0,
-    unit="percent",
+THRESHOLD_LAYER: Final = percentage(
+    "threshold_layer", "A layer fails if more than this share of its units is inactive.", 50.0
 )
 _FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
 _LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras

@@ -27,6 +27,11 @@ def percentage(name: str, meaning: str, default: int) -> NumberParam:
     return NumberParam(name, meaning, default=default, unit=PERCENT, minimum=0, maximum=100)
 
 
+def positive(name: str, meaning: str, default: int, unit: str) -> NumberParam:
+    """Return a parameter above 0."""
+    return NumberParam(name, meaning, default=default, unit=unit, minimum=0, minimum_open=True)
+
+
 def patience(default: int, points: str) -> IntParam:
     """Return the parameter `patience`, which counts `points`."""
     meaning = f"The number of {points} to wait for; judging starts with the next one."

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
+from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
@@ -12,7 +13,7 @@ from builtin_rules.statistics.tensor_selection import (
     statistic,
 )
 from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
-from smdebug.rules.extensions import FloatParam, Page, PatternsParam, Quantity
+from smdebug.rules.extensions import Page, PatternsParam, Quantity
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(
@@ -55,13 +56,10 @@ class DeadRelu(UnitsRule):
     )
     PARAMS = (
         OUTPUTS,
-        FloatParam(
+        percentage(
             "threshold_inactivity",
             "A unit is dead if a smaller share of its outputs than this is above 0.",
-            default=1.0,
-            minimum=0.0,
-            maximum=100.0,
-            unit="percent",
+            1.0,
         ),
         THRESHOLD_LAYER,
         LITERAL,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
+from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -68,13 +69,10 @@ class SaturatedActivation(UnitsRule):
         _bound("threshold_tanh_max", 9.4999),
         _bound("threshold_sigmoid_min", -23.0),
         _bound("threshold_sigmoid_max", 16.99999),
-        FloatParam(
+        percentage(
             "threshold_inactivity",
             "A unit is saturated if a smaller share of its inputs than this is in the range.",
-            default=1.0,
-            minimum=0.0,
-            maximum=100.0,
-            unit="percent",
+            1.0,
         ),
         THRESHOLD_LAYER,
         LITERAL,

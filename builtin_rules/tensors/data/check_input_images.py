@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     any_met,
@@ -15,8 +16,6 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
 )
 from smdebug.rules.extensions import (
-    FloatParam,
-    IntParam,
     Page,
     PatternsParam,
     Quantity,
@@ -79,27 +78,19 @@ class CheckInputImages(DeclaredRule):
         "(hybridsequential0_input_0) and Keras (inputs, conv2d/inputs) name them: values."
     )
     PARAMS = (
-        FloatParam(
+        non_negative(
             "threshold_mean",
             "Largest accepted distance of a channel's mean from 0.",
-            default=0.2,
-            minimum=0.0,
-            unit="value of a pixel",
+            0.2,
+            "value of a pixel",
         ),
-        IntParam(
-            "threshold_samples",
-            "Number of images required before judging.",
-            default=500,
-            minimum=1,
-            unit="images",
-        ),
+        count("threshold_samples", "Number of images required before judging.", 500, "images"),
         IMAGES,
-        IntParam(
+        count(
             "channel",
             "Axis of the colour channel: 1 in (batch, channel, height, width), 3 if it is last.",
-            default=CHANNEL,
-            minimum=1,
-            unit="axis",
+            CHANNEL,
+            "axis",
         ),
         LITERAL,
     )

@@ -11,12 +11,12 @@ from builtin_rules.statistics.class_labels import (
     classes,
     label_prediction_pairs,
 )
+from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.share_of_total import lower
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
 from smdebug.rules.extensions import (
     BoolParam,
     FloatParam,
-    IntParam,
     Page,
     PatternsParam,
     Quantity,
@@ -93,20 +93,14 @@ class ClassImbalance(DeclaredRule):
             minimum=1.0,
             unit="labels / labels",
         ),
-        FloatParam(
+        share(
             "threshold_misprediction",
             "Largest tolerated share of mispredictions of a class.",
-            default=0.7,
-            minimum=0.0,
-            maximum=1.0,
-            unit="share of a class",
+            0.7,
+            "share of a class",
         ),
-        IntParam(
-            "samples",
-            "Number of labels judged together; use more for more classes.",
-            default=500,
-            minimum=1,
-            unit="labels",
+        count(
+            "samples", "Number of labels judged together; use more for more classes.", 500, "labels"
         ),
         BoolParam(
             "argmax", "Take the index of the largest entry of each prediction.", default=False

@@ -23,11 +23,11 @@ from builtin_rules.statistics.confusion_matrix import (
     counted,
     worst,
 )
+from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import (
-    FloatParam,
     IntParam,
     Page,
     Quantity,
@@ -111,21 +111,17 @@ class Confusion(DeclaredRule):
             "Collection of the predictions, used if `predictions` was not saved.",
             CollectionKeys.PREDICTIONS,
         ),
-        FloatParam(
+        share(
             "min_diag",
             "Smallest accepted share of correct predictions of a class.",
-            default=0.9,
-            minimum=0.0,
-            maximum=1.0,
-            unit="share of a column",
+            0.9,
+            "share of a column",
         ),
-        FloatParam(
+        share(
             "max_off_diag",
             "Largest accepted share of another label among the predictions of a class.",
-            default=0.1,
-            minimum=0.0,
-            maximum=1.0,
-            unit="share of a column",
+            0.1,
+            "share of a column",
         ),
         LITERAL,
     )

@@ -5,6 +5,7 @@ import re
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
@@ -13,8 +14,6 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
 )
 from smdebug.rules.extensions import (
-    FloatParam,
-    IntParam,
     Page,
     PatternsParam,
     Quantity,
@@ -56,21 +55,13 @@ class FeatureImportanceOverweight(DeclaredRule):
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
     PARAMS = (
-        FloatParam(
+        share(
             "threshold",
             "Largest tolerated share of the most important features.",
-            default=_THRESHOLD,
-            minimum=0.0,
-            maximum=1.0,
-            unit="share of the total importance",
+            _THRESHOLD,
+            "share of the total importance",
         ),
-        IntParam(
-            "nfeatures",
-            "Number of most important features to add up.",
-            default=_NFEATURES,
-            minimum=1,
-            unit="features",
-        ),
+        count("nfeatures", "Number of most important features to add up.", _NFEATURES, "features"),
         PatternsParam(
             "tensor_regex",
             "Patterns: an importance is judged if one of them matches in its name.",

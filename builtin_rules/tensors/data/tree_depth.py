@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
@@ -15,7 +16,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
     view,
 )
-from smdebug.rules.extensions import FloatParam, Page, Quantity, TensorInput
+from smdebug.rules.extensions import Page, Quantity, TensorInput
 
 LEVELS: Final = "depth"
 _DEPTH: Final = 4.0
@@ -51,14 +52,7 @@ class TreeDepth(DeclaredRule):
 
     READS = "the collection trees: ID (or Tree and Node), Yes and No; without them Node alone."
     PARAMS = (
-        FloatParam(
-            "depth",
-            "Trees deeper than this are reported.",
-            default=_DEPTH,
-            minimum=0.0,
-            minimum_open=True,
-            unit="levels below the root",
-        ),
+        positive("depth", "Trees deeper than this are reported.", _DEPTH, "levels below the root"),
         LITERAL,
     )
     QUANTITIES = (Quantity(LEVELS, "depth of the deepest tree (levels)", worse="above"),)

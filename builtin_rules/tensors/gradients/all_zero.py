@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,
@@ -24,7 +25,7 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import FloatParam, Page, Piece, Quantity
+from smdebug.rules.extensions import Page, Piece, Quantity
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
@@ -62,14 +63,7 @@ class AllZero(DeclaredRule):
     PARAMS = (
         COLLECTION_NAMES,
         TENSOR_REGEX,
-        FloatParam(
-            "threshold",
-            "The share of zeros from which a tensor is reported.",
-            default=_ALL,
-            minimum=0.0,
-            maximum=_ALL,
-            unit="percent",
-        ),
+        percentage("threshold", "The share of zeros from which a tensor is reported.", _ALL),
         LITERAL,
     )
     QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)

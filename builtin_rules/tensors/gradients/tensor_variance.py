@@ -3,6 +3,7 @@
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -18,7 +19,7 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
-from smdebug.rules.extensions import FloatParam, Page, Quantity
+from smdebug.rules.extensions import Page, Quantity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
@@ -43,17 +44,17 @@ class TensorVariance(DeclaredRule):
     PARAMS = (
         COLLECTION_NAMES,
         TENSOR_REGEX,
-        FloatParam(
+        non_negative(
             "max_threshold",
             "A variance above this meets the condition. Not checked if unset.",
-            minimum=0.0,
-            unit="squared unit of the tensor",
+            None,
+            "squared unit of the tensor",
         ),
-        FloatParam(
+        non_negative(
             "min_threshold",
             "A variance below this meets the condition. Not checked if unset.",
-            minimum=0.0,
-            unit="squared unit of the tensor",
+            None,
+            "squared unit of the tensor",
         ),
         LITERAL,
     )

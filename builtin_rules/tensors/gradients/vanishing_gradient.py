@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
@@ -14,7 +15,7 @@ from builtin_rules.statistics.tensor_selection import (
     reductions,
 )
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import FloatParam, Page, Quantity
+from smdebug.rules.extensions import Page, Quantity
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
@@ -41,12 +42,11 @@ class VanishingGradient(DeclaredRule):
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
     PARAMS = (
-        FloatParam(
+        non_negative(
             "threshold",
             "A gradient has vanished when the mean of its magnitudes is smaller than this.",
-            default=1e-7,
-            minimum=0.0,
-            unit="mean |gradient|",
+            1e-7,
+            "mean |gradient|",
         ),
         LITERAL,
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
+from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -23,7 +24,6 @@ from smdebug.rules.extensions import (
     BoolParam,
     ChoiceParam,
     FloatParam,
-    IntParam,
     Page,
     Quantity,
     TensorInput,
@@ -101,12 +101,11 @@ class LossNotDecreasing(DeclaredRule):
         COLLECTION_NAMES,
         TENSOR_REGEX,
         BoolParam("use_losses_collection", "Judge the collection losses too.", default=True),
-        IntParam(
+        count(
             "num_steps",
             "Distance between two evaluations, and between the two losses compared.",
-            default=10,
-            minimum=1,
-            unit="steps",
+            10,
+            "steps",
         ),
         FloatParam(
             "diff_percent",

@@ -13,8 +13,9 @@ from builtin_rules.statistics.loss_statistics import (
     losses_at,
 )
 from builtin_rules.statistics.noise_levels import Levels
+from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity
+from smdebug.rules.extensions import IntParam, Page, Quantity
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
@@ -56,19 +57,17 @@ class Overfit(DeclaredRule):
             minimum=0,
             unit="global steps",
         ),
-        IntParam(
+        count(
             "patience",
             "Number of consecutive evaluation phases that must exceed the ratio.",
-            default=1,
-            minimum=1,
-            unit="phases",
+            1,
+            "phases",
         ),
-        FloatParam(
+        non_negative(
             "ratio_threshold",
             "Tolerated excess of the validation loss, relative to the training loss.",
-            default=0.1,
-            minimum=0.0,
-            unit="(validation - training) / training",
+            0.1,
+            "(validation - training) / training",
         ),
         LITERAL,
     )

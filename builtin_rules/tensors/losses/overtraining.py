@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
 from builtin_rules.statistics.noise_levels import Levels
+from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
-from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity
+from smdebug.rules.extensions import Page, Quantity
 
 # Why these, and how they judge: docs/decisions/0013-overtraining.md.
 TRAINING: Final = "training loss"
@@ -111,27 +112,16 @@ class Overtraining(DeclaredRule):
 
     READS = "the collection losses in the modes TRAIN and EVAL, or without modes: values."
     PARAMS = (
-        IntParam(
-            "patience_train",
-            "Number of training losses to wait for an improvement.",
-            default=5,
-            minimum=1,
-            unit="losses",
+        count(
+            "patience_train", "Number of training losses to wait for an improvement.", 5, "losses"
         ),
-        IntParam(
+        count(
             "patience_validation",
             "Number of validation losses to wait for an improvement.",
-            default=10,
-            minimum=1,
-            unit="losses",
+            10,
+            "losses",
         ),
-        FloatParam(
-            "delta",
-            "How far below the best loss an improvement must be.",
-            default=0.01,
-            minimum=0.0,
-            unit="loss",
-        ),
+        non_negative("delta", "How far below the best loss an improvement must be.", 0.01, "loss"),
         LITERAL,
     )
     QUANTITIES = (

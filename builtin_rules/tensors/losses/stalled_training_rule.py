@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules import Rule
 from smdebug.rules.extensions import (
     BoolParam,
     Clock,
-    IntParam,
     Page,
     Quantity,
     SystemClock,
@@ -47,12 +47,11 @@ class StalledTrainingRule(Rule):
 
     READS = "the times at which event files were written; no tensor in particular."
     PARAMS = (
-        IntParam(
+        count(
             "threshold",
             "A training that saves nothing for longer than this is stalled.",
-            default=_THRESHOLD,
-            minimum=1,
-            unit="seconds",
+            _THRESHOLD,
+            "seconds",
         ),
         BoolParam(
             STOP,

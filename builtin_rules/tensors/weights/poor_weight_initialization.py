@@ -9,6 +9,7 @@ import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.loss_statistics import losses_at
+from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import is_learning_step
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
@@ -23,7 +24,6 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.rules.extensions import (
     FloatParam,
-    IntParam,
     Page,
     PatternsParam,
     Quantity,
@@ -83,27 +83,20 @@ class PoorWeightInitialization(DeclaredRule):
     )
     PARAMS = (
         INPUTS,
-        FloatParam(
+        positive(
             "threshold",
             "Largest ratio allowed between the variances of activation inputs.",
-            default=10.0,
-            minimum=0.0,
-            minimum_open=True,
-            unit="ratio of variances",
+            10.0,
+            "ratio of variances",
         ),
-        FloatParam(
+        non_negative(
             "distribution_range",
             "Smallest distance allowed between the 5th and the 95th percentile of a gradient.",
-            default=0.001,
-            minimum=0.0,
-            unit="unit of the gradient",
+            0.001,
+            "unit of the gradient",
         ),
-        IntParam(
-            "patience",
-            "Number of steps without a lower loss that is too many.",
-            default=5,
-            minimum=1,
-            unit="saved steps",
+        count(
+            "patience", "Number of steps without a lower loss that is too many.", 5, "saved steps"
         ),
         FloatParam(
             "steps",

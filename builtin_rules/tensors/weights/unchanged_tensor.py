@@ -6,6 +6,7 @@ from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import Tolerance, tolerances
+from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.previous_values import (
     ComparableSteps,
     TrainedParameters,
@@ -25,7 +26,7 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import BoolParam, FloatParam, IntParam, Page, Quantity
+from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity
 
 CHANGE: Final = "change"
 _LIMIT: Final = 1.0  # every element is within the tolerance
@@ -60,20 +61,13 @@ class UnchangedTensor(DeclaredRule):
             minimum=2,
             unit="saved steps",
         ),
-        FloatParam(
+        non_negative(
             "rtol",
             "Relative tolerance, as a share of the current value.",
-            default=1e-5,
-            minimum=0.0,
-            unit="share of the value",
+            1e-5,
+            "share of the value",
         ),
-        FloatParam(
-            "atol",
-            "Absolute tolerance.",
-            default=1e-8,
-            minimum=0.0,
-            unit="unit of the tensor",
-        ),
+        non_negative("atol", "Absolute tolerance.", 1e-8, "unit of the tensor"),
         BoolParam("equal_nan", "Treat NaN as equal to NaN.", default=False),
         LITERAL,
     )

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import CHANGE, norms
+from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import (
     ComparableSteps,
     TrainedParameters,
@@ -23,7 +24,7 @@ from builtin_rules.statistics.tensor_selection import (
     statistic,
 )
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import FloatParam, IntParam, Page, Quantity
+from smdebug.rules.extensions import Page, Quantity
 
 LARGE: Final = "large update"
 SMALL: Final = "small update"
@@ -59,35 +60,25 @@ class WeightUpdateRatio(DeclaredRule):
 
     READS = "the collection weights: values at two steps; the collection gradients: names."
     PARAMS = (
-        IntParam(
+        count(
             "num_steps",
             "Largest distance of the step to compare with; by default the previous saved step.",
-            minimum=1,
-            unit="steps of the mode",
+            None,
+            "steps of the mode",
         ),
-        FloatParam(
+        positive(
             "large_threshold",
             "A larger ratio of update to weight meets the condition.",
-            default=10.0,
-            minimum=0.0,
-            minimum_open=True,
-            unit="update per weight",
+            10.0,
+            "update per weight",
         ),
-        FloatParam(
+        non_negative(
             "small_threshold",
             "A smaller ratio of update to weight meets the condition.",
-            default=1e-8,
-            minimum=0.0,
-            unit="update per weight",
+            1e-8,
+            "update per weight",
         ),
-        FloatParam(
-            "epsilon",
-            "Added to the norm of the weight.",
-            default=1e-9,
-            minimum=0.0,
-            minimum_open=True,
-            unit="unit of the weight",
-        ),
+        positive("epsilon", "Added to the norm of the weight.", 1e-9, "unit of the weight"),
         LITERAL,
     )
     QUANTITIES = (

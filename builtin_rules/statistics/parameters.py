@@ -1,0 +1,28 @@
+"""The kinds of parameters that rules over tensors share: their types and ranges."""
+
+from smdebug.rules.extensions import FloatParam, IntParam
+
+
+def count(name: str, meaning: str, default: int | None, unit: str) -> IntParam:
+    """Return a parameter that is at least 1."""
+    return IntParam(name, meaning, default=default, unit=unit, minimum=1)
+
+
+def positive(name: str, meaning: str, default: float, unit: str) -> FloatParam:
+    """Return a parameter above 0."""
+    return FloatParam(name, meaning, default=default, unit=unit, minimum=0.0, minimum_open=True)
+
+
+def non_negative(name: str, meaning: str, default: float | None, unit: str) -> FloatParam:
+    """Return a parameter that is 0 or more."""
+    return FloatParam(name, meaning, default=default, unit=unit, minimum=0.0)
+
+
+def share(name: str, meaning: str, default: float, unit: str) -> FloatParam:
+    """Return a parameter between 0 and 1, inclusive."""
+    return FloatParam(name, meaning, default=default, unit=unit, minimum=0.0, maximum=1.0)
+
+
+def percentage(name: str, meaning: str, default: float) -> FloatParam:
+    """Return a parameter between 0 and 100, inclusive."""
+    return FloatParam(name, meaning, default=default, unit="percent", minimum=0.0, maximum=100.0)

@@ -9,6 +9,7 @@ KIND: Final = "kind"
 PERCENTILE: Final = "a valid percentile, 0 to 100"
 POSITIVE: Final = "a positive number"
 TEXT: Final = "a string if given"
+HIGHEST_PERCENTILE: Final = 100
 
 _T = TypeVar("_T")
 
@@ -70,7 +71,7 @@ def check(name: str, kind: str, value: Any) -> None:
         require(value is None or isinstance(value, str), name, kind, value)
         return
     try:
-        holds = 0 <= value <= 100 if kind == PERCENTILE else value > 0  # noqa: PLR2004 - per cent
+        holds = 0 <= value <= HIGHEST_PERCENTILE if kind == PERCENTILE else value > 0
     except TypeError as err:
         msg = f"Argument {name} must be a number, got {value!r}."
         raise TypeError(msg) from err

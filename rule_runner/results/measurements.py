@@ -115,7 +115,7 @@ class _Chart:
         self.quantity = quantity
         self.series: dict[Series, _Points] = {}
         self.left_out: set[int] = set()
-        self._least: tuple[Series, float] | None = None  # the least bad one
+        self._least: tuple[Series, float] | None = None  # the least bad series
 
     def add(self, measured: Measured) -> None:
         """Add points of a step after all others."""
@@ -181,16 +181,13 @@ class Measurements:
     def record(self) -> MeasurementsRecord:
         """Return the content of ``measurements.json``."""
         charts = self._charts.values()
+        quantities = [chart.quantity for chart in charts]
         return MeasurementsRecord(
             SCHEMA_VERSION,
-            [QuantityRecord(*_fields(chart.quantity)) for chart in charts],
+            [QuantityRecord(q.name, q.label, q.worse, q.log) for q in quantities],
             [record for chart in charts for record in _series(chart)],
             sum(min(len(chart.left_out), COUNTED) for chart in charts),
         )
-
-
-def _fields(quantity: Quantity) -> tuple[str, str, Side, bool]:
-    return quantity.name, quantity.label, quantity.worse, quantity.log
 
 
 def _series(chart: _Chart) -> Iterable[SeriesRecord]:

@@ -185,7 +185,7 @@ class RuleJobState:
         self._skipped_for = _count(self.coverage.skipped, reason[:NOTE_LENGTH], REASON_LIMIT)
 
     def condition_met(
-        self, step: int, findings: "Sequence[Finding]", at: datetime, *, end_of_rule: bool = False
+        self, step: int, findings: "Sequence[Finding]", now: datetime, *, end_of_rule: bool = False
     ) -> StatusChange | None:
         """Count `step` as judged with the condition met; the first such step sets the verdict.
 
@@ -195,7 +195,7 @@ class RuleJobState:
             Global step.
         findings
             Never empty: a rule that only returned True has ``[Finding(step)]``.
-        at
+        now
             The current time.
         end_of_rule
             Whether the rule wants no further step.
@@ -204,9 +204,9 @@ class RuleJobState:
         self._keep(findings)
         if self.step is None and not self.status.final:
             self.step = step
-        change = self._transition(StatusInput.CONDITION_MET, at, condition_text(self.rule, step))
+        change = self._transition(StatusInput.CONDITION_MET, now, condition_text(self.rule, step))
         if end_of_rule:
-            self._end(at)
+            self._end(now)
         return change
 
     def finding_only(self, step: int, findings: "Sequence[Finding]") -> bool:
@@ -227,31 +227,31 @@ class RuleJobState:
             self._keep(findings)
         return self.keep_going
 
-    def rule_failed(self, details: str, at: datetime) -> StatusChange | None:
+    def rule_failed(self, details: str, now: datetime) -> StatusChange | None:
         """End the rule job with an error; after a verdict only add a note.
 
         `details` begins with `status.CLIENT_ERROR`, or is `status.INTERNAL_ERROR`.
         """
         if self.status.final:
             self.note(for_people(details))
-            self._end(at)
-        return self._transition(StatusInput.RULE_FAILED, at, details)
+            self._end(now)
+        return self._transition(StatusInput.RULE_FAILED, now, details)
 
-    def stop_requested(self, reason: str, at: datetime) -> StatusChange | None:
+    def stop_requested(self, reason: str, now: datetime) -> StatusChange | None:
         """Stop judging further steps; the current step still counts."""
         if self.done:
             return None
         if self.status.final:
             self.note(reason)
-            self._end(at)
+            self._end(now)
             return None
         self.note(reason)
         self._stop_reason = self._stop_reason or reason
-        return self._transition(StatusInput.STOP_REQUESTED, at, None)
+        return self._transition(StatusInput.STOP_REQUESTED, now, None)
 
     def ended(
         self,
-        at: datetime,
+        now: datetime,
         trial_ended: bool,
         contents: str = "",
         *,
@@ -263,7 +263,7 @@ class RuleJobState:
 
         Parameters
         ----------
-        at
+        now
             The current time.
         trial_ended
             Whether the trial had ended. If all known steps were judged or skipped too, a stop
@@ -280,10 +280,10 @@ class RuleJobState:
         status_input, details = self._verdict(
             trial_ended, NO_DATA if no_data else "", contents, shortfall
         )
-        change = self._transition(status_input, at, details)
+        change = self._transition(status_input, now, details)
         if change and change.new is RuleStatus.ERROR:
             self._not_evaluated = True
-        self._end(at)
+        self._end(now)
         return [change] if change else []
 
     def restore(
@@ -311,8 +311,8 @@ class RuleJobState:
         if no_data:
             return f"{no_data} {contents}".strip()
         coverage = self.coverage
-        known = max(coverage.known, coverage.seen)
-        judged = f"Rule {self.rule!r} judged none of {known} known steps{self._why_skipped()}."
+        count = max(coverage.known, coverage.seen)
+        judged = f"Rule {self.rule!r} judged none of {count} known steps{self._why_skipped()}."
         return f"{NOT_ENOUGH}{judged} {contents}".strip()
 
     def _why_skipped(self) -> str:
@@ -336,7 +336,7 @@ class RuleJobState:
         self.evidence.extend(findings[: EVIDENCE_LIMIT - len(self.evidence)])
 
     def _transition(
-        self, status_input: StatusInput, at: datetime, details: str | None
+        self, status_input: StatusInput, now: datetime, details: str | None
     ) -> StatusChange | None:
         old, self.status = self.status, advance(self.status, status_input)
         if old is self.status:
@@ -344,10 +344,10 @@ class RuleJobState:
         if self.status in DETAILED and details is not None:
             self.status_details = wire_details(details)
         if self.status.final and not (self.keep_going and self.status is RuleStatus.ISSUES_FOUND):
-            self._end(at)
-        return StatusChange(old, self.status, at, self.status_details)
+            self._end(now)
+        return StatusChange(old, self.status, now, self.status_details)
 
-    def _end(self, at: datetime) -> None:
+    def _end(self, now: datetime) -> None:
         self.done = True
         if self.ended_at is None:
-            self.ended_at = at
+            self.ended_at = now

@@ -176,11 +176,11 @@ def _checked(value: object, name: str, file: RuleFile) -> type[Rule]:
     if value is None or value is Rule:
         raise file.missing(name)
     if not (isinstance(value, type) and issubclass(value, Rule)):
-        msg = f"{name!r} in {file.shown} is not a rule. Derive it from smdebug.rules.Rule."
+        msg = f"{name!r} in {file.label} is not a rule. Derive it from smdebug.rules.Rule."
         raise RuleSourceError(msg)
     if inspect.isabstract(value):
         missing = ", ".join(sorted(value.__abstractmethods__))
-        msg = f"Rule {name!r} in {file.shown} is abstract: it lacks {missing}."
+        msg = f"Rule {name!r} in {file.label} is abstract: it lacks {missing}."
         raise RuleSourceError(msg)
     return value
 
@@ -196,12 +196,12 @@ def _execute(file: RuleFile, package: str) -> ModuleType:
         loader.exec_module(module)
     except SystemExit as err:
         msg = (
-            f"Rule file {file.shown} ends the program {_where(err, file)}. "
+            f"Rule file {file.label} ends the program {_where(err, file)}. "
             "Do that only if __name__ == '__main__'."
         )
         raise RuleSourceError(msg) from err
     except Exception as err:
-        msg = raised(f"Rule file {file.shown}", err, _where(err, file))
+        msg = raised(f"Rule file {file.label}", err, _where(err, file))
         if file.fetched and isinstance(err, ImportError):
             msg += " Only this file was fetched from S3, not its folder."
         raise RuleSourceError(msg) from err

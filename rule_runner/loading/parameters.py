@@ -96,8 +96,8 @@ def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
     except SMDebugValueError as err:
         raise ParameterError(str(err)) from err
     values.pop(_OTHERS, None)
-    others = other_trials(loaded, raw)
-    return BoundRule(loaded, values, {_OTHERS: others, **values} if others else dict(values))
+    paths = other_trials(loaded, raw)
+    return BoundRule(loaded, values, {_OTHERS: paths, **values} if paths else dict(values))
 
 
 def construct(
@@ -142,8 +142,8 @@ def required_inputs(bound: BoundRule) -> "Sequence[RequiredInput]":
     loaded = bound.loaded
     if not loaded.builtin:
         return ()
-    others = [None for param in loaded.rule_class.PARAMS if param.name == _OTHERS]
-    return construct(bound, None, others).required_inputs
+    placeholders = [None for param in loaded.rule_class.PARAMS if param.name == _OTHERS]
+    return construct(bound, None, placeholders).required_inputs
 
 
 def missing_inputs(bound: BoundRule, trial: "AnyTrial") -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class _Settings(NamedTuple):
 def _settings() -> _Settings:
     """Return the current settings; called twice at every step of every custom rule."""
     # A copy through the public interface takes fifty times as long.
-    environment = os.environ._data.copy()  # type: ignore[attr-defined]  # noqa: SLF001
+    environment = os.environ._data.copy()  # type: ignore[attr-defined]  # noqa: SLF001 - see above
     try:
         folder = os.getcwd()  # noqa: PTH109 - takes a fifth of the time
     except OSError:  # it was removed

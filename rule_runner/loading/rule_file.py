@@ -20,8 +20,8 @@ class RuleFile:
     ----------
     path
         Absolute, with links resolved: the rule imports modules from the folder of the real file.
-    shown
-        The path as the user gave it, for messages.
+    label
+        Its path or address for messages, as the user gave it.
     sha256
         Of the bytes that `code` was compiled from.
     classes
@@ -33,7 +33,7 @@ class RuleFile:
     """
 
     path: Path
-    shown: str
+    label: str
     sha256: str
     code: CodeType
     classes: Mapping[str, tuple[str, ...]]
@@ -72,10 +72,10 @@ class RuleFile:
                 return only
             case []:
                 classes = f" Classes there: {_quoted(self.classes)}." if self.classes else ""
-                msg = f"No class in {self.shown} derives from smdebug.rules.Rule.{classes}"
+                msg = f"No class in {self.label} derives from smdebug.rules.Rule.{classes}"
             case _:
                 msg = (
-                    f"{len(candidates)} rule classes in {self.shown}: {_quoted(candidates)}. "
+                    f"{len(candidates)} rule classes in {self.label}: {_quoted(candidates)}. "
                     f"Name the one to load, such as --rule {candidates[0]}."
                 )
         raise RuleSourceError(msg)
@@ -84,7 +84,7 @@ class RuleFile:
         """Return the error that the file has no class of this name."""
         rules = self.rule_classes
         classes = f". Rule classes there: {_quoted(rules)}." if rules else ", nor any rule class."
-        return RuleSourceError(f"No class {class_name!r} in {self.shown}{classes}")
+        return RuleSourceError(f"No class {class_name!r} in {self.label}{classes}")
 
 
 def read_rule_file(path: Path, uri: str | None = None) -> RuleFile:
@@ -101,10 +101,10 @@ def read_rule_file(path: Path, uri: str | None = None) -> RuleFile:
         If the file does not exist, cannot be read, or is not Python.
     """
     name = uri or str(path)
-    shown = name if name.isprintable() else repr(name)
-    data = _read(path, shown)
+    label = name if name.isprintable() else repr(name)
+    data = _read(path, label)
     real = path.resolve()
-    tree, code = _compile(_decoded(data, shown), str(real), shown)
+    tree, code = _compile(_decoded(data, label), str(real), label)
     origins = _origins(tree)
     classes = {
         node.name: tuple(_origin(base, origins) for base in node.bases)
@@ -112,40 +112,40 @@ def read_rule_file(path: Path, uri: str | None = None) -> RuleFile:
         if isinstance(node, ast.ClassDef)
     }
     sha256 = hashlib.sha256(data).hexdigest()
-    return RuleFile(real, shown, sha256, code, classes, frozenset(_words(tree)), uri is not None)
+    return RuleFile(real, label, sha256, code, classes, frozenset(_words(tree)), uri is not None)
 
 
-def _read(path: Path, shown: str) -> bytes:
+def _read(path: Path, label: str) -> bytes:
     try:
         if stat.S_ISREG(path.stat().st_mode):
             return path.read_bytes()
-        msg = f"Rule file {shown} is not a regular file."
+        msg = f"Rule file {label} is not a regular file."
     except (FileNotFoundError, NotADirectoryError):
-        msg = f"Rule file {shown} does not exist."
+        msg = f"Rule file {label} does not exist."
     except OSError as err:
-        msg = f"Rule file {shown} cannot be read: {err.strerror}."
+        msg = f"Rule file {label} cannot be read: {err.strerror}."
     except ValueError as err:  # a NUL byte in the path
-        msg = f"Rule file {shown} cannot be read: {err}."
+        msg = f"Rule file {label} cannot be read: {err}."
     raise RuleSourceError(msg)
 
 
-def _decoded(data: bytes, shown: str) -> str:
+def _decoded(data: bytes, label: str) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as err:
         line = data.count(b"\n", 0, err.start) + 1
-        msg = f"Rule file {shown} is not UTF-8 text: byte {data[err.start]:#04x} in line {line}."
+        msg = f"Rule file {label} is not UTF-8 text: byte {data[err.start]:#04x} in line {line}."
         raise RuleSourceError(msg) from err
     if "\0" in text:
-        msg = f"Rule file {shown} is not Python text: it holds a NUL byte."
+        msg = f"Rule file {label} is not Python text: it holds a NUL byte."
         raise RuleSourceError(msg)
     if not text.strip():
-        msg = f"Rule file {shown} is empty."
+        msg = f"Rule file {label} is empty."
         raise RuleSourceError(msg)
     return text
 
 
-def _compile(text: str, filename: str, shown: str) -> tuple[ast.Module, CodeType]:
+def _compile(text: str, filename: str, label: str) -> tuple[ast.Module, CodeType]:
     try:
         with warnings.catch_warnings():
             # Such as an unknown escape in a pattern, which old rules may have.
@@ -153,10 +153,10 @@ def _compile(text: str, filename: str, shown: str) -> tuple[ast.Module, CodeType
             tree = ast.parse(text, filename)
             return tree, compile(tree, filename, "exec", dont_inherit=True)
     except SyntaxError as err:
-        msg = f"Rule file {shown} does not parse: line {err.lineno}: {err.msg}."
+        msg = f"Rule file {label} does not parse: line {err.lineno}: {err.msg}."
         raise RuleSourceError(msg) from err
     except (RecursionError, MemoryError) as err:
-        msg = f"Rule file {shown} does not parse: it is nested too deeply."
+        msg = f"Rule file {label} does not parse: it is nested too deeply."
         raise RuleSourceError(msg) from err
 
 

@@ -29,7 +29,7 @@ HINT_TIMEOUT_S: Final = 10.0  # to search for a hint in an error message
 HINTED_TRIALS: Final = 50
 
 _COLLECTIONS: Final = COLLECTIONS.partition("/")
-# The subfolders by which a trial is recognized, and the names of their entries.
+# The subfolders that identify a trial, and patterns of the names in them.
 _TENSORS: Final = {
     f"{_COLLECTIONS[0]}/": re.compile(_COLLECTIONS[2]),
     INDEX: re.compile(r"\d{9,}/"),
@@ -41,8 +41,8 @@ _PROFILER: Final = {
 }
 _OF_TRIALS: Final = {*_TENSORS, *_PROFILER, "closed/"}
 
-# Lists a folder: "" or a name with a trailing slash. Names of folders end with a slash, too.
-List = Callable[[str], Iterable[str]]
+# Lists a folder, given as "" or with a trailing slash; names of subfolders end with a slash too.
+ListFolder = Callable[[str], Iterable[str]]
 
 
 class TrialFolder(NamedTuple):
@@ -54,7 +54,7 @@ class TrialFolder(NamedTuple):
 
 
 class TrialSearch(NamedTuple):
-    """The trials found by a search, ordered by path, and whether it covered all folders."""
+    """The results of a search, ordered by path, and whether it covered all folders."""
 
     trials: list[TrialFolder]
     complete: bool
@@ -78,7 +78,7 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
     TrialError
         If the path does not exist or cannot be listed; the message suggests the nearest name.
     """
-    names, folders = _opened(path)
+    names, folders = _open(path)
     try:
         top = sorted(names(""))
     except FileNotFoundError:
@@ -93,23 +93,23 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
 
 
 def _collect(path: str, search: "_Search", top: Sequence[str], limit: int) -> TrialSearch:
-    """Return the first trials of a search, given the names in its path."""
+    """Return the first trials of a search whose top folder has the names `top`."""
     roots = list(islice(search.run(top), limit + 1))
     trials = [
-        TrialFolder(_joined(path, folder), tensors, profiler)
+        TrialFolder(_path_of(path, folder), tensors, profiler)
         for folder, tensors, profiler in sorted(roots[:limit])
     ]
     return TrialSearch(trials, search.complete and len(roots) <= limit)
 
 
 def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
-    """Return the first trials below a path that is clearly not a trial itself, or [].
+    """Return the first trials below a path, or [] if the path may be a trial itself.
 
-    A path may still become a trial if it does not exist, is empty, or cannot be listed within
-    `seconds`.
+    A path that does not exist, is empty, or cannot be listed within `seconds` may still become a
+    trial.
     """
     with suppress(TrialError, OSError, StorageUnavailableError, WaitEndedError):
-        names, folders = _opened(path, min(seconds, HINT_TIMEOUT_S))
+        names, folders = _open(path, min(seconds, HINT_TIMEOUT_S))
         top = sorted(names(""))
         if not any(name in _OF_TRIALS or name == END_OF_JOB for name in top):
             return _collect(path, _Search(names, folders), top, HINTED_TRIALS)[0]
@@ -124,15 +124,18 @@ def missing(path: str, seconds: float = math.inf) -> str:
 
 
 def nearest_path(path: str, seconds: float = math.inf) -> str | None:
-    """Return the path that is spelled most like one that does not exist; None if none is close.
+    """Return the existing path that is most similar to a missing one; None if none is similar.
 
-    Storage is waited for no longer than `seconds`.
+    Parameters
+    ----------
+    seconds
+        The longest time to wait for storage.
     """
     base, parts = _split(path)
     with suppress(TrialError, OSError):
-        names, _ = _opened(base, min(seconds, HINT_TIMEOUT_S))
+        names, _ = _open(base, min(seconds, HINT_TIMEOUT_S))
         for depth in reversed(range(len(parts))):
-            siblings = _listed(names, "".join(f"{part}/" for part in parts[:depth]))
+            siblings = _list_or_none(names, "".join(f"{part}/" for part in parts[:depth]))
             if siblings is None:
                 continue
             by_fold = {name[:-1].casefold(): name[:-1] for name in siblings if name.endswith("/")}
@@ -141,13 +144,13 @@ def nearest_path(path: str, seconds: float = math.inf) -> str | None:
                 return None
             near = [*parts[:depth], by_fold[close[0]]]
             whole = [*near, *parts[depth + 1 :]]
-            exists = _listed(names, "".join(f"{part}/" for part in whole)) is not None
-            return _joined(base, "/".join(whole if exists else near))
+            exists = _list_or_none(names, "".join(f"{part}/" for part in whole)) is not None
+            return _path_of(base, "/".join(whole if exists else near))
     return None
 
 
 class _Search:
-    """One walk over folders, breadth first.
+    """A breadth-first search for trials.
 
     Attributes
     ----------
@@ -155,13 +158,13 @@ class _Search:
         Whether no folder has been skipped so far.
     """
 
-    def __init__(self, names: List, folders: int) -> None:
+    def __init__(self, names: ListFolder, folders: int) -> None:
         self._names = names
-        self._left = folders
+        self._remaining = folders
         self.complete = True
 
     def run(self, top: Sequence[str]) -> Iterator[tuple[str, bool, bool]]:
-        """Yield each trial: its folder, and whether it holds tensors and profiler data."""
+        """Yield the folder of each trial, and whether it holds tensors and profiler data."""
         level = [("", self._bounded(top))]
         for _ in range(LEVELS + 1):
             below: list[str] = []
@@ -186,8 +189,8 @@ class _Search:
 
     def _of(self, folder: str) -> Sequence[str]:
         """Return the names in a folder; none if it cannot be listed or the limit is reached."""
-        self._left -= 1
-        return self._bounded(_listed(self._names, folder) if self._left >= 0 else None)
+        self._remaining -= 1
+        return self._bounded(_list_or_none(self._names, folder) if self._remaining >= 0 else None)
 
     def _bounded(self, names: Sequence[str] | None) -> Sequence[str]:
         self.complete &= names is not None and len(names) <= ENTRIES
@@ -200,7 +203,7 @@ def _may_hold(name: str, in_trial: bool) -> bool:
     return not hidden and not (in_trial and name in _OF_TRIALS)
 
 
-def _listed(names: List, folder: str) -> list[str] | None:
+def _list_or_none(names: ListFolder, folder: str) -> list[str] | None:
     """Return the sorted names in a folder, or None if it does not exist or cannot be listed."""
     with suppress(OSError, StorageUnavailableError, WaitEndedError):
         return sorted(names(folder))
@@ -218,15 +221,15 @@ def _split(path: str) -> tuple[str, list[str]]:
     return parts.anchor or ".", [part for part in parts.parts if part != parts.anchor]
 
 
-def _joined(path: str, folder: str) -> str:
-    """Return the path of a folder below `path`, as a user would write it."""
+def _path_of(path: str, folder: str) -> str:
+    """Return the path of a folder below `path`, in the form for users."""
     if is_s3(path):
         return "/".join(filter(None, [path.strip().removesuffix("/"), folder.removesuffix("/")]))
     return str(Path(open_store(path).uri) / folder)
 
 
-def _opened(path: str, seconds: float = math.inf) -> tuple[List, int]:
-    """Return a function that lists the folders below a path, and how many it may list.
+def _open(path: str, seconds: float = math.inf) -> tuple[ListFolder, int]:
+    """Return a function that lists the folders below a path, and the limit of its calls.
 
     Parameters
     ----------
@@ -248,7 +251,7 @@ def _opened(path: str, seconds: float = math.inf) -> tuple[List, int]:
         raise TrialError(str(err)) from err
 
 
-def _local_names(path: str) -> List:
+def _local_names(path: str) -> ListFolder:
     root = Path(open_store(path).uri)
 
     def names(folder: str) -> list[str]:
@@ -261,7 +264,7 @@ def _local_names(path: str) -> List:
     return names
 
 
-def _s3_names(path: str, seconds: float) -> List:
+def _s3_names(path: str, seconds: float) -> ListFolder:
     from rule_core.storage.s3.settings import S3Settings
 
     settings = S3Settings.from_environment()

@@ -1,7 +1,7 @@
-"""Pages on the built-in rules, in Markdown: all of it from what the rules declare themselves."""
+"""Markdown pages about the built-in rules, generated from their declarations."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rule_core.rules.evidence import Quantity
 from rule_core.rules.params import Param, PatternsParam
@@ -12,12 +12,12 @@ from rule_runner.loading.parameters import bind, required_inputs
 
 
 def page(name: str, picture: str = "") -> str:
-    """Return what there is to say about a built-in rule.
+    """Return the page of a built-in rule.
 
     Parameters
     ----------
     picture
-        Where a picture of a typical finding lies, as a link; "" for none.
+        Link to a picture of a typical finding; "" for none.
 
     Raises
     ------
@@ -32,14 +32,14 @@ def page(name: str, picture: str = "") -> str:
 
 
 def sentence(rule: type[Rule]) -> str:
-    """Return in one sentence what a rule finds: the first of its file, without the name."""
+    """Return the summary of a rule: the first line of its module's docstring, without the name."""
     summary = (inspect.getdoc(inspect.getmodule(rule)) or "").partition("\n")[0]
     text = summary.partition(": ")[2]
     return text[:1].upper() + text[1:]
 
 
 def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:
-    """Yield headings and texts, in the order of the page; "" for what a rule does not say."""
+    """Yield headings and texts in the order of the page; the text of a missing section is ""."""
     rule, name = loaded.rule_class, loaded.name
     page = rule.PAGE
     yield "Why it matters", page.why if page else ""
@@ -55,7 +55,7 @@ def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:
 
 
 def _required(loaded: LoadedRule) -> str:
-    """Return what a rule with its default parameters cannot do without; "" if that is nothing."""
+    """Return a sentence on the inputs that a rule requires with its default parameters, or ""."""
     try:
         required = required_inputs(bind(loaded, {}))
     except ClientError:  # it needs a parameter
@@ -68,36 +68,37 @@ def _quantity(quantity: Quantity) -> str:
     return f"- {quantity.label}; bad is what lies {quantity.worse} the limit."
 
 
-def _parameters(params: Iterable[Param]) -> str:
+def _parameters(params: Sequence[Param]) -> str:
+    if not params:
+        return "It takes none."
     rows = ["| name | takes | default | what it does |", "|---|---|---|---|", *map(_row, params)]
-    patterns = [one for one in params if isinstance(one, PatternsParam)]
-    texts = ["\n".join(rows) if len(rows) > 2 else "It takes none."]  # noqa: PLR2004 - the heading
-    return "\n\n".join(texts + [text for one in patterns if (text := _also(one))])
+    defaults = [_default_tensors(param) for param in params if isinstance(param, PatternsParam)]
+    return "\n\n".join(filter(None, ["\n".join(rows), *defaults]))
 
 
 def _row(param: Param) -> str:
     takes = ", ".join(filter(None, (param.type_name, param.range_text, param.unit)))
     default = param.default_text
-    shown = default if default in {"none", "required"} else f"`{default}`"
-    return "| " + " | ".join(map(_cell, (f"`{param.name}`", takes, shown, param.meaning))) + " |"
+    code = default if default in {"none", "required"} else f"`{default}`"
+    return "| " + " | ".join(map(_cell, (f"`{param.name}`", takes, code, param.meaning))) + " |"
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _also(param: PatternsParam) -> str:
-    """Return what else is looked for where a parameter is not given."""
-    looked = [f"the collection `{param.collection}`"] if param.collection else []
-    looked += [f"`{pattern}`" for pattern in param.also]
-    if not looked:
+def _default_tensors(param: PatternsParam) -> str:
+    """Return a list of the tensors that a rule also reads by default; "" if there are none."""
+    sources = [f"the collection `{param.collection}`"] if param.collection else []
+    sources += [f"`{pattern}`" for pattern in param.also]
+    if not sources:
         return ""
-    items = "\n".join(f"- {one}" for one in looked)
+    items = "\n".join(f"- {source}" for source in sources)
     return f"Where `{param.name}` is not given, these are looked for too:\n\n{items}"
 
 
 def index() -> str:
-    """Return a page that leads to those of all built-in rules."""
+    """Return the page with links to the pages of all built-in rules."""
     from builtin_rules import RULES
     from builtin_rules.profiler_table import PROFILER_RULES
 

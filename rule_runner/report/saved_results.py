@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -134,14 +135,12 @@ def ordered(jobs: Iterable[SavedRuleJob]) -> tuple[SavedRuleJob, ...]:
 
 def _job(folder: Path) -> SavedRuleJob:
     result = _decoded(folder / RESULT, RuleResult)
+    record, problem = None, ""
     try:
-        record = _decoded(folder / MEASUREMENTS, MeasurementsRecord)
-    except FileNotFoundError:
-        record, problem = None, ""
+        with suppress(FileNotFoundError):
+            record = _decoded(folder / MEASUREMENTS, MeasurementsRecord)
     except UNREADABLE as err:
-        record, problem = None, f"Its measurements cannot be read: {err}."
-    else:
-        problem = ""
+        problem = f"Its measurements cannot be read: {err}."
     measured: Sequence[Drawing] = drawings(record.quantities, record.series) if record else ()
     return SavedRuleJob(
         folder,

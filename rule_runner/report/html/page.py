@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import jinja2
 from markdown_it import MarkdownIt
-from markupsafe import Markup
 
 from rule_core.analysis.axis import number
 from rule_runner.escape import printable
@@ -34,9 +33,7 @@ FINDING_LIMIT: Final = 5  # the others are folded
 LINE_LIMIT: Final = 8
 NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 OPEN_JOBS: Final = 6  # on larger pages, rule jobs without issues are folded
-FOLDED_JOBS: Final = (
-    2  # minimum number of rule jobs without a verdict that are folded into one line
-)
+FOLDED_JOBS: Final = 2  # at least so many rule jobs without a verdict are folded into one line
 SILENT: Final = Outcome.NOT_EVALUATED
 QUIET: Final = (SILENT, Outcome.NO_ISSUES_FOUND)  # only counted on narrow screens
 
@@ -61,10 +58,6 @@ class _Figure:
     @property
     def drawing(self) -> Drawing:
         return self.chart.drawing
-
-    @property
-    def svg(self) -> Markup:
-        return Markup(self.chart.svg(self.id))  # noqa: S704 - the texts are escaped
 
     @property
     def limit_label(self) -> str:
@@ -146,8 +139,8 @@ def page(saved: Saved, title: str) -> str:
     script = (TEMPLATES / "report.js").read_text("utf-8")
     return _template().render(
         title=title,
-        style=Markup(style),  # noqa: S704 - part of this package
-        script=Markup(script),  # noqa: S704 - part of this package
+        style=style,
+        script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
         summary=_summary(jobs),
@@ -247,6 +240,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     result = job.result
     outcome = Outcome(result.outcome) if result.outcome in list(Outcome) else Outcome.ERROR
     word, sign = WORDS[outcome]
+    details = "" if outcome is Outcome.ISSUES_FOUND else result.status_details or ""
     silent = outcome is Outcome.NO_ISSUES_FOUND
     return {
         "id": name,
@@ -255,7 +249,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "word": word,
         "sign": sign,
         "at": f" at {result.unit} {result.step:,}" if result.step is not None else "",
-        "reason": _reason(result.status_details or "", outcome),
+        "reason": for_people(details),
         "quiet": outcome in QUIET,
         "folded": False,
         "share": round(100 * result.coverage.judged / max(result.coverage.known, 1)),
@@ -269,21 +263,14 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     }
 
 
-def _reason(details: str, outcome: Outcome) -> str:
-    """Return the reason of the outcome; "" for issues."""
-    if outcome is Outcome.ISSUES_FOUND:
-        return ""
-    return for_people(details)
-
-
-def _advice(rule: str) -> Markup | None:
-    """Return the advice of a built-in rule; None for other rules."""
+def _advice(rule: str) -> str | None:
+    """Return the advice of a built-in rule as HTML; None for other rules."""
     rules = every_builtin()
     page = rules[rule].PAGE if rule in rules else None
     if page is None:
         return None
-    html = MarkdownIt("commonmark", {"html": False}).render(page.remedy)
-    return Markup(html)  # noqa: S704 - text of a built-in rule, with HTML escaped
+    html: str = MarkdownIt("commonmark", {"html": False}).render(page.remedy)
+    return html
 
 
 def _scalar(value: JsonScalar) -> str:

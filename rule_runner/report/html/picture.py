@@ -1,11 +1,7 @@
 """Charts as standalone SVG files, for pages that link to them."""
 
 from typing import Final
-from xml.etree.ElementTree import (
-    Element,
-    SubElement,
-    tostring,
-)
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rule_runner.report.html.series import Drawing
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
@@ -83,8 +79,8 @@ def _legend(root: Element, drawing: Drawing) -> None:
     y = top + ROW * min(len(drawing.lines), COLOURED)
     SubElement(root, "path", {"class": "met", "d": f"M{LEFT + 12} {y - 4}h0"})
     more = len(drawing.lines) - COLOURED
-    others = f"; pale: {more} more" if more > 0 else ""
-    _text(root, "name", LEFT + 32, y, f"the condition is met{others}")
+    pale = f"; pale: {more} more" if more > 0 else ""
+    _text(root, "name", LEFT + 32, y, f"the condition is met{pale}")
     _text(root, "tick", WIDTH - RIGHT - 28, TOP + HEIGHT + BOTTOM, "step")
 
 

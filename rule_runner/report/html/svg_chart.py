@@ -4,11 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
-from xml.etree.ElementTree import (
-    Element,
-    SubElement,
-    tostring,
-)
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rule_core.analysis.axis import LENGTH, Axis, number, step_number, steps_axis, values_axis
 from rule_runner.report.html.series import ChartLine, Drawing, Point, thinned
@@ -17,6 +13,7 @@ COLOURED: Final = 5  # lines with an individual colour; the others are pale
 COLUMNS: Final = 360  # columns of a coloured line after thinning
 PALE_COLUMNS: Final = 120
 MARK_COLUMNS: Final = 200  # columns of marks that do not overlap
+LINE_HEIGHT: Final = 80  # of text
 DOTTED: Final = 40  # lines with up to so many points show each point
 
 
@@ -191,7 +188,7 @@ class SvgChart:
         if limit is None or not math.isfinite(limit):
             return
         down = self._down(limit) or 0
-        above = down > 80  # noqa: PLR2004 - the height of a line of text
+        above = down > LINE_HEIGHT
         label = SubElement(root, "text", {"class": "limit-label", "x": "100%", "y": _percent(down)})
         label.attrib.update({"dx": "-4", "dy": "-5" if above else "14", "text-anchor": "end"})
         label.text = f"limit {number(limit)}"

@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -166,57 +167,59 @@ def post(
     WebhookError
         If it was not accepted, or that is unknown.
     """
+    parts = check(url)
+    host = _bracketed(parts.hostname or "") + (f":{parts.port}" if parts.port else "")
     headers = {"Content-Type": content_type, "User-Agent": "rule-runner", "Connection": "close"}
     if secret:
         headers[SIGNATURE] = signature(secret, body, int((clock or SystemClock()).time()))
-    exchange = _Exchange(check(url), masked(url), body, headers, timeout_s, resolve)
-    # A separate thread: resolvers, and servers that drip bytes, have no time limit of their own.
+    exchange = _Exchange(parts, masked(url), body, headers | {"Host": host}, timeout_s, resolve)
+    # A separate thread, because resolvers and slow servers have no time limit.
     thread = threading.Thread(target=exchange.run, name="webhook", daemon=True)
     thread.start()
     thread.join(timeout_s)
     exchange.result()
 
 
+@dataclass(slots=True, repr=False)
 class _Exchange:
     """One request and the head of its response."""
 
-    def __init__(
-        self,
-        parts: SplitResult,
-        url: str,
-        body: bytes,
-        headers: dict[str, str],
-        timeout_s: float,
-        resolve: Resolver,
-    ) -> None:
-        self._host = parts.hostname or ""
-        self._port = parts.port or _PORTS[parts.scheme]
-        self._secure = parts.scheme == "https"
-        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        port = f":{parts.port}" if parts.port else ""
-        self._headers = headers | {"Host": _bracketed(self._host) + port}
-        self._url = url
-        self._body = body
-        self._timeout_s = timeout_s
-        self._resolve = resolve
-        self._connection: HTTPConnection | None = None
-        self._over = False
-        self._outcome: int | Exception | None = None
+    parts: SplitResult
+    url: str  # masked
+    body: bytes
+    headers: dict[str, str]
+    timeout_s: float
+    resolve: Resolver
+    connection: "HTTPConnection | None" = None
+    over: bool = False
+    outcome: int | Exception | None = None
+
+    @property
+    def host(self) -> str:
+        return self.parts.hostname or ""
+
+    @property
+    def port(self) -> int:
+        return self.parts.port or _PORTS[self.parts.scheme]
+
+    @property
+    def secure(self) -> bool:
+        return self.parts.scheme == "https"
 
     def run(self) -> None:
         """Make the request, and store its outcome."""
         try:
-            self._outcome = self._answer()
+            self.outcome = self._answer()
         except Exception as err:  # noqa: BLE001 - `result` raises it in the caller's thread
-            self._outcome = err
+            self.outcome = err
         finally:
-            if self._connection is not None:
-                self._connection.close()
+            if self.connection is not None:
+                self.connection.close()
 
     def result(self) -> None:
         """Return if the response was 2xx, raise otherwise."""
-        self._over = True
-        match self._outcome:
+        self.over = True
+        match self.outcome:
             case None:
                 self._hang_up()
                 raise self._late()
@@ -226,14 +229,14 @@ class _Exchange:
                 cause = error.__cause__ or error
                 if isinstance(cause, TimeoutError):
                     raise self._late() from error
-                msg = f"Webhook {self._url} could not be posted to: {_words(cause)}."
+                msg = f"Webhook {self.url} could not be posted to: {_words(cause)}."
                 certain = isinstance(cause, ssl.SSLCertVerificationError)
                 raise WebhookError(msg, transient=not certain) from error
             case status:
                 self._check_status(status)
 
     def _late(self) -> WebhookError:
-        msg = f"Webhook {self._url} did not answer within {self._timeout_s:g} s."
+        msg = f"Webhook {self.url} did not answer within {self.timeout_s:g} s."
         return WebhookError(msg, transient=True)
 
     def _check_status(self, status: int) -> None:
@@ -241,19 +244,20 @@ class _Exchange:
             return
         if status in _REDIRECTED:
             msg = (
-                f"Webhook {self._url} answered with redirect {status}, which is not followed. "
+                f"Webhook {self.url} answered with redirect {status}, which is not followed. "
                 "Give the final address."
             )
             raise WebhookError(msg)
-        msg = f"Webhook {self._url} answered with status {status}."
+        msg = f"Webhook {self.url} answered with status {status}."
         raise WebhookError(msg, transient=status in _TRANSIENT, refused=status in _REFUSED)
 
     def _answer(self) -> int:
         """Return the status of the response."""
-        connection = self._connected(self._checked(self._resolve(self._host, self._port)))
-        if self._over:  # the caller has given up, and may post it again
+        connection = self._connected(self._checked(self.resolve(self.host, self.port)))
+        if self.over:  # the caller has given up, and may post it again
             raise TimeoutError
-        connection.request("POST", self._path, self._body, self._headers, preload_content=False)
+        path = (self.parts.path or "/") + (f"?{self.parts.query}" if self.parts.query else "")
+        connection.request("POST", path, self.body, self.headers, preload_content=False)
         return connection.getresponse().status
 
     def _connected(self, addresses: Sequence[str]) -> "HTTPConnection":
@@ -261,7 +265,7 @@ class _Exchange:
         from urllib3.exceptions import HTTPError
 
         *first, last = addresses
-        limit = self._timeout_s / len(addresses)
+        limit = self.timeout_s / len(addresses)
         for address in first:
             with suppress(HTTPError, OSError):
                 return self._connect(address, limit)
@@ -270,34 +274,34 @@ class _Exchange:
     def _checked(self, addresses: Sequence[str]) -> list[str]:
         """Return the addresses if all are allowed."""
         if not addresses:
-            msg = f"Webhook {self._url} has no address."
+            msg = f"Webhook {self.url} has no address."
             raise WebhookError(msg, transient=True)
         for address in map(effective_address, addresses):
-            _check_address(address, self._url, secure=self._secure)
+            _check_address(address, self.url, secure=self.secure)
         return list(addresses)
 
     def _connect(self, address: str, limit: float) -> "HTTPConnection":
         """Return a connection to an address, whose certificate must match the host."""
         from urllib3 import connection
 
-        if self._secure:
+        if self.secure:
             context = ssl.create_default_context()
-            self._connection = connection.HTTPSConnection(
+            self.connection = connection.HTTPSConnection(
                 address,
-                self._port,
+                self.port,
                 timeout=limit,
                 ssl_context=context,
-                server_hostname=self._host,
+                server_hostname=self.host,
             )
         else:
-            self._connection = connection.HTTPConnection(address, self._port, timeout=limit)
-        self._connection.connect()
-        self._connection.timeout = self._timeout_s  # of each read from now on
-        return self._connection
+            self.connection = connection.HTTPConnection(address, self.port, timeout=limit)
+        self.connection.connect()
+        self.connection.timeout = self.timeout_s  # of each read from now on
+        return self.connection
 
     def _hang_up(self) -> None:
         """End a read that could otherwise block forever."""
-        sock = getattr(self._connection, "sock", None)
+        sock = getattr(self.connection, "sock", None)
         if isinstance(sock, socket.socket):
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)

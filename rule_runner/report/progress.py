@@ -34,13 +34,7 @@ class ProgressObserver(LogObserver):
     def __init__(self, title: str = "") -> None:
         from rich.console import Console
         from rich.markup import escape
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self._progress: Progress = Progress(
             SpinnerColumn(),

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 
-from rule_core.rules.evidence import Quantity
 from rule_core.rules.params import Param, PatternsParam
 from rule_core.rules.rule import Rule
 from rule_runner.errors import ClientError
@@ -46,7 +45,8 @@ def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:
     yield "A typical finding", picture and f"![Chart of a finding of {name}]({picture})"
     yield "What to do when it fires", page.remedy if page else ""
     yield "The exact condition", inspect.getdoc(rule) or ""
-    yield "What it measures", "\n".join(map(_quantity, rule.QUANTITIES))
+    measured = (f"- {q.label}; bad is what lies {q.worse} the limit." for q in rule.QUANTITIES)
+    yield "What it measures", "\n".join(measured)
     yield "What it reads", rule.READS and f"It reads {rule.READS}{_required(loaded)}"
     yield "How to save that", page.save if page else ""
     yield "Parameters", _parameters(rule.PARAMS)
@@ -62,10 +62,6 @@ def _required(loaded: LoadedRule) -> str:
         return ""
     names = " and ".join(map(str, required))
     return names and f"\n\nWithout {names} it judges nothing."
-
-
-def _quantity(quantity: Quantity) -> str:
-    return f"- {quantity.label}; bad is what lies {quantity.worse} the limit."
 
 
 def _parameters(params: Sequence[Param]) -> str:

@@ -31,7 +31,7 @@ OTHER: Final = "other"
 
 
 def _count(counts: dict[str, int], key: str, limit: int) -> str:
-    """Increment the count of a key, or of `OTHER` beyond the limit; return the key counted."""
+    """Increment the count of a key, or of `OTHER` at the limit; return the counted key."""
     if key not in counts and len(counts) >= limit:
         key = OTHER
     counts[key] = counts.get(key, 0) + 1
@@ -95,7 +95,7 @@ class RuleJobState:
     Attributes
     ----------
     done
-        Whether the rule job wants no further step.
+        Whether the rule job judges no more steps.
     status_details
         ``StatusDetails`` of the current status; None if it has none.
     step
@@ -198,7 +198,7 @@ class RuleJobState:
         now
             The current time.
         end_of_rule
-            Whether the rule wants no further step.
+            Whether the rule judges no more steps.
         """
         self.step_judged(step)
         self._keep(findings)
@@ -277,9 +277,7 @@ class RuleJobState:
             How many steps the rule should judge, and the share of them that it must judge.
         """
         shortfall = self._shortfall(expected, min_coverage)
-        status_input, details = self._verdict(
-            trial_ended, NO_DATA if no_data else "", contents, shortfall
-        )
+        status_input, details = self._verdict(trial_ended, no_data, contents, shortfall)
         change = self._transition(status_input, now, details)
         if change and change.new is RuleStatus.ERROR:
             self._not_evaluated = True
@@ -294,7 +292,7 @@ class RuleJobState:
         self._end(ended_at)
 
     def _verdict(
-        self, trial_ended: bool, no_data: str, contents: str, shortfall: str
+        self, trial_ended: bool, no_data: bool, contents: str, shortfall: str
     ) -> tuple[StatusInput, str]:
         coverage = self.coverage
         if not coverage.judged:
@@ -306,10 +304,10 @@ class RuleJobState:
             return StatusInput.RULE_FAILED, shortfall
         return StatusInput.TRIAL_ENDED if complete else StatusInput.DRAINED, self._stop_reason
 
-    def _describe_no_steps(self, no_data: str, contents: str) -> str:
+    def _describe_no_steps(self, no_data: bool, contents: str) -> str:
         """Return the details of a rule job that judged no step."""
         if no_data:
-            return f"{no_data} {contents}".strip()
+            return f"{NO_DATA} {contents}".strip()
         coverage = self.coverage
         count = max(coverage.known, coverage.seen)
         judged = f"Rule {self.rule!r} judged none of {count} known steps{self._why_skipped()}."

@@ -39,7 +39,7 @@ class SinkSpec:
     name
         See `EventSink`.
     label
-        The same text, without secrets.
+        The text of the user, without secrets.
     stream
         Standard output for the sinks that write to it.
     """
@@ -153,7 +153,8 @@ def _parse(text: str, stdout: TextIO) -> SinkSpec:
     rest = text[len(kind) :].removeprefix(":")
     check_kind("sink", kind, _KINDS)
     if kind == "webhook":
-        return _parse_webhook(rest, stdout)
+        check_webhook(rest)
+        text = f"webhook:{masked(rest)}"
     options = _KINDS[kind]
     target, region = _split_region(rest, kind) if options.regional else (rest, None)
     if not re.fullmatch(options.pattern, target):
@@ -162,11 +163,6 @@ def _parse(text: str, stdout: TextIO) -> SinkSpec:
         raise UsageError(msg)
     region = region or _region_of_arn(target)
     return SinkSpec(kind, target, region, _name(kind, rest), text, stdout)
-
-
-def _parse_webhook(url: str, stdout: TextIO) -> SinkSpec:
-    check_webhook(url)
-    return SinkSpec("webhook", url, None, _name("webhook", url), f"webhook:{masked(url)}", stdout)
 
 
 def _split_region(rest: str, kind: str) -> tuple[str, str | None]:

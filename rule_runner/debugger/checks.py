@@ -37,7 +37,7 @@ def require_unix_time(argument: str, value: object) -> None:
     Raises
     ------
     OSError
-        From the platform, for a time outside of its own calendar: 10**18, not 10**30.
+        Raised by the platform for a time outside its calendar: 10**18, but not 10**30.
     """
     holds = False
     if isinstance(value, int):

@@ -62,15 +62,15 @@ class Rule(RuleBase):
         base_config
             Result of a function of `rule_configs`; it is not changed.
         name
-            Of the rule configuration; by default that of the base.
+            Name of the rule configuration; by default that of the base.
         other_trials_s3_input_paths
             Trials to compare with; they become ``other_trial_0``, ``other_trial_1``...
         rule_parameters
             Values by name; they override those of the base.
         collections_to_save
-            Replace those of the base, unless empty.
+            Replacements for the collections of the base; ignored if empty.
         actions
-            One, or an `ActionList` of several.
+            One action, or an `ActionList` of several.
 
         Raises
         ------
@@ -117,13 +117,13 @@ class Rule(RuleBase):
         Parameters
         ----------
         name
-            Of the rule configuration.
+            Name of the rule configuration.
         image_uri
             URI of the image that evaluates it.
         instance_type
             Such as ``ml.c4.xlarge``.
         volume_size_in_gb
-            Of the disk, in GB.
+            Size of the disk in GB.
         source
             The file with the rule: a path or an ``s3://`` URI.
         rule_to_invoke

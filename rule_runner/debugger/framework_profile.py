@@ -34,23 +34,23 @@ class FrameworkProfile:
     local_path
         Folder of the files in the training container.
     file_max_size
-        A file is closed at this size, in bytes.
+        Size in bytes at which a file is closed.
     file_close_interval
-        And after this time, in seconds.
+        Time in seconds after which a file is closed.
     file_open_fail_threshold
-        Profiling ends when this many files could not be opened.
+        Number of files that could not be opened after which profiling ends.
     detailed_profiling_config, dataloader_profiling_config, python_profiling_config, \
     horovod_profiling_config, smdataparallel_profiling_config
-        Each is sent under the name of its own class.
+        Configurations of metrics, sent under the names of their classes.
     start_step, num_steps
-        The first step and how many.
+        The first step, and the number of steps.
     start_unix_time, duration
-        Or the begin and the length of time, in seconds.
+        Alternatively the start and the duration in seconds.
 
     Attributes
     ----------
     profiling_parameters
-        All of it as strings, under the names of the service.
+        All values as strings, by the names of the service.
 
     Raises
     ------

@@ -27,11 +27,11 @@ class MetricsConfigBase:
     Parameters
     ----------
     name
-        Of the kind.
+        Name of the kind.
     start_step, num_steps
-        The first step and how many.
+        The first step, and the number of steps.
     start_unix_time, duration
-        Or the begin and the length of time, in seconds.
+        Alternatively the start and the duration in seconds.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class MetricsConfigBase:
     def to_json_string(self) -> str:
         """Return the text that the training job reads: JSON, but for a comma after the last item.
 
-        Strings are in quotation marks as they are, other values as Python writes them.
+        Strings are quoted without escapes; other values have the form of `str`.
         """
         items = (
             f'"{name}": "{value}", ' if isinstance(value, str) else f'"{name}": {value}, '
@@ -72,12 +72,12 @@ class DefaultStepsConfig(MetricsConfigBase):
     Parameters
     ----------
     start_step, num_steps
-        The first step and how many. Without any range the default steps; with a start only,
-        one step; with a number only, from step 0.
+        The first step, and the number of steps. The number defaults to 1 if a first step is
+        given, and the first step to 0; without any range, the default steps are used.
     start_unix_time, duration
-        Or the begin and the length of time, in seconds.
+        Alternatively the start and the duration in seconds.
     profile_default_steps
-        Use the default steps, whatever steps are given.
+        Whether to use the default steps and ignore the others.
 
     Raises
     ------
@@ -127,7 +127,8 @@ class DataloaderProfilingConfig(DefaultStepsConfig):
     Parameters
     ----------
     metrics_regex
-        Which of the metrics; the others are those of `DefaultStepsConfig`.
+        Pattern of the metrics to profile. The other parameters are those of
+        `DefaultStepsConfig`.
 
     Raises
     ------
@@ -163,7 +164,7 @@ class PythonProfilingConfig(DefaultStepsConfig):
         A `PythonProfiler` or its value in any case: ``"cProfile"``.
     cprofile_timer
         A `cProfileTimer` or its value; not sent with Pyinstrument, and always `DEFAULT` with
-        `profile_default_steps`. The others are those of `DefaultStepsConfig`.
+        `profile_default_steps`. The other parameters are those of `DefaultStepsConfig`.
 
     Raises
     ------

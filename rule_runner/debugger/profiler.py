@@ -7,21 +7,21 @@ VOLUME_SIZE_IN_GB: Final = 128
 
 
 class Profiler:
-    """How SageMaker Profiler measures a training job.
+    """The configuration of SageMaker Profiler for a training job.
 
     Parameters
     ----------
     cpu_profiling_duration
-        How long the use of CPUs is measured, in seconds.
+        Duration of CPU profiling in seconds.
     file_rotation_interval
-        How often a new file is begun, in seconds.
+        Interval in seconds after which a new file is started.
 
     Attributes
     ----------
     profiling_parameters
-        Both as strings, under the names of the service.
+        Both values as strings, by the names of the service.
     instanceType, volumeSizeInGB
-        Of the job that processes the profile.
+        Instance type and disk size of the job that processes the profile.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How a training job is profiled: the system, and the framework if asked for."""
+"""Configuration of profiling: of the system, and optionally of the framework."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ class ProfilerConfig:
     Parameters
     ----------
     s3_output_path
-        Where the files go.
+        Destination of the files.
     system_monitor_interval_millis
-        How often the system is measured, in milliseconds; the service takes 100, 200, 500 (its
+        Interval of the system metrics in milliseconds; the service accepts 100, 200, 500 (its
         default), 1000, 5000 and 60000. Not checked here.
     framework_profile_params
-        What is profiled of the framework; nothing by default.
+        The parts of the framework to profile; none by default.
     profile_params
-        Or the configuration of SageMaker Profiler.
+        The configuration of SageMaker Profiler, instead of `framework_profile_params`.
     disable_profiler
-        Measure nothing.
+        Whether to disable profiling.
 
     Raises
     ------
     AssertionError
-        If a configuration is of another class.
+        If a configuration has the wrong type.
     ValueError
-        If there are both.
+        If both are given.
     """
 
     def __init__(

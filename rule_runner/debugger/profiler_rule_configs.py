@@ -25,9 +25,9 @@ class ProfilerRuleBase:
     Attributes
     ----------
     rule_name
-        Of the rule.
+        Name of the rule.
     rule_parameters
-        What is sent, numbers as they were given: in the order of the arguments, then
+        The parameters in the request, not converted: in the order of the arguments, then
         `rule_to_invoke`.
 
     Raises

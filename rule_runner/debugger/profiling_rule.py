@@ -25,22 +25,23 @@ class ProfilerRule(RuleBase):
         volume_size_in_gb: int | None = None,
         rule_parameters: dict[str, Any] | None = None,
     ) -> Self:
-        """Make a built-in rule.
+        """Create a built-in rule.
 
         Parameters
         ----------
         base_config
-            From a class of `rule_configs`. Without `rule_parameters` the rule shares the base's,
-            whose values become strings when the request is made.
+            An object of a class of `rule_configs`. Without `rule_parameters`, the rule shares the
+            parameters of the base, whose values become strings when the request is made.
         name
-            Of the rule configuration; by default that of the base.
+            Name of the rule configuration; by default that of the base.
         rule_parameters
-            By name; they win over those of the base, and are not checked before the evaluation.
+            Values by name; they override those of the base, and are checked by the evaluation
+            only.
 
         Raises
         ------
         AttributeError
-            If the base is no configuration of a profiling rule.
+            If the base is not the configuration of a profiling rule.
         RuntimeError
             If the parameters name a rule.
         """
@@ -69,7 +70,7 @@ class ProfilerRule(RuleBase):
         s3_output_path: str | None = None,
         rule_parameters: dict[str, Any] | None = None,
     ) -> Self:
-        """Make a rule of yours; arguments as of `Rule.custom`.
+        """Create a custom rule; the arguments are those of `Rule.custom`.
 
         Raises
         ------

@@ -16,9 +16,9 @@ class StepRange:
     Parameters
     ----------
     start_step
-        The first; by default 0.
+        The first step; by default 0.
     num_steps
-        How many; by default 1 if a start is given.
+        Number of steps; by default 1 if a start is given.
     """
 
     def __init__(self, start_step: int | None, num_steps: int | None) -> None:
@@ -28,7 +28,7 @@ class StepRange:
         self.num_steps = num_steps
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a dictionary, `NumSteps` None if nothing was given."""
+        """Return the range as a dictionary; `NumSteps` is None without any bounds."""
         return {"StartStep": self.start_step, "NumSteps": self.num_steps}
 
 
@@ -38,9 +38,9 @@ class TimeRange:
     Parameters
     ----------
     start_unix_time
-        Its begin, in seconds; by default that of the training.
+        Its start in seconds; by default the start of the training.
     duration
-        In seconds; by default to the end.
+        Duration in seconds; by default until the end.
     """
 
     def __init__(self, start_unix_time: int | None, duration: float | None) -> None:

@@ -13,7 +13,7 @@ PROCESSING_JOB: Final = "DetailedProfilerProcessingJobConfig"
 
 
 def get_default_profiler_rule() -> ProfilerRule:
-    """Return the built-in rule ProfilerReport under a name that no other call gives."""
+    """Return the built-in rule ProfilerReport under a unique name."""
     report = ProfilerReport()
     return ProfilerRule.sagemaker(report, name=f"{report.rule_name}-{uuid4().hex}")
 
@@ -28,7 +28,7 @@ def get_default_profiler_processing_job(
     instance_type
         By default ``ml.m5.4xlarge``.
     volume_size_in_gb
-        Of the disk, in GB; by default 128.
+        Size of the disk in GB; by default 128.
     """
     now = datetime.now(UTC)
     return ProfilerRule(

@@ -16,19 +16,19 @@ class RuleBase(ABC):
     Parameters
     ----------
     name
-        Of the rule configuration.
+        Name of the rule configuration.
     image_uri
-        Of the image that evaluates the rule.
+        URI of the image that evaluates the rule.
     instance_type
         Such as ``ml.c4.xlarge``.
     container_local_output_path
-        Where the rule's container writes to.
+        Output folder in the rule's container.
     s3_output_path
         Destination of that output.
     volume_size_in_gb
-        Of the disk, in GB.
+        Size of the disk in GB.
     rule_parameters
-        By name.
+        Values of the rule's parameters by name.
     """
 
     name: str

@@ -43,7 +43,7 @@ class LoadedRule:
     source
         The rule file, absolute; None for a built-in rule.
     source_sha256
-        Of the file that defines the rule, in hexadecimal digits.
+        SHA-256 of the file that defines the rule, in hexadecimal digits.
     fetched
         The origin of a rule file that was fetched from S3.
     process_state

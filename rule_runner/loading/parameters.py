@@ -182,7 +182,7 @@ def _bind_custom(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
 def _takes(rule_class: type["Rule"]) -> tuple[dict[str, inspect.Parameter], bool]:
     """Return the named arguments of the constructor, and whether it also accepts any other name.
 
-    The first positional argument is the base trial, whatever its name.
+    The first positional argument is the base trial, regardless of its name.
     """
     arguments = [*inspect.signature(rule_class).parameters.values()]
     if arguments and arguments[0].kind in (

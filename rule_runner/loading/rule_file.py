@@ -23,7 +23,7 @@ class RuleFile:
     label
         Its path or address for messages, as the user gave it.
     sha256
-        Of the bytes that `code` was compiled from.
+        SHA-256 of the bytes that `code` was compiled from.
     classes
         The bases of every class at module level, as dotted origins; nested classes are left out.
     words

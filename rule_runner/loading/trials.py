@@ -75,7 +75,7 @@ def open_profiler_trial(
     stop_files, stop_grace
         The data ends when such a file exists and the time in it is `stop_grace` seconds ago.
     waits_for_unseen
-        Whether to wait for nodes and processes that have not begun to write.
+        Whether to wait for nodes and processes that have not started to write.
     patience
         Bounds the waits for its storage.
 

@@ -1,4 +1,4 @@
-"""Delivery: sends the events of the outbox to one sink, in a thread of its own."""
+"""Delivery: sends the events of the outbox to one sink, in a separate thread."""
 
 import random
 import threading
@@ -88,7 +88,7 @@ class Delivery:
     outbox
         The source of events: those it holds, and those that `notify` reports.
     again
-        Whether to send all events, whatever the cursor says.
+        Whether to send all events, regardless of the cursor.
     random_part
         Returns random numbers from 0 to 1.
     """

@@ -17,7 +17,7 @@ class FindingIds:
     fingerprint
         `rule_runner.results.schema.fingerprint` of the rule job.
     run_id
-        Of the evaluation; "" gives the same finding the same ID in every evaluation.
+        Unique ID of the evaluation; "" gives the same finding the same ID in every evaluation.
     """
 
     def __init__(self, fingerprint: str, run_id: str = "") -> None:

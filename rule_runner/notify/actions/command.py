@@ -22,7 +22,7 @@ _OUTPUT_WAIT_S: Final = 1.0  # for output held open by processes that left the g
 
 @dataclass(frozen=True, repr=False)
 class CommandAction(Action):
-    """Run a command, without a shell, in a process group of its own.
+    """Run a command, without a shell, in a separate process group.
 
     It gets the environment of this process, and the finding as one line of JSON on its standard
     input. When it has ended, or its time is over, the rest of its process group is killed.

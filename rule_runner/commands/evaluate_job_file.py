@@ -3,10 +3,9 @@
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
@@ -74,7 +73,7 @@ def with_job(request: EvaluationRequest, definition: "JobDefinition") -> Evaluat
         if trial is None and (path := getattr(definition, field)) is not None:
             trials[field] = path
             name = name or definition.training_job_name
-    return with_fields(
+    return replace(
         request,
         job=definition,
         trial_name=name,
@@ -91,18 +90,16 @@ def check(request: EvaluationRequest, definition: "JobDefinition", *, allow_code
     JobError
         If there are only rules that are not evaluated.
     """
-    from rule_runner.config.job_file.rule_jobs import JobOverrides, notes_on, rule_jobs_of
+    from rule_runner.config.job_file.rule_jobs import JobScope, notes_on, rule_jobs_of
 
-    overrides = replace(
-        JobOverrides.of(request), tensors=True, windows=True, look=False, run=allow_code
-    )
+    scope = JobScope(request, look=False, run=allow_code)
     with redirect_stdout(sys.stderr):  # of the rules' files
-        jobs = {job.configuration_name: job for job in rule_jobs_of(definition, overrides)}
+        jobs = {job.configuration_name: job for job in rule_jobs_of(definition, scope)}
     for configuration in definition.configurations:
         if configuration.name in jobs:
             line = printable(_line(configuration, jobs[configuration.name]))
             print(line)
-    for note in notes_on(definition, overrides):
+    for note in notes_on(definition, scope):
         print(f"note: {printable(note)}")
     return int(any(job.config_error for job in jobs.values()))
 

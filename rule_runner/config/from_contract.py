@@ -1,4 +1,4 @@
-"""Makes the rule job that the parameters of a contract ask for."""
+"""Makes the rule job that the parameters of a contract describe."""
 
 import os
 from typing import Final
@@ -43,7 +43,7 @@ def rule_job(contract: Contract, name: str, *, run: bool = True) -> RuleJobConfi
     Parameters
     ----------
     run
-        Whether the rule's file is run here, or only looked at.
+        Whether the rule's file is run here, or only parsed.
 
     Raises
     ------
@@ -51,8 +51,8 @@ def rule_job(contract: Contract, name: str, *, run: bool = True) -> RuleJobConfi
         If the rule cannot be loaded, or a parameter of the runner is wrong.
     """
     loaded = _load(contract, run=run)
-    # A rule with a parameter of this name means its own.
-    start, end = (None if accepts(loaded, one) else contract.step(one) for one in STEPS)
+    # A parameter of the rule itself takes precedence.
+    start, end = (None if accepts(loaded, key) else contract.step(key) for key in STEPS)
     actions = contract.environment.get(ACTIONS, "")
     parameters = _parameters(contract, loaded)
     return RuleJobConfig(
@@ -86,13 +86,13 @@ def _parameters(contract: Contract, loaded: LoadedRule) -> dict[str, str]:
             for name, value in contract.declared.items()
             if not is_platform(name) and (accepts(loaded, name) or not is_reserved(name))
         }
-    found = {name: text for name, text in os.environ.items() if accepts(loaded, name)}
+    parameters = {name: text for name, text in os.environ.items() if accepts(loaded, name)}
     names = [param.name for param in loaded.rule_class.PARAMS]
     for name in os.environ:
-        meant = None if name in names or is_reserved(name) else nearest(name, names)
-        if meant is not None and meant not in found and not is_platform(name):
+        near = None if name in names or is_reserved(name) else nearest(name, names)
+        if near is not None and near not in parameters and not is_platform(name):
             _log.warning(
                 "parameter_perhaps_misspelt",
-                reason=f"Environment variable {name!r} is no parameter. Did you mean {meant!r}?",
+                reason=f"Environment variable {name!r} is no parameter. Did you mean {near!r}?",
             )
-    return found
+    return parameters

@@ -1,4 +1,4 @@
-"""Which actions a rule job has: those of its action_json, of its parameters and of the operator."""
+"""The actions of a rule job: those of its action_json, of its parameters and of the operator."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,9 +23,9 @@ def planned(
     Parameters
     ----------
     arguments
-        What the rule's constructor gets: it may ask for actions.
+        Arguments of the rule's constructor, some of which may be actions.
     training_job
-        The name of the training job, if somebody gave it: what is stopped where no other is named.
+        Name of the training job, for actions that stop one without naming it; None if unknown.
 
     Raises
     ------
@@ -35,10 +35,10 @@ def planned(
     name = job.loaded.name
     declared = job.loaded.rule_class.declared_actions(arguments)
     try:
-        given = [one for text in (job.actions, declared) for one in Actions(text, name).actions]
+        own = [*Actions(job.actions, name).actions, *Actions(declared, name).actions]
     except SMDebugValueError as err:
         raise ParameterError(str(err)) from err
-    actions = [_named(one, name, training_job) for one in (*given, *job.operator_actions)]
+    actions = [_named(action, name, training_job) for action in (*own, *job.operator_actions)]
     if len(actions) > LIMIT:
         msg = f"Rule {job.configuration_name!r} takes at most {LIMIT} actions, got {len(actions)}."
         raise ParameterError(msg)
@@ -46,7 +46,7 @@ def planned(
 
 
 def _named(action: "Action", rule: str, training_job: str | None) -> "Action":
-    """Return an action that says which training job it is for, if it is for one."""
+    """Return an action with the training job that it stops, if it stops one."""
     if not isinstance(action, StopTrainingAction) or action.training_job_prefix:
         return action
     if not training_job:

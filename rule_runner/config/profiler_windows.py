@@ -1,4 +1,4 @@
-"""Says which rules judge time windows of profiler data, and how long those windows are."""
+"""Which rules judge time windows of profiler data, and how long those windows are."""
 
 import inspect
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ LENGTH: Final = "scan_interval_us"
 
 
 def judges_windows(loaded: LoadedRule, *, otherwise: bool) -> bool:
-    """Say whether a rule judges profiler data.
+    """Return whether a rule judges profiler data.
 
-    Of built-in rules their table tells. A rule of the user's does if its constructor takes the
-    length of a window; if not, it is as it is `otherwise`.
+    Built-in rules are listed in a table. A custom rule does if its constructor takes the length of
+    a window; if it does not, the answer is `otherwise`.
     """
     if loaded.builtin:
         from builtin_rules import RULES
@@ -44,14 +44,14 @@ def over_windows(job: RuleJobConfig) -> RuleJobConfig:
 
 
 def _length(job: RuleJobConfig) -> int:
-    """Return the length that parameters give, or the rule's own; a wrong one is told by others."""
+    """Return the length in the parameters, or the rule's default; invalid lengths are skipped."""
     rule_class = job.loaded.rule_class
-    declared = [one.default for one in rule_class.PARAMS if one.name == LENGTH]
+    declared = [param.default for param in rule_class.PARAMS if param.name == LENGTH]
     argument = inspect.signature(rule_class).parameters.get(LENGTH)
     own = [] if argument is None else [argument.default]
-    for given in (job.parameters.get(LENGTH), *declared, *own):
+    for value in (job.parameters.get(LENGTH), *declared, *own):
         try:
-            length = int(given)
+            length = int(value)
         except (TypeError, ValueError):
             continue
         if length > 0:
@@ -69,7 +69,7 @@ def placed(
     UsageError
         If that trial was not given.
     """
-    found = []
+    placed_jobs = []
     for job in jobs:
         windows = job.profiler or judges_windows(job.loaded, otherwise=trial is None)
         windows = windows and (job.loaded.builtin or job.profiler or profiler_trial is not None)
@@ -77,8 +77,8 @@ def placed(
             raise UsageError(_lacks(job, "profiler data", "--profiler-trial"))
         if not windows and trial is None:
             raise UsageError(_lacks(job, "tensors", "--trial"))
-        found.append(over_windows(job) if windows else job)
-    return tuple(found)
+        placed_jobs.append(over_windows(job) if windows else job)
+    return tuple(placed_jobs)
 
 
 def _lacks(job: RuleJobConfig, data: str, option: str) -> str:

@@ -1,4 +1,4 @@
-"""Which rules the command line asks for, with their parameters and modes: texts of its options."""
+"""Parses the options that name rules, parameters and modes."""
 
 import re
 from collections.abc import Sequence
@@ -12,55 +12,55 @@ _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def parse_requests(rules: Sequence[str], sources: Sequence[str]) -> list[RuleRequest]:
-    """Return the rules that ``--rule [ID=]NAME`` and ``--source [ID=]FILE`` ask for.
+    """Return the rules that ``--rule [ID=]NAME`` and ``--source [ID=]FILE`` request.
 
     A name and a file with the same ID are one rule: the class of that name in that file. So are
-    one name and one file that have no ID.
+    a single name and a single file without IDs.
 
     Raises
     ------
     UsageError
-        If an ID is given twice, or it cannot be told what belongs together.
+        If two rules have one ID, or it is ambiguous which name belongs to which file.
     """
     names = [_split_id(text, "--rule") for text in rules]
     files = [_split_id(text, "--source") for text in sources]
-    _check_ids([one for one, _ in names], "--rule")
-    _check_ids([one for one, _ in files], "--source")
-    free_names = [name for one, name in names if one is None]
-    free_files = [file for one, file in files if one is None]
-    if free_names and free_files and (len(free_names), len(free_files)) != (1, 1):
+    for pairs, option in ((names, "--rule"), (files, "--source")):
+        _check_ids([rule_id for rule_id, _ in pairs], option)
+    free_names = sum(rule_id is None for rule_id, _ in names)
+    free_files = sum(rule_id is None for rule_id, _ in files)
+    if free_names and free_files and (free_names, free_files) != (1, 1):
         msg = (
-            f"{len(free_names)} rules and {len(free_files)} source files have no ID: it cannot be "
+            f"{free_names} rules and {free_files} source files have no ID: it cannot be "
             "told which belong together. Give IDs: --rule ID=NAME --source ID=FILE."
         )
         raise UsageError(msg)
-    file_of = dict(files)
-    found = [RuleRequest(one, name, file_of.get(one)) for one, name in names]
-    taken = {one for one, _ in names}
-    found += [RuleRequest(one, None, file) for one, file in files if one not in taken]
-    return found
+    name_of, file_of = dict(names), dict(files)
+    requests = [RuleRequest(rule_id, name, file_of.get(rule_id)) for rule_id, name in names]
+    return requests + [
+        RuleRequest(rule_id, None, file) for rule_id, file in files if rule_id not in name_of
+    ]
 
 
 def _split_id(text: str, option: str) -> tuple[str | None, str]:
-    """Return the ID, or None, and what stands behind it.
+    """Return the ID, or None, and the text behind it.
 
     >>> _split_id("first=AllZero", "--rule"), _split_id("dir/a=b.py", "--source")
     (('first', 'AllZero'), (None, 'dir/a=b.py'))
     """
-    one, equals, rest = text.partition("=")
-    # A path may hold the sign; the name of a rule cannot.
-    if not equals or (option == "--source" and not _ID.fullmatch(one)):
-        one, rest = "", text
+    rule_id, equals, rest = text.partition("=")
+    # A path may contain the sign; the name of a rule cannot.
+    if not equals or (option == "--source" and not _ID.fullmatch(rule_id)):
+        rule_id, rest = "", text
     if not rest:
         msg = f"Option {option} needs a value behind {text!r}."
         raise UsageError(msg)
-    return one or None, rest
+    return rule_id or None, rest
 
 
 def _check_ids(ids: Sequence[str | None], option: str) -> None:
-    for one in ids:
-        if one is not None and ids.count(one) > 1:
-            msg = f"ID {one!r} is given to two {option} options. IDs must differ."
+    for rule_id in ids:
+        if rule_id is not None and ids.count(rule_id) > 1:
+            msg = f"ID {rule_id!r} is given to two {option} options. IDs must differ."
             raise UsageError(msg)
 
 
@@ -70,27 +70,27 @@ def parse_parameters(texts: Sequence[str], ids: Sequence[str]) -> dict[str, dict
     Raises
     ------
     UsageError
-        If a text is not of that form, has no ID where there are several rules, or is given twice.
+        If a text is malformed or a duplicate, or has no ID although there are several rules.
     """
-    found: dict[str, dict[str, str]] = {one: {} for one in ids}
+    parameters: dict[str, dict[str, str]] = {rule_id: {} for rule_id in ids}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             msg = f"A parameter must be key=value, got {text!r}."
             raise UsageError(msg)
-        one, name = _owner(key, ids)
-        if name in found[one]:
-            msg = f"Parameter {name!r} of rule {one!r} is given twice."
+        rule_id, name = _owner(key, ids)
+        if name in parameters[rule_id]:
+            msg = f"Parameter {name!r} of rule {rule_id!r} is given twice."
             raise UsageError(msg)
-        found[one][name] = value
-    return found
+        parameters[rule_id][name] = value
+    return parameters
 
 
 def _owner(key: str, ids: Sequence[str]) -> tuple[str, str]:
     """Return the rule job that a parameter goes to, and the parameter's own name."""
-    for one in sorted(ids, key=len, reverse=True):
-        if key.startswith(f"{one}.") and len(key) > len(one) + 1:
-            return one, key[len(one) + 1 :]
+    for rule_id in sorted(ids, key=len, reverse=True):
+        if key.startswith(f"{rule_id}.") and len(key) > len(rule_id) + 1:
+            return rule_id, key[len(rule_id) + 1 :]
     if len(ids) == 1:
         return ids[0], key
     msg = (
@@ -108,25 +108,25 @@ def parse_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]
     Raises
     ------
     UsageError
-        If a text is not of that form, names no rule job, or a mode is given twice.
+        If a text is malformed or a duplicate, or names no rule job.
     """
-    found: dict[str | None, RuleMode] = {}
+    modes: dict[str | None, RuleMode] = {}
     for text in texts:
         before, equals, word = text.rpartition("=")
-        one = before if equals else None
-        if one is not None and one not in ids:
+        rule_id = before if equals else None
+        if rule_id is not None and rule_id not in ids:
             from rule_core.rules.params import did_you_mean
 
-            known = ", ".join(map(repr, ids))
-            hint = did_you_mean(one, ids)
-            msg = f"Mode {text!r} is for no rule of this evaluation.{hint} Its IDs: {known}."
+            hint, names = did_you_mean(rule_id, ids), ", ".join(map(repr, ids))
+            msg = f"Mode {text!r} is for no rule of this evaluation.{hint} Its IDs: {names}."
             raise UsageError(msg)
-        if one in found:
-            whose = "all rules" if one is None else f"rule {one!r}"
+        if rule_id in modes:
+            whose = "all rules" if rule_id is None else f"rule {rule_id!r}"
             msg = f"The mode of {whose} is given twice."
             raise UsageError(msg)
-        found[one] = _mode(word)
-    return {one: found.get(one, found.get(None, RuleMode.ENFORCE)) for one in ids}
+        modes[rule_id] = _mode(word)
+    default = modes.get(None, RuleMode.ENFORCE)
+    return {rule_id: modes.get(rule_id, default) for rule_id in ids}
 
 
 def _mode(word: str) -> RuleMode:

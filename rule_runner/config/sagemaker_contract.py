@@ -1,4 +1,4 @@
-"""Contract: what the platform gives a rule container, in its environment and under /opt/ml."""
+"""Contract: what the platform provides to a rule container: environment and files."""
 
 import os
 import re
@@ -34,7 +34,7 @@ STEPS: Final = ("start_step", "end_step")
 GRACE: Final = "rule_stop_grace_time_secs"
 _RESERVED: Final = frozenset({RULE, SOURCE, ACTIONS, OTHERS, *STEPS, GRACE})
 SUPPORTED: Final = frozenset({MODE, MIN_COVERAGE})  # platform parameters for the runner
-# What the platform itself puts beside the parameters of the rule.
+# Names that the platform adds to the parameters of the rule.
 _PLATFORM: Final = re.compile(
     r"TRAINING_JOB_ARN|TRAINING_IMAGE|(SAGEMAKER|SMDEBUG|AWS|PROCESSING_JOB|RULE_RUNNER)_.*"
 )
@@ -78,12 +78,12 @@ class _Job(msgspec.Struct, rename="pascal"):
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What the container was given: its environment, and the job's own if there is one.
+    """The input of a rule container: its environment, and that of the job if there is one.
 
     Attributes
     ----------
     root
-        Folder in whose place the contract says ``/opt/ml``.
+        The folder that stands for ``/opt/ml``.
     environment
         The process's environment, overlaid with that of the job.
     declared
@@ -119,29 +119,29 @@ class Contract:
     @property
     def has_profiler_only(self) -> bool:
         """Whether the job's inputs are profiler data, and no tensors."""
-        names = {one.input_name.lower() for one in self.job.processing_inputs}
+        names = {source.input_name.lower() for source in self.job.processing_inputs}
         return PROFILER.name in names and TENSORS.name not in names
 
     def _input(self, usual: PurePosixPath) -> Path:
         """Return the folder of the input that is called like the last part of its usual path."""
-        for one in self.job.processing_inputs:
-            if one.input_name.lower() == usual.name and one.s3_input.local_path:
-                return self.place(one.s3_input.local_path)
+        for source in self.job.processing_inputs:
+            if source.input_name.lower() == usual.name and source.s3_input.local_path:
+                return self.place(source.s3_input.local_path)
         return self.place(usual)
 
     @property
     def output(self) -> Path:
         """The output folder."""
-        for one in self.job.processing_output_config.outputs:
-            if one.s3_output.local_path:
-                return self.place(one.s3_output.local_path)
+        for target in self.job.processing_output_config.outputs:
+            if target.s3_output.local_path:
+                return self.place(target.s3_output.local_path)
         return self.place(OUTPUT)
 
     @property
     def configuration_name(self) -> str:
-        """The name of the rule job: told by its output's address or its stop file."""
-        for one in self.job.processing_output_config.outputs:
-            before, _, name = one.s3_output.s3_uri.rstrip("/").rpartition("/")
+        """The name of the rule job, from the address of its output or its stop file."""
+        for target in self.job.processing_output_config.outputs:
+            before, _, name = target.s3_output.s3_uri.rstrip("/").rpartition("/")
             if before.endswith("/rule-output") and name:
                 return name
         stop_file = self.environment.get(STOP_FILE, "").rstrip("/").rpartition("/")[2]
@@ -162,7 +162,7 @@ class Contract:
 
     @property
     def stop_file(self) -> str | None:
-        """The path of the file that asks to stop; a relative one lies in the trial."""
+        """The path of the stop file; a relative path starts at the trial."""
         path = self.environment.get(STOP_FILE)
         return str(self.place(path)) if path else None
 
@@ -170,21 +170,21 @@ class Contract:
     def other_trials(self) -> tuple[str, ...]:
         """The other trials: the numbered ones in order, then those of the list."""
         numbered = sorted(
-            (int(found[1]), value)
+            (int(match[1]), value)
             for name, value in self.environment.items()
-            if (found := OTHER.fullmatch(name)) and value
+            if (match := OTHER.fullmatch(name)) and value
         )
-        listed = [one.strip() for one in re.split("[,;]", self.environment.get(OTHERS, ""))]
+        listed = [path.strip() for path in re.split("[,;]", self.environment.get(OTHERS, ""))]
         return (*(value for _, value in numbered), *filter(None, listed))
 
     @property
     def mode(self) -> RuleMode:
-        """What comes of a condition met.
+        """What happens on a finding.
 
         Raises
         ------
         ParameterError
-            If it is no mode.
+            If it is invalid.
         """
         text = self._text(MODE) or RuleMode.ENFORCE
         try:
@@ -263,22 +263,22 @@ def parse_share(value: object, what: str) -> float:
 
 
 def is_reserved(name: str) -> bool:
-    """Say whether the runner, not the rule, takes a parameter."""
+    """Return whether a parameter is for the runner, not for the rule."""
     return name in _RESERVED or OTHER.fullmatch(name) is not None
 
 
 def is_platform(name: str) -> bool:
-    """Say whether the platform puts a name beside the parameters."""
+    """Return whether a name is one of those that the platform adds to the parameters."""
     return _PLATFORM.fullmatch(name) is not None
 
 
 def read_contract() -> Contract:
-    """Return what this process was given.
+    """Return the contract of this process.
 
     Raises
     ------
     ParameterError
-        If ``processingjobconfig.json`` is there and is no such file.
+        If ``processingjobconfig.json`` exists and is invalid.
     """
     contract = empty_contract()
     path = contract.place(JOB)
@@ -302,7 +302,7 @@ def contract_of(
 
 
 def empty_contract() -> Contract:
-    """Return the contract of a process that was given nothing but its environment."""
+    """Return the contract of a process that has only its environment."""
     return Contract(Path(os.environ.get(ROOT) or ML), os.environ, None, _Job())
 
 

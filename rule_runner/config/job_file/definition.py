@@ -1,4 +1,4 @@
-"""JobDefinition: the rule configurations of a training job's request, right or with a reason."""
+"""JobDefinition: the rule configurations of a training job's request, and their problems."""
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from rule_runner.config.sagemaker_contract import RULE, parse_share
 from rule_runner.errors import JobError, ParameterError, UsageError
 from rule_runner.results.job_names import safe_name
 
-# What the service takes; more is a warning, for nothing of it is needed here.
+# Limits of the service. More is a warning only: nothing here depends on them.
 RULES: Final = 20
 PARAMETERS: Final = 100
 LENGTH: Final = 256  # characters of a parameter's name or value
@@ -29,9 +29,9 @@ _FIELDS: Final = (
     "LocalPath",
     "S3OutputPath",
 )
-# Which part of a request says where the job saves what, and in which folder.
+# The parts of a request that say where the job saves, and the names of the folders.
 _PLACES: Final = (("DebugHookConfig", "debug-output"), ("ProfilerConfig", "profiler-output"))
-# How a value that is not given is written in YAML, where every scalar is its text.
+# A missing value as YAML writes it, where every scalar is its text.
 _ABSENT: Final = (None, "", "~", "null", "Null", "NULL")
 
 
@@ -48,11 +48,11 @@ class RuleConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     Attributes
     ----------
     name
-        Its own, or where it stands if it has none.
+        Its position if it has no name.
     parameters
         Those that are texts.
     problem
-        Why it cannot be used, in a sentence; "" if nothing is known against it.
+        A sentence on why it cannot be used; "" if it can.
     """
 
     name: str
@@ -67,16 +67,16 @@ class RuleConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class JobDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a request says of the rules of a training job.
+    """The rules of a training job, as its request defines them.
 
     Attributes
     ----------
     trial, profiler_trial
-        Where the job saves its tensors and its profiler data, if that is said.
+        Where the job saves its tensors and its profiler data; None if unknown.
     min_coverage
         Minimum share of its steps that each rule must judge, or None; an extension of requests.
     place
-        What it was read from, for messages: such as ``job file x.yaml``.
+        Its source, for messages: such as ``job file x.yaml``.
     """
 
     place: str
@@ -88,13 +88,13 @@ class JobDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
     def of(self, kind: Kind) -> list[RuleConfiguration]:
         """Return the configurations of one list."""
-        return [one for one in self.configurations if one.kind is kind]
+        return [rule for rule in self.configurations if rule.kind is kind]
 
 
-def begun(place: str) -> str:
-    """Return what a definition was read from, as a sentence begins.
+def capitalized(place: str) -> str:
+    """Return the place of a definition as the beginning of a sentence.
 
-    >>> begun("job file x.yaml")
+    >>> capitalized("job file x.yaml")
     'Job file x.yaml'
     """
     return place[:1].upper() + place[1:]
@@ -106,30 +106,34 @@ def definition_of(request: object, place: str) -> JobDefinition:
     Parameters
     ----------
     place
-        Where it was read from, for messages.
+        Its source, for messages.
 
     Raises
     ------
     JobError
-        If it is no such object.
+        If it is not such an object.
     """
     if not isinstance(request, Mapping):
-        msg = f"{begun(place)} must hold an object with {Kind.DEBUG}, got {_kind_of(request)}."
+        msg = (
+            f"{capitalized(place)} must hold an object with {Kind.DEBUG}, got {_kind_of(request)}."
+        )
         raise JobError(msg)
-    found = [
-        configuration_of(one, kind, f"{kind}[{number}]")
+    configurations = tuple(
+        configuration_of(raw, kind, f"{kind}[{number}]")
         for kind in Kind
-        for number, one in enumerate(_listed(request, kind, place))
-    ]
-    if not found:
+        for number, raw in enumerate(_listed(request, kind, place))
+    )
+    if not configurations:
         words = [str(name) for name in request if name not in [*Kind]]
         hint = next(filter(None, (did_you_mean(word, [*map(str, Kind)]) for word in words)), "")
-        msg = f"{begun(place)} holds no rules: neither {Kind.DEBUG} nor {Kind.PROFILER}.{hint}"
+        msg = (
+            f"{capitalized(place)} holds no rules: neither {Kind.DEBUG} nor {Kind.PROFILER}.{hint}"
+        )
         raise JobError(msg)
     name = _text(request.get("TrainingJobName"))
-    trial, profiler_trial = (_saved_to(request, name, *one) for one in _PLACES)
+    trial, profiler_trial = (_saved_to(request, name, *saved) for saved in _PLACES)
     min_coverage = _min_coverage(request, place)
-    return JobDefinition(place, tuple(found), name, trial, profiler_trial, min_coverage)
+    return JobDefinition(place, configurations, name, trial, profiler_trial, min_coverage)
 
 
 def _min_coverage(request: Mapping[str, Any], place: str) -> float | None:
@@ -147,8 +151,7 @@ def configuration_of(raw: object, kind: Kind, where: str) -> RuleConfiguration:
     if not isinstance(raw, Mapping):
         problem = f"A rule configuration must be an object, got {_kind_of(raw)}."
         return RuleConfiguration(where, kind, problem=problem)
-    given = {} if raw.get(_PARAMETERS) in _ABSENT else raw[_PARAMETERS]
-    texts, wrong = _parameters(given)
+    texts, wrong = _parameters({} if raw.get(_PARAMETERS) in _ABSENT else raw[_PARAMETERS])
     name = raw.get(_NAME)
     problems = (_field_problem(raw), _name_problem(name), wrong)
     named = name if isinstance(name, str) and name not in _ABSENT else where
@@ -156,19 +159,19 @@ def configuration_of(raw: object, kind: Kind, where: str) -> RuleConfiguration:
 
 
 def check_names(configurations: Iterable[RuleConfiguration], place: str) -> None:
-    """Check that each configuration can be told from the others.
+    """Check that the names of configurations differ.
 
     Raises
     ------
     JobError
         If two have one name.
     """
-    seen: set[str] = set()
-    for one in configurations:
-        if one.name in seen:
-            msg = f"Two rule configurations of {place} are called {one.name!r}. Names must differ."
+    names: set[str] = set()
+    for rule in configurations:
+        if rule.name in names:
+            msg = f"Two rule configurations of {place} are called {rule.name!r}. Names must differ."
             raise JobError(msg)
-        seen.add(one.name)
+        names.add(rule.name)
 
 
 def choose(definition: JobDefinition, only: Sequence[str], exclude: Sequence[str]) -> JobDefinition:
@@ -177,21 +180,22 @@ def choose(definition: JobDefinition, only: Sequence[str], exclude: Sequence[str
     Raises
     ------
     UsageError
-        If a name is none of the definition, or nothing is left.
+        If the definition has no such name, or no configuration remains.
     """
-    names = [one.name for one in definition.configurations]
-    for option, given in (("--only", only), ("--except", exclude)):
-        for name in given:
+    names = [rule.name for rule in definition.configurations]
+    for option, options in (("--only", only), ("--except", exclude)):
+        for name in options:
             if name not in names:
-                hint, known = did_you_mean(name, names), ", ".join(map(repr, names))
+                hint, listing = did_you_mean(name, names), ", ".join(map(repr, names))
                 msg = (
-                    f"Option {option} names no rule configuration: {name!r}.{hint} Names: {known}."
+                    f"Option {option} names no rule configuration: {name!r}.{hint} "
+                    f"Names: {listing}."
                 )
                 raise UsageError(msg)
     kept = tuple(
-        one
-        for one in definition.configurations
-        if (not only or one.name in only) and one.name not in exclude
+        rule
+        for rule in definition.configurations
+        if (not only or rule.name in only) and rule.name not in exclude
     )
     if not kept:
         msg = "No rule configuration is left by --only and --except."
@@ -200,32 +204,34 @@ def choose(definition: JobDefinition, only: Sequence[str], exclude: Sequence[str
 
 
 def limits_passed(definition: JobDefinition) -> list[str]:
-    """Return a sentence for each limit of the service that does not hold here."""
+    """Return a sentence for each limit of the service that the definition exceeds."""
     counts = {kind: len(definition.of(kind)) for kind in Kind}
-    found = [
+    sentences = [
         f"SageMaker takes at most {RULES} {kind}, and {count} are given."
         for kind, count in counts.items()
         if count > RULES
     ]
-    for one in definition.configurations:
-        told = f"of rule configuration {one.name!r}"
-        if (count := len(one.parameters)) > PARAMETERS:
-            found.append(f"SageMaker takes at most {PARAMETERS} parameters, and {count} {told}.")
-        found += [
-            f"SageMaker takes at most {LENGTH} characters, not parameter {name[:LENGTH]!r} {told}."
-            for name, text in one.parameters.items()
+    for rule in definition.configurations:
+        whose = f"of rule configuration {rule.name!r}"
+        if (count := len(rule.parameters)) > PARAMETERS:
+            sentences.append(
+                f"SageMaker takes at most {PARAMETERS} parameters, and {count} {whose}."
+            )
+        sentences += [
+            f"SageMaker takes at most {LENGTH} characters, not parameter {name[:LENGTH]!r} {whose}."
+            for name, text in rule.parameters.items()
             if max(len(name), len(text)) > LENGTH
         ]
-    return found
+    return sentences
 
 
 def _listed(request: Mapping[str, Any], kind: Kind, place: str) -> Sequence[object]:
-    given = request.get(kind)
-    if isinstance(given, (list, tuple)):
-        return given
-    if given in _ABSENT:
+    rules = request.get(kind)
+    if isinstance(rules, (list, tuple)):
+        return rules
+    if rules in _ABSENT:
         return ()
-    msg = f"{kind} of {place} must be a list, got {_kind_of(given)}."
+    msg = f"{kind} of {place} must be a list, got {_kind_of(rules)}."
     raise JobError(msg)
 
 
@@ -251,13 +257,13 @@ def _name_problem(name: object) -> str:
     return ""
 
 
-def _parameters(given: object) -> tuple[dict[str, str], str]:
-    """Return the parameters that are texts, and what is wrong with the first other one."""
-    if not isinstance(given, Mapping):
-        return {}, f"{_PARAMETERS} must be an object, got {_kind_of(given)}."
+def _parameters(raw: object) -> tuple[dict[str, str], str]:
+    """Return the parameters that are texts, and the problem of the first that is not."""
+    if not isinstance(raw, Mapping):
+        return {}, f"{_PARAMETERS} must be an object, got {_kind_of(raw)}."
     texts: dict[str, str] = {}
     wrong = ""
-    for name, value in given.items():
+    for name, value in raw.items():
         if isinstance(name, str) and isinstance(value, str):
             texts[name] = value
         elif not wrong:
@@ -277,7 +283,7 @@ def _remedy(value: object) -> str:
 def _saved_to(
     request: Mapping[str, Any], name: str | None, field_name: str, folder: str
 ) -> str | None:
-    """Return where the job saves its tensors or profiler data; None if that is not said."""
+    """Return where the job saves its tensors or profiler data; None if unknown."""
     config = request.get(field_name)
     root = _text(config.get("S3OutputPath")) if isinstance(config, Mapping) else None
     return None if root is None or name is None else f"{root.rstrip('/')}/{name}/{folder}"

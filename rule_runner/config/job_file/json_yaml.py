@@ -1,4 +1,4 @@
-"""Reads JSON and YAML that somebody wrote, in bounded time and memory, and takes no key twice."""
+"""Reads JSON and YAML in bounded time and memory; duplicate keys are rejected."""
 
 import json
 import re
@@ -18,12 +18,12 @@ NODES: Final = 100_000  # an alias counts as all that it stands for
 
 _STRING: Final = "tag:yaml.org,2002:str"
 _MERGE: Final = "<<"
-# What decides in valid JSON whether a string is a key, and of which object.
+# The tokens of valid JSON that tell which strings are keys, and of which object.
 _TOKEN: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}]')
 
 
 class TextError(ValueError):
-    """A text that does not parse: a line if it is known, and what is wrong there."""
+    """A text does not parse: the line, if known, and the problem."""
 
 
 def shown(path: Path) -> str:
@@ -37,7 +37,7 @@ def read_text(path: Path) -> str:
     Raises
     ------
     JobError
-        If it is not there, no regular file, cannot be read, is too large or not UTF-8.
+        If it does not exist, is not a regular file, cannot be read, is too large or not UTF-8.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -71,8 +71,8 @@ def parse(text: str, suffix: str = "") -> Any:
     TextError
         If it does not parse.
     """
-    known = {".json": True, ".yaml": False, ".yml": False}
-    is_json = known.get(suffix.lower(), text.lstrip().startswith(("{", "[")))
+    is_json_by_suffix = {".json": True, ".yaml": False, ".yml": False}
+    is_json = is_json_by_suffix.get(suffix.lower(), text.lstrip().startswith(("{", "[")))
     return parse_json(text) if is_json else parse_yaml(text)
 
 
@@ -135,7 +135,7 @@ def parse_yaml(text: str) -> Any:
     """
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # C: if the library was there
     try:
-        return _Document().build(yaml.parse(text, Loader=loader))
+        return _YamlBuilder().build(yaml.parse(text, Loader=loader))
     except yaml.MarkedYAMLError as err:
         mark = err.problem_mark or err.context_mark
         where = f"line {mark.line + 1}: " if mark is not None else ""
@@ -178,8 +178,8 @@ class _Unfinished:
         return key
 
 
-class _Document:
-    """Builds the value of one YAML document from what its parser meets, without recursion."""
+class _YamlBuilder:
+    """Builds the value of one YAML document from the parser's events, without recursion."""
 
     def __init__(self) -> None:
         self._open: list[_Unfinished] = []

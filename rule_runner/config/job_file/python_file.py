@@ -1,4 +1,4 @@
-"""Runs a Python job file, and finds the list of rules that it makes."""
+"""Runs a Python job file, and returns the list of rules in it."""
 
 import runpy
 import sys
@@ -14,7 +14,7 @@ from rule_runner.errors import JobError, raised
 
 SUFFIX: Final = ".py"
 NAME: Final = "rules"
-# Not __main__: what a script does only when it is run, it does not do here.
+# Not __main__: code under that condition is for running the file as a script.
 _RUN_NAME: Final = "rule_runner_job"
 
 
@@ -64,22 +64,22 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 def _where(err: BaseException, path: Path) -> str:
-    """Return the line of the file that was at work when `err` was raised."""
+    """Return the line of the file that was running when `err` was raised."""
     frames = traceback.extract_tb(err.__traceback__)
-    lines = [one.lineno for one in frames if one.filename == str(path)]
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
     return f"at line {lines[-1]}" if lines else "while it was run"
 
 
-def _list_in(found: Mapping[str, object], name: str) -> Sequence[object]:
-    if NAME in found:
-        rules = found[NAME]
+def _list_in(names: Mapping[str, object], name: str) -> Sequence[object]:
+    if NAME in names:
+        rules = names[NAME]
         if isinstance(rules, (list, tuple)):
             return rules
         msg = f"{NAME!r} in job file {name} must be a list of rules, got {type(rules).__name__}."
         raise JobError(msg)
     lists = {
         id(value): (key, value)
-        for key, value in found.items()
+        for key, value in names.items()
         if isinstance(value, (list, tuple)) and value and all(map(is_rule, value))
     }
     match [*lists.values()]:
@@ -88,9 +88,9 @@ def _list_in(found: Mapping[str, object], name: str) -> Sequence[object]:
         case []:
             msg = f"Job file {name} makes no list of rules. Call the list {NAME!r}."
         case several:
-            names = ", ".join(repr(key) for key, _ in several)
+            listed = ", ".join(repr(key) for key, _ in several)
             msg = (
-                f"Job file {name} makes {len(several)} lists of rules: {names}. "
+                f"Job file {name} makes {len(several)} lists of rules: {listed}. "
                 f"Call the one to evaluate {NAME!r}."
             )
     raise JobError(msg)

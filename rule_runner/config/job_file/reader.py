@@ -1,10 +1,10 @@
-"""Reads a job definition: from a JSON, YAML or Python file, or from what Python code hands over."""
+"""Reads a job definition from a JSON, YAML or Python file, or from Python objects."""
 
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rule_runner.config.job_file.definition import JobDefinition, begun, definition_of
+from rule_runner.config.job_file.definition import JobDefinition, capitalized, definition_of
 from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
 from rule_runner.config.job_file.python_file import SUFFIX, rules_of_file
 from rule_runner.config.job_file.sdk_objects import configurations_of
@@ -13,7 +13,7 @@ from rule_runner.errors import JobError
 
 
 def is_code(path: str) -> bool:
-    """Say whether a job file is a program."""
+    """Return whether a job file is a program."""
     return path.lower().endswith(SUFFIX)
 
 
@@ -25,7 +25,7 @@ def read_job_file(path: str) -> JobDefinition:
     JobError
         If it cannot be read, or holds no rules.
     UsageError
-        If it is no path of this machine.
+        If the path is an address in S3.
     """
     check_is_local(path, "Job file")
     file = Path(path)
@@ -35,7 +35,7 @@ def read_job_file(path: str) -> JobDefinition:
     try:
         request = parse(read_text(file), file.suffix)
     except TextError as err:
-        msg = f"{begun(place)} does not parse: {err}."
+        msg = f"{capitalized(place)} does not parse: {err}."
         raise JobError(msg) from err
     return definition_of(request, place)
 

@@ -1,17 +1,17 @@
-"""Makes rule jobs of rule configurations: one that is wrong becomes a rule job that is refused."""
+"""Turns rule configurations into rule jobs; an invalid one becomes a rule job with an error."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Final, Self
+from dataclasses import replace
+from typing import Final, NamedTuple, Self
 
 from rule_runner.config.from_contract import rule_job
 from rule_runner.config.job_file.definition import (
     JobDefinition,
     Kind,
     RuleConfiguration,
-    begun,
+    capitalized,
     check_names,
     limits_passed,
 )
@@ -35,43 +35,32 @@ from rule_runner.loading.trials import absent, is_there, open_trial, reject_pare
 from rule_runner.notify.actions.spec import parse_actions
 from rule_runner.results.job_names import safe_name
 
-PROCESSING: Final = "DetailedProfilerProcessing"  # no rule: what SageMaker's Profiler adds
+PROCESSING: Final = "DetailedProfilerProcessing"  # not a rule; SageMaker's Profiler adds it
 _LACKING: Final = {
     Kind.DEBUG: "Rules over tensors are not evaluated without tensors: {}. Give --trial PATH.",
     Kind.PROFILER: "Profiler rules are not evaluated without profiler data: {}. "
     "Give --profiler-trial PATH.",
 }
-_NAME_SHOWN: Final = 256  # characters, what the service takes
+_NAME_LENGTH: Final = 256  # characters, the limit of the service
 
 
-@dataclass(frozen=True, slots=True)
-class JobOverrides:
-    """What the rule jobs of a definition get that does not stand in it.
+class JobScope(NamedTuple):
+    """Which rules of a definition become rule jobs, and what the request adds to them.
 
     Attributes
     ----------
-    actions, modes
-        Texts of ``--action`` and ``--mode``; a mode given here is stronger.
-    start_step, end_step
-        For the rules whose parameters give none.
-    other_trials
-        Paths, for every rule.
-    training_job_name
-        Whom to stop, where an action says nothing else.
+    request
+        Its actions, modes, steps, other trials and name of the training job apply to all rules.
+        A mode takes precedence over that of the rule's parameters; steps do not.
     tensors, windows
-        Whether it is known where tensors, and profiler data, are.
+        Whether there are tensors, and profiler data.
     look
-        Whether the trials that rules compare with must be there by now.
+        Whether other trials must exist already.
     run
-        Whether the files of rules are run here, or only looked at.
+        Whether the files of rules are run here, or only parsed.
     """
 
-    actions: Sequence[str] = ()
-    modes: Sequence[str] = ()
-    start_step: int | None = None
-    end_step: int | None = None
-    other_trials: Sequence[str] = ()
-    training_job_name: str | None = None
+    request: EvaluationRequest = EvaluationRequest()
     tensors: bool = True
     windows: bool = True
     look: bool = True
@@ -79,151 +68,154 @@ class JobOverrides:
 
     @classmethod
     def of(cls, request: EvaluationRequest) -> Self:
-        """Return what a request adds to the rules of its job."""
+        """Return the scope of an evaluation."""
         return cls(
-            actions=request.actions,
-            modes=request.modes,
-            start_step=request.start_step,
-            end_step=request.end_step,
-            other_trials=request.other_trials,
-            training_job_name=request.training_job_name,
+            request,
             tensors=request.trial is not None,
             windows=request.profiler_trial is not None,
             look=not request.wait_for_trial,
             run=not request.own_processes,
         )
 
+    def has(self, kind: Kind) -> bool:
+        """Return whether there are data for the rules of a list."""
+        return self.tensors if kind is Kind.DEBUG else self.windows
+
 
 def requested_jobs(
     definition: JobDefinition, request: EvaluationRequest
 ) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
     """Return the rule jobs of a definition, and notes on it; see below."""
-    overrides = JobOverrides.of(request)
-    notes = notes_on(definition, overrides)
-    return rule_jobs_of(definition, overrides), notes
+    scope = JobScope.of(request)
+    notes = notes_on(definition, scope)
+    return rule_jobs_of(definition, scope), notes
 
 
-def rule_jobs_of(definition: JobDefinition, besides: JobOverrides) -> tuple[RuleJobConfig, ...]:
-    """Return a rule job for each rule that has data; what is wrong with one is in it.
+def rule_jobs_of(definition: JobDefinition, scope: JobScope) -> tuple[RuleJobConfig, ...]:
+    """Return a rule job for each rule that has data; an invalid one contains its error.
 
     Raises
     ------
     JobError
         If two have one name.
     UsageError
-        If an action or a mode is none, or is for none of them.
+        If an action or a mode is malformed, or is for none of them.
     """
     check_names(definition.configurations, definition.place)
-    found = _evaluated(definition, besides)
-    ids = [one.name for one in found]
-    actions = parse_actions(besides.actions, ids)
-    modes = _given_modes(besides.modes, ids)
+    rules = _evaluated(definition, scope)
+    ids = [rule.name for rule in rules]
+    actions = parse_actions(scope.request.actions, ids)
+    modes = _explicit_modes(scope.request.modes, ids)
     jobs = []
-    for one in found:
+    for rule in rules:
         try:
-            job = _prepared(one, besides)
+            job = _prepared(rule, scope)
             job = replace(
-                job, operator_actions=actions[one.name], mode=modes.get(one.name, job.mode)
+                job, operator_actions=actions[rule.name], mode=modes.get(rule.name, job.mode)
             )
-            _check(job, besides)
+            _check(job, scope)
         except ClientError as err:
-            job = _refused(one, str(err))
+            job = _refused(rule, str(err))
         jobs.append(job)
     return tuple(jobs)
 
 
-def _evaluated(definition: JobDefinition, besides: JobOverrides) -> list[RuleConfiguration]:
-    """Return the configurations of rules whose data are known, in their order."""
-    known = {Kind.DEBUG: besides.tensors, Kind.PROFILER: besides.windows}
-    return [one for one in definition.configurations if known[one.kind] and not _no_rule(one)]
+def _evaluated(definition: JobDefinition, scope: JobScope) -> list[RuleConfiguration]:
+    """Return the configurations of rules that have data, in their order."""
+    return [
+        rule
+        for rule in definition.configurations
+        if scope.has(rule.kind) and not _is_processing(rule)
+    ]
 
 
-def _no_rule(configuration: RuleConfiguration) -> bool:
-    return configuration.kind is Kind.PROFILER and configuration.rule == PROCESSING
+def _is_processing(rule: RuleConfiguration) -> bool:
+    return rule.kind is Kind.PROFILER and rule.rule == PROCESSING
 
 
-def notes_on(definition: JobDefinition, besides: JobOverrides) -> tuple[str, ...]:
-    """Return what is to be told of a definition besides the verdicts on its rules.
+def notes_on(definition: JobDefinition, scope: JobScope) -> tuple[str, ...]:
+    """Return notes on a definition, in addition to the verdicts on its rules.
 
     Raises
     ------
     JobError
-        If it has no other rules than such as are not evaluated.
+        If none of its rules is evaluated.
     """
-    without = [*_without_data(definition, besides)]
-    if not _evaluated(definition, besides):
-        msg = " ".join((f"{begun(definition.place)} leaves nothing to evaluate.", *without))
+    without = [*_without_data(definition, scope)]
+    if not _evaluated(definition, scope):
+        msg = " ".join((f"{capitalized(definition.place)} leaves nothing to evaluate.", *without))
         raise JobError(msg)
     return (*limits_passed(definition), *_left_out(definition), *without)
 
 
-def _without_data(definition: JobDefinition, besides: JobOverrides) -> Iterator[str]:
+def _without_data(definition: JobDefinition, scope: JobScope) -> Iterator[str]:
     """Yield a sentence for each kind of rules that is not evaluated."""
-    known = {Kind.DEBUG: besides.tensors, Kind.PROFILER: besides.windows}
-    for kind, told in _LACKING.items():
-        names = [one.name for one in definition.of(kind) if not _no_rule(one)]
-        if names and not known[kind]:
-            yield told.format(", ".join(map(repr, names)))
-    for one in definition.configurations:
-        if _no_rule(one):
-            yield f"Rule configuration {one.name!r} was left out: {PROCESSING} is no rule."
+    for kind, sentence in _LACKING.items():
+        names = [rule.name for rule in definition.of(kind) if not _is_processing(rule)]
+        if names and not scope.has(kind):
+            yield sentence.format(", ".join(map(repr, names)))
+    for rule in definition.configurations:
+        if _is_processing(rule):
+            yield f"Rule configuration {rule.name!r} was left out: {PROCESSING} is no rule."
 
 
 def _left_out(definition: JobDefinition) -> Iterator[str]:
-    """Yield a sentence for each parameter that means something in a container only."""
-    for one in definition.configurations:
-        for name in one.parameters:
+    """Yield a sentence for each parameter that only has a meaning in a container."""
+    for rule in definition.configurations:
+        for name in rule.parameters:
             if name == GRACE or (is_platform(name) and name not in SUPPORTED):
                 yield (
-                    f"Parameter {name!r} of rule configuration {one.name!r} is for a container "
+                    f"Parameter {name!r} of rule configuration {rule.name!r} is for a container "
                     "and was left out."
                 )
 
 
-def _given_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]:
-    """Return the modes that were given, by name of the rule job."""
+def _explicit_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]:
+    """Return the modes that the request sets, by name of the rule job."""
     modes = parse_modes(texts, ids)
-    given = {text.rpartition("=")[0] for text in texts}
-    return {one: mode for one, mode in modes.items() if given & {one, ""}}
+    targets = {text.rpartition("=")[0] for text in texts}
+    return {name: mode for name, mode in modes.items() if targets & {name, ""}}
 
 
-def _prepared(configuration: RuleConfiguration, besides: JobOverrides) -> RuleJobConfig:
-    """Return the rule job of a configuration, as far as its parameters tell."""
-    if configuration.problem:
-        raise JobError(configuration.problem)
-    contract = contract_of(configuration.parameters, configuration.parameters)
-    job = rule_job(contract, configuration.name, run=besides.run)
-    windows = configuration.kind is Kind.PROFILER
+def _prepared(rule: RuleConfiguration, scope: JobScope) -> RuleJobConfig:
+    """Return the rule job that the parameters of a configuration describe."""
+    if rule.problem:
+        raise JobError(rule.problem)
+    contract = contract_of(rule.parameters, rule.parameters)
+    job = rule_job(contract, rule.name, run=scope.run)
+    windows = rule.kind is Kind.PROFILER
     if job.loaded.builtin and judges_windows(job.loaded, otherwise=False) != windows:
         kind = Kind.DEBUG if windows else Kind.PROFILER
         msg = f"Rule {job.loaded.name!r} judges other data. It belongs to {kind}."
         raise JobError(msg)
     if windows:
         return over_windows(job)
-    own = set(besides.other_trials)
+    request = scope.request
     return replace(
         job,
-        start_step=besides.start_step if job.start_step is None else job.start_step,
-        end_step=besides.end_step if job.end_step is None else job.end_step,
-        other_trials=tuple(one for one in contract.other_trials if one not in own),
+        start_step=request.start_step if job.start_step is None else job.start_step,
+        end_step=request.end_step if job.end_step is None else job.end_step,
+        other_trials=tuple(
+            path for path in contract.other_trials if path not in request.other_trials
+        ),
     )
 
 
-def _check(job: RuleJobConfig, besides: JobOverrides) -> None:
-    """Check all that can be checked before the rule sees its trials.
+def _check(job: RuleJobConfig, scope: JobScope) -> None:
+    """Check everything that does not depend on the content of trials.
 
     Raises
     ------
     ClientError
-        If the rule job cannot be done.
+        If the rule job cannot run.
     """
     bound = bind(job.loaded, job.parameters)
-    planned(job, bound.arguments, besides.training_job_name)
+    planned(job, bound.arguments, scope.request.training_job_name)
     own = dict.fromkeys((*job.other_trials, *other_trials(job.loaded, job.parameters)))
     if job.loaded.builtin:
-        with suppress(RuleFailedError):  # of its trials, which are none here
-            construct(bound, None, [None for _ in (*besides.other_trials, *own)])
-    for path in own if besides.look else ():
+        with suppress(RuleFailedError):  # it needs its trials, which are not open yet
+            construct(bound, None, [None for _ in (*scope.request.other_trials, *own)])
+    for path in own if scope.look else ():
         trial = open_trial(path)
         if not is_there(trial):
             raise TrialError(absent(trial))
@@ -235,25 +227,21 @@ def _refused(configuration: RuleConfiguration, problem: str) -> RuleJobConfig:
     name = configuration.name
     return RuleJobConfig(
         name,
-        LoadedRule(configuration.rule[:_NAME_SHOWN], PlaceholderRule, False, None, ""),
-        _told(configuration.parameters),
+        LoadedRule(configuration.rule[:_NAME_LENGTH], PlaceholderRule, False, None, ""),
+        # Results do not show parameters that name people and places.
+        {
+            parameter: text
+            for parameter, text in configuration.parameters.items()
+            if not is_reserved(parameter) and not is_platform(parameter)
+        },
         config_error=problem,
         folder=_folder(name),
         profiler=configuration.kind is Kind.PROFILER,
     )
 
 
-def _told(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters that results may show: not those that name people and places."""
-    return {
-        name: text
-        for name, text in parameters.items()
-        if not is_reserved(name) and not is_platform(name)
-    }
-
-
 def _folder(name: str) -> str:
-    """Return a folder's name for a configuration whose own may not do."""
+    """Return the name of a configuration's folder: a hash if its own name is not safe."""
     try:
         return safe_name(name)
     except UsageError:

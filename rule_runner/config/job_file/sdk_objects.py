@@ -1,4 +1,4 @@
-"""Takes rule configurations from Rule objects: ours, SageMaker's, whatever has their methods."""
+"""Turns Rule objects, of this package, SageMaker or alike, into rule configurations."""
 
 import copy
 import json
@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeGuard
 from rule_runner.config.job_file.definition import (
     Kind,
     RuleConfiguration,
-    begun,
+    capitalized,
     configuration_of,
 )
 from rule_runner.config.model import ACTIONS
@@ -42,27 +42,27 @@ class ProfilerRule(Protocol):
 
 
 def is_rule(value: object) -> TypeGuard[DebuggerRule | ProfilerRule]:
-    """Say whether a value is a Rule or ProfilerRule, not the class."""
+    """Return whether a value is a Rule or ProfilerRule, not the class."""
     return not isinstance(value, type) and (hasattr(value, _DEBUG) or hasattr(value, _PROFILER))
 
 
 def configurations_of(rules: Iterable[object], place: str) -> tuple[RuleConfiguration, ...]:
     """Return the configurations of Rule objects, and of objects in the form of a request.
 
-    No rule is changed. A rule that cannot be made a request has that as its problem.
+    No rule is changed. A rule that cannot be converted becomes a configuration with a problem.
 
     Raises
     ------
     JobError
-        If one of `rules` is no rule, or there is none.
+        If one of `rules` is not a rule, or `rules` is empty.
     """
-    found = tuple(
-        _configuration(one, f"rules[{number}]", place) for number, one in enumerate(rules)
+    configurations = tuple(
+        _configuration(rule, f"rules[{number}]", place) for number, rule in enumerate(rules)
     )
-    if not found:
-        msg = f"{begun(place)} holds no rules: the list is empty."
+    if not configurations:
+        msg = f"{capitalized(place)} holds no rules: the list is empty."
         raise JobError(msg)
-    return found
+    return configurations
 
 
 def _configuration(rule: object, where: str, place: str) -> RuleConfiguration:
@@ -84,30 +84,28 @@ def _configuration(rule: object, where: str, place: str) -> RuleConfiguration:
 def _request_of(rule: Any) -> dict[str, Any]:
     rule = copy.deepcopy(rule)  # actions go into its parameters
     if not hasattr(rule, _DEBUG):
-        found: dict[str, Any] = rule.to_profiler_rule_config_dict()
-        return found
-    # The training job's name is left to the runner, which stops that job only and no other that
-    # begins like it.
+        request: dict[str, Any] = rule.to_profiler_rule_config_dict()
+        return request
+    # The runner adds the name of the training job, and stops only the job of exactly that name.
     rule.prepare_actions("")
-    found = rule.to_debugger_rule_config_dict()
-    actions = (found.get("RuleParameters") or {}).get(ACTIONS)
+    request = rule.to_debugger_rule_config_dict()
+    actions = (request.get("RuleParameters") or {}).get(ACTIONS)
     if isinstance(actions, str):
-        found["RuleParameters"] = {**found["RuleParameters"], ACTIONS: _without_prefix(actions)}
-    return found
+        request["RuleParameters"] = {**request["RuleParameters"], ACTIONS: _without_prefix(actions)}
+    return request
 
 
 def _without_prefix(actions: str) -> str:
     """Return the JSON of actions without empty prefixes of a training job's name."""
-    given = json.loads(actions.replace('\\"', '"'))
-    listed = given if isinstance(given, list) else [given]
-    for one in listed:
-        if one.get(_PREFIX) == "":
-            del one[_PREFIX]
-    return json.dumps(given)
+    decoded = json.loads(actions.replace('\\"', '"'))
+    for action in decoded if isinstance(decoded, list) else [decoded]:
+        if action.get(_PREFIX) == "":
+            del action[_PREFIX]
+    return json.dumps(decoded)
 
 
 def _kind(configuration: Mapping[Any, Any]) -> Kind:
-    """Return the list that a configuration belongs to: told by the rule that it names."""
+    """Return the list that a configuration belongs to, by the rule that it names."""
     from builtin_rules.profiler_table import PROFILER_RULES
 
     parameters = configuration.get("RuleParameters")

@@ -12,8 +12,9 @@ from rule_runner.config.job_file.definition import (
     RuleConfiguration,
     definition_of,
 )
-from rule_runner.config.job_file.rule_jobs import PROCESSING, JobOverrides, notes_on, rule_jobs_of
+from rule_runner.config.job_file.rule_jobs import PROCESSING, JobScope, notes_on, rule_jobs_of
 from rule_runner.config.model import RuleJobConfig, RuleMode
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import JobError, UsageError
 from rule_runner.loading.placeholder_rule import PlaceholderRule
 from smdebug.rules.action.message_action import MessageAction
@@ -31,11 +32,11 @@ class Mine(Rule):
 """
 
 
-def job_of(besides: JobOverrides | None = None, /, **parameters: Any) -> RuleJobConfig:
+def job_of(scope: JobScope | None = None, /, **parameters: Any) -> RuleJobConfig:
     """Return the rule job of one configuration, 'A'."""
     raw = {"RuleConfigurationName": "A", "RuleParameters": parameters}
     definition = definition_of({Kind.DEBUG: [raw]}, "the job")
-    (job,) = rule_jobs_of(definition, besides or JobOverrides())
+    (job,) = rule_jobs_of(definition, scope or JobScope())
     return job
 
 
@@ -80,7 +81,7 @@ def test_a_rule_with_a_file(custom: str) -> None:
 
 def test_a_rule_with_a_process_of_its_own_is_not_run_here(custom: str) -> None:
     Path(custom).write_text("raise KeyError\n" + CUSTOM)
-    job = job_of(JobOverrides(run=False), source_s3_uri=custom, rule_to_invoke="Mine", limit="1")
+    job = job_of(JobScope(run=False), source_s3_uri=custom, rule_to_invoke="Mine", limit="1")
     assert (job.config_error, job.loaded.name) == ("", "Mine")
     assert job.loaded.rule_class is PlaceholderRule
 
@@ -173,7 +174,7 @@ def test_one_that_is_wrong_leaves_the_others() -> None:
         {"RuleParameters": {"rule_to_invoke": "ExplodingTensor"}},
         5,
     ]
-    jobs = rule_jobs_of(definition_of({Kind.DEBUG: raw}, "the job"), JobOverrides())
+    jobs = rule_jobs_of(definition_of({Kind.DEBUG: raw}, "the job"), JobScope())
     assert [(one.configuration_name, bool(one.config_error), one.folder) for one in jobs] == [
         ("A", False, ""),
         ("../B", True, "refused-87a8a1dea568"),
@@ -194,14 +195,14 @@ def test_what_the_command_line_adds() -> None:
             "C": {"RULE_RUNNER_MODE": "observe"},
         }.items()
     ]
-    besides = JobOverrides(
-        actions=["A=sms:+4912"],
-        modes=["B=enforce"],
+    request = EvaluationRequest(
+        actions=("A=sms:+4912",),
+        modes=("B=enforce",),
         start_step=1,
         end_step=8,
         training_job_name="job",
     )
-    one, two, three = rule_jobs_of(definition_of({Kind.DEBUG: raw}, "the job"), besides)
+    one, two, three = rule_jobs_of(definition_of({Kind.DEBUG: raw}, "the job"), JobScope(request))
     assert (one.start_step, two.start_step, three.end_step) == (5, 1, 8)
     assert (one.mode, two.mode, three.mode) == (
         RuleMode.ENFORCE,
@@ -215,32 +216,34 @@ def test_what_the_command_line_adds() -> None:
 
 
 def test_what_the_caller_knows(tmp_path: Path) -> None:
-    named = JobOverrides(training_job_name="job")
+    named = JobScope(EvaluationRequest(training_job_name="job"))
     assert job_of(named, rule_to_invoke="ExplodingTensor", action_json=STOP).config_error == ""
     missing = str(tmp_path / "later")
     later = job_of(
-        JobOverrides(look=False), rule_to_invoke="ExplodingTensor", other_trials=f"{missing}, ,"
+        JobScope(look=False), rule_to_invoke="ExplodingTensor", other_trials=f"{missing}, ,"
     )
     assert (later.config_error, later.other_trials) == ("", (missing,))
 
 
 def test_options_for_a_rule_that_is_not_there() -> None:
     with pytest.raises(UsageError, match=r"^Mode 'B=observe' is for no rule of this evaluation\."):
-        job_of(JobOverrides(modes=["B=observe"]), rule_to_invoke="ExplodingTensor")
+        job_of(JobScope(EvaluationRequest(modes=("B=observe",))), rule_to_invoke="ExplodingTensor")
     with pytest.raises(UsageError, match=r"^Action for unknown rule 'B'\."):
-        job_of(JobOverrides(actions=["B=sms:+4912"]), rule_to_invoke="ExplodingTensor")
+        job_of(
+            JobScope(EvaluationRequest(actions=("B=sms:+4912",))), rule_to_invoke="ExplodingTensor"
+        )
 
 
 def test_two_of_one_name_are_refused_whole() -> None:
     twice = (RuleConfiguration("A", Kind.DEBUG), RuleConfiguration("A", Kind.PROFILER))
     with pytest.raises(JobError, match=r"^Two rule configurations of the job are called 'A'\."):
-        rule_jobs_of(JobDefinition("the job", twice), JobOverrides())
+        rule_jobs_of(JobDefinition("the job", twice), JobScope())
 
 
 def profiler_job(**parameters: Any) -> RuleJobConfig:
     """Return the rule job of a profiler rule's configuration, 'P'."""
     definition = JobDefinition("the job", (profiler(**parameters),))
-    (job,) = rule_jobs_of(definition, JobOverrides(run=False))
+    (job,) = rule_jobs_of(definition, JobScope(run=False))
     return job
 
 
@@ -305,8 +308,8 @@ def test_rules_without_data_are_told_by_name() -> None:
         "left out."
     )
     no_rule = "Rule configuration 'D' was left out: DetailedProfilerProcessing is no rule."
-    assert notes_on(definition, JobOverrides()) == (left_out, no_rule)
-    assert notes_on(definition, JobOverrides(windows=False)) == (
+    assert notes_on(definition, JobScope()) == (left_out, no_rule)
+    assert notes_on(definition, JobScope(windows=False)) == (
         left_out,
         (
             "Profiler rules are not evaluated without profiler data: 'P', 'Q'. "
@@ -314,13 +317,13 @@ def test_rules_without_data_are_told_by_name() -> None:
         ),
         no_rule,
     )
-    assert notes_on(definition, JobOverrides(tensors=False)) == (
+    assert notes_on(definition, JobScope(tensors=False)) == (
         left_out,
         "Rules over tensors are not evaluated without tensors: 'A'. Give --trial PATH.",
         no_rule,
     )
     assert [
-        one.configuration_name for one in rule_jobs_of(definition, JobOverrides(tensors=False))
+        one.configuration_name for one in rule_jobs_of(definition, JobScope(tensors=False))
     ] == [
         "P",
         "Q",
@@ -334,4 +337,4 @@ def test_rules_without_data_only_are_nothing_to_evaluate() -> None:
         r"Give --profiler-trial PATH\.$"
     )
     with pytest.raises(JobError, match=problem):
-        notes_on(JobDefinition("the job", (profiler(),)), JobOverrides(windows=False))
+        notes_on(JobDefinition("the job", (profiler(),)), JobScope(windows=False))

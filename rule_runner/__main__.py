@@ -47,7 +47,7 @@ def _open_standard_streams() -> None:
     os.close(descriptor)
     for number, name in ((1, "stdout"), (_STDERR, "stderr")):
         if getattr(sys, name) is None:
-            stream = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            stream = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - stays open
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
 

@@ -17,11 +17,11 @@ def rule_names(context: Context, parameter: Parameter, incomplete: str) -> list[
     from rule_runner.report.rule_pages import sentence
 
     del context
-    rule_id, equals, begun = incomplete.rpartition("=")
+    rule_id, equals, word = incomplete.rpartition("=")
     words = {name: sentence(rule) for name, rule in every_builtin().items()}
     if parameter.name == "rule":
         words[EVERY_RULE] = "Every built-in rule."
-    return _items(words, begun, rule_id + equals)
+    return _items(words, word, rule_id + equals)
 
 
 def rule_parameters(
@@ -71,10 +71,10 @@ def _default(value: Any) -> str:
     return str(value) if isinstance(value, (int, float, str)) else ""
 
 
-def _items(words: Mapping[str, str], begun: str, prefix: str = "") -> list[CompletionItem]:
-    """Return the words that start with `begun`, each with its meaning."""
+def _items(words: Mapping[str, str], incomplete: str, prefix: str = "") -> list[CompletionItem]:
+    """Return the words that start with `incomplete`, each with its meaning."""
     return [
         CompletionItem(prefix + word, help=meaning or None)
         for word, meaning in words.items()
-        if word.startswith(begun)
+        if word.startswith(incomplete)
     ]

@@ -121,6 +121,6 @@ def push(
     from rule_runner.containers import push as pushing
 
     configure(1)
-    asked = pushing.Push(image, repository, tag, create, project)
-    for pushed in pushing.push_all(asked, regions, to):
+    job = pushing.Push(image, repository, tag, create, project)
+    for pushed in pushing.push_all(job, regions, to):
         click.echo(pushed)

@@ -1,9 +1,9 @@
-"""What the commands do, once the command line is parsed."""
+"""evaluate: runs an evaluation, prints the results, and returns the exit code."""
 
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -20,7 +20,6 @@ from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
-from rule_runner.notify.delivery import DEADLINE_S
 from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks import EventSink
 from rule_runner.report.progress import LogObserver, observer
@@ -49,24 +48,21 @@ def _evaluate(request: EvaluationRequest, results: TextIO, signals: Signals) -> 
     check_source(request.event_source)
     retention = _retention(request)
     sinks = event_sinks(request.sinks, results)
-    mirror = _mirror(request.output)
-    config = resolve(request if mirror is None else with_fields(request, output=str(mirror.folder)))
-    output = config.output
-    watching = observer(quiet=request.quiet)
-    try:
-        deadline = request.sink_deadline
-        evaluated = _run_mirrored(mirror, config, sinks, watching, deadline, signals)
-    finally:
-        watching.close()
+    s3_output = _s3_output(request.output)
+    if s3_output is not None:
+        request = with_fields(request, output=str(s3_output.folder))
+    config = resolve(request)
+    with closing(observer(quiet=request.quiet)) as progress:
+        evaluated = _run(s3_output, config, sinks, progress, signals)
     code = exit_code(evaluated, fail_on_issues=request.fail_on_issues, lenient=request.every_rule)
-    shown = str if mirror is None or mirror.problem else mirror.shown
-    _print(evaluated, request.format, config, code, shown, results)
-    if request.format in {"junit", "sarif"}:  # which have no place for them
+    to_address = str if s3_output is None or s3_output.problem else s3_output.to_address
+    _print(evaluated, request.format, config, code, to_address, results)
+    if request.format in {"junit", "sarif"}:  # these formats have no field for notes
         for note in config.notes:
             _log.warning("evaluation_noted", reason=note)
-    for sentence in evaluated.sentences(str(config.output), shown(str(config.output))):
+    for sentence in evaluated.sentences(str(config.output), to_address(str(config.output))):
         print(printable(sentence), file=sys.stderr)
-    _remove_old_runs(output, retention)
+    _remove_old_runs(config.output, retention)
     return code
 
 
@@ -106,8 +102,8 @@ def event_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
     return parse_sinks(texts, stdout or sys.stdout)
 
 
-def _mirror(output: str | None) -> "S3OutputSync | None":
-    """Return what uploads an output folder; None if it is one of this machine."""
+def _s3_output(output: str | None) -> "S3OutputSync | None":
+    """Return the upload of an output folder in S3; None for a local folder."""
     if output is None or not is_s3(output):
         return None
     from rule_runner.commands.s3_output import S3OutputSync
@@ -115,28 +111,26 @@ def _mirror(output: str | None) -> "S3OutputSync | None":
     return S3OutputSync(output)
 
 
-def _run_mirrored(
-    mirror: "S3OutputSync | None",
+def _run(
+    s3_output: "S3OutputSync | None",
     config: EvaluationConfig,
     sinks: Sequence[EventSink],
-    watching: LogObserver,
-    sink_deadline: float,
+    progress: LogObserver,
     signals: Signals,
 ) -> EvaluationOutcome:
-    """Evaluate; what is written for an address in S3 is uploaded meanwhile."""
-    if mirror is None:
-        return run(config, sinks, watching, sink_deadline, signals)
-    with mirror.of(config):
-        evaluated = run(config, sinks, watching, sink_deadline, signals, mirror.record)
-        mirror.keep = bool(evaluated.undelivered_events)
-    return replace(evaluated, output_error=evaluated.output_error or mirror.problem)
+    """Evaluate; an output folder in S3 is uploaded at the same time."""
+    if s3_output is None:
+        return run(config, sinks, progress, signals)
+    with s3_output.of(config):
+        evaluated = run(config, sinks, progress, signals, s3_output.record)
+        s3_output.keep = bool(evaluated.undelivered_events)
+    return replace(evaluated, output_error=evaluated.output_error or s3_output.problem)
 
 
 def run(
     config: EvaluationConfig,
     sinks: Sequence[EventSink],
-    watching: LogObserver,
-    sink_deadline: float = DEADLINE_S,
+    progress: LogObserver,
     signals: Signals | None = None,
     recorded: Callable[[], None] = lambda: None,
 ) -> EvaluationOutcome:
@@ -144,8 +138,8 @@ def run(
     evaluated = Runner(
         config,
         sinks=sinks,
-        sink_deadline=sink_deadline,
-        observer=watching,
+        sink_deadline=config.request.sink_deadline,
+        observer=progress,
         recorded=recorded,
         signals_of_command=signals,
     ).run()
@@ -176,15 +170,15 @@ def _print(
     form: str,
     config: EvaluationConfig,
     code: int,
-    shown: Callable[[str], str],
+    to_address: Callable[[str], str],
     stream: TextIO,
 ) -> None:
-    """Print the results to `stream`; `shown` converts paths to what the user sees."""
+    """Print the results to `stream`; `to_address` converts paths to what the user sees."""
     if form == "table":
         places = [results_at(config.folder_of(rule) for rule in config.rules)]
         if evaluated.report is not None:
             places.append(f"Report: {printable(evaluated.report)}")
-        print_results(evaluated.result, [shown(place) for place in places], stream)
+        print_results(evaluated.result, [*map(to_address, places)], stream)
     else:
         loaded = [rule.loaded for rule in config.rules]
         print(document(evaluated.result, form, loaded, code), file=stream)

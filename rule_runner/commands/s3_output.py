@@ -1,4 +1,4 @@
-"""Mirror: an output folder in S3, worked on in a folder of this machine and uploaded meanwhile."""
+"""S3OutputSync: an output folder in S3, written to a local folder that is uploaded."""
 
 import hashlib
 import os
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _log: Final = structlog.get_logger()
 PAUSE_S: Final = 2.0
-SHARE: Final = 5  # it rests so many times as long as it has uploaded
+SHARE: Final = 5  # pauses are this many times as long as the upload before them
 LONGEST_PAUSE_S: Final = 60.0
 _PIECE: Final = 1 << 20
 _UPLOADED: Final = "uploaded.json"
@@ -54,33 +54,34 @@ _UNKNOWN: Final = (0, 0, 0)
 class S3OutputSync:
     """An evaluation's output at an address in S3.
 
-    Inside a ``with`` block what changes in `folder` is uploaded by a thread of its own; at the end
-    of the block all of it, and then the folder is removed. What an earlier process could not upload
-    any more is gone on with; otherwise an evaluation at the address is fetched first, so that it
-    is resumed or refused as one on this machine. Scratch files and links are not uploaded.
+    Inside a ``with`` block a thread uploads the changes in `folder`. The end of the block uploads
+    the rest and removes the folder. If an earlier process could not upload everything, its folder
+    is used again. Otherwise an evaluation at the address is fetched first, so that it is resumed
+    or rejected like a local one. Scratch files and links are not uploaded.
 
     Parameters
     ----------
     uri
-        ``s3://bucket/prefix``; the bucket must be there.
+        ``s3://bucket/prefix``; the bucket must exist.
 
     Attributes
     ----------
     uri
-        The address, without a slash at its end.
+        The address without a trailing slash.
     folder
-        Where the work is done: the same for the same address.
+        The local folder; an address always has the same.
     keep
-        Whether `folder` stays when all of it was uploaded, until it is used again.
+        Whether `folder` is kept after the upload, until it is used again.
     problem
-        After the block: why not all of it was uploaded, and where it lies; "" if it was.
+        After the block: why the upload is incomplete, and the path of the results; "" if it is
+        complete.
 
     Raises
     ------
     UsageError
-        If S3 can have no such address.
+        If the address is invalid.
     OutputError
-        On entering: if the address cannot be read, or another process here works for it.
+        On entering: if the address cannot be read, or another local process uses it.
     """
 
     def __init__(self, uri: str) -> None:
@@ -99,22 +100,22 @@ class S3OutputSync:
         self._marks: dict[str, _Mark] = {}
         self._uploading = Lock()
         self._ending = Event()
-        self._thread = Thread(target=self._follow, name="mirror", daemon=True)
+        self._thread = Thread(target=self._follow, name="s3-output", daemon=True)
         self._stack = ExitStack()
 
     def of(self, config: EvaluationConfig) -> Self:
-        """Say which evaluation it is whose output `folder` is; return this."""
+        """Set the evaluation that writes to `folder`; return this object."""
         folders = (config.folder_of(rule).relative_to(self.folder) for rule in config.rules)
         self._parts = ["" if path == Path() else f"{path}/" for path in folders]
         self._overwrite = config.request.overwrite
         return self
 
-    def shown(self, text: str) -> str:
-        """Return a text that names places in the folder with their addresses."""
+    def to_address(self, text: str) -> str:
+        """Return a text with addresses instead of paths in the folder."""
         return text.replace(str(self.folder), self.uri)
 
     def __enter__(self) -> Self:
-        """Lock the folder, fetch what is at the address, and begin to upload."""
+        """Lock the folder, fetch the evaluation at the address, and start to upload."""
         with ExitStack() as stack:
             self._lock(stack)
             self._marks = self._recall()
@@ -136,13 +137,13 @@ class S3OutputSync:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Upload what is left; without an error in that, remove the folder."""
+        """Upload the remaining changes, and remove the folder if that succeeds."""
         self._ending.set()
         self._thread.join()
         with self._stack:
             try:
                 self._upload()
-                self._remove_what_was_replaced()
+                self._remove_replaced_files()
                 if not self.keep:
                     shutil.rmtree(self.folder, ignore_errors=True)
             except OSError as err:
@@ -153,9 +154,10 @@ class S3OutputSync:
         if isinstance(error, OutputError):
             if self.problem:
                 _log.error("output_not_uploaded", reason=self.problem)
-            # Only what is said of the folder as a whole is as true of the address.
-            there = f"Output folder '{self.folder}"
-            raise OutputError(str(error).replace(there, f"Output folder '{self.uri}")) from error
+            # Only sentences about the whole folder also hold for the address.
+            subject = "Output folder '{}".format
+            msg = str(error).replace(subject(self.folder), subject(self.uri))
+            raise OutputError(msg) from error
 
     def _lock(self, stack: ExitStack) -> None:
         try:
@@ -174,7 +176,7 @@ class S3OutputSync:
             raise OutputError(str(err).replace(str(self._home), self.uri)) from err
 
     def _fetch(self) -> None:
-        """Fetch the evaluation that is at the address; the folder appears whole or not at all."""
+        """Fetch the evaluation at the address; the folder appears completely or not at all."""
         draft = self._home / "fetching"
         shutil.rmtree(draft, ignore_errors=True)
         for part in self._parts:
@@ -222,7 +224,7 @@ class S3OutputSync:
             raise OutputError(msg) from err
 
     def _follow(self) -> None:
-        """Upload what changes until the end, and rest most of the time."""
+        """Upload changes until the end, with pauses."""
         clock = SystemClock()
         pause = PAUSE_S
         while not self._ending.wait(pause):
@@ -231,7 +233,7 @@ class S3OutputSync:
             pause = min(max(PAUSE_S, SHARE * (clock.monotonic() - began)), LONGEST_PAUSE_S)
 
     def record(self) -> None:
-        """Upload changed files now; after a failure, which is logged, the thread tries again.
+        """Upload changed files now; after a failure, which is logged, the thread retries.
 
         A restart on another machine then continues the same evaluation, under the same run id.
         """
@@ -246,7 +248,7 @@ class S3OutputSync:
         Raises
         ------
         OSError
-            If one cannot be; those behind it are left too.
+            If one cannot be uploaded; the files after it are not uploaded either.
         """
         with self._uploading:
             for key, path, mark in sorted(self._changed(), key=lambda item: self._turn(item[0])):
@@ -258,7 +260,7 @@ class S3OutputSync:
                 self._remember({key: mark})
 
     def _changed(self) -> Iterator[tuple[str, Path, _Mark]]:
-        """Yield the files that are not at the address as they are here."""
+        """Yield the files whose current version is not at the address."""
         for key, path in self._files():
             with suppress(FileNotFoundError):  # removed meanwhile
                 mark = _mark(path)
@@ -266,20 +268,20 @@ class S3OutputSync:
                     yield key, path, mark
 
     def _remember(self, marks: dict[str, _Mark]) -> None:
-        """Take note of what is at the address, for later processes too."""
+        """Record what is at the address, also for later processes."""
         self._marks |= marks
         with suppress(OutputError):  # then it is uploaded once more
             write_atomically(self._home / _UPLOADED, dump_json(self._marks) + "\n")
 
     def _recall(self) -> dict[str, _Mark]:
-        """Return what an earlier process took note of."""
+        """Return what an earlier process recorded."""
         try:
             return msgspec.json.decode((self._home / _UPLOADED).read_bytes(), type=dict[str, _Mark])
         except (OSError, msgspec.DecodeError):
             return {}
 
     def _turn(self, key: str) -> int:
-        """Return a sort key: a first result is uploaded before all else, a later one after it."""
+        """Return a sort key: a first result is uploaded before other files, a later one after."""
         is_later = key in self._marks or self._ending.is_set()
         return 2 * is_later if key.endswith(RESULT) else 1
 
@@ -291,10 +293,10 @@ class S3OutputSync:
                     draft.write(piece)
             draft.publish()
 
-    def _remove_what_was_replaced(self) -> None:
-        """Remove those of our files at the address that the new evaluation has none of."""
+    def _remove_replaced_files(self) -> None:
+        """Remove result files at the address that the new evaluation does not have."""
         for part in self._parts if self._overwrite else ():
-            if (self.folder / part / RESULT).exists():  # it did begin
+            if (self.folder / part / RESULT).exists():  # it has started
                 for name in _FETCHED:
                     if not (self.folder / part / name).exists():
                         self._remote.remove(f"{part}{name}")
@@ -302,7 +304,7 @@ class S3OutputSync:
     def _files(self) -> Iterator[tuple[str, Path]]:
         """Yield the keys and paths of the files to upload, in order."""
         for where, folders, names in os.walk(self.folder):
-            folders[:] = sorted(one for one in folders if one != SCRATCH)
+            folders[:] = sorted(folder for folder in folders if folder != SCRATCH)
             for name in sorted(names):
                 path = Path(where) / name
                 if path.is_file() and not path.is_symlink():
@@ -315,19 +317,19 @@ class _Identity(msgspec.Struct):
 
 
 def _identity(result: bytes | memoryview | None) -> _Identity | None:
-    """Return which evaluation a result belongs to; None if it cannot be read."""
+    """Return the evaluation that a result belongs to; None if it cannot be read."""
     with suppress(msgspec.DecodeError):
         return None if result is None else msgspec.json.decode(result, type=_Identity)
     return None
 
 
 def _mark(path: Path) -> _Mark:
-    """Return what differs once a file has been written to, or replaced."""
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    """Return attributes that change when a file is written or replaced."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _digest(uri: str) -> str:
-    """Return what tells an address, of that very service, from all others."""
+    """Return a name that is unique to an address and the service behind it."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     return hashlib.sha256(f"{endpoint}\n{uri}".encode()).hexdigest()[:32]

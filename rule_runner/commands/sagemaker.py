@@ -70,27 +70,27 @@ def _run(results: TextIO, signals: Signals) -> int:
         contract = read_contract()
         request = _request(contract)
         config = resolve(request)
-        telling = _Telling(contract)
+        messenger = _Messenger(contract)
         sinks = _sinks(request, results)
-        evaluated = run_evaluation(config, sinks, telling, request.sink_deadline, signals)
+        evaluated = run_evaluation(config, sinks, messenger, signals)
     except OutputError as err:
         _write_message(contract, CLIENT_ERROR + str(err))
         raise
     except ClientError as err:
-        unsaid = _refuse(contract, CLIENT_ERROR + str(err))
-        if unsaid:
-            raise OutputError(unsaid) from err
+        unsent = _refuse(contract, CLIENT_ERROR + str(err))
+        if unsent:
+            raise OutputError(unsent) from err
         raise
     print("\n".join(lines(evaluated.result)), file=results)
     if evaluated.earlier:
         _log.info("evaluated_before", reason=evaluated.again(str(config.output)))
     if evaluated.output_error:
         _log.error("output_not_written", reason=evaluated.output_error)
-    for one in evaluated.undelivered_events:
-        _log.error("events_not_delivered", reason=one.sentence(str(config.output)))
+    for undelivered in evaluated.undelivered_events:
+        _log.error("events_not_delivered", reason=undelivered.sentence(str(config.output)))
     code = exit_code(evaluated, fail_on_issues=False)
-    if telling.unsaid:
-        print(telling.unsaid, file=sys.stderr)
+    if messenger.unsent:
+        print(messenger.unsent, file=sys.stderr)
         return code if code == EXIT_INTERNAL else EXIT_OUTPUT
     return code
 
@@ -113,24 +113,24 @@ def reject() -> NoReturn:
     raise UsageError(msg)
 
 
-class _Telling(LogObserver):
-    """Leaves the message as soon as there is a verdict, whatever actions and sinks still do.
+class _Messenger(LogObserver):
+    """Writes the exit message as soon as there is a verdict, before actions and sinks end.
 
     Attributes
     ----------
-    unsaid
-        Why the platform will not hear of the verdict; "" if it will.
+    unsent
+        Why the message could not be written; "" if it was.
     """
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
-        self.unsaid = ""
+        self.unsent = ""
 
     def decided(self, states: Sequence[RuleJobState]) -> None:
-        """Write the message of a verdict that must be told."""
+        """Write the message of a finding or an error."""
         for state in states:
             if state.status in {RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}:
-                self.unsaid = _write_message(self._contract, state.status_details or "")
+                self.unsent = _write_message(self._contract, state.status_details or "")
 
 
 def _sinks(request: EvaluationRequest, stdout: TextIO) -> list[EventSink]:
@@ -143,7 +143,7 @@ def _sinks(request: EvaluationRequest, stdout: TextIO) -> list[EventSink]:
 
 
 def _write_message(contract: Contract, details: str) -> str:
-    """Write the exit message; return "", or why the platform will not hear of the verdict."""
+    """Write the exit message; return why it could not be written, or ""."""
     path = contract.place(MESSAGE)
     try:
         with output_errors(path):
@@ -155,8 +155,8 @@ def _write_message(contract: Contract, details: str) -> str:
 
 
 def _refuse(contract: Contract, details: str) -> str:
-    """Leave message and result of a rule job that could not begin; see `_write_message`."""
-    unsaid = _write_message(contract, details)
+    """Write message and result of a rule job that could not start; see `_write_message`."""
+    unsent = _write_message(contract, details)
     now = datetime.now(UTC)
     rule = contract.environment.get(RULE, "")
     evaluation = RuleJobState(rule, contract.configuration_name, False, now)
@@ -169,7 +169,7 @@ def _refuse(contract: Contract, details: str) -> str:
         write_atomically(contract.output / RESULT, dump_json(result, indent=2) + "\n")
     except OutputError as err:
         _log.warning("result_not_written", path=str(contract.output), reason=printable(err))
-    return unsaid
+    return unsent
 
 
 def _request(contract: Contract) -> EvaluationRequest:

@@ -120,8 +120,8 @@ def check_trials(paths: Sequence[str], request: EvaluationRequest) -> int:
         trials = [*_check_each(folders, output_folder, request, signals)]
         if all(trial.exit_code == EXIT_OUTPUT and trial.evaluation is None for trial in trials):
             raise OutputError(trials[0].problem)
-        if left := len(folders) - len(trials):
-            problems.append(f"Stopped by a signal before {left} of {len(folders)} trials.")
+        if remaining := len(folders) - len(trials):
+            problems.append(f"Stopped by a signal before {remaining} of {len(folders)} trials.")
         report = _report(trials, output_folder) if request.report else None
         result = CheckResult(
             trials=trials, problems=problems, results=str(output_folder), report=str(report or "")

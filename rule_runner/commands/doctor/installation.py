@@ -123,11 +123,11 @@ def _numpy() -> Diagnosis:
         import ml_dtypes
         import numpy as np
 
-        right = float((np.eye(2) @ np.array([3.0, 4.0])).sum()) == 7.0  # noqa: PLR2004
-        right &= float(np.array(1.5, dtype=ml_dtypes.bfloat16)) == 1.5  # noqa: PLR2004
+        product = np.eye(2) @ np.array([3.0, 4.0])
+        numbers = float(product.sum()), float(np.array(1.5, dtype=ml_dtypes.bfloat16))
     except Exception as err:  # noqa: BLE001 - compiled packages fail in many ways
         return wrong(f"numpy does not work: {type(err).__name__}: {str(err)[:200]!r}. {_REINSTALL}")
-    if not right:
+    if numbers != (7.0, 1.5):
         return wrong(f"numpy computes wrong results. {_REINSTALL}")
     return good(f"numpy {np.__version__} works.")
 

@@ -1,4 +1,4 @@
-"""train: runs a training script as it is, saves what it trains, and judges it meanwhile."""
+"""train: runs an unchanged training script, saves its tensors, and judges them meanwhile."""
 
 import asyncio
 import tempfile
@@ -21,7 +21,7 @@ from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks.spec import writes_to_stdout
 from rule_runner.results.durable_files import output_errors
 
-# Of those, LossNotDecreasing needs nothing but losses, which every framework has.
+# LossNotDecreasing needs only losses, which every framework has.
 DEFAULT_RULES: Final = ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient")
 
 
@@ -36,12 +36,12 @@ def train(
     stop_on_finding: bool = False,
     grace: float = 30.0,
 ) -> int:
-    """Run the script and judge it; print the verdicts, and return the exit code.
+    """Run the script and judge its trainings; print the verdicts, and return the exit code.
 
     Raises
     ------
     ClientError, UsageError, OutputError
-        If an option is wrong; then nothing is run.
+        If an option is wrong; then the script is not run.
     """
     _check_sinks(request)
     name = _name(command)
@@ -90,21 +90,21 @@ def _check_sinks(request: EvaluationRequest) -> None:
 
 
 def _name(command: Sequence[str]) -> str:
-    """Return what the script is called: a Python file, module or other file, or its program."""
+    """Return the name of the script: a Python file, module or other file, or its program."""
     program, *words = command
     files = [word for word in words if word.endswith(".py")]
     modules = [word.rpartition(".")[2] for option, word in pairwise(command) if option == "-m"]
-    others = [word for word in words if Path(word).is_file()]
-    return Path((*files, *modules, *others, program)[0]).stem
+    paths = [word for word in words if Path(word).is_file()]
+    return Path((*files, *modules, *paths, program)[0]).stem
 
 
 def _check_is_free(folder: Path, option: str) -> None:
     with output_errors(folder):
         try:
-            taken = any(folder.iterdir())
+            is_used = any(folder.iterdir())
         except FileNotFoundError:
             return
-    if taken:
+    if is_used:
         msg = (
             f"Folder {str(folder)!r} is not empty. Choose another one with {option}, or remove it."
         )

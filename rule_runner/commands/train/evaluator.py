@@ -1,13 +1,13 @@
-"""Evaluator: judges a trial in a process of its own, whose end is never the training's."""
+"""Evaluator: judges a trial in a separate process; the training does not depend on it."""
 
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -17,36 +17,29 @@ from rule_runner.config.model import RuleMode
 from rule_runner.config.request import STDIN, EvaluationRequest
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
-from rule_runner.notify.event import DecodedEvent
+from rule_runner.notify.event import DecodedEvent, RuleState
 from rule_runner.report.text import lines, print_table, results_at
 from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
 from rule_runner.results.status import RuleStatus
 
-_MOST_LINE: Final = 1 << 24  # bytes
-# Who supervises it ends it; should that be killed, it ends a day after the last news.
+_LINE_LIMIT: Final = 1 << 24  # bytes
+# The supervisor ends the evaluator. If the supervisor is killed, the evaluator ends after a day
+# without new files.
 IDLE_S: Final = 86400.0
 _NICENESS: Final = 5  # the training comes first
 
 
-class Found(Protocol):
-    """Hears that a rule has found an issue, once for each rule."""
-
-    def __call__(self, rule: str, *, enforce: bool) -> None:
-        """Hear it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What an evaluation came to.
+class EvaluatorResult:
+    """The result of an evaluation.
 
     Attributes
     ----------
     rules
-        The results that it has written, of rule jobs that ended.
+        The results of the rule jobs that have ended.
     problem
-        What became of the evaluator if some are missing; "" if none is.
+        How the evaluator ended if results are missing; "" otherwise.
     """
 
     request: EvaluationRequest
@@ -67,12 +60,11 @@ class Judged:
     @property
     def result(self) -> EvaluationResult:
         """The results as those of one evaluation."""
-        found = [rule.coverage for rule in self.rules]
         summary = TrialSummary(
             name=trial_name(self.trial),
             path=self.trial,
             ended=True,
-            steps=max((one.known for one in found), default=0),
+            steps=max((rule.coverage.known for rule in self.rules), default=0),
             first_step=None,
             last_step=None,
             workers=[],
@@ -88,16 +80,16 @@ class Judged:
         )
 
     def show(self) -> None:
-        """Print the verdicts, and where to read more, to stderr: stdout is the script's."""
+        """Print the verdicts and the paths of trial and results to stderr."""
         if sys.stderr.isatty():
             from rich.console import Console
 
             print_table(Console(stderr=True), self.result)
         else:
             _print(*lines(self.result))
-        _print(f"Trial: {printable(shown(self.trial))}")
+        _print(f"Trial: {printable(displayed(self.trial))}")
         if self.rules:
-            _print(results_at(short(one) for one in self.folders))
+            _print(results_at(map(short, self.folders)))
         report = self.output / REPORT
         if report.exists():
             _print(f"Report: {printable(short(report))}")
@@ -109,25 +101,30 @@ class Evaluator:
     Parameters
     ----------
     request
-        The evaluation; its trial may come later.
+        The evaluation; its trial need not exist yet.
     folders
         The output folders of its rule jobs.
-    found
-        Hears of findings.
+    on_finding
+        Called with the state of each rule job that has found an issue, once for each.
     """
 
-    def __init__(self, request: EvaluationRequest, folders: Sequence[Path], found: Found) -> None:
+    def __init__(
+        self,
+        request: EvaluationRequest,
+        folders: Sequence[Path],
+        on_finding: Callable[[RuleState], None],
+    ) -> None:
         self._request = request
         self._folders = folders
-        self._tell = found
-        self._found: set[str] = set()
+        self._on_finding = on_finding
+        self._reported: set[str] = set()
         self._process: asyncio.subprocess.Process | None = None
         self._is_stopped = False
 
-    async def run(self) -> Judged:
-        """Evaluate until the trial ends, and return what it came to."""
+    async def run(self) -> EvaluatorResult:
+        """Evaluate until the trial ends, and return the result."""
         if self._is_stopped:
-            return Judged(self._request, [], [], "The evaluator was stopped.")
+            return EvaluatorResult(self._request, [], [], "The evaluator was stopped.")
         paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
         request = replace(
             self._request,
@@ -142,8 +139,8 @@ class Evaluator:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            limit=_MOST_LINE,
-            # What a terminal sends is for the training; the evaluation then judges what is there.
+            limit=_LINE_LIMIT,
+            # Signals of the terminal are for the training; the evaluation judges what it saved.
             start_new_session=True,
         )
         self._process = process
@@ -154,35 +151,35 @@ class Evaluator:
             process.stdin.close()
         if process.stdout is not None:
             async for line in process.stdout:
-                self._hear(line)
-        return self._judged(await process.wait())
+                self._report(line)
+        return self._result(await process.wait())
 
     def stop(self) -> None:
-        """Stop it early, or keep it from starting; results so far are written."""
+        """Stop the evaluator early, or keep it from starting; it writes its results so far."""
         self._is_stopped = True
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.terminate()
 
-    def _hear(self, line: bytes) -> None:
-        """Report new findings in an event that the evaluation printed; files have the results."""
+    def _report(self, line: bytes) -> None:
+        """Report the new findings in an event that the evaluation printed."""
         with suppress(msgspec.DecodeError):
             event = msgspec.json.decode(line, type=DecodedEvent)
             for rule in event.detail.states():
                 name = rule.configuration_name
-                if rule.status is RuleStatus.ISSUES_FOUND and name not in self._found:
-                    self._found.add(name)
-                    self._tell(name, enforce=rule.mode == RuleMode.ENFORCE)
+                if rule.status is RuleStatus.ISSUES_FOUND and name not in self._reported:
+                    self._reported.add(name)
+                    self._on_finding(rule)
 
-    def _judged(self, code: int) -> Judged:
-        there = [folder / RESULT for folder in self._folders if (folder / RESULT).exists()]
-        found = [msgspec.json.decode(one.read_bytes(), type=RuleResult) for one in there]
-        ended = [one for one in found if one.ended_at is not None]
+    def _result(self, code: int) -> EvaluatorResult:
+        paths = [folder / RESULT for folder in self._folders if (folder / RESULT).exists()]
+        results = [msgspec.json.decode(path.read_bytes(), type=RuleResult) for path in paths]
+        ended = [result for result in results if result.ended_at is not None]
         problem = ""
         if len(ended) < len(self._folders):
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             problem = f"The evaluator {how} before all verdicts."
-        return Judged(self._request, ended, self._folders, problem)
+        return EvaluatorResult(self._request, ended, self._folders, problem)
 
 
 def short(path: Path) -> Path:
@@ -191,7 +188,7 @@ def short(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def shown(trial: str) -> str:
+def displayed(trial: str) -> str:
     """Return the path of a trial as seen from the working folder, or its address."""
     return trial if is_s3(trial) else str(short(Path(trial)))
 

@@ -1,4 +1,4 @@
-"""What the hook of `train` saves: the hook's JSON, by options, a file, and what the rules read."""
+"""Configures the hook of `train`: from options, a file, and the inputs of the rules."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,12 +12,12 @@ from rule_runner.config.model import RuleJobConfig
 from rule_runner.errors import ClientError, UsageError
 
 SAVE_INTERVAL: Final = 10
-# At these, losses are saved whatever the interval: what is noise must be known before a loss that
-# was saved ten steps ago can be compared with.
+# Losses are saved at all of these steps: rules must know the noise before they can compare losses
+# that are ten steps apart.
 FIRST_STEPS: Final = ",".join(map(str, range(100)))
 LOSSES: Final = "losses"
 GRADIENTS: Final = "gradients"
-# Collections that rules read whatever their parameters; what parameters select comes on top.
+# Collections that rules always read, in addition to those that parameters select.
 READ_BY: Final[Mapping[str, Sequence[str]]] = {
     "ClassImbalance": ("labels", "predictions"),
     "Confusion": ("labels", "predictions"),
@@ -33,10 +33,10 @@ READ_BY: Final[Mapping[str, Sequence[str]]] = {
     "VanishingGradient": (GRADIENTS,),
     "WeightUpdateRatio": ("weights",),
 }
-# For these, numbers about the gradients are as good as the gradients, which may be gigabytes.
+# These rules need only reductions of the gradients, which may be gigabytes.
 CONTENT_WITH_REDUCTIONS: Final = frozenset({"ExplodingTensor", "VanishingGradient"})
 REDUCTIONS: Final = "min,max,mean,std,abs_min,abs_max,abs_mean"
-# Patterns that make a collection known to the hook of every framework.
+# Patterns of collections that not every framework's hook defines.
 PATTERNS: Final[Mapping[str, str]] = {
     "weights": "^(?!gradient).*weight",
     "biases": "^(?!gradient).*bias",
@@ -61,25 +61,25 @@ def hook_document(
     collections: str | None,
     save_interval: int | None,
 ) -> Json:
-    """Return the object of a hook's JSON file, but for the place of the trial.
+    """Return the object of a hook's JSON file, without the path of the trial.
 
     Parameters
     ----------
     file
-        A hook's JSON file of the user's, which says it all but for what the options say.
+        The user's JSON file; options take precedence.
     rules
-        What they read is saved where neither a file nor `collections` says what is.
+        Their inputs are saved if there is neither a file nor `collections`.
     collections
-        Names with commas between them.
+        Names, separated by commas.
     save_interval
-        Steps from one saved step to the next; None: as the file says.
+        Steps from one saved step to the next; None: that of the file.
 
     Raises
     ------
     ClientError
         If the file cannot be used.
     UsageError
-        If a collection is not known.
+        If a collection is unknown.
     """
     document = {} if file is None else _read(file)
     hook = document.setdefault("HookParameters", {})
@@ -88,9 +88,9 @@ def hook_document(
         _set_interval(document, str(save_interval))
     entries = document.setdefault("CollectionConfigurations", [])
     if collections is not None:
-        taken = {one["CollectionName"] for one in entries}
-        names = _known(collections.split(","), taken)
-        entries += [_entry(name) for name in names if name not in taken]
+        configured = {entry["CollectionName"] for entry in entries}
+        names = _known(collections.split(","), configured)
+        entries += [_entry(name) for name in names if name not in configured]
     elif file is None:
         entries += [_entry(name, rules) for name in _collections(rules)]
         patterns = list(_patterns(rules))
@@ -112,20 +112,20 @@ def _read(file: Path) -> Json:
 
 
 def _set_interval(document: Json, interval: str) -> None:
-    """Set the interval of everything that is saved."""
+    """Set the interval of all collections."""
     document["HookParameters"]["save_interval"] = interval
-    for one in document.get("CollectionConfigurations", ()):
-        (one.get("CollectionParameters") or {}).pop("save_interval", None)
+    for entry in document.get("CollectionConfigurations", ()):
+        (entry.get("CollectionParameters") or {}).pop("save_interval", None)
 
 
-def _known(names: Iterable[str], configured: set[str]) -> list[str]:
-    found = [name.strip() for name in names if name.strip()]
-    for name in found:
+def _known(texts: Iterable[str], configured: set[str]) -> list[str]:
+    names = [text.strip() for text in texts if text.strip()]
+    for name in names:
         if name not in KNOWN | configured:
             hint = did_you_mean(name, KNOWN)
             msg = f"No hook knows the collection {name!r}.{hint} Give its pattern: --hook-config."
             raise UsageError(msg)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def _entry(name: str, rules: Sequence[RuleJobConfig] = ()) -> Json:
@@ -134,20 +134,20 @@ def _entry(name: str, rules: Sequence[RuleJobConfig] = ()) -> Json:
     if name == LOSSES:
         parameters["save_steps"] = FIRST_STEPS
     if name == GRADIENTS and rules:
-        readers = {one.loaded.name for one in rules if GRADIENTS in _read_by(one)}
+        readers = {rule.loaded.name for rule in rules if GRADIENTS in _read_by(rule)}
         if readers <= CONTENT_WITH_REDUCTIONS:
             parameters |= {"reductions": REDUCTIONS, "save_shape": "true"}
     return {"CollectionName": name, "CollectionParameters": parameters}
 
 
 def _collections(rules: Sequence[RuleJobConfig]) -> list[str]:
-    """Return the collections that rules read, the losses always."""
-    found = [name for rule in rules for name in _read_by(rule)]
-    return [LOSSES, *sorted({*found} & KNOWN - {LOSSES})]
+    """Return the collections that rules read, and always the losses."""
+    names = {name for rule in rules for name in _read_by(rule)}
+    return [LOSSES, *sorted(names & KNOWN - {LOSSES})]
 
 
 def _read_by(rule: RuleJobConfig) -> Iterator[str]:
-    """Yield the collections that one rule reads; of a rule of the user's, a guess."""
+    """Yield the collections that a rule reads; for a custom rule this is a guess."""
     if not rule.loaded.builtin:
         yield GRADIENTS
     yield from READ_BY.get(rule.loaded.name, ())

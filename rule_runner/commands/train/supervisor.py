@@ -21,12 +21,13 @@ from rule_core.format.paths import END_OF_JOB
 from rule_core.saving.auto_hook import HOOK, numbered_path, print_line
 from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
-from rule_runner.commands.train.evaluator import Evaluator, Judged, short
+from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short
 from rule_runner.commands.train.script import TrainingScript
-from rule_runner.config.model import EvaluationConfig
+from rule_runner.config.model import EvaluationConfig, RuleMode
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_ISSUES, OutputError
 from rule_runner.escape import printable
+from rule_runner.notify.event import RuleState
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.schema import summary
 
@@ -34,9 +35,9 @@ FORWARDED: Final = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
     *(signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
 )
-LEAST_EVALUATORS: Final = 2  # at once, whatever the number of processors
+LEAST_EVALUATORS: Final = 2  # at a time, even with one processor
 REQUEST: Final = "request.json"
-SHOWN: Final = 3  # trainings whose verdicts are all printed
+PRINTED: Final = 3  # trainings whose verdicts are all printed
 UNREMARKABLE: Final = frozenset({"NoIssuesFound", "NotEvaluated"})
 _log: Final = structlog.get_logger()
 _ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
@@ -44,18 +45,18 @@ _ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """What is run, saved and evaluated.
+    """The script to run, and how to save and evaluate its tensors.
 
     Attributes
     ----------
     name
-        What results, reports and events call the trial.
+        Name of the trial in results, reports and events.
     command
-        The script, with its program before it.
+        The program and the script.
     hook
         The hook's JSON object.
     trial
-        Where the hook saves the first training to; a hook of the script's own may save elsewhere.
+        Folder of the first training's trial; the script's own hooks may save elsewhere.
     request
         The evaluation of the first training.
     evaluation
@@ -63,7 +64,7 @@ class TrainConfig:
     stop_on_finding
         Whether a finding of a rule in mode enforce ends the script.
     grace
-        Seconds that the script gets to end.
+        Seconds between SIGTERM and SIGKILL.
     """
 
     name: str
@@ -77,29 +78,29 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class WatchedTraining:
     """A training of the script.
 
     Attributes
     ----------
     number
-        From 1, as in the names of its folders.
-    evaluator, judging
-        Its evaluator, and the task that runs it.
+        Counted from 1, as in the names of its folders.
+    judging
+        The task that runs the evaluator.
     """
 
     number: int
     evaluator: Evaluator
-    judging: "asyncio.Task[Judged]"
+    judging: "asyncio.Task[EvaluatorResult]"
 
 
 class Supervisor:
-    """Runs the script and, from the first step of each training, an evaluation of that.
+    """Runs the script and, from the first step of each training, an evaluation of it.
 
     Parameters
     ----------
     config
-        What is run.
+        What to run.
     control
         A folder for messages between this process and the script.
     """
@@ -108,7 +109,7 @@ class Supervisor:
         self._config = config
         self._control = control
         self._script: TrainingScript | None = None
-        self._trainings: dict[str, Training] = {}  # by trial
+        self._trainings: dict[str, WatchedTraining] = {}  # by trial
         self._turns = asyncio.Semaphore(max(LEAST_EVALUATORS, os.cpu_count() or 1))
         self._stopping: asyncio.Task[None] | None = None
         self._frameworks: list[str] = []
@@ -121,7 +122,7 @@ class Supervisor:
         (self._control / HOOK).write_text(json.dumps(self._config.hook), "utf-8")
         loop = asyncio.get_running_loop()
         for number in FORWARDED:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
                 loop.add_signal_handler(number, self._forward, number)
         script = await TrainingScript.start(self._config.command, self._control, self._hear)
         self._script = script
@@ -150,7 +151,7 @@ class Supervisor:
             case {"trial": str(path)} if path not in self._trainings:
                 self._trainings[path] = self._begin(path)
 
-    def _begin(self, trial: str) -> Training:
+    def _begin(self, trial: str) -> WatchedTraining:
         """Start the evaluation of a training."""
         config, number = self._config, self._number(trial)
         output = numbered_path(config.evaluation.output, number)
@@ -162,39 +163,40 @@ class Supervisor:
             trial_name=numbered_path(config.name, number),
         )
         folders = [evaluation.folder_of(rule) for rule in evaluation.rules]
-        evaluator = Evaluator(request, folders, partial(self._found, number))
-        return Training(number, evaluator, asyncio.create_task(self._judge(evaluator)))
+        evaluator = Evaluator(request, folders, partial(self._on_finding, number))
+        return WatchedTraining(number, evaluator, asyncio.create_task(self._judge(evaluator)))
 
     def _number(self, trial: str) -> int:
         """Return the number in a training's folder name, or else a free one."""
         suffix = trial.removeprefix(f"{self._config.trial}-")
         number = int(suffix) if suffix != trial and suffix.isdecimal() else 1
-        taken = {training.number for training in self._trainings.values()}
-        while number in taken:
+        used = {training.number for training in self._trainings.values()}
+        while number in used:
             number += 1
         return number
 
-    async def _judge(self, evaluator: Evaluator) -> Judged:
+    async def _judge(self, evaluator: Evaluator) -> EvaluatorResult:
         async with self._turns:
             judged = await evaluator.run()
         if judged.problem and self._script is not None and self._script.runs:
             say(f"{judged.problem} The training goes on.")
         return judged
 
-    def _found(self, number: int, rule: str, *, enforce: bool) -> None:
-        """Say what a rule has found, and stop the script if that is asked for."""
+    def _on_finding(self, number: int, rule: RuleState) -> None:
+        """Print that a rule has found an issue, and stop the script if the options say so."""
         script = self._script
         if script is None or not script.runs or self._stopping is not None:
             return
         issue = f"an issue in training {number}" if number > 1 else "an issue"
-        if self._config.stop_on_finding and enforce:
-            say(f"{rule} has found {issue}: the training is stopped.")
+        name = rule.configuration_name
+        if self._config.stop_on_finding and rule.mode == RuleMode.ENFORCE:
+            say(f"{name} has found {issue}: the training is stopped.")
             self._stopping = asyncio.create_task(script.stop(self._config.grace))
         else:
-            say(f"{rule} has found {issue}; the training goes on.")
+            say(f"{name} has found {issue}; the training goes on.")
 
     def _forward(self, number: int) -> None:
-        """Hand a signal to the script; once that has ended, end the evaluations."""
+        """Forward a signal to the script; after the script has ended, stop the evaluations."""
         if self._script is not None and self._script.runs:
             self._asked_to_end = self._asked_to_end or number == signal.SIGTERM
             self._script.send(number)
@@ -209,7 +211,7 @@ class Supervisor:
             say(nothing_saved(self._frameworks))
         for trial in self._trainings:
             mark_as_ended(trial)
-        judged: list[tuple[int, Judged]] = []
+        judged: list[tuple[int, EvaluatorResult]] = []
         for training in sorted(self._trainings.values(), key=attrgetter("number")):
             judged.append((training.number, await training.judging))
             self._show(*judged[-1])
@@ -219,7 +221,7 @@ class Supervisor:
         for text in self._missed:
             say(f"NotEvaluated: {text}")
 
-    def _show(self, number: int, judged: Judged) -> None:
+    def _show(self, number: int, judged: EvaluatorResult) -> None:
         """Print the verdicts on a training; of many, one without findings gets a single line."""
         if len(self._trainings) > 1:
             verdicts = summary(judged.rules) or "no verdicts"
@@ -230,18 +232,18 @@ class Supervisor:
             loaded = [rule.loaded for rule in self._config.evaluation.rules]
             code = EXIT_ISSUES if self._fails([judged]) else 0
             print(document(judged.result, form, loaded, code), flush=True)
-        elif len(self._trainings) <= SHOWN or not outcomes <= UNREMARKABLE:
+        elif len(self._trainings) <= PRINTED or not outcomes <= UNREMARKABLE:
             judged.show()
         if judged.problem:
             say(f"{judged.problem} The training was not touched.{self._retry(judged)}")
 
-    def _fails(self, evaluations: Sequence[Judged]) -> bool:
+    def _fails(self, evaluations: Sequence[EvaluatorResult]) -> bool:
         """Return whether findings decide the exit code."""
         has_issues = any(judged.has_issues for judged in evaluations)
         return self._config.request.fail_on_issues and has_issues
 
     @staticmethod
-    def _retry(judged: Judged) -> str:
+    def _retry(judged: EvaluatorResult) -> str:
         """Save the request of an evaluation, and return how to repeat it."""
         file = judged.output / REQUEST
         try:
@@ -265,7 +267,7 @@ def mark_as_ended(trial: str) -> None:
         open_output(trial).open(END_OF_JOB).publish()
 
 
-def summed_up(trainings: Sequence[tuple[int, Judged]]) -> str:
+def summed_up(trainings: Sequence[tuple[int, EvaluatorResult]]) -> str:
     """Return a sentence that sums up several trainings."""
     outcomes = {
         number: {rule.outcome for rule in judged.rules} | ({"Error"} if judged.problem else set())

@@ -1,7 +1,7 @@
-"""Runs when a Python starts below `rule-runner train`: has frameworks hooked when imported.
+"""Runs in every Python that `rule-runner train` starts; hooks frameworks when they are imported.
 
-That Python may be any, with any packages: nothing but the standard library is needed here, and the
-package with the hooks is imported only behind a framework that it can hook.
+It may be any Python, with any packages: this module needs only the standard library, and imports
+the hooks only after a framework that they support.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WATCHED = ("torch", "xgboost", "keras", "rule_core.saving.hook", "rule_core.savi
 
 
 class Finder:
-    """Leaves finding modules to others, and calls `imported` behind those that are watched."""
+    """Delegates to the other finders, and calls `imported` after watched modules."""
 
     def __init__(self) -> None:
         self._busy: set[str] = set()
@@ -27,20 +27,20 @@ class Finder:
         self._busy.add(name)
         try:
             specs = (
-                one.find_spec(name, path, target)
-                for one in sys.meta_path
-                if one is not self and hasattr(one, "find_spec")
+                finder.find_spec(name, path, target)
+                for finder in sys.meta_path
+                if finder is not self and hasattr(finder, "find_spec")
             )
-            spec = next((one for one in specs if one is not None), None)
+            spec = next((spec for spec in specs if spec is not None), None)
         finally:
             self._busy.discard(name)
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            _tell_after(name, spec.loader)
+            _call_imported_after(name, spec.loader)
         return spec
 
 
-def _tell_after(name: str, loader: Any) -> None:
-    """Have the module's own loader tell when the module is complete."""
+def _call_imported_after(name: str, loader: Any) -> None:
+    """Make the module's own loader call `imported` when the module is complete."""
     execute = loader.exec_module
 
     def exec_module(module: Any) -> None:
@@ -52,7 +52,7 @@ def _tell_after(name: str, loader: Any) -> None:
 
 
 def imported(name: str) -> None:
-    """Attach a hook; whatever goes wrong is said in one sentence, and the training goes on."""
+    """Attach a hook; an error is printed in one sentence, and the training goes on."""
     if FOLDER not in os.environ:
         return
     package = name.partition(".")[0]
@@ -66,16 +66,17 @@ def imported(name: str) -> None:
         text = f"{package!r} cannot be hooked"
         auto_imports.imported(name)
     except Exception as err:  # noqa: BLE001 - of any kind: never in the training's way
-        # Processes that this one starts need not say it again.
+        # Child processes need not repeat it.
         os.environ.pop(FOLDER, None)
         why = f"{type(err).__name__}: {err}"
         print(f"rule-runner: {text} ({why}). The training goes on without.", file=sys.stderr)
 
 
 def _run_the_next() -> None:
-    """Run the sitecustomize that this one stands before, if there is one."""
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - at every start
-    sys.path[:] = [one for one in sys.path if os.path.abspath(one) != here]  # noqa: PTH100
+    """Run the sitecustomize that this one hides, if there is one."""
+    # Importing pathlib would slow down every start.
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - see above
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]  # noqa: PTH100 - see above
     own = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # type: ignore[import-not-found]  # noqa: F401 - the user's

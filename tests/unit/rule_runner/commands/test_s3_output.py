@@ -48,28 +48,28 @@ def faulty(s3: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[faulty_s3.Fault
 
 
 def configured(
-    mirror: S3OutputSync, names: tuple[str, ...] = ("Quiet",), **more: Any
+    sync: S3OutputSync, names: tuple[str, ...] = ("Quiet",), **more: Any
 ) -> EvaluationConfig:
     jobs = [evaluating.rule_job(Quiet, name) for name in names]
-    return evaluating.configured(mirror.folder, jobs, **more)
+    return evaluating.configured(sync.folder, jobs, **more)
 
 
-def mirrored(uri: str = URI, **more: Any) -> S3OutputSync:
-    mirror = S3OutputSync(uri)
-    return mirror.of(configured(mirror, **more))
+def synced(uri: str = URI, **more: Any) -> S3OutputSync:
+    sync = S3OutputSync(uri)
+    return sync.of(configured(sync, **more))
 
 
-def write(mirror: S3OutputSync, **texts: str) -> None:
+def write(sync: S3OutputSync, **texts: str) -> None:
     """Write files; two underscores stand for a slash, one for a dot."""
     for name, text in texts.items():
-        path = mirror.folder / name.replace("__", "/").replace("_", ".")
+        path = sync.folder / name.replace("__", "/").replace("_", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
-def here(mirror: S3OutputSync) -> dict[str, str]:
-    found = sorted(one for one in mirror.folder.rglob("*") if one.is_file())
-    return {one.relative_to(mirror.folder).as_posix(): one.read_text() for one in found}
+def here(sync: S3OutputSync) -> dict[str, str]:
+    found = sorted(one for one in sync.folder.rglob("*") if one.is_file())
+    return {one.relative_to(sync.folder).as_posix(): one.read_text() for one in found}
 
 
 def puts(server: faulty_s3.FaultyS3) -> list[str]:
@@ -78,26 +78,26 @@ def puts(server: faulty_s3.FaultyS3) -> list[str]:
 
 
 def test_what_is_written_is_uploaded_and_then_removed_here(s3: str) -> None:
-    with mirrored(f"{URI}/") as mirror:
-        write(mirror, report_html="<p>", Quiet__findings_jsonl="{}\n", deep__er__file_bin="x" * 99)
+    with synced(f"{URI}/") as sync:
+        write(sync, report_html="<p>", Quiet__findings_jsonl="{}\n", deep__er__file_bin="x" * 99)
     assert s3_objects.content(s3, "out/") == {
         "Quiet/findings.jsonl": b"{}\n",
         "deep/er/file.bin": b"x" * 99,
         "report.html": b"<p>",
     }
-    assert (mirror.problem, mirror.folder.exists()) == ("", False)
+    assert (sync.problem, sync.folder.exists()) == ("", False)
 
 
 def test_scratch_files_and_links_stay_here(s3: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
-    with mirrored() as mirror:
-        write(mirror, a="a")
-        for folder in (mirror.folder, mirror.folder / "Quiet"):
+    with synced() as sync:
+        write(sync, a="a")
+        for folder in (sync.folder, sync.folder / "Quiet"):
             (folder / ".sagemaker-ignore").mkdir(parents=True)
             (folder / ".sagemaker-ignore" / "lock").touch()
-        (mirror.folder / "link").symlink_to(tmp_path / "secret")
-        (mirror.folder / "folder").symlink_to(tmp_path)
-    assert (mirror.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
+        (sync.folder / "link").symlink_to(tmp_path / "secret")
+        (sync.folder / "folder").symlink_to(tmp_path)
+    assert (sync.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
 
 
 def test_it_is_uploaded_meanwhile_by_a_thread_of_its_own(
@@ -113,13 +113,13 @@ def test_it_is_uploaded_meanwhile_by_a_thread_of_its_own(
 
         return fault
 
-    with mirrored() as mirror:
+    with synced() as sync:
         faulty.due = [passes(0)]
-        write(mirror, a="a")
+        write(sync, a="a")
         assert came[0].wait(30)
         assert s3_objects.content(s3) == {"out/a": b"a"}
         faulty.due = [passes(1)]
-        write(mirror, a="aa")
+        write(sync, a="aa")
         assert came[1].wait(30)
         assert s3_objects.content(s3) == {"out/a": b"aa"}
         sent = len(puts(faulty))
@@ -127,26 +127,26 @@ def test_it_is_uploaded_meanwhile_by_a_thread_of_its_own(
 
 
 def test_a_first_result_goes_first_and_a_later_one_last(faulty: faulty_s3.FaultyS3) -> None:
-    with mirrored() as mirror:
-        (mirror.folder).mkdir()
+    with synced() as sync:
+        (sync.folder).mkdir()
         for name in ("a", "rule_result.json", "z"):
-            (mirror.folder / name).write_text("1")
-        mirror._upload()
+            (sync.folder / name).write_text("1")
+        sync._upload()
         for name in ("a", "rule_result.json", "z"):
-            (mirror.folder / name).write_text("22")
+            (sync.folder / name).write_text("22")
     assert puts(faulty) == ["rule_result.json", "a", "z", "a", "z", "rule_result.json"]
 
 
 def test_an_evaluation_at_the_address_is_fetched(s3: str) -> None:
     foreign = {"other.txt": b"mine", "b/deep/rule_result.json": b"{}", "c/rule_result.json": b"{}"}
     s3_objects.put(s3, "out/", {f"{id_}/{name}": b"{}" for id_ in "ab" for name in OURS} | foreign)
-    with mirrored(names=("a", "b")) as mirror:
-        assert here(mirror) == {f"{id_}/{name}": "{}" for id_ in "ab" for name in sorted(OURS)}
+    with synced(names=("a", "b")) as sync:
+        assert here(sync) == {f"{id_}/{name}": "{}" for id_ in "ab" for name in sorted(OURS)}
     assert set(foreign) <= set(s3_objects.content(s3, "out/"))
 
 
 def test_without_a_result_nothing_else_is_asked_for(faulty: faulty_s3.FaultyS3) -> None:
-    with mirrored(names=("a", "b")):
+    with synced(names=("a", "b")):
         assert [path for _, path, _ in faulty.asked] == [
             "/bucket/out/a/rule_result.json",
             "/bucket/out/b/rule_result.json",
@@ -155,48 +155,48 @@ def test_without_a_result_nothing_else_is_asked_for(faulty: faulty_s3.FaultyS3) 
 
 def test_what_was_fetched_is_not_uploaded_again(s3: str, faulty: faulty_s3.FaultyS3) -> None:
     s3_objects.put(s3, "out/", {"rule_result.json": b"{}", "events.jsonl": b""})
-    with mirrored() as mirror:
-        assert here(mirror) == {"events.jsonl": "", "rule_result.json": "{}"}
-        (mirror.folder / "rule_result.json").write_text("{} ")
+    with synced() as sync:
+        assert here(sync) == {"events.jsonl": "", "rule_result.json": "{}"}
+        (sync.folder / "rule_result.json").write_text("{} ")
     assert puts(faulty) == ["rule_result.json"]
 
 
 def test_what_is_overwritten_is_not_fetched_and_leaves_nothing_stale(s3: str) -> None:
     old = dict.fromkeys(OURS, b"old") | {"other.txt": b"mine"}
     s3_objects.put(s3, "out/", old)
-    with mirrored(overwrite=True) as mirror:
-        assert here(mirror) == {}
-        mirror.folder.mkdir()
-        (mirror.folder / "rule_result.json").write_text("new")
+    with synced(overwrite=True) as sync:
+        assert here(sync) == {}
+        sync.folder.mkdir()
+        (sync.folder / "rule_result.json").write_text("new")
     assert s3_objects.content(s3, "out/") == {"other.txt": b"mine", "rule_result.json": b"new"}
 
 
 def test_an_evaluation_that_did_not_begin_overwrites_nothing(s3: str) -> None:
     s3_objects.put(s3, "out/", dict.fromkeys(OURS, b"old"))
-    with mirrored(overwrite=True):
+    with synced(overwrite=True):
         pass
     assert s3_objects.content(s3, "out/") == dict.fromkeys(OURS, b"old")
 
 
 def denied(server: faulty_s3.FaultyS3) -> S3OutputSync:
-    """Return a mirror whose one file S3 did not take."""
-    with mirrored() as mirror:
-        write(mirror, a="a", b="b")
+    """Return an output whose one file S3 did not take."""
+    with synced() as sync:
+        write(sync, a="a", b="b")
         server.due = [faulty_s3.says(403, "AccessDenied")]
-    return mirror
+    return sync
 
 
 def test_what_cannot_be_uploaded_lies_here_until_it_can_be(
     s3: str, faulty: faulty_s3.FaultyS3
 ) -> None:
-    mirror = denied(faulty)
-    assert mirror.problem == (
+    sync = denied(faulty)
+    assert sync.problem == (
         "Cannot write 's3://bucket/out/a': AccessDenied. The role needs s3:PutObject on "
-        f"bucket/out/*. The results are in '{mirror.folder}': start the same command again to have "
+        f"bucket/out/*. The results are in '{sync.folder}': start the same command again to have "
         "them uploaded."
     )
-    assert (here(mirror), s3_objects.content(s3)) == ({"a": "a", "b": "b"}, {})
-    with mirrored() as again:
+    assert (here(sync), s3_objects.content(s3)) == ({"a": "a", "b": "b"}, {})
+    with synced() as again:
         assert here(again) == {"a": "a", "b": "b"}
     assert s3_objects.content(s3, "out/") == {"a": b"a", "b": b"b"}
     assert (again.problem, again.folder.exists()) == ("", False)
@@ -204,25 +204,25 @@ def test_what_cannot_be_uploaded_lies_here_until_it_can_be(
 
 def test_a_crash_goes_on_from_what_lies_here(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     s3_objects.put(s3, "out/", {"rule_result.json": b"older"})
-    mirror = mirrored()
+    sync = synced()
     with monkeypatch.context() as patch:
         patch.setattr(module.shutil, "rmtree", lambda *_, **__: None)
-        with mirror:
+        with sync:
             pass
-    (mirror.folder / "rule_result.json").write_text("newer")
-    with mirrored() as again:
+    (sync.folder / "rule_result.json").write_text("newer")
+    with synced() as again:
         assert here(again) == {"rule_result.json": "newer"}
     assert s3_objects.content(s3) == {"out/rule_result.json": b"newer"}
 
 
 def test_what_was_uploaded_and_kept_gives_way_to_what_is_at_the_address(s3: str) -> None:
-    with mirrored() as mirror:
-        mirror.folder.mkdir()
-        (mirror.folder / "rule_result.json").write_text("old")
-        mirror.keep = True
-    assert here(mirror) == {"rule_result.json": "old"}
+    with synced() as sync:
+        sync.folder.mkdir()
+        (sync.folder / "rule_result.json").write_text("old")
+        sync.keep = True
+    assert here(sync) == {"rule_result.json": "old"}
     s3_objects.put(s3, "out/", {"rule_result.json": b"by another machine"})
-    with mirrored() as again:
+    with synced() as again:
         assert here(again) == {"rule_result.json": "by another machine"}
     assert s3_objects.content(s3) == {"out/rule_result.json": b"by another machine"}
 
@@ -230,18 +230,18 @@ def test_what_was_uploaded_and_kept_gives_way_to_what_is_at_the_address(s3: str)
 def test_a_record_of_uploads_that_is_none_costs_an_upload_only(
     s3: str, faulty: faulty_s3.FaultyS3
 ) -> None:
-    mirror = denied(faulty)
-    (mirror.folder.parent / "uploaded.json").write_text("[]")
-    with mirrored():
+    sync = denied(faulty)
+    (sync.folder.parent / "uploaded.json").write_text("[]")
+    with synced():
         pass
     assert s3_objects.content(s3, "out/") == {"a": b"a", "b": b"b"}
 
 
 def test_throttling_passes(s3: str, faulty: faulty_s3.FaultyS3) -> None:
-    with mirrored() as mirror:
-        write(mirror, a="a")
+    with synced() as sync:
+        write(sync, a="a")
         faulty.due = [faulty_s3.SLOW_DOWN, faulty_s3.resets]
-    assert (mirror.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
+    assert (sync.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
 
 
 def test_a_thread_that_cannot_upload_says_so_and_goes_on(
@@ -250,53 +250,53 @@ def test_a_thread_that_cannot_upload_says_so_and_goes_on(
     monkeypatch.setattr(module, "PAUSE_S", 0.01)
     warned = threading.Event()
     monkeypatch.setattr(module._log, "warning", lambda *_, **__: warned.set(), raising=False)
-    with mirrored() as mirror:
+    with synced() as sync:
         faulty.due = [faulty_s3.says(403, "AccessDenied")]
-        write(mirror, a="a")
+        write(sync, a="a")
         assert warned.wait(30)
-    assert (mirror.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
+    assert (sync.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
 
 
 def test_one_process_at_a_time_works_for_an_address(s3: str) -> None:
     del s3
     sentence = r"^Output folder 's3://bucket/out' is in use by process [0-9]+\. "
-    with mirrored(), pytest.raises(OutputError, match=sentence), mirrored(f"{URI}/"):
+    with synced(), pytest.raises(OutputError, match=sentence), synced(f"{URI}/"):
         pass
-    with mirrored(), mirrored("s3://bucket/out2"):
+    with synced(), synced("s3://bucket/out2"):
         pass
 
 
-def fail(mirror: S3OutputSync, sentence: str) -> None:
+def fail(sync: S3OutputSync, sentence: str) -> None:
     """Write a file, and find that no more can be written."""
-    write(mirror, a="a")
+    write(sync, a="a")
     raise OutputError(sentence)
 
 
 def test_what_is_said_of_the_folder_names_the_address(faulty: faulty_s3.FaultyS3) -> None:
-    mirror = mirrored()
+    sync = synced()
     sentence = r"^Output folder 's3://bucket/out/a' holds another evaluation\.$"
-    msg = f"Output folder '{mirror.folder}/a' holds another evaluation."
-    with pytest.raises(OutputError, match=sentence), mirror:
+    msg = f"Output folder '{sync.folder}/a' holds another evaluation."
+    with pytest.raises(OutputError, match=sentence), sync:
         raise OutputError(msg)
-    msg = f"Cannot write '{mirror.folder}/a': No space left on device."
-    with pytest.raises(OutputError, match=str(mirror.folder)), mirrored():
+    msg = f"Cannot write '{sync.folder}/a': No space left on device."
+    with pytest.raises(OutputError, match=str(sync.folder)), synced():
         raise OutputError(msg)
     with structlog.testing.capture_logs() as logs:
         faulty.due = [faulty_s3.passes, *[faulty_s3.says(403, "AccessDenied")] * 9]
-        with pytest.raises(OutputError, match=str(mirror.folder)), mirrored() as again:
+        with pytest.raises(OutputError, match=str(sync.folder)), synced() as again:
             fail(again, msg)
     assert (logs[-1]["event"], logs[-1]["log_level"]) == ("output_not_uploaded", "error")
-    assert mirror.shown(f"Results: {mirror.folder}/a") == "Results: s3://bucket/out/a"
+    assert sync.to_address(f"Results: {sync.folder}/a") == "Results: s3://bucket/out/a"
 
 
 def test_an_address_that_cannot_be_used(s3: str, faulty: faulty_s3.FaultyS3) -> None:
     del s3
     sentence = r"^Output folder 's3://nowhere/x' cannot be used: bucket 'nowhere' does not exist"
-    with pytest.raises(OutputError, match=sentence), mirrored("s3://nowhere/x"):
+    with pytest.raises(OutputError, match=sentence), synced("s3://nowhere/x"):
         pass
     faulty.due = [faulty_s3.says(403, "AccessDenied")]
     sentence = r"cannot be used: AccessDenied\. The role needs s3:GetObject on bucket/out/\*"
-    with pytest.raises(OutputError, match=sentence), mirrored():
+    with pytest.raises(OutputError, match=sentence), synced():
         pass
     with pytest.raises(UsageError, match=r"^A bucket's name must be"):
         S3OutputSync("s3://x/out")
@@ -326,9 +326,9 @@ def test_the_state_folder_is_private_and_where_desktops_have_it(
     del s3
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    with mirrored() as mirror:
+    with synced() as sync:
         ours = tmp_path / ".local" / "state" / "rule-runner"
-        assert mirror.folder.is_relative_to(ours)
+        assert sync.folder.is_relative_to(ours)
         assert ours.stat().st_mode & 0o777 == 0o700
 
 
@@ -343,7 +343,7 @@ def test_a_state_folder_that_cannot_be_written_is_one_sentence(
         r"Results are kept there until they are uploaded; set XDG_STATE_HOME to use another "
         r"directory\.$"
     )
-    with pytest.raises(OutputError, match=sentence), mirrored():
+    with pytest.raises(OutputError, match=sentence), synced():
         pass
 
 
@@ -357,9 +357,9 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_large_file_is_uploaded_in_parts(s3: str) -> None:
-    with mirrored() as mirror:
-        mirror.folder.mkdir()
-        with (mirror.folder / "large").open("wb") as file:
+    with synced() as sync:
+        sync.folder.mkdir()
+        with (sync.folder / "large").open("wb") as file:
             file.truncate(9 << 20)
     assert s3_objects.client(s3).head_object(Bucket="bucket", Key="out/large")["ContentLength"] == (
         9 << 20
@@ -369,9 +369,9 @@ def test_a_large_file_is_uploaded_in_parts(s3: str) -> None:
 
 def test_marks_are_json(s3: str) -> None:
     del s3
-    with mirrored() as mirror:
-        write(mirror, a="a")
-    marks = json.loads((mirror.folder.parent / "uploaded.json").read_text())
+    with synced() as sync:
+        write(sync, a="a")
+    marks = json.loads((sync.folder.parent / "uploaded.json").read_text())
     assert list(marks) == ["a"]
 
 
@@ -388,22 +388,22 @@ def test_marks_are_json(s3: str) -> None:
 def test_what_was_left_here_gives_way_to_what_another_machine_went_on_with(
     s3: str, there: dict[str, Any] | None, here_stays: bool, overwrite: bool
 ) -> None:
-    mirror = mirrored(overwrite=overwrite)
-    mirror.folder.mkdir(parents=True)
-    (mirror.folder / "rule_result.json").write_text('{"run_id": "a", "ended_at": null}')
+    sync = synced(overwrite=overwrite)
+    sync.folder.mkdir(parents=True)
+    (sync.folder / "rule_result.json").write_text('{"run_id": "a", "ended_at": null}')
     if there is not None:
         text = json.dumps(there).encode()
         s3_objects.put(s3, "out/", {"rule_result.json": text, "events.jsonl": b"{}\n"})
-    with mirror:
-        assert ("events.jsonl" in here(mirror)) == (not here_stays and not overwrite)
+    with sync:
+        assert ("events.jsonl" in here(sync)) == (not here_stays and not overwrite)
 
 
 def test_what_another_machine_has_replaced_meanwhile_is_uploaded_again(s3: str) -> None:
-    with mirrored() as mirror:
-        mirror.keep = True
-        write(mirror, rule__result_json='{"run_id": "a"}', findings_jsonl="{}")
-    write(mirror, events_jsonl="{}")  # which the process did not live to upload
+    with synced() as sync:
+        sync.keep = True
+        write(sync, rule__result_json='{"run_id": "a"}', findings_jsonl="{}")
+    write(sync, events_jsonl="{}")  # which the process did not live to upload
     s3_objects.put(s3, "out/", {"findings.jsonl": b"of another machine"})
-    with mirrored():
+    with synced():
         pass
     assert s3_objects.content(s3, "out/")["findings.jsonl"] == b"{}"

@@ -1,6 +1,7 @@
 """What every test gets: no network, a quiet log, a clock that only moves when told."""
 
 import logging
+import os
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -121,6 +122,20 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", local_only)
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare the disk where a test opens files hundreds of times."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def sigterm_restored() -> Iterator[None]:
+    """Restore the handler of SIGTERM, which container mode replaces."""
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, on_sigterm)
 
 
 @pytest.fixture(scope="session")

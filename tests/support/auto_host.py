@@ -41,6 +41,13 @@ class Host:
         code = int(self.process.stdout.readline())
         return code, (folder / "out").read_text(), (folder / "err").read_text()
 
+    def train(self, folder: Path, text: str, *collections: str) -> tuple[str, str, Path]:
+        """Run a script that saves collections; return its output, its messages and its trial."""
+        root = folder / "trial"
+        code, out, err = self.run(folder, text, root, *collections)
+        assert code == 0, err
+        return out, err, root
+
     def close(self) -> int:
         """End it."""
         assert self.process.stdin is not None

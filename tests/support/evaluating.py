@@ -39,6 +39,21 @@ class WoundClock:
         self.now += seconds
 
 
+class ScriptedClock(WoundClock):
+    """Takes one step of a script at each sleep."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self.steps = list(steps)
+        self.slept = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.slept += seconds
+        if self.steps:
+            self.steps.pop(0)()
+
+
 class Script:
     """Does one thing at each wait; at a wait after the last one, time passes."""
 

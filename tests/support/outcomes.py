@@ -11,7 +11,7 @@ HOSTILE = "a\x00\x1b[31m\ufffe\uffff\ud800]]>&<b>\u202e{0}[x](http://y)\n\x85é"
 
 
 def result(name: str = "Rule", **more: Any) -> RuleResult:
-    """Return what a healthy rule came to, or something else."""
+    """Return the result of a healthy rule, with other fields as given."""
     plain: dict[str, Any] = {
         "configuration_name": name,
         "rule": "AllZero",

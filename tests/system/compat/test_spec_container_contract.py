@@ -1,9 +1,6 @@
 """The contract of a rule container: parameters as text, ranges of steps, statuses and messages."""
 
 import json
-import logging
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ from rule_runner.cli import main
 from smdebug import modes
 from smdebug.core.writer import TrialWriter
 
+pytestmark = pytest.mark.usefixtures("sigterm_restored")
 CUSTOM = """
 from smdebug.rules.rule import Rule
 class Mine(Rule):
@@ -94,17 +92,6 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
         "nothing.py",
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture

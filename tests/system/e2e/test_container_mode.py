@@ -2,13 +2,11 @@
 
 import hashlib
 import json
-import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from rule_runner.engine.evaluation_context import EvaluationContext
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 
+pytestmark = pytest.mark.usefixtures("sigterm_restored")
 MET = (
     "RuleEvaluationConditionMet: Evaluation of the rule {} at step {} "
     "resulted in the condition being met\n"
@@ -39,17 +38,6 @@ class Mine(Rule):
         others = [one.tensor("loss").value(step) for one in self.other_trials or ()]
         return bool(step >= int(self.start_step) and sum([ours, *others]) < float(self.threshold))
 """
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture

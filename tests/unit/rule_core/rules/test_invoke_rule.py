@@ -7,7 +7,7 @@ from typing import Any
 import evaluating
 import numpy as np
 import pytest
-from evaluating import END, WoundClock
+from evaluating import END, ScriptedClock, WoundClock
 
 from rule_core.exceptions import (
     NoMoreData,
@@ -27,19 +27,6 @@ from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial, create_trial
 
 STEPS = (0, 3, 5, 2_000_000_000)
-
-
-class Comes(WoundClock):
-    """Does one thing each time that somebody sleeps."""
-
-    def __init__(self, *things: Callable[[], object]) -> None:
-        super().__init__()
-        self.things = list(things)
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        if self.things:
-            self.things.pop(0)()
 
 
 def files(*steps: int, ended: bool = True) -> dict[str, bytes]:
@@ -241,7 +228,7 @@ def test_end_of_rule(raising: bool) -> None:
 @pytest.mark.parametrize("kind", [Acts, Old])
 def test_running_job_is_followed_to_its_end(kind: type[Acts]) -> None:
     result = files(0, ended=False)
-    clock = Comes(
+    clock = ScriptedClock(
         int,
         lambda: result.update(files(0, 3, ended=False)),
         int,
@@ -256,7 +243,7 @@ def test_running_job_is_followed_to_its_end(kind: type[Acts]) -> None:
 
 def test_end_step_of_a_running_job_needs_no_end_mark() -> None:
     found = files(0, 3, ended=False)
-    rule = Acts(trial(found, Comes(lambda: found.update(files(0, 3, 7, ended=False)))))
+    rule = Acts(trial(found, ScriptedClock(lambda: found.update(files(0, 3, 7, ended=False)))))
     invoke_rule(rule, end_step=5)
     assert rule.steps == [0, 3]
 

@@ -2,11 +2,9 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import faulty_s3
 import numpy as np
 import pytest
 import s3_objects
@@ -24,22 +22,13 @@ URI = "s3://bucket/runs/a b"
 END = "training_job_end.ts"
 
 
-@pytest.fixture(scope="module")
-def faulty_server(aws_server: str) -> Iterator[FaultyS3]:
-    with faulty_s3.serving(aws_server) as server:
-        yield server
-
-
 @pytest.fixture
-def faulty(faulty_server: FaultyS3, aws_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> FaultyS3:
+def faulty(faulty: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> FaultyS3:
     """Return the server, with an empty bucket behind it; writers and readers talk to it."""
-    s3_objects.make_bucket(aws_endpoint)
-    faulty_server.forget()
-    client = s3_objects.client(faulty_server.endpoint)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", faulty_server.endpoint)
+    client = s3_objects.client(faulty.endpoint)
     monkeypatch.setattr("rule_core.storage.aws.client", lambda *_, **__: client)
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-    return faulty_server
+    return faulty
 
 
 @pytest.fixture

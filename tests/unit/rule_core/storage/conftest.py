@@ -1,8 +1,5 @@
-"""A server of S3 whose answers can be spoiled."""
+"""A bucket behind the server whose answers can be spoiled, and a store over it."""
 
-from collections.abc import Iterator
-
-import faulty_s3
 import pytest
 import s3_objects
 from clocks import PatientClock
@@ -11,21 +8,6 @@ from faulty_s3 import FaultyS3
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.store import S3Store
-
-
-@pytest.fixture(scope="module")
-def faulty_server(aws_server: str) -> Iterator[FaultyS3]:
-    with faulty_s3.serving(aws_server) as server:
-        yield server
-
-
-@pytest.fixture
-def faulty(faulty_server: FaultyS3, aws_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> FaultyS3:
-    """Return the server, with an empty bucket behind it; boto3 talks to it."""
-    s3_objects.make_bucket(aws_endpoint)
-    faulty_server.forget()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", faulty_server.endpoint)
-    return faulty_server
 
 
 @pytest.fixture

@@ -1,32 +1,16 @@
 """create_trial: opens a trial, waits for its collections, and says so."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import rawtrial
-from evaluating import END, WoundClock
+from evaluating import END, ScriptedClock
 
 from rule_core.exceptions import MissingCollectionFiles
 from rule_core.trials import LocalTrial, Trial, create_trial
 from rule_core.trials.refresh import no_refresh
-
-
-class Comes(WoundClock):
-    """Does one thing each time that somebody sleeps."""
-
-    def __init__(self, *things: Callable[[], object]) -> None:
-        super().__init__()
-        self.things = list(things)
-        self.slept = 0.0
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        self.slept += seconds
-        if self.things:
-            self.things.pop(0)()
 
 
 def files(*steps: int, workers: int = 1) -> dict[str, bytes]:
@@ -41,7 +25,7 @@ def files(*steps: int, workers: int = 1) -> dict[str, bytes]:
 
 def test_it_is_there_at_once(tmp_path: Path) -> None:
     rawtrial.write(tmp_path / "trial", files(0, 5))
-    clock = Comes()
+    clock = ScriptedClock()
     found = create_trial(f" {tmp_path}/trial ", clock=clock)
     assert (found.name, found.path) == ("trial", f"{tmp_path}/trial")
     assert (found.steps(), found.workers(), clock.slept) == ([0, 5], ["worker_0"], 0.0)
@@ -79,15 +63,17 @@ def test_it_waits_for_the_folder_and_the_collections_of_all_workers(tmp_path: Pa
     both = files(0, workers=2)
     second = rawtrial.collections_key("worker_1")
     one = {key: data for key, data in both.items() if key != second}
-    clock = Comes(int, lambda: rawtrial.write(root, one), int, lambda: rawtrial.write(root, both))
+    clock = ScriptedClock(
+        int, lambda: rawtrial.write(root, one), int, lambda: rawtrial.write(root, both)
+    )
     assert create_trial(str(root), clock=clock).steps() == [0]
-    assert clock.things == []
+    assert clock.steps == []
 
 
 def test_it_says_after_ten_seconds_that_it_waits(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock = Comes(*[int] * 100, lambda: rawtrial.write(tmp_path, files(0)))
+    clock = ScriptedClock(*[int] * 100, lambda: rawtrial.write(tmp_path, files(0)))
     create_trial(str(tmp_path), clock=clock)
     (said,) = (record.getMessage() for record in caplog.records)
     assert said.startswith(f"Trial '{tmp_path}': after 10 s, and 0 of 1 collections files exist.")
@@ -95,7 +81,7 @@ def test_it_says_after_ten_seconds_that_it_waits(
 
 
 def test_it_waits_no_longer_than_asked(tmp_path: Path) -> None:
-    clock = Comes()
+    clock = ScriptedClock()
     with pytest.raises(MissingCollectionFiles, match="after 5 s, and 0 of 1 collections files"):
         create_trial(str(tmp_path), timeout=5, clock=clock)
     assert clock.slept == 5.0
@@ -113,7 +99,7 @@ def test_ended_job_without_all_collections(
     found.pop(rawtrial.collections_key("worker_1"), None)
     rawtrial.write(tmp_path, found)
     with pytest.raises(MissingCollectionFiles, match=f"the training job has ended, and {there}"):
-        create_trial(str(tmp_path), clock=Comes())
+        create_trial(str(tmp_path), clock=ScriptedClock())
 
 
 @pytest.mark.parametrize(

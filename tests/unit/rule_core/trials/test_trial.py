@@ -1,11 +1,9 @@
 """Trial: answers about files that are still coming, and what it remembers."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import rawtrial
-from evaluating import END, WoundClock
+from evaluating import END, ScriptedClock, WoundClock
 from faulty_store import REMOTE, CountingStore
 
 from rule_core.exceptions import (
@@ -29,21 +27,6 @@ from rule_core.trials.trial import MISSED_KEPT
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
 
-class Comes(WoundClock):
-    """Does one thing each time that somebody sleeps."""
-
-    def __init__(self, *things: Callable[[], object]) -> None:
-        super().__init__()
-        self.things = list(things)
-        self.slept = 0.0
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        self.slept += seconds
-        if self.things:
-            self.things.pop(0)()
-
-
 def step(number: int, worker: int = 0, mode: str = "GLOBAL", **values: float) -> dict[str, bytes]:
     result = {name: np.float32([value]) for name, value in (values or {"loss": number}).items()}
     return rawtrial.step_files(number, result, mode, worker=f"worker_{worker}")
@@ -61,7 +44,7 @@ def trial(files: dict[str, bytes], clock: WoundClock | None = None) -> Trial:
     index = TrialIndex(MemoryStore(files))
     index.refresh()
     index.refresh()
-    return Trial("t", "/t", index, clock or Comes())
+    return Trial("t", "/t", index, clock or ScriptedClock())
 
 
 def test_equality_is_of_name_and_path() -> None:
@@ -156,7 +139,7 @@ def test_questions_about_tensors_of_a_remote_trial_do_not_look_each_time() -> No
 def test_waiting_for_a_step_of_a_remote_trial_looks_once_a_second() -> None:
     one, files, store = remote_trial()
     before = store.counts["list"]
-    one.clock = clock = Comes(*[int] * 9, lambda: files.update(step(9)))
+    one.clock = clock = ScriptedClock(*[int] * 9, lambda: files.update(step(9)))
     one.wait_for_steps([9])
     assert clock.slept == 10.0
     assert store.counts["list"] - before == 2 * 11  # for the end mark and for new files
@@ -221,11 +204,11 @@ def test_late_event_file_is_waited_for(limit: str | None, monkeypatch: pytest.Mo
         monkeypatch.setenv("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", limit)
     files = collections() | step(0)
     event = files.pop(rawtrial.event_key(0))
-    clock = Comes(int, int, lambda: files.update({rawtrial.event_key(0): event}))
+    clock = ScriptedClock(int, int, lambda: files.update({rawtrial.event_key(0): event}))
     assert trial(files, clock).tensor("loss").value(0)[0] == 0
     assert clock.slept == 0.75
     del files[rawtrial.event_key(0)]
-    clock = Comes()
+    clock = ScriptedClock()
     with pytest.raises(TensorDamaged, match="does not exist"):
         trial(files, clock).tensor("loss").value(0)
     assert clock.slept == (4.0 if limit else 10.0)
@@ -243,7 +226,7 @@ def test_event_file_that_will_not_come_is_not_waited_for(why: str) -> None:
     else:
         files |= step(3, 1)
         waits = 10.0
-    clock = Comes()
+    clock = ScriptedClock()
     one = trial(files, clock)
     one.steps()
     slept = clock.slept
@@ -255,7 +238,7 @@ def test_event_file_that_will_not_come_is_not_waited_for(why: str) -> None:
 def test_end_of_the_job_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "2.5")
     files = collections() | step(0) | {END: b""}
-    clock = Comes(lambda: files.update(step(1)))
+    clock = ScriptedClock(lambda: files.update(step(1)))
     one = trial(files, clock)
     assert one.loaded_all_steps is False
     assert one.steps() == [0, 1]
@@ -290,7 +273,7 @@ def test_states_of_steps() -> None:
 
 def test_waiting_for_steps() -> None:
     files = collections() | step(0)
-    clock = Comes(int, lambda: files.update(step(2)), lambda: files.update({END: b""}))
+    clock = ScriptedClock(int, lambda: files.update(step(2)), lambda: files.update({END: b""}))
     one = trial(files, clock)
     one.wait_for_steps([])
     one.wait_for_steps([0, 2], mode=None)

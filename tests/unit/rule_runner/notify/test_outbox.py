@@ -1,7 +1,6 @@
 """Outbox: on disk before anything else, nothing twice, cursors that can be lost."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,6 @@ from rule_runner.results.status import RuleStatus
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-@pytest.fixture
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare the disk where a test opens files hundreds of times."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import outcomes
 import pytest
 from rich.console import Console
 
@@ -21,27 +22,12 @@ HARMLESS = "a\\x1b[31mb\\r\\n\\x07c\\u202ed\\u200e[bold]\\x9b\\ud800\\u2028é"
 def rule(**more: Any) -> RuleResult:
     plain: dict[str, Any] = {
         "configuration_name": "AllZero",
-        "rule": "AllZero",
-        "status": "NoIssuesFound",
-        "outcome": "NoIssuesFound",
-        "status_details": None,
-        "step": None,
-        "evidence": [],
-        "findings_count": 0,
         "coverage": Coverage(judged=3, known=4, first=0, last=9),
-        "parameters": {},
         "trial": "/trial",
-        "trial_ended": True,
-        "mode": "enforce",
-        "started_at": "",
-        "ended_at": "",
         "duration_s": 1.0,
         "rule_time_s": 0.5,
-        "versions": {},
-        "fingerprint": "",
-        "notes": [],
     }
-    return RuleResult(**(plain | more))
+    return outcomes.result(**(plain | more))
 
 
 def of(*rules: RuleResult) -> EvaluationResult:

@@ -37,12 +37,6 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare the disk where a test opens files hundreds of times."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "runs" / "out"
 

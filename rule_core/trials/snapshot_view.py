@@ -119,9 +119,6 @@ class TrialView:
         pairs = self.index.mode_steps.get(mode, {}).items()
         return sorted(pair for pair in pairs if self.horizon is None or pair[1] <= self.horizon)
 
-    def _is_settled(self, global_step: int) -> bool:
-        return self.horizon is not None or self.index.is_settled(global_step)
-
     def _global(self, step: int, mode: ModeKeys) -> int | None:
         """Return the global step of a visible step, without looking for new files."""
         global_step = (
@@ -133,7 +130,7 @@ class TrialView:
     def _state(self, step: int, mode: ModeKeys) -> StepState:
         global_step = self._global(step, mode)
         if global_step is not None and global_step in self.index.files:
-            settled = self._is_settled(global_step)
+            settled = self.horizon is not None or self.index.is_settled(global_step)
             return StepState.AVAILABLE if settled else StepState.NOT_YET_AVAILABLE
         if self.index.loaded_all_steps and self.horizon is None:
             return StepState.UNAVAILABLE

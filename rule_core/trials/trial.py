@@ -142,7 +142,12 @@ class Trial(TrialView):
             names = patterns.matching(names, patterns.flatten(regex))
             self._note_missed(names, "pattern", regex)
         elif collection is not None:
-            selected = self._resolve(collection)
+            selected: object = collection
+            if isinstance(collection, str):
+                selected = self.collection(collection)
+            if not isinstance(selected, Collection):
+                msg = f"A collection must be a name or a Collection, got {collection!r}."
+                raise TypeError(msg)
             names = self._members(selected, names)
             self._note_missed(names, "collection", selected.name)
         return names
@@ -185,14 +190,6 @@ class Trial(TrialView):
         if cached is None or cached[0] != query:
             cached = self._known_members[collection.name] = query, collection.members(names)
         return cached[1].copy()
-
-    def _resolve(self, collection: object) -> Collection:
-        if isinstance(collection, str):
-            return self.collection(collection)
-        if isinstance(collection, Collection):
-            return collection
-        msg = f"A collection must be a name or a Collection, got {collection!r}."
-        raise TypeError(msg)
 
     def has_tensor(self, tname: str) -> bool:
         """Return whether any step seen so far has the tensor."""

@@ -263,12 +263,11 @@ class Runner:
 
     def _judge(self, source: StepSource, step: int, jobs: list[RuleJob]) -> None:
         """Judge a step with each of `jobs`, or skip it if it cannot be read."""
-        readable = bool(jobs) and source.readable(step)
-        missing = source.missing_workers(step) if readable else []
+        missing_workers = source.missing_workers(step) if jobs else None
         for job in jobs:
-            if not readable:
+            if missing_workers is None:
                 job.skip(step, UNREADABLE)
-            elif job.judge(step, missing):
+            elif job.judge(step, missing_workers):
                 self.context.publish(job)
 
     def _wait(self) -> StopReason | None:

@@ -115,6 +115,11 @@ class ProfilerWindows:
         Length of a window in microseconds.
     leads
         Whether this source lets the poller look for files: true for the first of several.
+
+    Attributes
+    ----------
+    steps, all_steps
+        The windows that are ready to be judged.
     """
 
     def __init__(self, poller: ProfilerPoller, length_us: int, *, leads: bool) -> None:
@@ -122,7 +127,8 @@ class ProfilerWindows:
         self._trial = poller.trial
         self._length = length_us
         self._leads = leads
-        self._steps: list[int] = []
+        self.steps: list[int] = []
+        self.all_steps = self.steps
 
     @property
     def begun(self) -> bool:
@@ -139,29 +145,19 @@ class ProfilerWindows:
         """Whether the trial has ended and its last files may still arrive."""
         return self._poller.ending
 
-    @property
-    def steps(self) -> Sequence[int]:
-        """The windows that are ready to be judged."""
-        return self._steps
-
-    @property
-    def all_steps(self) -> Sequence[int]:
-        """The windows that are ready to be judged."""
-        return self._steps
-
     def look(self, *, at_once: bool = False, last: bool = False) -> bool:
         """Look once for files; see `ProfilerPoller.look`."""
         poller = self._poller
         changed = poller.look(at_once=at_once, last=last) if self._leads else poller.changed
         if changed:
-            self._steps.extend(self._settled())
+            self.steps.extend(self._settled())
         return changed
 
     def _settled(self) -> Iterator[int]:
         """Yield the windows after the known ones that can receive no more data."""
         trial, length = self._trial, self._length
         first = trial.first_timestamp
-        after = self._steps[-1] + 1 if self._steps else 0
+        after = self.steps[-1] + 1 if self.steps else 0
         while first > 0:
             begins = trial.next_timestamp(first + after * length)
             if begins is None or begins > trial.newest_timestamp:
@@ -174,12 +170,7 @@ class ProfilerWindows:
 
     def ready(self, after: int) -> Iterator[int]:
         """Yield the windows after `after` that are ready to be judged, ascending."""
-        yield from self._steps[bisect_right(self._steps, after) :]
-
-    def readable(self, step: int) -> bool:
-        """Return True: unreadable parts of a window are reported in the notes."""
-        del step
-        return True
+        yield from self.steps[bisect_right(self.steps, after) :]
 
     def kind(self, step: int) -> str:
         """Return "": all windows are of one kind; see `StepSource`."""
@@ -187,7 +178,10 @@ class ProfilerWindows:
         return ""
 
     def missing_workers(self, step: int) -> list[str]:
-        """Return the nodes that sent system metrics earlier, but none near a window."""
+        """Return the nodes that sent system metrics earlier, but none near a window.
+
+        Unreadable parts of a window are reported in the notes.
+        """
         start = self._trial.first_timestamp + step * self._length
         return self._trial.silent_nodes(start - SILENT_US, start + self._length)
 
@@ -208,7 +202,7 @@ class ProfilerWindows:
 
     def _gaps(self) -> Iterator[str]:
         """Yield a sentence for each long gap in the data."""
-        for before, after in pairwise(self._steps):
+        for before, after in pairwise(self.steps):
             if (after - before - 1) * self._length >= GAP_US:
                 first, last = self._begin_of(before + 1), self._begin_of(after)
                 yield (

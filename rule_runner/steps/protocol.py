@@ -54,10 +54,6 @@ class StepSource(Protocol):
         """Yield the steps after `after` that are ready to be judged, ascending."""
         ...
 
-    def readable(self, step: int) -> bool:
-        """Return whether a ready step can be read."""
-        ...
-
     def kind(self, step: int) -> str:
         """Return the kind of a step, such as its mode; "" if it is unknown.
 
@@ -65,8 +61,11 @@ class StepSource(Protocol):
         """
         ...
 
-    def missing_workers(self, step: int) -> list[str]:
-        """Return the workers whose data of a ready step is missing."""
+    def missing_workers(self, step: int) -> list[str] | None:
+        """Return the workers whose data of a ready step is missing, sorted.
+
+        None means that no file of the step can be read.
+        """
         ...
 
     def late_steps(self) -> list[int]:

@@ -61,7 +61,16 @@ class TensorSteps:
     once
         Whether this is the only look: the files that it finds in a remote trial are settled at
         once.
+
+    Attributes
+    ----------
+    steps
+        The known steps that can be read, ascending.
+    begun
+        Whether rules can be constructed: always, since they read the trial when they judge.
     """
+
+    begun = True
 
     def __init__(
         self,
@@ -75,6 +84,7 @@ class TensorSteps:
         once: bool = False,
     ) -> None:
         self.base = base
+        self.steps: Sequence[int] = base.steps
         self._followed = [_Followed(index) for index in (base, *others)]
         self._clock = clock
         self._end_grace = end_grace
@@ -83,16 +93,6 @@ class TensorSteps:
         self._once = once
         self._missed: dict[int, float] = {}
         self._visited: set[int] = set()
-
-    @property
-    def begun(self) -> bool:
-        """Whether rules can be constructed: always, since they read the trial when they judge."""
-        return True
-
-    @property
-    def steps(self) -> Sequence[int]:
-        """The known steps that can be read, ascending; see `StepSource`."""
-        return self.base.steps
 
     @property
     def all_steps(self) -> Sequence[int]:
@@ -186,18 +186,15 @@ class TensorSteps:
             self._visited.add(step)
             yield step
 
-    def readable(self, step: int) -> bool:
-        """Return whether a file of a step can be read; see `StepSource`."""
-        return step in self.base.files
-
     def kind(self, step: int) -> str:
-        """Return the mode of a step; see `StepSource`."""
-        mode = self.base.mode_of(step)
-        return "" if mode is None else mode[0].name
+        """Return the mode of a step, as the first worker saved it; see `StepSource`."""
+        files = self.base.files.get(step)
+        return files[min(files)].mode.name if files else ""
 
-    def missing_workers(self, step: int) -> list[str]:
+    def missing_workers(self, step: int) -> list[str] | None:
         """Return the workers whose data of a ready step is missing; see `StepSource`."""
-        return self.base.missing_workers(step)
+        files = self.base.files.get(step)
+        return None if files is None else sorted(set(self.base.workers).difference(files))
 
     def lost_files(self) -> int:
         """Return how many files arrived after the trial was considered ended."""
@@ -238,7 +235,7 @@ class TensorSteps:
             index = followed.index
             if not index.loaded_all_steps and index.settled_step < step:
                 return f"step {step} of the other trial {index.store.uri!r}"
-        return self._missing_event_file(step)
+        return "" if base.loaded_all_steps else self._missing_event_file(step)
 
     def _unread(self, step: int) -> str:
         """Return the unreadable index file that a step still waits for, or ""."""
@@ -255,8 +252,6 @@ class TensorSteps:
 
     def _missing_event_file(self, step: int) -> str:
         """Return the event file that a step is waiting for, or ""."""
-        if self.base.loaded_all_steps:
-            return ""
         for worker, file in self.base.files.get(step, {}).items():
             if not self.base.event_file_exists(step, worker) and self._waits(step):
                 return f"the event file {file.event_key!r}"

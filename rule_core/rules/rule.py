@@ -13,8 +13,7 @@ from rule_core.logger import get_logger
 from rule_core.rules.actions import Actions
 from rule_core.rules.doc_page import Page
 from rule_core.rules.evidence import Finding, Measured, Quantity, Series
-from rule_core.rules.required_inputs import RequiredInput
-from rule_core.rules.required_tensors import RequiredTensors
+from rule_core.rules.requirements import RequiredInput, RequiredTensors
 from rule_core.trials.refresh import snapshot
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rule_core.trials.refresh import no_refresh
 from rule_runner.errors import ParameterError, RuleFailedError, raised
 
 if TYPE_CHECKING:
-    from rule_core.rules.required_inputs import RequiredInput
+    from rule_core.rules.requirements import RequiredInput
     from rule_core.rules.rule import Rule
     from rule_runner.loading.loader import LoadedRule
     from rule_runner.loading.trials import AnyTrial

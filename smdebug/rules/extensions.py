@@ -26,7 +26,7 @@ from rule_core.rules.params import (
     TextParam,
     set_parameters,
 )
-from rule_core.rules.required_inputs import FrameworkEvents, SystemMetric, TensorInput
+from rule_core.rules.requirements import FrameworkEvents, SystemMetric, TensorInput
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.publish import publish
 from rule_core.trials.refresh import snapshot

@@ -1,6 +1,6 @@
 """RequiredTensors: the tensors that a rule wants to be there before it judges a step."""
 
 from rule_core.exceptions import TensorUnavailable
-from rule_core.rules.required_tensors import RequiredTensors
+from rule_core.rules.requirements import RequiredTensors
 
 __all__ = ["RequiredTensors", "TensorUnavailable"]

@@ -14,7 +14,7 @@ from profiler_writer import BEGIN_US, END, cpu, io_wait
 
 from builtin_rules import RULES
 from builtin_rules.profiler_table import PROFILER_RULES
-from rule_core.rules.required_inputs import TensorInput
+from rule_core.rules.requirements import TensorInput
 from rule_core.storage.memory import MemoryStore
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.profiler_windows import over_windows

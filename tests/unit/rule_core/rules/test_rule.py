@@ -18,7 +18,7 @@ from rule_core.exceptions import (
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules import Finding, Measured, Rule
 from rule_core.rules.actions import Actions
-from rule_core.rules.required_tensors import RequiredTensors
+from rule_core.rules.requirements import RequiredTensors
 from rule_core.rules.rule import Rule as SameRule
 from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial

@@ -27,7 +27,6 @@ Files = Mapping[int, Mapping[str, IndexFile]]
 # A statistic, and the global step of the value that it compares with.
 Question = tuple[StreamingStatistic, int | None]
 Values = dict[str, Any]  # by tensor
-Shapes = dict[str, tuple[int, ...]]  # by tensor
 
 
 class _Prefetched(NamedTuple):
@@ -81,7 +80,7 @@ class LocalPrefetch:
         self._step = -1
         self._present: Mapping[str, IndexFile] = {}  # at the current step
         self._results: dict[str, dict[Question, _Prefetched]] = {}
-        self._shapes: dict[str, Shapes] = {}
+        self._plans: dict[str, StepPlan] = {}
         self._missed: dict[str, dict[Question, set[str]]] = {}
         self._patterns: dict[tuple[str, ModeKeys], _AccessPattern] = {}
         self._steps_by_mode: dict[ModeKeys | None, list[int]] = {}
@@ -118,7 +117,10 @@ class LocalPrefetch:
         """Return the shape of a prefetched value, or None."""
         if step != self._step:
             self._turn_to(step)
-        return self._shapes.get(worker, {}).get(name)
+        for prefetched in self._results.get(worker, {}).values():
+            if name in prefetched.values:
+                return self._plans[worker].shapes[name]
+        return None
 
     def missed(self, step: int, worker: str, name: str, question: Question) -> None:
         """Record a query about the current step that was not prefetched."""
@@ -148,13 +150,13 @@ class LocalPrefetch:
         """Learn from the previous step, and measure the new one."""
         if step > self._step:
             self._learn()
-        self._step, self._results, self._shapes, self._missed = step, {}, {}, {}
+        self._step, self._plans, self._results, self._missed = step, {}, {}, {}
         self._present = self._files.get(step, {})
         for worker, file in self._present.items():
             pattern = self._patterns.get((worker, file.mode))
             if pattern is not None and pattern.wants:
-                plan = self._plan_for(file, pattern)
-                self._results[worker], self._shapes[worker] = self._execute(plan, step, worker)
+                self._plans[worker] = plan = self._plan_for(file, pattern)
+                self._results[worker] = self._execute(plan, step, worker)
         self._read_ahead()
 
     def _learn(self) -> None:
@@ -172,15 +174,13 @@ class LocalPrefetch:
                 pattern = self._patterns[worker, file.mode] = _AccessPattern()
             pattern.note(wants)
 
-    def _execute(
-        self, plan: StepPlan, step: int, worker: str
-    ) -> tuple[dict[Question, _Prefetched], Shapes]:
-        """Return the results of a plan and the shapes; nothing if the files cannot be read.
+    def _execute(self, plan: StepPlan, step: int, worker: str) -> dict[Question, _Prefetched]:
+        """Return the results of a plan; nothing if the files cannot be read.
 
         Errors are raised later, by the query itself.
         """
         if not plan.nbytes:
-            return {}, {}
+            return {}
         steps = self._steps_like(step) if any(plan.backs) else [step]
         position = bisect_left(steps, step)
         earlier = {back: steps[position - back] for back in plan.backs if back <= position}
@@ -192,13 +192,12 @@ class LocalPrefetch:
                 if file is not None and key is not None:
                     opened[back] = stack.enter_context(self._store.opened(key)), file.entries
             measured = plan.carry_out(opened) if 0 in opened else {}
-            results = {
+            return {
                 (statistic, earlier[back] if back else None): _Prefetched(values, set())
                 for (statistic, back), values in measured.items()
                 if back in earlier
             }
-            return results, {name: plan.shapes[name] for name in set().union(*measured.values())}
-        return {}, {}
+        return {}
 
     def _read_ahead(self) -> None:
         """Let the operating system read the next step's files while this step is evaluated."""

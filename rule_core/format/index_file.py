@@ -133,7 +133,7 @@ class _ShapeRecord(msgspec.Struct):
     originalname: str | None = None
 
 
-class _Document(msgspec.Struct):
+class _IndexDocument(msgspec.Struct):
     meta: _Meta
     tensor_payload: list[_TensorRecord] | None = None
     shape_payload: list[_ShapeRecord] | None = None
@@ -150,7 +150,7 @@ class _Envelope(msgspec.Struct, gc=False):
     shape_payload: msgspec.Raw = _NULL
 
 
-_DOCUMENT = msgspec.json.Decoder(_Document)
+_DOCUMENT = msgspec.json.Decoder(_IndexDocument)
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 
 
@@ -231,7 +231,7 @@ def _mode_step(value: int | str, key: str) -> int:
     raise CorruptFileError(key, "a mode step >= 0", repr(value)[:40])
 
 
-def _layout(document: _Document, key: str) -> Layout:
+def _layout(document: _IndexDocument, key: str) -> Layout:
     """Convert the payloads of a document to a layout."""
     tensors, shapes = document.tensor_payload, document.shape_payload
     if tensors is None and shapes is None:

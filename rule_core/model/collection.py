@@ -269,13 +269,13 @@ class _CollectionJson(msgspec.Struct, gc=False):
     save_histogram: bool = True
 
 
-class _MetaJson(msgspec.Struct):
+class _CollectionsMeta(msgspec.Struct):
     num_workers: int | str
 
 
-class _FileJson(msgspec.Struct, forbid_unknown_fields=True):
+class _CollectionsDocument(msgspec.Struct, forbid_unknown_fields=True):
     collections: dict[str, _CollectionJson]
-    meta: _MetaJson = msgspec.field(name="_meta")
+    meta: _CollectionsMeta = msgspec.field(name="_meta")
 
 
 class CollectionsFile(msgspec.Struct, frozen=True):
@@ -285,7 +285,7 @@ class CollectionsFile(msgspec.Struct, frozen=True):
     num_workers: int
 
 
-_DECODER = msgspec.json.Decoder(_FileJson)
+_DECODER = msgspec.json.Decoder(_CollectionsDocument)
 
 
 def parse_collections(data: memoryview, key: str) -> CollectionsFile:

@@ -1,4 +1,4 @@
-"""FileProblems: the problems of a trial's files, and the steps that they make unreadable."""
+"""TrialFileProblems: the problems of a trial's files, and the steps that they make unreadable."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ class Unread(NamedTuple):
     is_transient: bool
 
 
-class FileProblems:
+class TrialFileProblems:
     """The problems of one trial's files; each is logged once.
 
     Attributes

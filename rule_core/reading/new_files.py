@@ -6,7 +6,7 @@ from functools import partial
 from rule_core.format import paths
 from rule_core.format.index_file import IndexFile
 from rule_core.format.paths import StepFile
-from rule_core.reading.file_problems import FileProblems
+from rule_core.reading.file_problems import TrialFileProblems
 from rule_core.storage.base import Folder, FolderStore, TrialStore
 from rule_core.storage.read_pool import ReadPool, read_each
 
@@ -22,7 +22,7 @@ class NewFiles:
         The store, and the threads that prefetch the files if that is useful.
     range_steps
         ``(begin, end)``, half-open; None is unbounded. Files of other steps are skipped.
-    known
+    files
         The growing collection of files already read, by step and worker.
     file_problems
         Files that could not be read are found again.
@@ -38,16 +38,16 @@ class NewFiles:
         store: TrialStore,
         pool: ReadPool[memoryview] | None,
         range_steps: tuple[int | None, int | None] | None,
-        known: Mapping[int, Mapping[str, IndexFile]],
-        file_problems: FileProblems,
+        files: Mapping[int, Mapping[str, IndexFile]],
+        file_problems: TrialFileProblems,
     ) -> None:
         self._store = store
         self._pool = pool
         self._range = range_steps or (None, None)
-        self._known = known
+        self._files = files
         self._file_problems = file_problems
         self.ignored: set[str] = set()
-        self._taken: dict[str, int] = {}  # completely read folders: hash of the names
+        self._read_folders: dict[str, int] = {}  # completely read folders: hash of the names
 
     def after(self, last_key: str) -> Iterator[tuple[str, StepFile, Read]]:
         """Yield key, step file and content of the new files with keys after `last_key`.
@@ -73,7 +73,7 @@ class NewFiles:
     def _in_folder(self, folder: Folder) -> Iterator[tuple[str, StepFile, Read]]:
         """Yield the new files of a folder; an unchanged folder is skipped."""
         names = hash(tuple(folder.names))
-        if self._taken.get(folder.key) == names:
+        if self._read_folders.get(folder.key) == names:
             return
         for name in folder.names:
             key = folder.key + name
@@ -81,7 +81,7 @@ class NewFiles:
             if step_file is not None:
                 yield key, step_file, partial(folder.read, name)
         if not any(key.startswith(folder.key) for key in self._file_problems.unread_keys()):
-            self._taken[folder.key] = names
+            self._read_folders[folder.key] = names
 
     def parse_if_new(self, key: str) -> StepFile | None:
         """Return the step and worker of an index file that has not been read and is in range."""
@@ -92,7 +92,7 @@ class NewFiles:
             self.ignored.add(key)
             self._file_problems.report(key, "Its name is not <step>_<worker>.json.")
             return None
-        read_workers = self._known.get(step_file.step)
+        read_workers = self._files.get(step_file.step)
         if (read_workers is not None and step_file.worker in read_workers) or not self._wants(
             step_file.step
         ):

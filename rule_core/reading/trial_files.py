@@ -13,7 +13,7 @@ from rule_core.format.index_file import IndexParser
 from rule_core.format.paths import StepFile
 from rule_core.model.collection import Collection, parse_collections
 from rule_core.reading.failed_reads import FailedReads
-from rule_core.reading.file_problems import FileProblems
+from rule_core.reading.file_problems import TrialFileProblems
 from rule_core.reading.new_files import NewFiles, Read
 from rule_core.reading.saved_steps import SavedSteps
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
@@ -75,7 +75,7 @@ class TrialFiles:
         self.settled_step = -1
         self.loaded_all_steps = False
         self.looked_at = -math.inf
-        self.file_problems = FileProblems(store.uri)
+        self.file_problems = TrialFileProblems(store.uri)
         self.problems = self.file_problems.problems
         self.report = self.file_problems.report
         self._parser = IndexParser()

@@ -62,14 +62,14 @@ def compute(array: Array, operation: str, absolute: bool = False) -> np.generic:
     return compute_all(array, [(operation, absolute)])[operation, absolute]
 
 
-def compute_all(array: Array, wanted: Iterable[ReductionKey]) -> dict[ReductionKey, np.generic]:
+def compute_all(array: Array, reductions: Iterable[ReductionKey]) -> dict[ReductionKey, np.generic]:
     """Return several reductions of all elements, computed in one pass.
 
     Parameters
     ----------
     array
         Numbers or booleans of any shape ``(...)``, including 0-D.
-    wanted
+    reductions
         Pairs of an operation of `OPERATIONS` and whether to use the magnitudes. `std` and
         `variance` divide by the number of elements; `l1` is the sum of magnitudes and `l2` the
         Euclidean norm, for every shape (never a matrix norm).
@@ -87,13 +87,13 @@ def compute_all(array: Array, wanted: Iterable[ReductionKey]) -> dict[ReductionK
     SMDebugTypeError
         If the elements are not numbers.
     """
-    wanted = list(wanted)
-    for operation, _ in wanted:
+    keys = list(reductions)
+    for operation, _ in keys:
         _check(array, operation)
-    in_pieces = [Reduction(*key) for key in wanted if is_in_pieces(key, array.dtype, array.size)]
+    in_pieces = [Reduction(*key) for key in keys if is_in_pieces(key, array.dtype, array.size)]
     measured = measure(array, in_pieces) if in_pieces else {}
     results: dict[ReductionKey, np.generic] = {key: measured[key] for key in in_pieces}
-    return {key: results[key] if key in results else _of_whole(array, *key) for key in wanted}
+    return {key: results[key] if key in results else _of_whole(array, *key) for key in keys}
 
 
 def _of_whole(array: Array, operation: str, absolute: bool) -> np.generic:

@@ -76,8 +76,8 @@ class EvaluationContext:
         config: EvaluationConfig,
         sinks: Sequence[EventSink],
         clock: Clock,
-        patience: WaitBudget | None = None,
-        recorded: Callable[[], None] = lambda: None,
+        patience: WaitBudget,
+        recorded: Callable[[], None],
     ) -> None:
         self.config = config
         self._recorded = recorded

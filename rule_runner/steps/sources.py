@@ -121,8 +121,8 @@ class StepSources:
         """Return the base trial of a rule job, and the other trials that it compares with."""
         if rule.profiler:
             return [] if self.profiler is None else [self.profiler]
-        others = dict(zip(self._others, self.trials[1:], strict=True))
-        return [self.trials[0], *(others[path] for path in self._config.others_of(rule))]
+        by_path = dict(zip(self._others, self.trials[1:], strict=True))
+        return [self.trials[0], *(by_path[path] for path in self._config.others_of(rule))]
 
     @property
     def name(self) -> str:
@@ -158,10 +158,10 @@ class StepSources:
         TrialError
             Names the first such trial.
         """
-        for trial, begun in self._begun():
-            if not begun and not is_there(trial):
+        for trial, has_begun in self._begun():
+            if not has_begun and not is_there(trial):
                 raise TrialError(absent(trial))
-            if not (begun or trial in self._checked):
+            if not (has_begun or trial in self._checked):
                 self._checked.append(trial)
                 reject_parent(trial)
 

@@ -274,9 +274,9 @@ class TensorSteps:
             if followed.problem:
                 return f"the storage of trial {followed.index.store.uri!r}: {followed.problem}"
         if base.lacks_collections():
-            found = f"found {len(base.workers)} of {max(base.num_workers, 1)}"
+            progress = f"found {len(base.workers)} of {max(base.num_workers, 1)}"
             missing = "".join(f"; {text}" for text in base.missing_collections()[:_NAMES_SHOWN])
-            return f"the collections files of trial {base.store.uri!r} ({found}{missing})"
+            return f"the collections files of trial {base.store.uri!r} ({progress}{missing})"
         steps = base.all_steps
         position = bisect_right(steps, after)
         if position < len(steps):

@@ -88,8 +88,8 @@ class ProcessInvoker:
             return decoder.decode(self._worker.answer(limit))
         except TimeoutError:
             reason = f"{rule} took longer than {limit:g} s {where}."
-        except GoneError as gone:
-            reason = f"{rule} {_describe_end(gone.code)} {where}."
+        except GoneError as err:
+            reason = f"{rule} {_describe_end(err.code)} {where}."
         except msgspec.DecodeError:
             reason = f"{rule} wrote into its connection to the runner {where}."
         self.close()

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
+from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import (
     PERCENT,
     SCAN_INTERVAL,
@@ -111,24 +111,20 @@ class BatchSize(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        # As many as nodes and GPUs; see `DeviceHistory` for what each costs.
-        self._cpus: dict[Device, DeviceHistory] = {}
-        self._gpus: dict[Device, DeviceHistory] = {}
-        self._memories: dict[Device, DeviceHistory] = {}
-        self._window_start = 0
+        # As many as nodes and GPUs; see `ThinnedValues` for their size.
+        self._cpus = DeviceHistories(self.window)
+        self._gpus = DeviceHistories(self.window)
+        self._memories = DeviceHistories(self.window)
 
     def judge(self, step: int) -> bool:
         """Return whether some GPU of the window and its node have spare capacity."""
         samples = self.samples(step)
-        self._window_start = self.window_of(step)[0]
         gpus = by_device(samples, GPU)
         cpus = means(of_dimension(samples, CPU))
-        extend_all(
-            self._cpus, {Device(node, _CPU): series for node, series in cpus.items()}, self._new
-        )
-        extend_all(self._gpus, gpus, self._new)
-        extend_all(self._memories, by_device(samples, GPU_MEMORY), self._new)
-        self.record_points(max((series.count for series in self._cpus.values()), default=0))
+        self._cpus.extend({Device(node, _CPU): values for node, values in cpus.items()})
+        self._gpus.extend(gpus)
+        self._memories.extend(by_device(samples, GPU_MEMORY))
+        self.record_points(self._cpus.points)
         if not gpus:
             return self.not_judged(NO_GPU)
         ready = [gpu for gpu in gpus if self._is_ready(gpu)]
@@ -137,9 +133,6 @@ class BatchSize(WindowRule):
         used = {node: self._measure_cpu(step, node) for node in {gpu.node for gpu in ready}}
         met = [self._judge_gpu(step, gpu, used[gpu.node]) for gpu in ready]
         return any(met)
-
-    def _new(self) -> DeviceHistory:
-        return DeviceHistory(self.window)
 
     def _is_ready(self, gpu: Device) -> bool:
         cpu = self._cpus.get(Device(gpu.node, _CPU))
@@ -161,30 +154,18 @@ class BatchSize(WindowRule):
             and busy < self.gpu_threshold_p95
             and full < self.gpu_memory_threshold_p95
         )
-        node, name = gpu
-        limit = self.gpu_memory_threshold_p95
-        self.measured(step, MEMORY_P95, full, limit, met=False, tensor=name, worker=node)
+        self.measured_on(gpu, step, MEMORY_P95, full, self.gpu_memory_threshold_p95, met=False)
         note = f"Memory {full:.3g} {PERCENT}, processors {cpu:.3g} {PERCENT}."
         if met:
             self.count_violations()
-        return self.measured(
-            step,
-            GPU_P95,
-            busy,
-            self.gpu_threshold_p95,
-            met=met,
-            tensor=name,
-            worker=node,
-            note=note,
+        return self.measured_on(
+            gpu, step, GPU_P95, busy, self.gpu_threshold_p95, met=met, note=note
         )
 
     def details(self) -> dict[str, Any]:
         """Return quartiles and whiskers of each node's processors, GPUs and GPU memories."""
         boxes: dict[str, Any] = {}
-        for (node, name), series in self._cpus.items():
-            boxes.setdefault(node, {})[name] = series.box()
-        for (node, name), series in self._gpus.items():
-            boxes.setdefault(node, {})[name] = series.box()
-        for (node, name), series in self._memories.items():
-            boxes.setdefault(node, {})[f"{name}_memory"] = series.box()
-        return {**boxes, "last_timestamp": self._window_start}
+        for histories, suffix in ((self._cpus, ""), (self._gpus, ""), (self._memories, "_memory")):
+            for (node, name), history in histories.items():
+                boxes.setdefault(node, {})[f"{name}{suffix}"] = history.box()
+        return {**boxes, "last_timestamp": self.window_start}

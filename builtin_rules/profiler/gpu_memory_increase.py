@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
+from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import (
     SCAN_INTERVAL,
     patience,
@@ -83,19 +83,17 @@ class GPUMemoryIncrease(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        # As many as GPUs; see `DeviceHistory` for what each costs.
-        self._gpus: dict[Device, DeviceHistory] = {}
+        # As many as GPUs; see `ThinnedValues` for their size.
+        self._gpus = DeviceHistories(2 * self.window)
         self._largest: dict[Device, float] = {}
-        self._window_start = 0
 
     def judge(self, step: int) -> bool:
         """Return whether the memory use of some GPU has risen too much in the window."""
         gpus = by_device(self.samples(step), GPU_MEMORY)
-        self._window_start = self.window_of(step)[0]
         before = {gpu: self._gpus[gpu].newest for gpu in gpus if gpu in self._gpus}
         counts = {gpu: self._gpus[gpu].count for gpu in before}
-        extend_all(self._gpus, gpus, lambda: DeviceHistory(2 * self.window))
-        self.record_points(max((history.count for history in self._gpus.values()), default=0))
+        self._gpus.extend(gpus)
+        self.record_points(self._gpus.points)
         if not gpus:
             return self.not_judged(NO_MEMORY)
         rises = {
@@ -115,7 +113,7 @@ class GPUMemoryIncrease(WindowRule):
         ----------
         before
             The latest earlier values, at most ``2 * window``.
-        seen
+        count
             The number of earlier values.
         """
         first = max(self.patience, self.window + 1) - count  # of the new values
@@ -131,21 +129,14 @@ class GPUMemoryIncrease(WindowRule):
         return rises
 
     def _judge_gpu(self, step: int, gpu: Device, rises: Floats) -> bool:
-        node, name = gpu
         largest = float(rises.max())
         self._largest[gpu] = max(largest, self._largest.get(gpu, largest))
         violations = int(np.count_nonzero(rises > self.increase))
         self.count_violations(violations, violations)
         used = self._gpus[gpu].newest[-1]
-        return self.measured(
-            step,
-            RISE,
-            largest,
-            self.increase,
-            met=violations > 0,
-            tensor=name,
-            worker=node,
-            note=f"At {violations} data points; memory use is at {used:.3g} percent.",
+        note = f"At {violations} data points; memory use is at {used:.3g} percent."
+        return self.measured_on(
+            gpu, step, RISE, largest, self.increase, met=violations > 0, note=note
         )
 
     def details(self) -> dict[str, Any]:
@@ -161,4 +152,4 @@ class GPUMemoryIncrease(WindowRule):
                 },
                 **series.box(),
             }
-        return {**details, "last_timestamp": self._window_start}
+        return {**details, "last_timestamp": self.window_start}

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from builtin_rules.profiler.statistics.growth import DeviceHistory, extend_all
+from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import (
     SCAN_INTERVAL,
     patience,
@@ -87,15 +87,13 @@ class LowGPUUtilization(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._gpus: dict[Device, DeviceHistory] = {}  # as many as GPUs
-        self._window_start = 0
+        self._gpus = DeviceHistories(self.window)  # as many as GPUs
 
     def judge(self, step: int) -> bool:
         """Return whether some GPU of the window is underused or fluctuates."""
         gpus = by_device(self.samples(step), GPU)
-        self._window_start = self.window_of(step)[0]
-        extend_all(self._gpus, gpus, lambda: DeviceHistory(self.window))
-        self.record_points(max((history.count for history in self._gpus.values()), default=0))
+        self._gpus.extend(gpus)
+        self.record_points(self._gpus.points)
         if not gpus:
             return self.not_judged(NO_GPU)
         ready = [gpu for gpu in gpus if self._gpus[gpu].count > self.patience]
@@ -105,28 +103,14 @@ class LowGPUUtilization(WindowRule):
         return any(met)
 
     def _judge_gpu(self, step: int, gpu: Device) -> bool:
-        node, name = gpu
         high, low = self._gpus[gpu].percentiles(_HIGH, _LOW)
-        underused = self.measured(
-            step,
-            HIGH,
-            high,
-            self.threshold_p95,
-            met=high < self.threshold_p95,
-            tensor=name,
-            worker=node,
-            note="Underused.",
+        underused = high < self.threshold_p95
+        self.measured_on(
+            gpu, step, HIGH, high, self.threshold_p95, met=underused, note="Underused."
         )
-        fluctuates = self.measured(
-            step,
-            LOW,
-            low,
-            self.threshold_p5,
-            met=high > self.threshold_p95 and low < self.threshold_p5,
-            tensor=name,
-            worker=node,
-            note=f"Fluctuates: its 95th percentile is {high:.3g} percent.",
-        )
+        fluctuates = high > self.threshold_p95 and low < self.threshold_p5
+        note = f"Fluctuates: its 95th percentile is {high:.3g} percent."
+        self.measured_on(gpu, step, LOW, low, self.threshold_p5, met=fluctuates, note=note)
         if underused or fluctuates:
             self.count_violations()
         return underused or fluctuates
@@ -142,4 +126,4 @@ class LowGPUUtilization(WindowRule):
                 "gpu_5": low,
                 **series.box(),
             }
-        return {**details, "last_timestamp": self._window_start}
+        return {**details, "last_timestamp": self.window_start}

@@ -1,6 +1,6 @@
 """Bounded histories of values: thinned values of the whole job, and the latest ones exactly."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -43,11 +43,9 @@ class ThinnedValues:
         remaining = values[-self.count % self._stride :: self._stride]
         self.count += len(values)
         while len(remaining):
-            part, remaining = (
-                remaining[: self._limit - self._size],
-                remaining[self._limit - self._size :],
-            )
-            self._append(part)
+            free = self._limit - self._size
+            self._append(remaining[:free])
+            remaining = remaining[free:]
             if self._size == self._limit:
                 self._size //= 2
                 self._room = self._room[::2].copy()
@@ -111,13 +109,21 @@ class DeviceHistory:
         return {name: round(value, DIGITS) for name, value in box_statistics(self.values).items()}
 
 
-def extend_all(
-    histories: dict[Device, DeviceHistory],
-    new: Mapping[Device, Floats],
-    make: Callable[[], DeviceHistory],
-) -> None:
-    """Append the values of a window to the histories of their devices, creating new ones."""
-    for device, values in new.items():
-        if device not in histories:
-            histories[device] = make()
-        histories[device].extend(values)
+class DeviceHistories(dict[Device, DeviceHistory]):
+    """The histories of devices, which keep as many values as `DeviceHistory` does."""
+
+    def __init__(self, keep: int) -> None:
+        super().__init__()
+        self._keep = keep
+
+    @property
+    def points(self) -> int:
+        """The largest number of values of a device so far."""
+        return max((history.count for history in self.values()), default=0)
+
+    def extend(self, new: Mapping[Device, Floats]) -> None:
+        """Append the values of a window, at least one for each of its devices."""
+        for device, values in new.items():
+            if device not in self:
+                self[device] = DeviceHistory(self._keep)
+            self[device].extend(values)

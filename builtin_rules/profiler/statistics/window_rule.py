@@ -12,6 +12,7 @@ from smdebug.rules.extensions import snapshot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from builtin_rules.profiler.statistics.samples import Device
     from smdebug.profiler.trace_event_file_parser import TraceEvent
     from smdebug.rules.extensions import SystemSamples
 
@@ -27,10 +28,13 @@ class WindowRule(DeclaredRule):
     ----------
     REPORTED
         The names of the parameters in `report`, in its order.
+    window_start
+        The start of the latest window, in epoch microseconds; 0 before the first one.
     """
 
     REPORTED: ClassVar[tuple[str, ...]] = ()
     scan_interval_us: int
+    window_start: int = 0
     _report: dict[str, Any]
     _changed: bool
 
@@ -90,6 +94,7 @@ class WindowRule(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge window `step`, taking earlier windows into account."""
         self._changed = True
+        self.window_start, _ = self.window_of(step)
         return self.judge(step)
 
     @abstractmethod
@@ -99,6 +104,23 @@ class WindowRule(DeclaredRule):
     @abstractmethod
     def details(self) -> dict[str, Any]:
         """Return the report's ``Details`` of all windows so far."""
+
+    def measured_on(
+        self,
+        device: "Device",
+        step: int,
+        quantity: str,
+        value: float,
+        limit: float,
+        *,
+        met: bool,
+        note: str | None = None,
+    ) -> bool:
+        """Record a measurement of a device and return `met`; see `Rule.measured`."""
+        node, name = device
+        return self.measured(
+            step, quantity, value, limit, met=met, tensor=name, worker=node, note=note
+        )
 
     def count_violations(self, violations: int = 1, triggered: int = 1) -> None:
         """Add to the counts of violations and of triggered findings in the report."""

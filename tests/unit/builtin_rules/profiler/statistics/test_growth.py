@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from builtin_rules.profiler.statistics.growth import DeviceHistory, ThinnedValues, extend_all
+from builtin_rules.profiler.statistics.growth import DeviceHistories, DeviceHistory, ThinnedValues
 from builtin_rules.profiler.statistics.samples import Device
 
 
@@ -53,7 +53,9 @@ def test_a_series_keeps_the_newest_values_exactly() -> None:
 
 def test_series_begin_when_their_device_is_first_seen() -> None:
     one, other = Device("algo-1", "gpu0"), Device("algo-1", "gpu1")
-    known: dict[Device, DeviceHistory] = {}
-    extend_all(known, {one: np.ones(2)}, lambda: DeviceHistory(2))
-    extend_all(known, {one: np.ones(1), other: np.ones(1)}, lambda: DeviceHistory(2))
-    assert {device: series.count for device, series in known.items()} == {one: 3, other: 1}
+    histories = DeviceHistories(2)
+    assert histories.points == 0
+    histories.extend({one: np.ones(2)})
+    histories.extend({one: np.ones(1), other: np.ones(1)})
+    assert {device: series.count for device, series in histories.items()} == {one: 3, other: 1}
+    assert histories.points == 3

@@ -1,7 +1,7 @@
 """UnitsRule: the base class of rules about the units of a layer, with pooled counts."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,8 +9,16 @@ import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import percentage
-from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, record, value_shape
-from builtin_rules.statistics.unit_activity import ActivityFlags
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    any_met,
+    record,
+    saved_tensors,
+    statistic,
+    value_shape,
+)
+from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
+from smdebug.rules.extensions import TensorInput
 
 if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
@@ -146,21 +154,31 @@ class UnitsRule(DeclaredRule):
         self._pools: dict[tuple[str, str, ModeKeys], PooledUnits] = {}
 
     def judge_layers(
-        self, step: int, quantity: str, layers: Iterable[tuple[SavedTensor, ActivityFlags]]
+        self,
+        step: int,
+        quantity: str,
+        tensors: TensorInput,
+        activity_of: Callable[[str], Activity | None],
     ) -> bool:
-        """Judge layers by the activity of their units.
+        """Judge the tensors of a step by the activity of their units.
 
         Parameters
         ----------
         quantity
             The name of the share of inactive units.
-        layers
-            Saved tensors and their flags; NaN is not a sample.
+        activity_of
+            Returns what makes the elements of a tensor active, by the name of the tensor; None
+            skips the tensor.
         """
+        names = tensors.names(self.base_trial, step)
+        if not names:
+            return self.not_judged(f"no {tensors.label} at this step")
         answers = [
             self._judge(step, quantity, saved, flags, shape)
-            for saved, flags in layers
-            if (shape := value_shape(saved, step)) is not None
+            for saved in saved_tensors(self.base_trial, step, names)
+            if (activity := activity_of(saved.name)) is not None
+            and (flags := statistic(saved, step, activity)) is not None
+            and (shape := value_shape(saved, step)) is not None
         ]
         if not answers:
             return self.not_judged("no values of the tensors at this step")

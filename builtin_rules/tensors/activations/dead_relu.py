@@ -1,18 +1,14 @@
 """DeadRelu: most units of a ReLU layer output (almost) nothing but 0."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
-    SavedTensor,
     by_role,
-    saved_tensors,
-    statistic,
 )
-from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
+from builtin_rules.statistics.unit_activity import Activity
 from smdebug.rules.extensions import Page, PatternsParam, Quantity
 
 DEAD: Final = "dead units"
@@ -108,14 +104,4 @@ class DeadRelu(UnitsRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the outputs of ReLU at global step `step`."""
-        names = self._outputs.names(self.base_trial, step)
-        if not names:
-            return self.not_judged("no outputs of ReLU at this step")
-        return self.judge_layers(step, DEAD, self._layers(step, names))
-
-    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[SavedTensor, ActivityFlags]]:
-        """Yield the saved outputs, and where they are active."""
-        for saved in saved_tensors(self.base_trial, step, names):
-            flags = statistic(saved, step, _ABOVE_0)
-            if flags is not None:
-                yield saved, flags
+        return self.judge_layers(step, DEAD, self._outputs, lambda _: _ABOVE_0)

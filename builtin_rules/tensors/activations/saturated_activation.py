@@ -1,6 +1,5 @@
 """SaturatedActivation: most units of a tanh or sigmoid layer are saturated."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
@@ -8,12 +7,9 @@ from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
-    SavedTensor,
-    saved_tensors,
-    statistic,
     tensor_names,
 )
-from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
+from builtin_rules.statistics.unit_activity import Activity
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import (
     FloatParam,
@@ -137,22 +133,12 @@ class SaturatedActivation(UnitsRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the inputs of tanh and sigmoid at global step `step`."""
-        trial = self.base_trial
-        names = self._inputs.names(trial, step)
-        if not names:
-            return self.not_judged("no inputs of tanh or sigmoid at this step")
-        return self.judge_layers(step, SATURATED, self._layers(step, names))
-
-    def _layers(self, step: int, names: list[str]) -> Iterator[tuple[SavedTensor, ActivityFlags]]:
-        """Yield the saved inputs, and where they are active."""
         members = {
             kind: tensor_names(self.base_trial, step, [f"{kind}_input"], []) for kind in KINDS
         }
-        for saved in saved_tensors(self.base_trial, step, names):
-            kind = self._kind(saved.name, members)
-            flags = statistic(saved, step, self._ranges[kind]) if kind else None
-            if flags is not None:
-                yield saved, flags
+        return self.judge_layers(
+            step, SATURATED, self._inputs, lambda name: self._ranges.get(self._kind(name, members))
+        )
 
     def _kind(self, name: str, members: dict[str, list[str]]) -> str:
         """Return the activation that a tensor is an input of, or "" with a warning."""

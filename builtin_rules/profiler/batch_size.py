@@ -20,7 +20,7 @@ from builtin_rules.profiler.statistics.samples import (
     means,
     of_dimension,
 )
-from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from smdebug.rules.extensions import Page, Quantity, SystemMetric
 
 CPU_P95: Final = "cpu"
@@ -76,9 +76,7 @@ class BatchSize(WindowRule):
         feed them are busy, a larger batch takes no more time, or a smaller machine is no slower:
         part of the bill is for idle hardware.
         """,
-        save="""
-        Nothing in the training script: the platform's profiler samples the system metrics.
-        """,
+        save=SAVE_SYSTEM_METRICS,
         missing="""
         Windows without GPU utilisation are skipped, as are all windows before there are enough data
         points. Nodes without GPUs are never judged. Samples that are not finite are left out;

@@ -19,6 +19,7 @@ from builtin_rules.profiler.statistics.samples import (
     GPU,
     MOMENT_US,
     NO_GPU,
+    Device,
     Ints,
     by_node,
     finite,
@@ -151,15 +152,9 @@ class Bottleneck(WindowRule):
             default=("a GPU", 0),
         )
         note = f"{node.bottlenecks} of {node.snapshots} snapshots; {gpu} waits in {count} of them."
-        return self.measured(
-            step,
-            SHARE,
-            share,
-            self.threshold,
-            met=share > self.threshold,
-            worker=name,
-            tensor=gpu,
-            note=note,
+        met = share > self.threshold
+        return self.measured_on(
+            Device(name, gpu), step, SHARE, share, self.threshold, met=met, note=note
         )
 
     def _add(self, samples: SystemSamples) -> Iterator[list[int]]:

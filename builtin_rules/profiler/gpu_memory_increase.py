@@ -12,7 +12,7 @@ from builtin_rules.profiler.statistics.parameters import (
     window,
 )
 from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
-from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from smdebug.rules.extensions import BoolParam, Page, Quantity, SystemMetric, percentiles
 
 RISE: Final = "increase"
@@ -53,9 +53,7 @@ class GPUMemoryIncrease(WindowRule):
         Memory that keeps growing ends in an out-of-memory error, usually hours later. The cause is
         easiest to find at the moment of the increase.
         """,
-        save="""
-        Nothing in the training script: the platform's profiler samples the system metrics.
-        """,
+        save=SAVE_SYSTEM_METRICS,
         missing="""
         Windows without GPU memory utilisation are skipped, as are all windows before there are
         enough data points. Samples that are not finite are left out.

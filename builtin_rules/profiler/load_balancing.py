@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, Floats, by_device
-from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import FloatParam, Page, Quantity, SystemMetric
 
@@ -61,9 +61,7 @@ class LoadBalancing(WindowRule):
         GPUs that train a model together wait for the slowest one at every step, so the others are
         partly idle. A single idle GPU was usually forgotten in the launch command.
         """,
-        save="""
-        Nothing in the training script: the platform's profiler samples the system metrics.
-        """,
+        save=SAVE_SYSTEM_METRICS,
         missing="""
         Windows without GPU utilisation are skipped, as are all windows before two GPUs of a node
         have enough data points. Percentages above 100 count as 100, those below 0 as 0; samples

@@ -10,7 +10,7 @@ from builtin_rules.profiler.statistics.parameters import (
     window,
 )
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
-from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from smdebug.rules.extensions import Page, Quantity, SystemMetric
 
 HIGH: Final = "p95"
@@ -57,9 +57,7 @@ class LowGPUUtilization(WindowRule):
         An idle GPU costs as much as a busy one. Usually it waits for data, for the processors, for
         other GPUs, or for steps that are too small to be worth their overhead.
         """,
-        save="""
-        Nothing in the training script: the platform's profiler samples the system metrics.
-        """,
+        save=SAVE_SYSTEM_METRICS,
         missing="""
         Windows without GPU utilisation are skipped, as are all windows before there are enough data
         points. Samples that are not finite are left out; percentages above 100 are used as they

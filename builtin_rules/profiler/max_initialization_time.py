@@ -8,7 +8,7 @@ from builtin_rules.profiler.statistics.parameters import (
     SECOND_US,
     positive,
 )
-from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.statistics.window_rule import SAVE_STEPS, WindowRule
 from smdebug.rules.extensions import FrameworkEvents, Page, Quantity, is_step
 
 MINUTES: Final = "minutes"
@@ -40,9 +40,7 @@ class MaxInitializationTime(WindowRule):
         Before the first step a job pulls images, downloads data, compiles and fills caches: the
         machines cost money without learning anything.
         """,
-        save="""
-        Framework profiling, which writes a timeline with an event for each step.
-        """,
+        save=SAVE_STEPS,
         missing="""
         Windows before the first framework event are skipped: a job without framework profiling is
         never judged.

@@ -20,7 +20,7 @@ from builtin_rules.profiler.statistics.samples import (
     of_dimension,
     sums,
 )
-from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from smdebug.rules.extensions import Page, SystemMetric, SystemSamples, summary
 
 NO_SAMPLES: Final = "no system metrics in this window"
@@ -62,9 +62,7 @@ class OverallSystemUsage(WindowRule):
         Shows in one table how a job used its machines: resources that are nearly always idle can be
         smaller, those that are nearly always full limit the job.
         """,
-        save="""
-        Nothing in the training script: the platform's profiler samples the system metrics.
-        """,
+        save=SAVE_SYSTEM_METRICS,
         missing="""
         Windows without system metrics are skipped. Metrics that a node does not have, such as those
         of GPUs, are empty in the report. Samples that are not finite are left out.

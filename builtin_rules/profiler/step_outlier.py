@@ -14,7 +14,7 @@ from builtin_rules.profiler.statistics.parameters import (
     positive,
 )
 from builtin_rules.profiler.statistics.samples import Floats
-from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.statistics.window_rule import SAVE_STEPS, WindowRule
 from smdebug.rules.extensions import (
     FrameworkEvents,
     FrameworkTimes,
@@ -104,9 +104,7 @@ class StepOutlier(WindowRule):
         A step that takes ten times as long as its neighbours waited for something: data, a
         checkpoint, another worker. With many workers, all of them wait.
         """,
-        save="""
-        Framework profiling, which writes a timeline with an event for each step.
-        """,
+        save=SAVE_STEPS,
         missing="""
         Windows without steps are skipped, as are all windows before more than 100 steps of a kind
         are known: a job without framework profiling is never judged.

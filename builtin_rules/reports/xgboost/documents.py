@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 from builtin_rules.reports.xgboost.figures import (
@@ -72,16 +73,9 @@ def _of_classes(
 ) -> dict[str, dict[str, Any] | None]:
     confusion = ConfusionCounts.of(scored.labels, scored.predictions)
     roc = RocCurve.of(scored.labels, scored.predictions) if kind is ModelKind.BINARY else None
-    counts = sorted(history.label_counts.items())
+    counts = [(class_name(label), count) for label, count in sorted(history.label_counts.items())]
     return {
-        LABELS: {
-            "labels_and_samples": [
-                {"labels": class_name(label), "num_samples_per_label": count}
-                for label, count in counts
-            ]
-        }
-        if counts
-        else None,
+        LABELS: _distribution(counts) if counts else None,
         CONFUSION: confusion.document() if confusion else None,
         EVALUATION: confusion.evaluation() if confusion else None,
         ACCURACY: _accuracy(history.recalls),
@@ -101,9 +95,9 @@ def _binned_labels(bins: dict[str, Any]) -> dict[str, Any]:
     """Return the number of labels in each bin, by the middle of the bin."""
     edges = bins["edges"]
     middles = [(low + high) / 2 for low, high in itertools.pairwise(edges)]
-    return {
-        "labels_and_samples": [
-            {"labels": middle, "num_samples_per_label": count}
-            for middle, count in zip(middles, bins["counts"], strict=True)
-        ]
-    }
+    return _distribution(zip(middles, bins["counts"], strict=True))
+
+
+def _distribution(counts: Iterable[tuple[Any, int]]) -> dict[str, Any]:
+    rows = [{"labels": label, "num_samples_per_label": count} for label, count in counts]
+    return {"labels_and_samples": rows}

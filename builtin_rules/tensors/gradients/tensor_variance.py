@@ -101,7 +101,16 @@ class TensorVariance(DeclaredRule):
 
     def _prepare(self) -> None:
         require_selection(self)
-        _check_bounds(self.max_threshold, self.min_threshold)
+        high, low = self.max_threshold, self.min_threshold
+        if high is None and low is None:
+            msg = (
+                "Rule 'TensorVariance' needs parameter 'max_threshold' or 'min_threshold', "
+                "and neither was given."
+            )
+            raise SMDebugValueError(msg)
+        if high is not None and low is not None and low > high:
+            msg = f"Parameter 'min_threshold' must be <= 'max_threshold', {high!r}, got {low!r}."
+            raise SMDebugValueError(msg)
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
@@ -132,19 +141,6 @@ class TensorVariance(DeclaredRule):
             outside = spread > limit if quantity == LARGE else spread < limit
             met = record(self, saved, step, quantity, spread, limit, met=outside) or bool(met)
         return met
-
-
-def _check_bounds(high: float | None, low: float | None) -> None:
-    """Raise if no bound is given or the bounds are reversed."""
-    if high is None and low is None:
-        msg = (
-            "Rule 'TensorVariance' needs parameter 'max_threshold' or 'min_threshold', "
-            "and neither was given."
-        )
-        raise SMDebugValueError(msg)
-    if high is not None and low is not None and low > high:
-        msg = f"Parameter 'min_threshold' must be <= 'max_threshold', {high!r}, got {low!r}."
-        raise SMDebugValueError(msg)
 
 
 def _starts_constant(saved: SavedTensor, step: int, spread: float) -> bool:

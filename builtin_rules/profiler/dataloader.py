@@ -5,11 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from builtin_rules.profiler.statistics.parameters import (
-    SCAN_INTERVAL,
-    patience,
-    positive,
-)
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, positive
 from builtin_rules.profiler.statistics.samples import CPU
 from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loading
 from builtin_rules.profiler.statistics.window_rule import WindowRule

@@ -5,12 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.profiler.statistics.growth import DeviceHistories
-from builtin_rules.profiler.statistics.parameters import (
-    SCAN_INTERVAL,
-    patience,
-    positive,
-    window,
-)
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, positive, window
 from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from smdebug.rules.extensions import BoolParam, Page, Quantity, SystemMetric, percentiles

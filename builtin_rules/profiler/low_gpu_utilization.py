@@ -3,12 +3,7 @@
 from typing import Any, Final
 
 from builtin_rules.profiler.statistics.growth import DeviceHistories
-from builtin_rules.profiler.statistics.parameters import (
-    SCAN_INTERVAL,
-    patience,
-    percentage,
-    window,
-)
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, percentage, window
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from smdebug.rules.extensions import Page, Quantity, SystemMetric
@@ -40,9 +35,7 @@ class LowGPUUtilization(WindowRule):
             70,
         ),
         percentage(
-            "threshold_p5",
-            "A GPU fluctuates if the 5th percentile of its use is below this.",
-            10,
+            "threshold_p5", "A GPU fluctuates if the 5th percentile of its use is below this.", 10
         ),
         patience(1000, "data points"),
         window(500, "Number of latest data points from which percentiles are computed."),

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from builtin_rules.profiler.statistics.parameters import (
-    SCAN_INTERVAL,
-    SECOND_US,
-    positive,
-)
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, SECOND_US, positive
 from builtin_rules.profiler.statistics.samples import Floats
 from builtin_rules.profiler.statistics.window_rule import SAVE_STEPS, WindowRule
 from smdebug.rules.extensions import (
@@ -90,11 +86,7 @@ class StepOutlier(WindowRule):
             allowed="the name of a mode or of an event",
         ),
         IntParam(
-            "n_outliers",
-            "Number of tolerated outliers.",
-            default=10,
-            unit="steps",
-            minimum=0,
+            "n_outliers", "Number of tolerated outliers.", default=10, unit="steps", minimum=0
         ),
         SCAN_INTERVAL,
     )

@@ -23,9 +23,7 @@ TENSOR_REGEX = PatternsParam(
     "tensor_regex", "Patterns: a tensor is judged if one of them matches in its name."
 )
 LITERAL = BoolParam(
-    "literal",
-    "Judge by the exact documented condition, without refinements.",
-    default=False,
+    "literal", "Judge by the exact documented condition, without refinements.", default=False
 )
 
 FROM_REDUCTIONS: Final = "Computed from saved reductions."

@@ -8,13 +8,7 @@ from builtin_rules.profiler.statistics.parameters import SECOND_US
 from builtin_rules.reports.profiler import findings
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import SubRule
-from builtin_rules.reports.profiler.wording import (
-    counted,
-    duration,
-    meaning,
-    number,
-    step_name,
-)
+from builtin_rules.reports.profiler.wording import counted, duration, meaning, number, step_name
 
 SUMMARIES: Final = ("OverallFrameworkMetrics", "OverallSystemUsage")
 ROWS: Final = 20  # of a table of operators

@@ -15,11 +15,7 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from smdebug.rules.extensions import (
-    Page,
-    PatternsParam,
-    Quantity,
-)
+from smdebug.rules.extensions import Page, PatternsParam, Quantity
 
 MEAN: Final = "mean of a channel"
 IMAGES: Final = PatternsParam(

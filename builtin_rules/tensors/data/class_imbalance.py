@@ -14,13 +14,7 @@ from builtin_rules.statistics.class_labels import (
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.share_of_total import lower
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
-from smdebug.rules.extensions import (
-    BoolParam,
-    FloatParam,
-    Page,
-    PatternsParam,
-    Quantity,
-)
+from smdebug.rules.extensions import BoolParam, FloatParam, Page, PatternsParam, Quantity
 
 if TYPE_CHECKING:
     from collections import Counter

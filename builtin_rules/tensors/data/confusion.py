@@ -27,13 +27,7 @@ from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import (
-    IntParam,
-    Page,
-    Quantity,
-    TensorInput,
-    TextParam,
-)
+from smdebug.rules.extensions import IntParam, Page, Quantity, TensorInput, TextParam
 
 DIAGONAL: Final = "diagonal"
 BESIDE: Final = "off-diagonal"

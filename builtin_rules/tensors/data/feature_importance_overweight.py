@@ -13,12 +13,7 @@ from builtin_rules.statistics.tensor_selection import (
     record,
     saved_tensors,
 )
-from smdebug.rules.extensions import (
-    Page,
-    PatternsParam,
-    Quantity,
-    TensorInput,
-)
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, TensorInput
 
 SHARE: Final = "share of the top features"
 _THRESHOLD: Final = 0.8

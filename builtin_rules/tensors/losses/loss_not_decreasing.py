@@ -20,14 +20,7 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import (
-    BoolParam,
-    ChoiceParam,
-    FloatParam,
-    Page,
-    Quantity,
-    TensorInput,
-)
+from smdebug.rules.extensions import BoolParam, ChoiceParam, FloatParam, Page, Quantity, TensorInput
 
 LOSS: Final = "loss"
 LEVEL: Final = "mean loss"

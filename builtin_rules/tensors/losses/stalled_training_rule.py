@@ -53,11 +53,7 @@ class StalledTrainingRule(Rule):
             _THRESHOLD,
             "seconds",
         ),
-        BoolParam(
-            STOP,
-            "Stop the training job when the condition is met.",
-            default=False,
-        ),
+        BoolParam(STOP, "Stop the training job when the condition is met.", default=False),
         TextParam(
             PREFIX,
             "Name of the training job to stop, or a prefix that only one running job has; by "

@@ -22,13 +22,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
     variance,
 )
-from smdebug.rules.extensions import (
-    FloatParam,
-    Page,
-    PatternsParam,
-    Quantity,
-    TensorInput,
-)
+from smdebug.rules.extensions import FloatParam, Page, PatternsParam, Quantity, TensorInput
 
 RATIO: Final = "variance ratio"
 SPREAD: Final = "gradient spread"

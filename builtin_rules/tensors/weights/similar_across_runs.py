@@ -58,11 +58,7 @@ class SimilarAcrossRuns(Rule):
 
     READS = "every saved tensor, or those selected, in two trials: values, or saved reductions."
     PARAMS = (
-        _TrialsParam(
-            "other_trials",
-            "Path of the trial to compare with.",
-            required=True,
-        ),
+        _TrialsParam("other_trials", "Path of the trial to compare with.", required=True),
         COLLECTION_NAMES,
         TENSOR_REGEX,
     )
@@ -113,10 +109,7 @@ class SimilarAcrossRuns(Rule):
         ]
         super().__init__(base_trial, other_trials=trials)
         set_parameters(
-            self,
-            other_trials=trials,
-            collection_names=collection_names,
-            tensor_regex=tensor_regex,
+            self, other_trials=trials, collection_names=collection_names, tensor_regex=tensor_regex
         )
         require_selection(self, optional=True)
         self._other = trials[0]

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -78,11 +78,11 @@ class Levels:
         self._open.append(value)
         if len(self._open) < self._length:
             return
-        self._blocks.append(_mean(self._open))
+        self._blocks.append(mean(self._open))
         self._open.clear()
         if len(self._blocks) == self._most:
             self._blocks = [
-                _mean(self._blocks[index : index + 2]) for index in range(0, self._most, 2)
+                mean(self._blocks[index : index + 2]) for index in range(0, self._most, 2)
             ]
             self._length *= 2
 
@@ -93,9 +93,9 @@ class Levels:
         before = max(1, width * self._earlier // self._shortest)
         if count < width + before:
             return None
-        level = _mean(self._blocks[count - width :])
+        level = mean(self._blocks[count - width :])
         ends = range(count - width, before - 1, -before)
-        best = min(_mean(self._blocks[end - before : end]) for end in ends)
+        best = min(mean(self._blocks[end - before : end]) for end in ends)
         deviation = noise(self._latest) * (1 + _DOUBT / len(self._latest))
         averaged = math.sqrt((1 / width + 1 / before) / self._length)
         return LevelProgress(level, best, deviation * averaged, deviation)
@@ -112,5 +112,6 @@ def noise(latest: Iterable[float]) -> float:
     return _MAD_TO_DEVIATION * spread / math.sqrt(2)
 
 
-def _mean(values: list[float]) -> float:
+def mean(values: Collection[float]) -> float:
+    """Return the mean of at least one value."""
     return sum(values) / len(values)

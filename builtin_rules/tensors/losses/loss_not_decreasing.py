@@ -9,7 +9,7 @@ import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
-from builtin_rules.statistics.parameters import count
+from builtin_rules.statistics.parameters import count, percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -20,7 +20,7 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import BoolParam, ChoiceParam, FloatParam, Page, Quantity, TensorInput
+from smdebug.rules.extensions import BoolParam, ChoiceParam, Page, Quantity, TensorInput
 
 LOSS: Final = "loss"
 LEVEL: Final = "mean loss"
@@ -100,23 +100,9 @@ class LossNotDecreasing(DeclaredRule):
             10,
             "steps",
         ),
-        FloatParam(
-            "diff_percent",
-            "How much the loss must fall.",
-            default=0.1,
-            minimum=0.0,
-            maximum=100.0,
-            maximum_open=True,
-            unit="percent",
-        ),
-        FloatParam(
-            "increase_threshold_percent",
-            "How much the loss may rise.",
-            default=5.0,
-            minimum=0.0,
-            maximum=100.0,
-            maximum_open=True,
-            unit="percent",
+        percentage("diff_percent", "How much the loss must fall.", 0.1, below_100=True),
+        percentage(
+            "increase_threshold_percent", "How much the loss may rise.", 5.0, below_100=True
         ),
         ChoiceParam(
             "mode",

@@ -15,7 +15,7 @@ from builtin_rules.statistics.loss_statistics import (
 from builtin_rules.statistics.noise_levels import Levels
 from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules.extensions import IntParam, Page, Quantity
+from smdebug.rules.extensions import Page, Quantity
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
@@ -50,13 +50,7 @@ class Overfit(DeclaredRule):
     READS = "the collection losses, or the selected tensors, in the modes TRAIN and EVAL: values."
     PARAMS = (
         TENSOR_REGEX,
-        IntParam(
-            "start_step",
-            "First step whose losses count.",
-            default=0,
-            minimum=0,
-            unit="global steps",
-        ),
+        count("start_step", "First step whose losses count.", 0, "global steps", minimum=0),
         count(
             "patience",
             "Number of consecutive evaluation phases that must exceed the ratio.",

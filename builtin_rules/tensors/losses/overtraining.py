@@ -1,11 +1,10 @@
 """Overtraining: the training continues although no loss improves any more."""
 
-from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
-from builtin_rules.statistics.noise_levels import Levels
+from builtin_rules.statistics.noise_levels import Levels, mean
 from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
 from smdebug.rules.extensions import Page, Quantity
@@ -181,10 +180,10 @@ class Overtraining(DeclaredRule):
         losses = losses_at(trial, step, names)
         ended = [phase.validation for phase in self._phases.add(trial, step, losses)]
         if losses.training:
-            self._training.add(_mean(losses.training.values()))
+            self._training.add(mean(losses.training.values()))
         validation = list(losses.validation.values()) if self.literal else ended
         if validation:
-            self._validation.add(_mean(validation))
+            self._validation.add(mean(validation))
         if not losses.training and not validation:
             has_validation = bool(losses.validation)
             return self.not_judged(WITHIN if has_validation else NO_LOSS)
@@ -195,7 +194,7 @@ class Overtraining(DeclaredRule):
         ended = [phase.validation for phase in self._phases.end()]
         if not ended or self.literal:
             return False
-        self._validation.add(_mean(ended))
+        self._validation.add(mean(ended))
         return self._judge(step)
 
     def _judge(self, step: int) -> bool:
@@ -220,7 +219,3 @@ class Overtraining(DeclaredRule):
         for name, verdict in verdicts.items():
             self.measured(step, name, verdict.measured, verdict.limit, met=met)
         return met
-
-
-def _mean(losses: Collection[float]) -> float:
-    return sum(losses) / len(losses)

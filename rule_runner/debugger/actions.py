@@ -30,7 +30,7 @@ class Action:
         >>> print(StopTraining().serialize())
         {\"name\": \"stoptraining\"}
         """
-        return _escaped(json.dumps(self.action_parameters, ensure_ascii=False))
+        return json.dumps(self.action_parameters, ensure_ascii=False).replace('"', r"\"")
 
     def update_training_job_prefix_if_not_specified(self, training_job_name: str) -> None:
         """Use the name of the training job if needed; here it is not."""
@@ -146,7 +146,3 @@ def _require(subject: str, value: object, pattern: re.Pattern[str], what: str) -
     if not pattern.fullmatch(value):
         msg = f"Invalid {subject}: it must be {what}, got {value!r}."
         raise ValueError(msg)
-
-
-def _escaped(text: str) -> str:
-    return text.replace('"', r"\"")

@@ -1,6 +1,5 @@
 """Registrations of images by region; those of the project override those of the user."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -97,7 +96,8 @@ def register(region: str, uri: str, *, project: bool = False, folder: Path | Non
     if not is_ecr(image):
         reason = f"SageMaker accepts rule images from ECR only, but {uri!r} is in another registry."
         _log.warning("image_outside_ecr", reason=reason)
-    return _change(place(folder, project=project), project, lambda images: images | {region: uri})
+    file = place(folder, project=project)
+    return _write(file, _images_in(file) | {region: uri}, project)
 
 
 def unregister(region: str, *, project: bool = False, folder: Path | None = None) -> Path:
@@ -111,21 +111,22 @@ def unregister(region: str, *, project: bool = False, folder: Path | None = None
         If the file cannot be written.
     """
     file = place(folder, project=project)
-
-    def without(images: dict[str, str]) -> dict[str, str]:
-        if region not in images:
-            msg = (
-                f"Image file {str(file)!r} has no image for region {region!r}. "
-                "'rule-runner images list' shows which file has one."
-            )
-            raise ImageError(msg)
-        return {other: uri for other, uri in images.items() if other != region}
-
-    return _change(file, project, without)
+    images = _images_in(file)
+    if images.pop(region, None) is None:
+        msg = (
+            f"Image file {str(file)!r} has no image for region {region!r}. "
+            "'rule-runner images list' shows which file has one."
+        )
+        raise ImageError(msg)
+    return _write(file, images, project)
 
 
-def _change(file: Path, project: bool, edit: Callable[[dict[str, str]], dict[str, str]]) -> Path:
-    text = text_of(edit(parse(file, read_bytes(file) or b"")))
+def _images_in(file: Path) -> dict[str, str]:
+    return parse(file, read_bytes(file) or b"")
+
+
+def _write(file: Path, images: dict[str, str], project: bool) -> Path:
+    text = text_of(images)
     replace(file, text)
     if project:
         trust.record(file, text.encode())  # the user asked for this content

@@ -54,8 +54,6 @@ class Outcome(enum.StrEnum):
 class StatusInput(enum.Enum):
     """The inputs of the transition table."""
 
-    STEP_CLEAR = enum.auto()  # a step was judged, the condition is not met
-    STEP_SKIPPED = enum.auto()  # a step could not be judged
     CONDITION_MET = enum.auto()  # a step was judged, the condition is met
     TRIAL_ENDED = enum.auto()  # every step of an ended trial has been judged or skipped
     DRAINED = enum.auto()  # every ready step has been judged, but the trial has not ended
@@ -67,8 +65,6 @@ class StatusInput(enum.Enum):
 TRANSITIONS: Final[Mapping[RuleStatus, Mapping[StatusInput, RuleStatus]]] = MappingProxyType(
     {
         RuleStatus.IN_PROGRESS: {
-            StatusInput.STEP_CLEAR: RuleStatus.IN_PROGRESS,
-            StatusInput.STEP_SKIPPED: RuleStatus.IN_PROGRESS,
             StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,
             StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,
             StatusInput.DRAINED: RuleStatus.NO_ISSUES_FOUND,
@@ -77,8 +73,6 @@ TRANSITIONS: Final[Mapping[RuleStatus, Mapping[StatusInput, RuleStatus]]] = Mapp
             StatusInput.STOP_REQUESTED: RuleStatus.STOPPING,
         },
         RuleStatus.STOPPING: {
-            StatusInput.STEP_CLEAR: RuleStatus.STOPPING,
-            StatusInput.STEP_SKIPPED: RuleStatus.STOPPING,
             StatusInput.CONDITION_MET: RuleStatus.ISSUES_FOUND,  # at the step that was being judged
             StatusInput.TRIAL_ENDED: RuleStatus.NO_ISSUES_FOUND,  # the stop had no effect
             StatusInput.DRAINED: RuleStatus.STOPPED,

@@ -76,6 +76,10 @@ def _webhook(spec: SinkSpec) -> EventSink:
     return WebhookSink(spec.target, secret_of_environment(), spec.name, spec.label)
 
 
+_NAMESPACE: Final = (
+    "a namespace that does not begin with 'AWS/'",
+    r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}|",
+)
 _KINDS: Final[Mapping[str, _SinkKind]] = {
     "stdout": _SinkKind(lambda spec: StdoutSink(spec.stream, spec.name, spec.label)),
     "file": _SinkKind(
@@ -91,14 +95,12 @@ _KINDS: Final[Mapping[str, _SinkKind]] = {
         lambda spec: CloudWatchMetricsSink(
             spec.target or NAMESPACE, spec.region, spec.name, spec.label
         ),
-        "a namespace that does not begin with 'AWS/'",
-        r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}|",
+        *_NAMESPACE,
         regional=True,
     ),
     "emf": _SinkKind(
         lambda spec: EmfSink(spec.target or NAMESPACE, spec.stream, spec.name, spec.label),
-        "a namespace that does not begin with 'AWS/'",
-        r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}|",
+        *_NAMESPACE,
     ),
     "cloudwatch-logs": _SinkKind(
         lambda spec: CloudWatchLogsSink(spec.target or GROUP, spec.region, spec.name, spec.label),

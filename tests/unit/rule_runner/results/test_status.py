@@ -37,8 +37,6 @@ def test_a_status_that_is_not_final_answers_everything_that_happens() -> None:
 @pytest.mark.parametrize(
     ("happened", "in_progress", "stopping"),
     [
-        (StatusInput.STEP_CLEAR, "InProgress", "Stopping"),
-        (StatusInput.STEP_SKIPPED, "InProgress", "Stopping"),
         (StatusInput.CONDITION_MET, "IssuesFound", "IssuesFound"),
         (StatusInput.TRIAL_ENDED, "NoIssuesFound", "NoIssuesFound"),
         (StatusInput.DRAINED, "NoIssuesFound", "Stopped"),

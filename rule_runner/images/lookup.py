@@ -101,7 +101,7 @@ def _no_image(region: str, kind: ImageKind, available: Iterable[str]) -> str:
     )
 
 
-def found_images(folder: Path | None = None) -> Iterator[FoundImage]:
+def found_images() -> Iterator[FoundImage]:
     """Yield the image of every region that has one, sorted by region; see `image_uri`.
 
     Raises
@@ -109,7 +109,7 @@ def found_images(folder: Path | None = None) -> Iterator[FoundImage]:
     ImageError
         If a registrations file is invalid.
     """
-    own = registered(folder)
+    own = registered()
     aws_regions = {region for kind in RULE_KINDS for region in AWS_IMAGES[kind].accounts}
     for region in sorted({*own, *aws_regions}):
         if region in own:

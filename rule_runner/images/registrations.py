@@ -61,7 +61,7 @@ def untrusted(file: Path) -> str:
     )
 
 
-def place(folder: Path | None = None, *, project: bool) -> Path:
+def place(*, project: bool) -> Path:
     """Return the file for a registration.
 
     Raises
@@ -71,15 +71,14 @@ def place(folder: Path | None = None, *, project: bool) -> Path:
     """
     if not project:
         return user_file()
-    folder = folder or Path.cwd()
-    file = project_file(folder) or folder / NAME
+    file = project_file(Path.cwd()) or Path.cwd() / NAME
     data = read_bytes(file)
     if data is not None and not trust.is_trusted(file, data):
         raise ImageError(untrusted(file))
     return file
 
 
-def register(region: str, uri: str, *, project: bool = False, folder: Path | None = None) -> Path:
+def register(region: str, uri: str, *, project: bool = False) -> Path:
     """Register `uri` as your image in `region`; return the changed file.
 
     Raises
@@ -96,11 +95,11 @@ def register(region: str, uri: str, *, project: bool = False, folder: Path | Non
     if not is_ecr(image):
         reason = f"SageMaker accepts rule images from ECR only, but {uri!r} is in another registry."
         _log.warning("image_outside_ecr", reason=reason)
-    file = place(folder, project=project)
+    file = place(project=project)
     return _write(file, _images_in(file) | {region: uri}, project)
 
 
-def unregister(region: str, *, project: bool = False, folder: Path | None = None) -> Path:
+def unregister(region: str, *, project: bool = False) -> Path:
     """Remove the registration of your image in `region`; return the changed file.
 
     Raises
@@ -110,7 +109,7 @@ def unregister(region: str, *, project: bool = False, folder: Path | None = None
     OutputError
         If the file cannot be written.
     """
-    file = place(folder, project=project)
+    file = place(project=project)
     images = _images_in(file)
     if images.pop(region, None) is None:
         msg = (

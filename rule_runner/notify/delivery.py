@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from rule_core.clock import Clock, SystemClock
+from rule_core.clock import SystemClock
 from rule_runner.errors import OutputError
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.event import Event
@@ -226,7 +226,6 @@ def drain(
     seconds: float,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    clock: Clock | None = None,
 ) -> list[Undelivered]:
     """Close deliveries, and return what was not delivered.
 
@@ -237,7 +236,7 @@ def drain(
     stopped
         Returns whether to stop waiting.
     """
-    clock = clock or SystemClock()
+    clock = SystemClock()
     end = clock.monotonic() + seconds
     for delivery in deliveries:
         delivery.close_input()

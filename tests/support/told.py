@@ -58,7 +58,7 @@ class ListSink(EventSink):
     """Takes events until told to fail, one at a time if asked to."""
 
     def __init__(self, name: str = "list", *, together: int = 1000) -> None:
-        super().__init__(name)
+        self.name = self.label = name
         self.together = together
         self.taken: list[object] = []
         self.failure: Exception | None = None

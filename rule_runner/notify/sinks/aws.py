@@ -24,8 +24,7 @@ class AwsSink(EventSink):
         Overrides the region of environment and profile.
     """
 
-    def __init__(self, service: str, region: str | None, name: str, label: str) -> None:
-        super().__init__(name, label)
+    def __init__(self, service: str, region: str | None) -> None:
         self._service = service
         self._region = region
 

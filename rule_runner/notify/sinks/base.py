@@ -58,17 +58,16 @@ class EventSink(ABC):
     Each event is sent at least once, in order; after a crash some are sent again, with the same
     ``id`` and ``EventKey``.
 
-    Parameters
+    Attributes
     ----------
     name
         Unique in an evaluation, stable across evaluations, and valid in a file name.
     label
-        Name for users, without secrets; by default `name`.
+        Name for users, without secrets.
     """
 
-    def __init__(self, name: str, label: str = "") -> None:
-        self.name = name
-        self.label = label or name
+    name: str = ""
+    label: str = ""
 
     @abstractmethod
     def send(self, events: Sequence[Event]) -> Sent:

@@ -48,14 +48,8 @@ class CloudWatchLogsSink(AwsSink):
     ``<training job>/<rule job>/<epoch>``: start of the evaluation in epoch seconds.
     """
 
-    def __init__(
-        self,
-        group: str = GROUP,
-        region: str | None = None,
-        name: str = "cloudwatch-logs",
-        label: str = "",
-    ) -> None:
-        super().__init__("logs", region, name, label)
+    def __init__(self, group: str = GROUP, region: str | None = None) -> None:
+        super().__init__("logs", region)
         self._group = group
         self._written: set[tuple[str, LogLine]] = set()  # of events that are sent again
 

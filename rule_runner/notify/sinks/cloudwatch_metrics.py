@@ -31,14 +31,8 @@ REFUSALS: Final = frozenset(
 class CloudWatchMetricsSink(AwsSink):
     """Puts the metrics of every rule of an event; a partly sent event is sent again."""
 
-    def __init__(
-        self,
-        namespace: str = NAMESPACE,
-        region: str | None = None,
-        name: str = "cloudwatch-metrics",
-        label: str = "",
-    ) -> None:
-        super().__init__("cloudwatch", region, name, label)
+    def __init__(self, namespace: str = NAMESPACE, region: str | None = None) -> None:
+        super().__init__("cloudwatch", region)
         self._namespace = namespace
 
     def send(self, events: Sequence[Event]) -> Sent:
@@ -89,14 +83,8 @@ class EmfSink(StdoutSink):
     An agent of AWS that reads the stream as a log turns the lines into metrics.
     """
 
-    def __init__(
-        self,
-        namespace: str = NAMESPACE,
-        stream: TextIO | None = None,
-        name: str = "emf",
-        label: str = "",
-    ) -> None:
-        super().__init__(stream, name, label)
+    def __init__(self, namespace: str = NAMESPACE, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
         self._namespace = namespace
 
     def lines(self, event: Event) -> list[str]:

@@ -44,14 +44,8 @@ class EventBridgeSink(AwsSink):
         Name or ARN; "" is the account's default bus.
     """
 
-    def __init__(
-        self,
-        bus: str = "",
-        region: str | None = None,
-        name: str = "eventbridge",
-        label: str = "",
-    ) -> None:
-        super().__init__("events", region, name, label)
+    def __init__(self, bus: str = "", region: str | None = None) -> None:
+        super().__init__("events", region)
         self._bus = bus
         self._answered: dict[str, str] = {}  # reasons of refused events by id; "" if taken
 

@@ -21,8 +21,7 @@ class StdoutSink(EventSink):
         By default the current `sys.stdout`.
     """
 
-    def __init__(self, stream: TextIO | None = None, name: str = "stdout", label: str = "") -> None:
-        super().__init__(name, label)
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
     def send(self, events: Sequence[Event]) -> Sent:
@@ -46,8 +45,7 @@ class FileSink(EventSink):
         The file; created if missing, in an existing folder.
     """
 
-    def __init__(self, path: Path, name: str = "file", label: str = "") -> None:
-        super().__init__(name, label)
+    def __init__(self, path: Path) -> None:
         self._path = path
 
     def send(self, events: Sequence[Event]) -> Sent:

@@ -26,10 +26,8 @@ class SnsSink(AwsSink):
         ARN of the topic.
     """
 
-    def __init__(
-        self, topic: str, region: str | None = None, name: str = "sns", label: str = ""
-    ) -> None:
-        super().__init__("sns", region, name, label)
+    def __init__(self, topic: str, region: str | None = None) -> None:
+        super().__init__("sns", region)
         self._topic = topic
 
     def send(self, events: Sequence[Event]) -> Sent:

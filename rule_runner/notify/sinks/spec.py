@@ -72,45 +72,38 @@ class _SinkKind:
     regional: bool = False
 
 
-def _webhook(spec: SinkSpec) -> EventSink:
-    return WebhookSink(spec.target, secret_of_environment(), spec.name, spec.label)
-
-
 _NAMESPACE: Final = (
     "a namespace that does not begin with 'AWS/'",
     r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}|",
 )
 _KINDS: Final[Mapping[str, _SinkKind]] = {
-    "stdout": _SinkKind(lambda spec: StdoutSink(spec.stream, spec.name, spec.label)),
-    "file": _SinkKind(
-        lambda spec: FileSink(Path(spec.target), spec.name, spec.label), "a path", r"[^\0]+"
-    ),
+    "stdout": _SinkKind(lambda spec: StdoutSink(spec.stream)),
+    "file": _SinkKind(lambda spec: FileSink(Path(spec.target)), "a path", r"[^\0]+"),
     "eventbridge": _SinkKind(
-        lambda spec: EventBridgeSink(spec.target, spec.region, spec.name, spec.label),
+        lambda spec: EventBridgeSink(spec.target, spec.region),
         "the name or ARN of an event bus",
         r"[A-Za-z0-9._/:-]{0,1600}",
         regional=True,
     ),
     "cloudwatch-metrics": _SinkKind(
-        lambda spec: CloudWatchMetricsSink(
-            spec.target or NAMESPACE, spec.region, spec.name, spec.label
-        ),
+        lambda spec: CloudWatchMetricsSink(spec.target or NAMESPACE, spec.region),
         *_NAMESPACE,
         regional=True,
     ),
-    "emf": _SinkKind(
-        lambda spec: EmfSink(spec.target or NAMESPACE, spec.stream, spec.name, spec.label),
-        *_NAMESPACE,
-    ),
+    "emf": _SinkKind(lambda spec: EmfSink(spec.target or NAMESPACE, spec.stream), *_NAMESPACE),
     "cloudwatch-logs": _SinkKind(
-        lambda spec: CloudWatchLogsSink(spec.target or GROUP, spec.region, spec.name, spec.label),
+        lambda spec: CloudWatchLogsSink(spec.target or GROUP, spec.region),
         "a log group that does not begin with 'aws/'",
         r"(?!aws/)[A-Za-z0-9._/#-]{0,512}",
         regional=True,
     ),
-    "webhook": _SinkKind(_webhook, "an https:// address", r"(?s:.+)"),
+    "webhook": _SinkKind(
+        lambda spec: WebhookSink(spec.target, secret_of_environment()),
+        "an https:// address",
+        r"(?s:.+)",
+    ),
     "sns": _SinkKind(
-        lambda spec: SnsSink(spec.target, spec.region, spec.name, spec.label),
+        lambda spec: SnsSink(spec.target, spec.region),
         "the ARN of a topic",
         r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?",
     ),
@@ -136,7 +129,12 @@ def parse_sinks(texts: Sequence[str], stdout: TextIO | None = None) -> list[Even
         if names.count(spec.name) > 1:
             msg = f"Sink {spec.label!r} is given twice."
             raise UsageError(msg)
-    return [_KINDS[spec.kind].make(spec) for spec in specs]
+    sinks = []
+    for spec in specs:
+        sink = _KINDS[spec.kind].make(spec)
+        sink.name, sink.label = spec.name, spec.label
+        sinks.append(sink)
+    return sinks
 
 
 def sinks_in(environment: Mapping[str, str]) -> list[str]:

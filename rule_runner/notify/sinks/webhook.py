@@ -1,6 +1,6 @@
 """WebhookSink: each event as a signed CloudEvent 1.0 in structured JSON over HTTPS."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -22,22 +22,11 @@ class WebhookSink(EventSink):
         The address.
     secret
         Key of the signature; None sends no signature.
-    post
-        Posts the data.
     """
 
-    def __init__(
-        self,
-        url: str,
-        secret: str | None,
-        name: str = "webhook",
-        label: str = "",
-        post: Callable[..., None] = webhook.post,
-    ) -> None:
-        super().__init__(name, label)
+    def __init__(self, url: str, secret: str | None) -> None:
         self._url = url
         self._secret = secret
-        self._post = post
 
     def send(self, events: Sequence[Event]) -> Sent:
         """Post `events` one after another; see `EventSink`."""
@@ -46,7 +35,7 @@ class WebhookSink(EventSink):
     def _send(self, event: Event) -> None:
         body = dump_json(cloud_event(event)).encode()
         try:
-            self._post(self._url, body, content_type=CONTENT_TYPE, secret=self._secret)
+            webhook.post(self._url, body, content_type=CONTENT_TYPE, secret=self._secret)
         except webhook.WebhookError as err:
             if err.refused:
                 raise RefusedError(str(err)) from err

@@ -1,13 +1,16 @@
-"""import_pandas, import_bokeh, import_matplotlib: optional imports for profiler analysis.
+"""Optional imports for profiler analysis: pandas, bokeh and matplotlib.
 
 If a package is missing, they raise `SMDebugRuntimeError` with installation instructions.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rule_core.exceptions import SMDebugRuntimeError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @contextmanager
@@ -28,6 +31,12 @@ def import_pandas() -> Any:
     with _required("pandas", "Frames"):
         import pandas as pd
     return pd
+
+
+def data_frame(*args: Any, **options: Any) -> "pd.DataFrame":
+    """Return a pandas frame from the arguments of its constructor."""
+    frame: pd.DataFrame = import_pandas().DataFrame(*args, **options)
+    return frame
 
 
 def import_bokeh() -> Any:

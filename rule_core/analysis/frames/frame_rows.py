@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.optional_imports import import_pandas
+from rule_core.optional_imports import data_frame, import_pandas
 from rule_core.profiler.system.columns import SystemColumns
 from rule_core.profiler.system.samples import SeriesKey
 from rule_core.profiler.traces.event import TraceEvent
@@ -142,7 +142,7 @@ class SampleRows:
             The series, by number.
         """
         if not self._parts:
-            return _empty(SYSTEM_COLUMNS)
+            return data_frame(columns=[*SYSTEM_COLUMNS], dtype=object)
         rows = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
         unique = _unique_rows(rows)
         time_us, value, series = (column[unique] for column in rows)
@@ -150,7 +150,7 @@ class SampleRows:
         texts = (np.array(column, dtype=object) for column in zip(*keys, strict=True))
         node, kind, dimension, name = (column[series] for column in texts)
         columns = time_texts(time_us), time_us - start_time, value, name, dimension, node, kind
-        return _frame(dict(zip(SYSTEM_COLUMNS, columns, strict=True)), unique)
+        return data_frame(dict(zip(SYSTEM_COLUMNS, columns, strict=True)), index=unique)
 
 
 class EventRows:
@@ -182,7 +182,7 @@ class EventRows:
             Epoch microseconds from which ``start_time_us`` and ``end_time_us`` count.
         """
         if not self._numbers:
-            return _empty([*_STAMPS.values(), *self._columns.names])
+            return data_frame(columns=[*_STAMPS.values(), *self._columns.names], dtype=object)
         rows = np.array(self._numbers).reshape(-1, len(self._columns.names))
         unique = _unique_rows(rows.T)
         if len(unique) < len(rows):
@@ -195,7 +195,7 @@ class EventRows:
         stamps = {text: time_texts(columns[name]) for name, text in _STAMPS.items()}
         for name in _STAMPS:
             columns[name] -= start_time
-        return _frame(stamps | columns, unique)
+        return data_frame(stamps | columns, index=unique)
 
 
 def time_texts(time_us: NDArray[np.int64]) -> NDArray[np.object_]:
@@ -236,15 +236,5 @@ def epoch_us(time: Time) -> int:
 
 def _unique_rows(columns: Iterable[NDArray[Any]]) -> NDArray[np.intp]:
     """Return the numbers of the rows that do not repeat an earlier row."""
-    repeated = import_pandas().DataFrame(dict(enumerate(columns))).duplicated()
+    repeated = data_frame(dict(enumerate(columns))).duplicated()
     return np.flatnonzero(~repeated.to_numpy())
-
-
-def _frame(columns: Mapping[str, NDArray[Any]], labels: NDArray[np.intp]) -> "pd.DataFrame":
-    frame: pd.DataFrame = import_pandas().DataFrame(dict(columns), index=labels)
-    return frame
-
-
-def _empty(columns: Iterable[str]) -> "pd.DataFrame":
-    frame: pd.DataFrame = import_pandas().DataFrame(columns=[*columns], dtype=object)
-    return frame

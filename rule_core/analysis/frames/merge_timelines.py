@@ -1,7 +1,7 @@
-"""MergedTimeline, merge_timelines: all that a training job's profiler saw, in one trace.
+"""MergedTimeline, merge_timelines: the profiler data of a training job as one trace.
 
-What is written loads in Perfetto and in Chrome's ``chrome://tracing``. Timelines of any size are
-merged: what does not fit into memory waits in temporary files, where ``TMPDIR`` says.
+The trace can be opened in Perfetto and in Chrome's ``chrome://tracing``. Timelines can have any
+size: events that do not fit in memory are sorted in temporary files below ``TMPDIR``.
 """
 
 import os
@@ -23,23 +23,23 @@ _LOW_GPU: Final[Mapping[str, Any]] = MappingProxyType({"lowgpu": ()})
 
 
 class MergeUnit(Enum):
-    """What the bounds of a merged timeline count."""
+    """The unit of the bounds of a merged timeline."""
 
     TIME = "time"
     STEP = "step"
 
 
 class MergedTrace(NamedTuple):
-    """What `merge_timelines` wrote.
+    """A trace written by `merge_timelines`.
 
     Attributes
     ----------
     path
         The file.
     events
-        How many events it has.
+        The number of its events.
     problems
-        A sentence for each damage that was met.
+        A sentence for each file problem.
     """
 
     path: str
@@ -48,22 +48,21 @@ class MergedTrace(NamedTuple):
 
 
 class MergedTimeline:
-    """Merges the timelines of a training job, and marks where its GPUs had little to do.
+    """Merges the timelines of a training job, and marks where its GPUs were idle.
 
     Parameters
     ----------
     path
-        The folder that holds ``framework`` and ``system``: a path or an S3 address.
+        The folder or S3 address with ``framework`` and ``system``.
     file_suffix_filter
-        How the names of the timelines end that are merged, such as ``pythontimeline.json``; None is
-        all.
+        Endings of the timelines to merge, such as ``pythontimeline.json``; None merges all.
     output_directory
-        Where the trace is written; None is `path`.
+        Folder of the trace; None is `path`.
 
     Attributes
     ----------
     problems
-        A sentence for each damage that the last merge met.
+        A sentence for each file problem of the last merge.
     """
 
     def __init__(
@@ -80,20 +79,20 @@ class MergedTimeline:
         self._file_path = ""
 
     def open(self, file_path: str) -> None:
-        """Open the file that the next merge is written to: a path or an S3 address.
+        """Open the file of the next merge, a path or an S3 address.
 
-        It has its name once it is whole.
+        The file appears under its name once it is complete.
 
         Raises
         ------
         OSError
-            If it cannot be written.
+            If the file cannot be written.
         """
         self._draft = _opened(file_path)
         self._file_path = file_path
 
     def file_name(self, end_timestamp_in_us: float) -> str:
-        """Return the path of a merged timeline: it names its end and the node that merged it."""
+        """Return the path of a merged timeline, with its end and the node that merges it."""
         node = f"{os.getpid()}-{socket.gethostname()}".replace("_", "-")
         name = f"{int(end_timestamp_in_us)}_{node}_{MERGEDTIMELINE_SUFFIX}"
         return f"{str(self.out_dir).rstrip('/')}/{name}"
@@ -114,13 +113,12 @@ class MergedTimeline:
             Epoch microseconds; with `MergeUnit.STEP` (or ``"step"``) the first step, and the step
             before which the trace ends.
         unit
-            What the bounds count.
+            Unit of the bounds.
         sys_metrics_filter
-            Empty or None leaves out system metrics. Anything else: each sample is a counter, and
-            where a GPU is used for less than 85 %, what was measured within 20 ms of it is an
-            instant event.
+            Empty or None omits system metrics. Otherwise each sample becomes a counter, and each
+            moment with a GPU below 85 % an instant event with all samples within 20 ms.
         mode
-            Whose steps are meant; None is the first that has them.
+            Mode of the steps; None selects the first mode that has them.
 
         Raises
         ------
@@ -148,13 +146,13 @@ class MergedTimeline:
             self._draft.write(text)
 
     def _discard(self) -> None:
-        """Drop a file that did not become whole."""
+        """Remove an incomplete file."""
         draft, self._draft = self._draft, None
         if draft is not None:
             draft.discard()
 
     def close(self) -> None:
-        """Give the file its name; a merge does that by itself."""
+        """Publish the file under its name; a merge does this itself."""
         draft, self._draft = self._draft, None
         if draft is not None:
             draft.publish()
@@ -171,30 +169,29 @@ def merge_timelines(
     system_metrics: bool = True,
     mode: ModeKeys | None = None,
 ) -> MergedTrace:
-    """Write all that overlaps a range into one trace; nothing is written into the trial.
+    """Write one trace of all events that overlap a range; the trial itself is not changed.
 
     Parameters
     ----------
     path
-        The folder that holds ``framework`` and ``system``: a path or an S3 address.
+        The folder or S3 address with ``framework`` and ``system``.
     output
-        The file to write: a path or an S3 address. What is there is replaced once the trace is
-        whole.
+        Path or S3 address of the trace. An existing file is replaced once the trace is complete.
     start, end
-        Bounds in `unit`, see `MergedTimeline.merge_timeline`; None is the beginning and the end.
+        Bounds in `unit`, see `MergedTimeline.merge_timeline`; None is unbounded.
     unit
-        What the bounds count.
+        Unit of the bounds.
     file_suffix_filter
         See `MergedTimeline`.
     system_metrics
-        Whether system metrics are in the trace.
+        Whether to include system metrics.
     mode
-        Whose steps are meant.
+        Mode of the steps; see `MergedTimeline.merge_timeline`.
 
     Raises
     ------
     SMDebugValueError
-        If there are no events in the range, or the unit is unknown; nothing is written then.
+        If the range has no events, or the unit is unknown; nothing is written.
     OSError
         If the trace cannot be written.
     """
@@ -213,7 +210,7 @@ def merge_timelines(
 
 
 def _opened(file_path: str) -> PendingFile:
-    """Begin a file at a path or an S3 address."""
+    """Open a file at a path or an S3 address."""
     folder, _, name = file_path.rpartition("/")
     if not name:
         msg = f"A merged timeline needs the name of a file, got {file_path!r}."
@@ -228,7 +225,7 @@ def _span(
     unit: MergeUnit | str,
     mode: ModeKeys | None,
 ) -> tuple[Number, Number]:
-    """Return the epoch microseconds that bounds mean.
+    """Convert bounds to epoch microseconds.
 
     Raises
     ------
@@ -236,12 +233,12 @@ def _span(
         If the unit is unknown.
     """
     try:
-        known = MergeUnit(unit)
+        merge_unit = MergeUnit(unit)
     except ValueError:
         msg = f"The unit of a merged timeline must be 'time' or 'step', got {unit!r}."
         raise SMDebugValueError(msg) from None
     first = ALWAYS[0] if start is None else start
     last = ALWAYS[1] if end is None else end
-    if known is MergeUnit.TIME:
+    if merge_unit is MergeUnit.TIME:
         return first, last
     return merge.step_interval(int(first), int(last), mode)

@@ -1,4 +1,4 @@
-"""PandasFrameAnalysis: what frames of system and framework metrics tell of a training job."""
+"""PandasFrameAnalysis: statistics of a training job from frames of its metrics."""
 
 import math
 from enum import Enum
@@ -10,7 +10,7 @@ from rule_core.analysis.frames.frame_statistics import Range, put, samples_of, s
 from rule_core.analysis.frames.phase_intervals import phase_intervals, phases_of_samples
 from rule_core.analysis.frames.step_numbers import NO_STEP, step_numbers, step_times
 from rule_core.logger import get_logger
-from rule_core.optional_imports import import_pandas
+from rule_core.optional_imports import data_frame, import_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ _RANGES: Final[list[Range]] = [(90, 100), (10, 90), (0, 10)]
 
 
 class StatsBy(Enum):
-    """By what statistics are grouped."""
+    """The groups of step statistics."""
 
     TRAINING_PHASE = "training_phase"
     FRAMEWORK_METRICS = "framework_metric"
@@ -28,7 +28,7 @@ class StatsBy(Enum):
 
 
 class Resource(Enum):
-    """What system metrics are of; found anywhere in their column ``type``."""
+    """A resource of system metrics; its value is a part of their column ``type``."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -43,7 +43,7 @@ _ALL_RESOURCES: Final = [
 
 
 class JobStats(dict[str, Any]):
-    """Times of a training job by name; shown as a table."""
+    """Times of a training job by name, printed as a table."""
 
     def __repr__(self) -> str:
         return repr(import_pandas().DataFrame.from_dict(self, orient="index"))
@@ -52,22 +52,22 @@ class JobStats(dict[str, Any]):
 class PandasFrameAnalysis:
     """Statistics of the frames of `PandasFrame`.
 
-    Both frames are changed in place: framework metrics get a column ``duration_us``, and events
-    without a step the number of the step that they lie within (-1 if there is none); system metrics
-    get the columns ``phase`` and ``ranges`` when these are asked for.
+    Both frames are changed in place. Framework metrics get a column ``duration_us``, and events
+    without a step get the number of the step that contains them (-1 if none does). System metrics
+    get the columns ``phase`` and ``ranges`` from the methods that compute them.
 
     Parameters
     ----------
     system_df, framework_df
-        As `PandasFrame.get_all_system_metrics` and `get_all_framework_metrics` return them.
+        Frames of `PandasFrame.get_all_system_metrics` and `get_all_framework_metrics`.
 
     Attributes
     ----------
     sys_metrics_df, framework_metrics_df
         The frames.
     step_time_df
-        ``step``, ``start_time_us``, ``end_time_us`` of each step over all nodes and modes: TRAIN 1
-        and EVAL 1 are one step here.
+        ``step``, ``start_time_us``, ``end_time_us`` of each step over all nodes and modes; TRAIN 1
+        and EVAL 1 count as one step.
     """
 
     def __init__(self, system_df: "pd.DataFrame", framework_df: "pd.DataFrame") -> None:
@@ -79,7 +79,7 @@ class PandasFrameAnalysis:
         put(framework_df, "step", step_numbers(framework_df, self.step_time_df))
 
     def get_job_statistics(self) -> JobStats:
-        """Return how long the job, and its parts, took.
+        """Return the times and durations of the job and its parts.
 
         Returns
         -------
@@ -87,8 +87,8 @@ class PandasFrameAnalysis:
             ``start_time``, ``end_time``, ``training_loop_start``, ``training_loop_end`` as texts;
             ``job_duration``, ``training_loop_duration``, ``initialization`` and ``finalization`` in
             microseconds; the last three also in percent of the job as ``..._%`` (NaN if it took no
-            time), which add up to 100. The training loop is from step 0 to the end of the last
-            framework event; the job is from the first to the last of samples and loop.
+            time), which add up to 100. The training loop lasts from step 0 to the end of the last
+            framework event; the job also includes all samples.
 
         Raises
         ------
@@ -132,23 +132,24 @@ class PandasFrameAnalysis:
         )
 
     def get_step_statistics(self, by: Any = StatsBy.TRAINING_PHASE) -> "pd.DataFrame | None":
-        """Return how long steps took, or what is done in them.
+        """Return the durations of steps, or of framework metrics or processes within steps.
 
         Parameters
         ----------
         by
-            A StatsBy: phases of training, framework metrics, or processes.
+            A `StatsBy`.
 
         Returns
         -------
         DataFrame or None
-            A column named as `by`, ascending, then ``duration_mean_us``, ``duration_min_us``,
+            A column named after `by`, ascending, then ``duration_mean_us``, ``duration_min_us``,
             ``duration_max_us``, ``duration_p50_us``, ``duration_p95_us``, ``duration_p99_us``, over
-            the steps. The duration in a step is from the first start to the last end on any node.
-            Events outside of steps do not count. None, with a log line, if `by` is no StatsBy.
+            the steps. The duration in a step lasts from the first start to the last end on any
+            node. Events outside of steps are ignored. None, with a log line, if `by` is not a
+            `StatsBy`.
         """
         if not isinstance(by, StatsBy):
-            _refused(f"Statistics are by a StatsBy, got {by!r}.")
+            _log(f"Statistics are by a StatsBy, got {by!r}.")
             return None
         rows = self.framework_metrics_df[self.framework_metrics_df["step"] != NO_STEP]
         column = by.value
@@ -157,23 +158,23 @@ class PandasFrameAnalysis:
             rows = rows[rows[column].str.contains("Step:ModeKeys").to_numpy(bool)]
         steps = rows.groupby(["step", column]).agg({"start_time_us": "min", "end_time_us": "max"})
         durations = (steps["end_time_us"] - steps["start_time_us"]).astype(np.float64)
-        found = spread(durations.groupby(level=column), "duration_{}_us")
-        return found.rename(columns={column: by.value})
+        statistics = spread(durations.groupby(level=column), "duration_{}_us")
+        return statistics.rename(columns={column: by.value})
 
     def get_utilization_stats(
         self, resource: Any = None, by: Any = None, phase: Any = None
     ) -> "pd.DataFrame | None":
-        """Return how much of resources was used.
+        """Return the utilization of resources.
 
         Parameters
         ----------
         resource
-            A Resource or a list of them; None is all.
+            A `Resource` or a list of them; None selects all.
         by
-            ``StatsBy.TRAINING_PHASE``: in each phase of training and between them. All else: over
-            the whole job.
+            ``StatsBy.TRAINING_PHASE`` groups by the phases of training and the gaps between them.
+            Any other value selects the whole job.
         phase
-            As of `get_training_phase_intervals`.
+            See `get_training_phase_intervals`.
 
         Returns
         -------
@@ -181,17 +182,17 @@ class PandasFrameAnalysis:
             ``Resource``, ``Training_phase`` (only by phases), ``nodeID``, ``utilization_mean``,
             ``utilization_min``, ``utilization_max``, ``utilization_p50``, ``utilization_p95``,
             ``utilization_p99``, over all dimensions and parts of the resource. Resources without
-            samples are left out. None, with a log line, if an argument is of a wrong type, or there
-            is none of the phases.
+            samples are omitted. None, with a log line, if an argument has the wrong type, or none
+            of the phases occurred.
 
         Raises
         ------
         ValueError
-            If there are no samples of any of the resources.
+            If no resource has samples.
         """
         resources = _resources(resource, _ALL_RESOURCES)
         if resources is None or not (by is None or isinstance(by, StatsBy)):
-            _refused(f"Resources and StatsBy are needed, got {resource!r} and {by!r}.")
+            _log(f"Resources and StatsBy are needed, got {resource!r} and {by!r}.")
             return None
         keys = ["nodeID"]
         if by is StatsBy.TRAINING_PHASE:
@@ -201,14 +202,15 @@ class PandasFrameAnalysis:
             put(self.sys_metrics_df, "phase", phases_of_samples(self.sys_metrics_df, intervals))
             keys = ["phase", "nodeID"]
         tables = []
-        for one in resources:
-            rows = self.sys_metrics_df[samples_of(self.sys_metrics_df, [one.value])]
+        names = [resource.value for resource in resources]
+        for name in names:
+            rows = self.sys_metrics_df[samples_of(self.sys_metrics_df, [name])]
             if not rows.empty:
-                found = spread(rows.groupby(keys)["value"], "utilization_{}")
-                found.insert(0, "Resource", one.value)
-                tables.append(found)
+                table = spread(rows.groupby(keys)["value"], "utilization_{}")
+                table.insert(0, "Resource", name)
+                tables.append(table)
         if not tables:
-            msg = f"System metrics have no samples of {', '.join(one.value for one in resources)}."
+            msg = f"System metrics have no samples of {', '.join(names)}."
             raise ValueError(msg)
         joined: pd.DataFrame = import_pandas().concat(tables, ignore_index=True)
         return joined.rename(columns={"phase": "Training_phase"})
@@ -216,79 +218,77 @@ class PandasFrameAnalysis:
     def get_device_usage_stats(
         self, device: Any = None, utilization_ranges: Any = None
     ) -> "pd.DataFrame":
-        """Return how many samples lie in ranges of utilization.
+        """Return the number of samples in each range of utilization.
 
         Parameters
         ----------
         device
-            A Resource or a list of them; None is CPU and GPU.
+            A `Resource` or a list of them; None selects CPU and GPU.
         utilization_ranges
-            A list of pairs of two numbers that belong to the range; a sample is counted in the
-            first that it lies in. None is (90, 100), (10, 90), (0, 10).
+            A list of pairs, both ends included; a sample counts in the first range that contains
+            it. None is (90, 100), (10, 90), (0, 10).
 
         Returns
         -------
         DataFrame
             ``type``, ``nodeID``, and a column for each range that occurs, named by the pair, in the
-            order of the pairs. An empty frame, with a log line, if an argument is of a wrong type.
+            order of the pairs. Empty, with a log line, if an argument has the wrong type.
         """
         ranges = _RANGES if utilization_ranges is None else utilization_ranges
         devices = _resources(device, [Resource.CPU, Resource.GPU])
-        if devices is None or not isinstance(ranges, list) or {len(one) for one in ranges} != {2}:
-            _refused(f"Resources and a list of ranges are needed, got {device!r} and {ranges!r}.")
-            empty: pd.DataFrame = import_pandas().DataFrame()
-            return empty
-        types = [one.value for one in devices]
+        if devices is None or not isinstance(ranges, list) or set(map(len, ranges)) != {2}:
+            _log(f"Resources and a list of ranges are needed, got {device!r} and {ranges!r}.")
+            return data_frame()
+        types = [resource.value for resource in devices]
         return usage(self.sys_metrics_df, types, [(start, end) for start, end in ranges])
 
     def get_training_phase_intervals(self, phase: Any = None) -> "pd.DataFrame | None":
-        """Return the intervals of phases of training, and those before, between and after them.
+        """Return the intervals of training phases, and of the gaps before, between and after them.
 
         Parameters
         ----------
         phase
-            A name or a list of names such as ``Step:ModeKeys.TRAIN``; those that did not occur are
-            left out. None is all of these.
+            A name or a list of names such as ``Step:ModeKeys.TRAIN``; names that did not occur are
+            ignored. None selects all names with ``Step:ModeKeys``.
 
         Returns
         -------
         DataFrame or None
-            ``start_time_us``, ``end_time_us``, ``phase``, in the order of time: ``Before X``, then
-            phases and what is ``Between A and B``, then ``After Y``. Steps of one phase that follow
-            each other are one interval, unless only one phase is asked for: then each step is one.
-            If there are several nodes, the intervals of each are found by themselves, and a fourth
-            column ``nodeID`` says whose they are. None, with a log line, if none of the phases
-            occurred, or `phase` is of a wrong type.
+            ``start_time_us``, ``end_time_us``, ``phase``, ordered by time: ``Before X``, then the
+            phases and ``Between A and B``, then ``After Y``. Successive steps of the same phase are
+            merged if several phases are selected. With several nodes, each has its own intervals,
+            and ``nodeID`` is a fourth column. None, with a log line, if none of the phases
+            occurred, or `phase` has the wrong type.
         """
         framework = self.framework_metrics_df
-        known = framework["process"].unique().tolist()
+        processes = framework["process"].unique().tolist()
         if phase is None:
-            phase = [one for one in known if "Step:ModeKeys" in one]
-        asked = [phase] if isinstance(phase, str) else phase
-        if not isinstance(asked, list):
-            _refused(f"Phases are a list of names, got {phase!r}.")
+            phase = [name for name in processes if "Step:ModeKeys" in name]
+        names = [phase] if isinstance(phase, str) else phase
+        if not isinstance(names, list):
+            _log(f"Phases are a list of names, got {phase!r}.")
             return None
-        wanted = [one for one in asked if one in known]
-        rows = framework[framework["framework_metric"].isin(wanted)]
+        phases = [name for name in names if name in processes]
+        rows = framework[framework["framework_metric"].isin(phases)]
         if rows.empty or self.sys_metrics_df.empty:
-            _refused(f"Phases {asked!r} did not occur, or there are no system metrics.")
+            _log(f"Phases {names!r} did not occur, or there are no system metrics.")
             return None
         times = self.sys_metrics_df["timestamp_us"]
-        return phase_intervals(rows, int(times.min()), int(times.max()), fused=len(wanted) > 1)
+        return phase_intervals(rows, int(times.min()), int(times.max()), fused=len(phases) > 1)
 
 
 def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else math.nan
 
 
-def _refused(text: str) -> None:
-    """Say why there is no answer; None is the answer then."""
+def _log(text: str) -> None:
+    """Log why a method returns no statistics."""
     get_logger().info(text)
 
 
-def _resources(asked: object, default: list[Resource]) -> list[Resource] | None:
-    """Return what was asked for as a list; None if it is none of resources."""
-    found = default if asked is None else [asked] if isinstance(asked, Resource) else asked
-    if isinstance(found, list) and all(isinstance(one, Resource) for one in found):
-        return found
+def _resources(value: object, default: list[Resource]) -> list[Resource] | None:
+    """Return a resource or a list of them as a list; None if the type is wrong."""
+    resources = default if value is None else [value] if isinstance(value, Resource) else value
+    if isinstance(resources, list) and all(isinstance(item, Resource) for item in resources):
+        return resources
     return None

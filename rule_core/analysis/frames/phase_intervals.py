@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.optional_imports import import_pandas
+from rule_core.optional_imports import data_frame, import_pandas
 from rule_core.profiler.time_units import is_on_host
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def _of_one_node(
         rows += [(start, end, name), (end + 1, following - 1, f"Between {between}")]
     start, end, name = phases[-1]
     rows += [(start, end, name), (end + 1, last_us, f"After {name}")]
-    intervals: pd.DataFrame = import_pandas().DataFrame(rows, columns=_COLUMNS)
-    return intervals
+    return data_frame(rows, columns=_COLUMNS)
 
 
 def phases_of_samples(system: "pd.DataFrame", intervals: "pd.DataFrame") -> NDArray[np.object_]:

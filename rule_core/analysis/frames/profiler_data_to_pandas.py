@@ -1,4 +1,4 @@
-"""PandasFrame: the profiler's data of a training job as pandas frames."""
+"""PandasFrame: the profiler data of a training job as pandas frames."""
 
 import os
 from collections.abc import Sequence
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 class PandasFrame:
     """Frames of system metrics, framework metrics and data loaders, by time or by step.
 
-    Times that are given are epoch microseconds; columns ``..._us`` count from `start_time`. Rows
-    that equal one before in everything are left out, and leave a gap in the index. A frame without
-    rows has all columns, with dtype ``object``.
+    Arguments are epoch microseconds; columns ``..._us`` count from `start_time`. Duplicate rows
+    are dropped, which leaves gaps in the index. A frame without rows has all columns, with dtype
+    ``object``.
 
-    A row of system metrics takes 67 bytes where 100 samples share a time, and up to 140; one of
-    framework metrics 246, one of data loaders 262; while the frame is made, 141, 650 and 690.
-    `get_profiler_data_by_time` makes frames of ranges of time, and reads their files only. Measured
-    with pandas 3.1, after a first call that fills the readers' caches::
+    A row of system metrics takes 67 bytes if 100 samples share a time, and at most 140, a row of
+    framework metrics 246, and a row of data loaders 262. While a frame is created, the rows take
+    141, 650 and 690 bytes. `get_profiler_data_by_time` returns frames of a time range, and reads
+    only the files of that range. Measured with pandas 3.1, after a first call that fills the
+    readers' caches::
 
         tracemalloc.start(); frame = frames.get_all_system_metrics()
         print(*(size / len(frame) for size in tracemalloc.get_traced_memory()))
@@ -39,16 +40,16 @@ class PandasFrame:
     Parameters
     ----------
     path
-        The folder or S3 address that holds ``system`` and ``framework``.
+        The folder or S3 address with ``system`` and ``framework``.
     use_in_memory_cache
-        Keep all framework events that were parsed for the next call, not some only.
+        Whether to keep all parsed framework events for later calls.
     scan_interval
-        Taken, and not needed: nothing is read in chunks of time.
+        Ignored: data is not read in intervals.
 
     Attributes
     ----------
     start_time
-        Epoch microseconds that the name of the first file of system metrics has; 0 without any.
+        Epoch microseconds in the name of the first file of system metrics; 0 without files.
 
     Raises
     ------
@@ -79,7 +80,7 @@ class PandasFrame:
         """The reader of framework metrics at `path`, for charts."""
         return self._source.framework_reader
 
-    # -- frames of all there is --------------------------------------------------------------
+    # -- frames of all data ------------------------------------------------------------------
 
     def get_all_system_metrics(self, selected_system_metrics: Sequence[str] = ()) -> "pd.DataFrame":
         """Return all samples of system metrics.
@@ -87,13 +88,13 @@ class PandasFrame:
         Parameters
         ----------
         selected_system_metrics
-            Names such as ``cpu0``, exactly; none are all.
+            Exact names such as ``cpu0``; all if empty.
 
         Returns
         -------
         DataFrame
             ``timestamp`` (UTC, as ``2020-06-03T05:04:59:457089``), ``timestamp_us``, ``value``,
-            ``system_metric``, ``dimension``, ``nodeID``, ``type``; file by file in order of time.
+            ``system_metric``, ``dimension``, ``nodeID``, ``type``; by file, in order of time.
         """
         return self.get_profiler_data_by_time(
             *EVER_US, selected_system_metrics=selected_system_metrics, get_framework_metrics=False
@@ -107,17 +108,16 @@ class PandasFrame:
         Parameters
         ----------
         selected_framework_metrics
-            Names of events or phases, exactly; none are all.
+            Exact names of events or phases; all if empty.
 
         Returns
         -------
         DataFrame
             ``start_time``, ``end_time`` (UTC, as ``2020-06-03T05:04:59:457089``),
-            ``start_time_us``, ``end_time_us``, ``tid``, ``pid``, ``framework_metric`` (of the
-            event's args ``layer_name`` or ``name``, or else its name), ``step`` (-1 if it has
-            none), ``bytes`` (-1 if it has none), ``process`` (its phase), ``nodeID``; kind by kind
-            of timelines, file by file. Without rows, if all timelines end before system metrics
-            begin.
+            ``start_time_us``, ``end_time_us``, ``tid``, ``pid``, ``framework_metric``
+            (``layer_name`` or ``name`` in the event's args, otherwise the event's name), ``step``
+            and ``bytes`` (-1 if missing), ``process`` (the phase), ``nodeID``; by kind of timeline,
+            then by file. Without rows if all timelines end before the system metrics begin.
         """
         self._source.refresh()
         return self.get_profiler_data_by_time(
@@ -130,19 +130,20 @@ class PandasFrame:
     def get_all_dataloader_metrics(
         self, selected_framework_metrics: Sequence[str] = ()
     ) -> "pd.DataFrame":
-        """Return the same events with what PyTorch's data loaders tell of themselves.
+        """Return the same events with the columns of PyTorch's data loaders.
 
         Parameters
         ----------
         selected_framework_metrics
-            Regular expressions, found anywhere in the name of an event or its phase; none are all.
+            Regular expressions that select events by searching their names and phases; all if
+            empty.
 
         Returns
         -------
         DataFrame
             ``start_time``, ``end_time``, ``start_time_us``, ``end_time_us``, ``duration_us``,
-            ``pid``, ``framework_metric``, ``step``, ``worker_id``, ``num_workers`` (-1 if it has
-            none), ``pin_memory`` (``"True"``, ``"False"``, ``"NA"``), ``process``, ``node_id``.
+            ``pid``, ``framework_metric``, ``step``, ``worker_id``, ``num_workers`` (-1 if missing),
+            ``pin_memory`` (``"True"``, ``"False"``, ``"NA"``), ``process``, ``node_id``.
         """
         self._source.refresh()
         rows = EventRows(DATALOADER_COLUMNS)
@@ -162,17 +163,17 @@ class PandasFrame:
         get_framework_metrics: bool = True,
         get_system_metrics: bool = True,
     ) -> "tuple[pd.DataFrame, pd.DataFrame]":
-        """Return frames of system metrics and of framework metrics of a range of time.
+        """Return frames of the system metrics and framework metrics of a time range.
 
         Parameters
         ----------
         start_time_us, end_time_us
-            Samples of ``start <= time <= end``, and events that overlap it, if only by touching it;
-            no events if both are the same.
+            Selects samples of ``start <= time <= end``, and events that overlap or touch the range;
+            no events if both are equal.
         cache_metrics
-            Return with these rows those of all earlier calls that asked for the same.
+            Whether to include the rows of all earlier calls with this option.
         selected_framework_metrics, selected_system_metrics
-            As of `get_all_framework_metrics` and `get_all_system_metrics`.
+            See `get_all_framework_metrics` and `get_all_system_metrics`.
         get_framework_metrics, get_system_metrics
             Whether to read them; otherwise their frame has no rows.
         """
@@ -189,15 +190,15 @@ class PandasFrame:
     def get_profiler_data_by_step(
         self, start_step: int, end_step: int, cache_metrics: bool = False
     ) -> "tuple[pd.DataFrame, pd.DataFrame]":
-        """Return frames of system metrics and of framework metrics of a range of steps.
+        """Return frames of the system metrics and framework metrics of a range of steps.
 
         Parameters
         ----------
         start_step, end_step
-            Framework metrics of ``start <= step <= end`` in any mode, and system metrics from the
-            start of the first to the end of the last of these.
+            Selects framework metrics of ``start <= step <= end`` in any mode, and the system
+            metrics from the start of the first to the end of the last of these.
         cache_metrics
-            Taken, and without effect: all is read anyway.
+            Ignored: all data is read in any case.
         """
         del cache_metrics
         system, framework = self.get_all_system_metrics(), self.get_all_framework_metrics()
@@ -210,26 +211,26 @@ class PandasFrame:
     def get_framework_metrics_by_timesteps(
         self, timestep_list: Sequence[Time] = (), selected_framework_metrics: Sequence[str] = ()
     ) -> tuple[dict[str, float], Sums, Sums]:
-        """Say which framework metrics are at work at given times, and for how long.
+        """Sum the durations of the framework metrics that run at certain times.
 
         Parameters
         ----------
         timestep_list
-            Times such as those in the column ``timestamp`` of system metrics.
+            Times in the format of the column ``timestamp`` of system metrics.
         selected_framework_metrics
-            As of `get_all_framework_metrics`.
+            See `get_all_framework_metrics`.
 
         Returns
         -------
         tuple
-            For each time, the durations of the events that it lies within (not at their ends) are
-            summed up: by phase, as parts of the largest sum; by name of the event, in microseconds;
-            and by phase in microseconds for the phases of steps, which the first two leave out.
+            An event counts once for each time strictly between its start and end. The sums are by
+            phase, as fractions of the largest sum; by event name, in microseconds; and by phase, in
+            microseconds, for the phases of steps, which the first two omit.
 
         Raises
         ------
         IndexError
-            If there are no times.
+            If `timestep_list` is empty.
         """
         times = sorted(map(epoch_us, timestep_list))
         if not times:
@@ -247,25 +248,26 @@ class PandasFrame:
         end_timestep_list: Sequence[Time],
         selected_framework_metrics: Sequence[str] = (),
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Say which framework metrics overlap given intervals, and for how long.
+        """Sum the durations of the framework metrics that overlap intervals.
 
         Parameters
         ----------
         begin_timestep_list, end_timestep_list
-            Times such as those in the columns ``start_time`` and ``end_time``.
+            Times in the format of the columns ``start_time`` and ``end_time``.
         selected_framework_metrics
-            As of `get_all_framework_metrics`.
+            See `get_all_framework_metrics`.
 
         Returns
         -------
         tuple
-            For each interval, the durations of the events that overlap or touch it are summed up,
-            by phase and by name of the event; both as parts of their largest sum, without steps.
+            An event counts once for each interval that it overlaps or touches. The sums are by
+            phase and by event name, both as fractions of their largest sum, without steps.
 
         Raises
         ------
         ValueError
-            If there are none, not as many begins as ends, or an end before its begin.
+            If there are no intervals, begins and ends differ in number, or an end precedes its
+            begin.
         """
         begins, ends = (
             list(map(epoch_us, times)) for times in (begin_timestep_list, end_timestep_list)
@@ -277,16 +279,17 @@ class PandasFrame:
         return shares(sums.phases), shares(sums.names)
 
     def convert_datetime_to_timestamp(self, timestamp: Time) -> int:
-        """Return epoch microseconds, exactly.
+        """Convert a time to epoch microseconds, exactly.
 
         Parameters
         ----------
         timestamp
-            A text such as ``2020-06-03T05:04:59:457089``, or a datetime; without a zone it is UTC.
+            A string such as ``2020-06-03T05:04:59:457089``, or a datetime; without a zone it is
+            UTC.
 
         Raises
         ------
         ValueError
-            If it is none.
+            If it is not a time.
         """
         return epoch_us(timestamp)

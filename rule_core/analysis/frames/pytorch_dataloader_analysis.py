@@ -1,4 +1,4 @@
-"""PT_dataloader_analysis: how long PyTorch's data loaders took, and when much longer than usual."""
+"""PT_dataloader_analysis: the durations of PyTorch's data loaders, and their outliers."""
 
 import sys
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rule_core.analysis.frames.profiler_data_to_pandas import PandasFrame
 
 _OUTLIER: Final = 2  # times the median
+_COLUMNS: Final = ["start_time", "end_time", "duration_us", "worker_id"]
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%S:%f"
 _ITERATORS: Final = (
     "_MultiProcessingDataLoaderIter.__init__",
@@ -20,7 +21,7 @@ _ITERATORS: Final = (
 
 
 class PT_dataloader_analysis:  # noqa: N801 - the documented name
-    """What the data loaders of one training job did; the methods print it.
+    """Prints statistics of the data loaders of one training job.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ class PT_dataloader_analysis:  # noqa: N801 - the documented name
     ----------
     dataIter_metric, initialize_metric, dataWorker_metric
         Frames of `PandasFrame.get_all_dataloader_metrics`: calls that get the next batch,
-        iterators that are made, and workers.
+        creations of iterators, and workers.
     """
 
     def __init__(self, pandas_frame: "PandasFrame") -> None:
@@ -42,7 +43,7 @@ class PT_dataloader_analysis:  # noqa: N801 - the documented name
         self.dataWorker_metric = get(["DataLoaderWorker"])
 
     def analyze_dataloaderIter_initialization(self) -> None:  # noqa: N802 - the documented name
-        """Print how often iterators were made, for how many workers, and how long it took."""
+        """Print the number, workers and durations of created iterators."""
         if self.initialize_metric.empty:
             _say("There are no events of iterators of data loaders that are made.")
             return
@@ -59,45 +60,36 @@ class PT_dataloader_analysis:  # noqa: N801 - the documented name
             )
 
     def analyze_dataloaderWorkers(self) -> "pd.DataFrame | None":  # noqa: N802 - the documented name
-        """Print how long workers of data loaders ran; return those that ran long.
+        """Print the durations of data loader workers, and return the outliers.
 
         Returns
         -------
         DataFrame or None
-            ``start_time``, ``end_time``, ``duration_us``, ``worker_id`` of those of twice the
-            median duration or more, the longest first; None if there are none.
+            ``start_time``, ``end_time``, ``duration_us``, ``worker_id`` of workers with at least
+            twice the median duration, in descending order; None without any.
         """
-        return _outliers(
-            self.dataWorker_metric,
-            "workers of data loaders",
-            "duration_us",
-            ["start_time", "end_time", "duration_us", "worker_id"],
-        )
+        return _outliers(self.dataWorker_metric, "workers of data loaders", "duration_us", _COLUMNS)
 
     def analyze_dataloader_getnext(self) -> "pd.DataFrame | None":
-        """Print how long it took to get the next batch; return the calls that took long.
+        """Print the durations of calls that get the next batch, and return the outliers.
 
         Returns
         -------
         DataFrame or None
-            As of `analyze_dataloaderWorkers`.
+            See `analyze_dataloaderWorkers`.
         """
-        return _outliers(
-            self.dataIter_metric,
-            "calls that get the next batch",
-            "duration_us",
-            ["start_time", "end_time", "duration_us", "worker_id"],
-        )
+        frame = self.dataIter_metric
+        return _outliers(frame, "calls that get the next batch", "duration_us", _COLUMNS)
 
     def analyze_batchtime(self) -> "pd.DataFrame | None":
-        """Print how long batches took, from one start to the next in a process; return long ones.
+        """Print the times between the starts of batches in a process, and return the outliers.
 
         Returns
         -------
         DataFrame or None
             ``previous_batch_start``, ``start_time`` (both datetimes in UTC without a zone),
-            ``BatchTime_in_seconds``, ``worker_id`` of those of twice the median or more, the
-            longest first; None if there are none.
+            ``BatchTime_in_seconds``, ``worker_id`` of batches with at least twice the median time,
+            in descending order; None without any.
         """
         frame = self.dataIter_metric.sort_values(["node_id", "pid", "end_time"])
         frame["start_time"] = import_pandas().to_datetime(frame["start_time"], format=_FORMAT)
@@ -118,19 +110,19 @@ class PT_dataloader_analysis:  # noqa: N801 - the documented name
         select_events: Sequence[str] = (".*",),
         select_dimensions: Sequence[str] = (".*",),
     ) -> Any:
-        """Return the charts of a range of time, which are shown in a notebook.
+        """Return the charts of a time range, and show them in a notebook.
 
         Parameters
         ----------
         start_timestamp, end_timestamp
             Epoch microseconds.
         select_events, select_dimensions
-            Regular expressions of what to show.
+            Regular expressions that select metrics or dimensions by searching their names.
 
         Returns
         -------
         TimelineCharts
-            Of system metrics and framework metrics.
+            Charts of system metrics, with framework events.
         """
         from rule_core.analysis.charts import timeline_charts
 
@@ -151,19 +143,31 @@ class PT_dataloader_analysis:  # noqa: N801 - the documented name
 def _outliers(
     frame: "pd.DataFrame", what: str, measure: str, columns: list[str]
 ) -> "pd.DataFrame | None":
-    """Print how long something took, and return what took twice the median or more."""
+    """Print a summary of a column, and return the rows with at least twice its median.
+
+    Parameters
+    ----------
+    frame
+        The rows.
+    what
+        Name of the rows in the summary.
+    measure
+        The column.
+    columns
+        The columns to return.
+    """
     values = frame[measure].dropna()
     if values.empty:
         _say(f"There are no {what}.")
         return None
     unit = "us" if measure.endswith("us") else "s"
     _say(f"There are {len(values)} {what}. {_durations(values, unit)}")
-    found = frame.loc[frame[measure] >= _OUTLIER * values.median(), columns]
-    if found.empty:
+    outliers = frame.loc[frame[measure] >= _OUTLIER * values.median(), columns]
+    if outliers.empty:
         _say("None took twice the median or more.")
         return None
-    _say(f"{len(found)} took twice the median or more.")
-    return found.sort_values(measure, ascending=False, kind="stable", ignore_index=True)
+    _say(f"{len(outliers)} took twice the median or more.")
+    return outliers.sort_values(measure, ascending=False, kind="stable", ignore_index=True)
 
 
 def _durations(values: "pd.Series[Any]", unit: str) -> str:

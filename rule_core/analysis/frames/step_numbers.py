@@ -67,11 +67,11 @@ def _first_around(
         return np.where(any_around, around.argmax(axis=1) if count else 0, -1)
     half = count // 2
     within = _is_any_around(intervals[:half], begins, ends)
-    found = np.empty(len(begins), np.intp)
-    found[within] = _first_around(intervals[:half], begins[within], ends[within])
+    indexes = np.empty(len(begins), np.intp)
+    indexes[within] = _first_around(intervals[:half], begins[within], ends[within])
     later = _first_around(intervals[half:], begins[~within], ends[~within])
-    found[~within] = np.where(later < 0, later, later + half)
-    return found
+    indexes[~within] = np.where(later < 0, later, later + half)
+    return indexes
 
 
 def _is_any_around(
@@ -82,5 +82,5 @@ def _is_any_around(
     # The last end of the intervals that begin before an event.
     last = np.maximum.accumulate(intervals[order, 1])
     before = np.searchsorted(intervals[order, 0], begins, side="left")
-    found: NDArray[np.bool_] = (before > 0) & (last[np.maximum(before, 1) - 1] > ends)
-    return found
+    any_around: NDArray[np.bool_] = (before > 0) & (last[np.maximum(before, 1) - 1] > ends)
+    return any_around

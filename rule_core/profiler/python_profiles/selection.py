@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from rule_core.optional_imports import import_pandas
+from rule_core.optional_imports import data_frame
 from rule_core.profiler.constants import CONVERT_TO_MICROSECS
 from rule_core.profiler.python_profiles.reader import (
     LocalPythonStatsReader,
@@ -245,8 +245,7 @@ class PythonProfileAnalysis:
             }
             for profile in self.python_profile_stats
         ]
-        frame: pd.DataFrame = import_pandas().DataFrame(rows)
-        return frame
+        return data_frame(rows)
 
     def list_available_node_ids(self, refresh_stats: bool = True) -> list[str]:
         """Return the nodes with profiles, sorted."""

@@ -6,7 +6,7 @@ import sys
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from rule_core.optional_imports import import_pandas
+from rule_core.optional_imports import data_frame
 from rule_core.profiler.python_profiles.cprofile_file import Callers, Function, Table
 from rule_core.profiler.python_profiles.types import ProfileArgumentError
 
@@ -125,8 +125,7 @@ class cProfileStats:  # noqa: N801 - the documented name
         (integers), ``total time`` and ``cumulative time`` (seconds).
         """
         rows = [function.as_row() for function in self.function_stats_list]
-        frame: pd.DataFrame = import_pandas().DataFrame(rows, columns=_COLUMNS)
-        return frame
+        return data_frame(rows, columns=_COLUMNS)
 
 
 def _check(by: object, n: object) -> None:

@@ -82,12 +82,7 @@ def html_page(chart: PanelChart) -> str:
 
 def page_height(chart: PanelChart) -> int:
     """Return the height of the page in pixels."""
-    chart = chart.limit()
-    rows = [
-        chart.panels[first : first + chart.columns]
-        for first in range(0, len(chart.panels), chart.columns)
-    ]
-    return FRAME + 30 * bool(chart.linked) + sum(max(panel.height for panel in row) for row in rows)
+    return FRAME + 30 * bool(chart.linked) + sum(chart.limit().row_heights())
 
 
 def _figure(bk: Any, chart: PanelChart, panel: Panel) -> Any:

@@ -17,6 +17,7 @@ _ROW_NAME: Final = 40  # characters
 _LINE: Final = 105  # characters of a title
 LONGEST_NAME: Final = 100  # characters
 HEIGHT: Final = 250  # pixels
+US_PER_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,12 @@ class PanelChart:
     columns: int = 1
     linked: bool = False
     note: str = ""
+
+    def row_heights(self) -> list[int]:
+        """Return the height of each row of panels in pixels."""
+        heights = [panel.height for panel in self.panels]
+        starts = range(0, len(heights), self.columns)
+        return [max(heights[start : start + self.columns]) for start in starts]
 
     def wrap(self, text: str) -> str:
         """Wrap a title to the width of a panel."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 # The sampling interval of SageMaker, for curves with a single sample.
 USUAL_INTERVAL_US: Final = 500_000
+BEHIND_US: Final = 180_000_000  # later data of slower nodes is ignored
 # Samples within this fraction of the sampling interval belong to a moment. It is more than a half,
 # because samples are never taken exactly on time.
 _NEAR: Final = 0.75

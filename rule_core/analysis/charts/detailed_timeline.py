@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from rule_core.analysis.charts.chart import Panel, PanelChart, Spans
+from rule_core.analysis.charts.chart import US_PER_MS, Panel, PanelChart, Spans
 from rule_core.analysis.charts.drawn import Drawn
 from rule_core.profiler.traces.event import TraceEvent
 
@@ -13,7 +13,6 @@ MOST_EVENTS: Final = 500  # per panel
 _ROW: Final = 24  # pixels
 _AXIS: Final = 90  # pixels
 _HIGHEST: Final = 600  # pixels
-_US_OF_MS: Final = 1000
 
 
 class DetailedTimeline(Drawn):
@@ -35,7 +34,7 @@ class DetailedTimeline(Drawn):
             row = event.event_phase if worker is None else worker
             kind = "Phases" if worker is None else "Data loaders"
             self._kinds[kind].append((f"{row}, {event.node_id}" if has_nodes else row, event))
-        self._limits = (start_us / _US_OF_MS, end_us / _US_OF_MS)
+        self._limits = (start_us / US_PER_MS, end_us / US_PER_MS)
 
     def chart(self) -> PanelChart:
         """Return the bars."""
@@ -51,8 +50,8 @@ class DetailedTimeline(Drawn):
         rows = sorted({row for row, _ in first})
         number = {row: index for index, row in enumerate(reversed(rows))}  # the first one on top
         spans = Spans(
-            np.array([event.start_time for _, event in first], dtype=np.float64) / _US_OF_MS,
-            np.array([event.end_time for _, event in first], dtype=np.float64) / _US_OF_MS,
+            np.array([event.start_time for _, event in first], dtype=np.float64) / US_PER_MS,
+            np.array([event.end_time for _, event in first], dtype=np.float64) / US_PER_MS,
             np.array([number[row] for row, _ in first]),
             [event.event_name for _, event in first],
             rows[::-1],

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.analysis.charts.chart import Panel, PanelChart, Rows
+from rule_core.analysis.charts.chart import US_PER_MS, Panel, PanelChart, Rows
 from rule_core.analysis.charts.curves import USUAL_INTERVAL_US, Curve, mean_of, moments
 from rule_core.analysis.charts.drawn import Drawn
 from rule_core.analysis.charts.system_curves import TOTAL, SystemCurves
@@ -16,7 +16,6 @@ from rule_core.profiler.system.reader import SystemMetricsReader
 NODE_TOTAL: Final = "node_total"
 # Dimensions without an upper limit are shown relative to their maximum.
 _UNBOUNDED: Final = frozenset({"Algorithm", "Platform", ""})
-_US_OF_MS: Final = 1000
 _COLUMNS: Final = 2000  # more than the width of a screen
 _MOST_MOMENTS: Final = 2_000_000  # per row; a month with a sample each second
 
@@ -89,7 +88,7 @@ class Heatmap(Drawn):
             return PanelChart("Usage of resources", (), note="No metrics are selected.")
         half = (self.times_us[-1] - self.times_us[0]) / max(len(self.times_us) - 1, 1) / 2
         half = half or USUAL_INTERVAL_US / 2
-        start, end = (self.times_us[[0, -1]] + [-half, half]) / _US_OF_MS
+        start, end = (self.times_us[[0, -1]] + [-half, half]) / US_PER_MS
         values = np.array([*reversed(self.rows.values())])
         mark = Rows(float(start), float(end), values, [*reversed(self.rows)])
         panel = Panel(
@@ -153,7 +152,7 @@ def _grid(times_us: NDArray[np.int64]) -> NDArray[np.int64]:
     NDArray
         Shape ``(columns, times per column)``.
     """
-    if len(times_us) < 2:  # noqa: PLR2004 - an interval needs two times
+    if len(times_us) <= 1:
         return times_us.reshape(-1, 1)
     first, last = int(times_us[0]), int(times_us[-1])
     count = round((last - first) / np.median(np.diff(times_us))) + 1

@@ -39,18 +39,14 @@ def write_png(chart: PanelChart, path: Path) -> None:
     """
     mpl = import_matplotlib()
     chart = chart.limit()
-    rows = [
-        chart.panels[first : first + chart.columns]
-        for first in range(0, len(chart.panels), chart.columns)
-    ]
-    heights = [max(panel.height for panel in row) for row in rows]
+    heights = chart.row_heights()
     size = (WIDTH / _DPI, (_HEAD + sum(heights)) / _DPI)
     figure = mpl.figure.Figure(figsize=size, dpi=_DPI, layout="constrained", facecolor="white")
     text = "\n".join(filter(None, (printable(chart.title), chart.note)))
     figure.suptitle(text, fontsize=11, color=_INK, parse_math=False)
-    if rows:
+    if heights:
         grid = figure.subplots(
-            len(rows), chart.columns, squeeze=False, gridspec_kw={"height_ratios": heights}
+            len(heights), chart.columns, squeeze=False, gridspec_kw={"height_ratios": heights}
         )
         for axes, panel in zip(grid.flat, chart.panels, strict=False):
             _draw(mpl, axes, chart, panel)

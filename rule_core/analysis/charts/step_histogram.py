@@ -7,7 +7,7 @@ import numpy as np
 
 from rule_core.analysis.charts.chart import Panel, PanelChart
 from rule_core.analysis.charts.drawn import Drawn
-from rule_core.analysis.charts.framework_events import FrameworkEvents
+from rule_core.analysis.charts.event_feed import EventFeed
 from rule_core.analysis.charts.histograms import durations
 from rule_core.model.patterns import flatten, matching
 from rule_core.profiler.framework_reader import AlgorithmMetricsReader
@@ -37,7 +37,7 @@ class StepHistogram(Drawn):
     """
 
     step_metrics: dict[str, list[float]]
-    _events: FrameworkEvents | None
+    _events: EventFeed | None
 
     def __init__(self, metrics_reader: AlgorithmMetricsReader, width: int = 500) -> None:
         self.metrics_reader = metrics_reader
@@ -71,7 +71,7 @@ class StepHistogram(Drawn):
         self.clear()
         self._show_workers = show_workers
         patterns = flatten(list(select_metrics))
-        self._events = FrameworkEvents(
+        self._events = EventFeed(
             self.metrics_reader, lambda event: bool(matching([self._label(event)], patterns))
         )
         if endtime is None:
@@ -104,11 +104,8 @@ class StepHistogram(Drawn):
         return PanelChart("Histograms of steps", tuple(panels), columns=_COLUMNS)
 
     def _label(self, event: TraceEvent) -> str:
-        return (
-            f"{event.event_phase}-nodeid:{event.node_id}"
-            if self._show_workers
-            else event.event_phase
-        )
+        node = f"-nodeid:{event.node_id}" if self._show_workers else ""
+        return f"{event.event_phase}{node}"
 
     def _add(self, events: Sequence[TraceEvent]) -> None:
         for event in events:

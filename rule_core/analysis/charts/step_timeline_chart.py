@@ -7,7 +7,7 @@ import numpy as np
 
 from rule_core.analysis.charts.chart import LineMark, Panel, PanelChart
 from rule_core.analysis.charts.drawn import Drawn
-from rule_core.analysis.charts.framework_events import FrameworkEvents
+from rule_core.analysis.charts.event_feed import EventFeed
 from rule_core.profiler.framework_reader import AlgorithmMetricsReader
 from rule_core.profiler.traces.event import TraceEvent
 
@@ -41,7 +41,7 @@ class StepTimelineChart(Drawn):
     def __init__(self, metrics_reader: AlgorithmMetricsReader, width: int = 1000) -> None:
         self.metrics_reader = metrics_reader
         self.width = width
-        self._events = FrameworkEvents(metrics_reader, _is_step)
+        self._events = EventFeed(metrics_reader, _is_step)
         self._steps: list[TraceEvent] = []
         metrics_reader.refresh_event_file_list()
         self.last_timestamp = metrics_reader.get_timestamp_of_latest_available_file()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rule_core.analysis.charts.curves import Curve, mean_of
+from rule_core.analysis.charts.curves import BEHIND_US, Curve, mean_of
 from rule_core.model.patterns import flatten, matching
 from rule_core.profiler.system.reader import SystemMetricsReader
 from rule_core.profiler.system.samples import SeriesKey, SystemSamples
@@ -20,7 +20,6 @@ Curves = dict[str, dict[str, Curve]]
 _FOREVER: Final = 1 << 62  # microseconds
 _WINDOW_US: Final = 600_000_000  # time range that is parsed at once
 _MOST_PERCENT: Final = 102.0  # measurements at different times may slightly exceed 100 %
-_BEHIND_US: Final = 180_000_000  # later data of slower nodes is ignored
 
 
 class SystemCurves:
@@ -72,7 +71,7 @@ class SystemCurves:
             Microseconds since the epoch, included.
         """
         last = [int(parts[-1].time_us[-1]) for parts in self._parts.values()]
-        start = max(max(last, default=0) - _BEHIND_US, self._start_us)
+        start = max(max(last, default=0) - BEHIND_US, self._start_us)
         before = sum(map(len, self._parts.values()))
         self._read(start, int(end_us))
         self.last_us = max(self.last_us, int(end_us))

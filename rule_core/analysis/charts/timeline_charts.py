@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from rule_core.analysis.charts.chart import LineMark, Panel, PanelChart
+from rule_core.analysis.charts.chart import US_PER_MS, LineMark, Panel, PanelChart
 from rule_core.analysis.charts.curves import Curve, moments, nearest_of
 from rule_core.analysis.charts.detailed_timeline import DetailedTimeline
 from rule_core.analysis.charts.drawn import Drawn
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _CPU: Final = "CPUUtilization"
 _PERCENT: Final = (0.0, 102.0)
 _HEIGHT: Final = 200  # pixels
-_US_OF_MS: Final = 1000
 
 
 class TimelineCharts(Drawn):
@@ -111,7 +110,7 @@ class TimelineCharts(Drawn):
             number = (event.event_args or {}).get("step_num")
             name = event.event_name if number is None else f"{event.event_name}_{number}"
             overlap = min(event.end_time, end) - max(event.start_time, start)
-            spent[name] = spent.get(name, 0.0) + overlap / _US_OF_MS
+            spent[name] = spent.get(name, 0.0) + overlap / US_PER_MS
         for name, ms in sorted(spent.items(), key=lambda item: -item[1]):
             _print(f"Spent {ms:g} ms (cumulative time) in {name}")
 
@@ -138,7 +137,7 @@ class TimelineCharts(Drawn):
     def chart(self) -> PanelChart:
         """Return the chart of the lines."""
         first = self.times_us[-self.width :][:1] if self.width > 0 else self.times_us[:1]
-        view = [float(time) / _US_OF_MS for time in (*first, *self.times_us[-1:])]
+        view = [float(time) / US_PER_MS for time in (*first, *self.times_us[-1:])]
         panels = []
         for dimension, curves in self.system_metrics.items():
             in_percent = percent(dimension, curves.values())
@@ -168,7 +167,7 @@ class TimelineCharts(Drawn):
 
     def _line(self, curve: Curve) -> LineMark:
         index = nearest_of(self.times_us, curve.time_us)
-        return LineMark(curve.time_us / _US_OF_MS, curve.value, index)
+        return LineMark(curve.time_us / US_PER_MS, curve.value, index)
 
     def _selection(self, indexes: Sequence[int]) -> tuple[int, int] | None:
         """Return and print the selected time range."""

@@ -1,15 +1,14 @@
-"""FrameworkEvents: selected framework events for charts, each returned once."""
+"""EventFeed: selected framework events for charts, each returned once."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
+from rule_core.analysis.charts.curves import BEHIND_US
 from rule_core.profiler.framework_reader import AlgorithmMetricsReader
 from rule_core.profiler.traces.event import TraceEvent
 
-_BEHIND_US: Final = 180_000_000  # later data of slower nodes is ignored
 
-
-class FrameworkEvents:
+class EventFeed:
     """Reads selected framework events, and later ones.
 
     Parameters
@@ -36,7 +35,7 @@ class FrameworkEvents:
     def later(self, end_us: float) -> list[TraceEvent]:
         """Return new events up to a time, sorted by start."""
         last_us = max(self._seen.values(), default=self._start_us)
-        start_us = max(last_us - _BEHIND_US, self._start_us)
+        start_us = max(last_us - BEHIND_US, self._start_us)
         self._seen = {key: end for key, end in self._seen.items() if end >= start_us}
         return self._new(start_us, end_us)
 

@@ -5,6 +5,7 @@ from typing import Literal
 import click
 
 from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.evaluation import without
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 
@@ -14,13 +15,7 @@ from rule_runner.cli.standard_output import results_alone
 @click.option("--follow", is_flag=True, help="Follow trials that have not ended until they do.")
 @click.option("--output", metavar="DIR", help="Output folder; by default rule-output/check-TIME.")
 @click.option("--overwrite", is_flag=True, help="Replace results in the output folder.")
-@click.option(
-    "--no-report",
-    "report",
-    flag_value=False,
-    default=True,
-    help="Write no report.html, and collect no measurements for it.",
-)
+@without("report", "Write no report.html, and collect no measurements for it.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @click.option("--fail-on-issues", is_flag=True, help="Exit with 10 if any rule found issues.")
 @endpoint_option

@@ -1,6 +1,6 @@
 """evaluate, and the options that other commands share with it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from rule_runner.errors import UsageError
 from rule_runner.logs import configure
 
 if TYPE_CHECKING:
-    from rule_runner.commands.evaluate_job_file import JobFile
+    from rule_runner.config.job_file.definition import JobDefinition
     from rule_runner.config.request import EvaluationRequest
 
 Command = Callable[..., Any]
@@ -25,75 +25,69 @@ _Option = Callable[[Command], Command]
 _Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 FORMATS: Final = ("table", "json", "junit", "sarif")
-_TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
-_trial: Final = click.option("--trial", metavar="PATH", help=_TRIAL_HELP)
-_profiler_trial: Final = click.option(
-    "--profiler-trial",
-    metavar="PATH",
-    help="Profiler data for profiler rules: the folder with 'system' and 'framework'.",
-)
+ISOLATIONS: Final = tuple(isolation.value for isolation in configuration.Isolation)
+_NOT_NEGATIVE: Final = click.FloatRange(0)
+_POSITIVE: Final = click.FloatRange(0, min_open=True)
 
 
-def _texts(*names: str, metavar: str, meaning: str, complete: _Complete | None = None) -> _Option:
+def _text(name: str, metavar: str, meaning: str) -> _Option:
+    return click.option(name, metavar=metavar, help=meaning)
+
+
+def _texts(
+    names: Sequence[str], metavar: str, meaning: str, complete: _Complete | None = None
+) -> _Option:
     return click.option(
         *names, multiple=True, metavar=metavar, help=meaning, shell_complete=complete
     )
 
 
-def _seconds(name: str, meaning: str, default: float) -> _Option:
+def _seconds(
+    name: str,
+    meaning: str,
+    default: float | None = None,
+    allowed: click.FloatRange = _NOT_NEGATIVE,
+) -> _Option:
     return click.option(
-        name,
-        type=click.FloatRange(0),
-        default=default,
-        show_default=bool(default),
-        metavar="S",
-        help=meaning,
+        name, type=allowed, default=default, show_default=bool(default), metavar="S", help=meaning
     )
 
 
-def _limit(name: str, meaning: str, default: float | None = None) -> _Option:
-    return click.option(
-        name,
-        type=click.FloatRange(0, min_open=True),
-        default=default,
-        show_default=default is not None,
-        metavar="S",
-        help=meaning,
-    )
+def _flag(name: str, meaning: str) -> _Option:
+    return click.option(name, is_flag=True, help=meaning)
 
 
+def without(name: str, meaning: str) -> _Option:
+    """Return the option ``--no-NAME``, which sets the argument `name` to False."""
+    return click.option(f"--no-{name}", name, flag_value=False, default=True, help=meaning)
+
+
+_TRIAL_HELP: Final = "Root of the trial, or s3://bucket/prefix."
+_profiler_trial: Final = _text(
+    "--profiler-trial",
+    "PATH",
+    "Profiler data for profiler rules: the folder with 'system' and 'framework'.",
+)
 _RULES: Final = (
+    _texts(["--other-trial", "other_trials"], "PATH", "Another trial, for rules that compare."),
     _texts(
-        "--other-trial",
-        "other_trials",
-        metavar="PATH",
-        meaning="Another trial, for rules that compare.",
+        ["--rule"],
+        "[ID=]NAME",
+        "A built-in rule, or 'all' of them; with --source, a class in that file.",
+        completion.rule_names,
+    ),
+    _texts(["--source"], "[ID=]FILE", "A file with a rule class: a path or s3:// address."),
+    _texts(
+        ["-p", "--param", "parameters"],
+        "[ID.]KEY=VALUE",
+        "A parameter of a rule.",
+        completion.rule_parameters,
     ),
     _texts(
-        "--rule",
-        metavar="[ID=]NAME",
-        complete=completion.rule_names,
-        meaning="A built-in rule, or 'all' of them; with --source, a class in that file.",
-    ),
-    _texts(
-        "--source",
-        metavar="[ID=]FILE",
-        meaning="A file with a rule class: a path or s3:// address.",
-    ),
-    _texts(
-        "-p",
-        "--param",
-        "parameters",
-        metavar="[ID.]KEY=VALUE",
-        complete=completion.rule_parameters,
-        meaning="A parameter of a rule.",
-    ),
-    _texts(
-        "--mode",
-        "modes",
-        metavar="[ID=]enforce|observe",
-        complete=completion.modes,
-        meaning="What a finding does: 'observe' only reports it, without actions or exit code 10.",
+        ["--mode", "modes"],
+        "[ID=]enforce|observe",
+        "What a finding does: 'observe' only reports it, without actions or exit code 10.",
+        completion.modes,
     ),
     click.option("--start-step", type=click.IntRange(0), help="First global step to judge."),
     click.option(
@@ -107,28 +101,25 @@ _RULES: Final = (
         metavar="SHARE",
         help="Minimum share of steps, such as 0.9, that a rule must judge; NotEvaluated below it.",
     ),
-    click.option("--keep-going", is_flag=True, help="Continue after the first finding of a rule."),
+    _flag("--keep-going", "Continue after the first finding of a rule."),
 )
-
 _WAITS: Final = (
-    click.option(
-        "--no-wait",
-        "wait",
-        flag_value=False,
-        default=True,
-        help="Judge the steps saved so far; do not wait for more.",
-    ),
+    without("wait", "Judge the steps saved so far; do not wait for more."),
     _seconds("--wait-for-trial", "Wait this long for the trial to appear.", 0),
-    _limit("--timeout", "End the evaluation after this time."),
+    _seconds("--timeout", "End the evaluation after this time.", None, _POSITIVE),
     _seconds(
         "--idle-timeout",
         "End after this time without a new file; 0 disables it.",
         configuration.DEFAULT_IDLE_TIMEOUT_S,
     ),
 )
-
 _LIMITS: Final = (
-    _limit("--rule-timeout", "Time limit for a step; runs each rule in its own process."),
+    _seconds(
+        "--rule-timeout",
+        "Time limit for a step; runs each rule in its own process.",
+        None,
+        _POSITIVE,
+    ),
     _seconds(
         "--end-grace",
         "Keep looking for files of slow workers after the end mark.",
@@ -139,66 +130,48 @@ _LIMITS: Final = (
         "How long to wait for an event file that an index file names.",
         configuration.DEFAULT_EVENT_FILE_WAIT_S,
     ),
-    click.option(
+    _seconds(
         "--poll-max",
-        type=click.FloatRange(0.1),
-        default=configuration.DEFAULT_POLL_MAX_S,
-        show_default=True,
-        metavar="S",
-        help="Longest pause between looks at a trial in S3.",
+        "Longest pause between looks at a trial in S3.",
+        configuration.DEFAULT_POLL_MAX_S,
+        click.FloatRange(0.1),
     ),
 )
-
 _OUTPUT: Final = (
-    click.option("--output", metavar="DIR", help="Output folder, or s3://bucket/prefix."),
-    click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder."),
+    _text("--output", "DIR", "Output folder, or s3://bucket/prefix."),
+    _flag("--overwrite", "Replace an evaluation in the output folder."),
 )
-
 _RESULTS: Final = (
-    click.option(
-        "--no-report",
-        "report",
-        flag_value=False,
-        default=True,
-        help="Write no report.html, and no measurements for it.",
-    ),
+    without("report", "Write no report.html, and no measurements for it."),
     click.option("--format", type=click.Choice(FORMATS), default="table"),
-    _texts(
-        "--sink", "sinks", metavar="KIND[:TARGET][,region=R]", meaning="Also send events there."
-    ),
+    _texts(["--sink", "sinks"], "KIND[:TARGET][,region=R]", "Also send events there."),
     _seconds(
         "--sink-deadline",
         "How long to wait at the end for sinks to accept the remaining events.",
         30.0,
     ),
     _texts(
-        "--action",
-        "actions",
-        metavar="[ID=]KIND:TARGET",
-        meaning="Action on the first finding of a rule in mode enforce: stop-training:NAME, "
+        ["--action", "actions"],
+        "[ID=]KIND:TARGET",
+        "Action on the first finding of a rule in mode enforce: stop-training:NAME, "
         "email:ADDRESS, sms:+NUMBER, webhook:URL or command:PROGRAM ARGUMENT...",
     ),
-    _limit(
-        "--action-timeout", "Time limit for each action.", configuration.DEFAULT_ACTION_TIMEOUT_S
+    _seconds(
+        "--action-timeout",
+        "Time limit for each action.",
+        configuration.DEFAULT_ACTION_TIMEOUT_S,
+        _POSITIVE,
     ),
-    click.option("--dry-run", is_flag=True, help="Print what actions would do, without doing it."),
+    _flag("--dry-run", "Print what actions would do, without doing it."),
     click.option("--event-source", default="rule-runner", help="Source field of events."),
-    click.option("--training-job-name", metavar="NAME", help="Name of the training job in events."),
-    click.option(
-        "--fail-on-issues",
-        is_flag=True,
-        help="Exit with code 10 if a rule in mode enforce finds issues.",
-    ),
+    _text("--training-job-name", "NAME", "Name of the training job in events."),
+    _flag("--fail-on-issues", "Exit with code 10 if a rule in mode enforce finds issues."),
 )
-
 _LOGS: Final = (
-    click.option("--quiet", is_flag=True, help="Log errors only, and show no progress."),
+    _flag("--quiet", "Log errors only, and show no progress."),
     endpoint_option,
     click.option("-v", "--verbose", count=True, help="Log progress; twice: log every step."),
 )
-
-
-ISOLATIONS: Final = tuple(isolation.value for isolation in configuration.Isolation)
 _isolate: Final = click.option(  # docker run has its own
     "--isolate",
     type=click.Choice(ISOLATIONS),
@@ -207,60 +180,43 @@ _isolate: Final = click.option(  # docker run has its own
     callback=lambda _context, _option, value: configuration.Isolation(value),
     help="'process' runs each rule in its own process with a reduced environment. No sandbox.",
 )
-_retention: Final = click.option(  # a container sees only its own output folder
+_retention: Final = _text(  # a container sees only its own output folder
     "--retention",
-    metavar="N|TIME",
-    help="Keep only the newest evaluations beside the output folder, such as 50, or those "
+    "N|TIME",
+    "Keep only the newest evaluations beside the output folder, such as 50, or those "
     "that ended within a time, such as 30d.",
 )
 _JOB: Final = (
-    click.option(
+    _text(
         "--job",
-        metavar="FILE",
-        help="Rules of a training job: a request in JSON or YAML, or a Python file that defines "
+        "FILE",
+        "Rules of a training job: a request in JSON or YAML, or a Python file that defines "
         "a list of rules.",
     ),
-    click.option(
-        "--only", multiple=True, metavar="NAME", help="With --job: evaluate only this rule."
-    ),
-    click.option(
-        "--except",
-        "exclude",
-        multiple=True,
-        metavar="NAME",
-        help="With --job: leave out this rule.",
-    ),
+    _texts(["--only"], "NAME", "With --job: evaluate only this rule."),
+    _texts(["--except", "exclude"], "NAME", "With --job: leave out this rule."),
 )
 _EVALUATE: Final = (
-    click.option(
+    _text(
         "--request",
-        metavar="FILE|-",
-        help="Evaluation request in JSON: a file, '-' for standard input, or the object itself. "
+        "FILE|-",
+        "Evaluation request in JSON: a file, '-' for standard input, or the object itself. "
         "Other options replace its fields.",
     ),
-    click.option("--trial", metavar="PATH", help=f"{_TRIAL_HELP} Optional if a job file names it."),
+    _text("--trial", "PATH", f"{_TRIAL_HELP} Optional if a job file names it."),
     _profiler_trial,
-    click.option(
+    _text(
         "--trial-name",
-        metavar="NAME",
-        help="Name of the trial in results, reports and events; by default its folder's name.",
+        "NAME",
+        "Name of the trial in results, reports and events; by default its folder's name.",
     ),
     *_JOB,
-    click.option(
-        "--check", is_flag=True, help="With --job: only check the rules, and print what is wrong."
-    ),
-    click.option("--allow-code", is_flag=True, help="With --check: allow Python files to be run."),
-    *_RULES,
-    *_WAITS,
-    *_LIMITS,
-    *_OUTPUT,
-    *_RESULTS,
-    *_LOGS,
-    _isolate,
-    _retention,
+    _flag("--check", "With --job: only check the rules, and print what is wrong."),
+    _flag("--allow-code", "With --check: allow Python files to be run."),
+    *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, _isolate, _retention),
 )
 DOCKER: Final = (
-    *(_trial, _profiler_trial),
+    *(_text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
 )
 TRAIN: Final = (*_JOB, *_RULES, *_LIMITS, *_RESULTS, endpoint_option, _isolate)
@@ -311,19 +267,19 @@ def request_of(context: click.Context) -> "EvaluationRequest":
     values = context.params
     path = values.get("request")
     request = EvaluationRequest() if path is None else read_request(path)
-    given = {
+    fields = {
         name: values[name]
         for name in request.__struct_fields__
         if name in values and context.get_parameter_source(name) is not ParameterSource.DEFAULT
     }
-    request = replace(request, **given)
+    request = replace(request, **fields)
     configure(-1 if request.quiet else request.verbose, as_json=request.format != "table")
     _check_stdout(request)
-    job = _job_file(values)
-    if job is not None:
+    definition = _definition(values, request.format)
+    if definition is not None:
         from rule_runner.commands.evaluate_job_file import with_job
 
-        return with_job(replace(request, rules=()), job.read(request.format))
+        return with_job(replace(request, rules=()), definition)
     if not (values["rule"] or values["source"]):
         return request
     rules = parse_requests(values["rule"], values["source"])
@@ -340,10 +296,8 @@ def _check_stdout(request: "EvaluationRequest") -> None:
         raise UsageError(msg)
 
 
-def _job_file(values: dict[str, Any]) -> "JobFile | None":
-    """Return what the options say of a job file; None if they name none."""
-    from rule_runner.commands.evaluate_job_file import JobFile
-
+def _definition(values: dict[str, Any], form: str) -> "JobDefinition | None":
+    """Return the rules of the job file; None without one."""
     if values.get("job") is None:
         for name, option in _JOB_ONLY.items():
             if values.get(name):
@@ -354,12 +308,15 @@ def _job_file(values: dict[str, Any]) -> "JobFile | None":
         if values[name]:
             msg = f"Options --job and {option} do not go together: rules come from one of them."
             raise UsageError(msg)
-    return JobFile(
+    from rule_runner.commands.evaluate_job_file import read_job
+
+    return read_job(
         values["job"],
         values["only"],
         values["exclude"],
-        values.get("check", False),
-        values.get("allow_code", False),
+        check=values.get("check", False),
+        allow_code=values.get("allow_code", False),
+        form=form,
     )
 
 

@@ -1,9 +1,9 @@
 """evaluate --job: reads the rules of a training job, and checks them."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -16,10 +16,18 @@ if TYPE_CHECKING:
     from rule_runner.config.job_file.definition import JobDefinition, RuleConfiguration
 
 
-class JobFile(NamedTuple):
-    """A job file, and what to do with it.
+def read_job(
+    path: str,
+    only: Sequence[str],
+    exclude: Sequence[str],
+    *,
+    check: bool,
+    allow_code: bool,
+    form: str,
+) -> "JobDefinition":
+    """Return the definition in a job file, with the chosen rules.
 
-    Attributes
+    Parameters
     ----------
     only, exclude
         Names of rule configurations: only these, and all but these.
@@ -27,42 +35,34 @@ class JobFile(NamedTuple):
         Whether to check the rules instead of evaluating them.
     allow_code
         Whether Python files may be run for that.
+    form
+        The format of the results; a check prints lines only.
+
+    Raises
+    ------
+    JobError
+        If the job file cannot be read, or contains no rules.
+    UsageError
+        If options contradict each other.
     """
+    from rule_runner.config.job_file.definition import choose
+    from rule_runner.config.job_file.reader import is_code, read_job_file
 
-    path: str
-    only: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    check: bool = False
-    allow_code: bool = False
-
-    def read(self, form: str = "table") -> "JobDefinition":
-        """Return the definition in the file, with the chosen rules.
-
-        Raises
-        ------
-        JobError
-            If the job file cannot be read, or holds no rules.
-        UsageError
-            If options contradict each other.
-        """
-        from rule_runner.config.job_file.definition import choose
-        from rule_runner.config.job_file.reader import is_code, read_job_file
-
-        if self.allow_code and not self.check:
-            msg = "Option --allow-code goes with --check only: to evaluate, code is run anyway."
-            raise UsageError(msg)
-        if self.check and is_code(self.path) and not self.allow_code:
-            msg = (
-                f"Job file {printable(self.path)} is a program, and to check it is to run it. "
-                "Give --allow-code if that may be."
-            )
-            raise UsageError(msg)
-        if self.check and form != "table":
-            msg = f"Option --check prints lines only, got --format {form}."
-            raise UsageError(msg)
-        with redirect_stdout(sys.stderr):  # of a program
-            definition = read_job_file(self.path)
-        return choose(definition, self.only, self.exclude)
+    if allow_code and not check:
+        msg = "Option --allow-code goes with --check only: to evaluate, code is run anyway."
+        raise UsageError(msg)
+    if check and is_code(path) and not allow_code:
+        msg = (
+            f"Job file {printable(path)} is a program, and to check it is to run it. "
+            "Give --allow-code if that may be."
+        )
+        raise UsageError(msg)
+    if check and form != "table":
+        msg = f"Option --check prints lines only, got --format {form}."
+        raise UsageError(msg)
+    with redirect_stdout(sys.stderr):  # of a program
+        definition = read_job_file(path)
+    return choose(definition, only, exclude)
 
 
 def with_job(request: EvaluationRequest, definition: "JobDefinition") -> EvaluationRequest:

@@ -1,4 +1,4 @@
-"""--endpoint-url: where S3 is, for this process and for those that it starts."""
+"""--endpoint-url: the S3 endpoint of this process and its children."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,7 @@ VARIABLE: Final = "AWS_ENDPOINT_URL_S3"
 
 
 def _use(context: click.Context, option: click.Parameter, url: str | None) -> None:
-    """Tell boto3, here and in every process that is started."""
+    """Set the endpoint for boto3, also in child processes."""
     del context, option
     if url is None:
         return
@@ -32,7 +32,7 @@ def _is_endpoint(url: str) -> bool:
 
 
 def endpoint_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the option; it is not handed on to it."""
+    """Add the option to a command; the command does not receive its value."""
     return click.option(
         "--endpoint-url",
         metavar="URL",

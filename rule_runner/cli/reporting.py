@@ -1,4 +1,4 @@
-"""reporting: maps what happened in a command to an exit code and one sentence on stderr."""
+"""reporting: maps the outcome of a command to an exit code and one sentence on stderr."""
 
 import sys
 from collections.abc import Callable
@@ -27,7 +27,7 @@ SHADOWED: Final = (
 
 
 def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Log warnings, and end a command with the exit code of what it returns or raises."""
+    """Log warnings, and end a command with the exit code of its result or error."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Container mode: the contract of a rule container, from its environment to its message file."""
+"""Container mode: fulfils the contract of a SageMaker rule container."""
 
 import sys
 from collections.abc import Sequence

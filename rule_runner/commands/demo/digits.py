@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 SIZE: Final = 8  # pixels in a row and in a column
 CLASSES: Final = 10
-# Each digit in seven rows of five pixels, a row to two hexadecimal digits.
+# Each digit is seven rows of five pixels; two hexadecimal digits are one row.
 _GLYPHS: Final = (
     "0e11131519110e",
     "040c040404040e",
@@ -20,25 +20,25 @@ _GLYPHS: Final = (
     "0e11110e11110e",
     "0e11110f01020c",
 )
-_BROKEN: Final = 0.1  # share of a digit's pixels that the pen missed
-_NOISE: Final = 0.15  # standard deviation, where full ink is 1
+_BROKEN: Final = 0.1  # share of a digit's pixels that are missing
+_NOISE: Final = 0.15  # standard deviation; ink is 1
 
 
 class Images(NamedTuple):
-    """Images of shape ``(n, 64)``, of mean 0 and deviation 1, and which digit each one is."""
+    """Images of shape ``(n, 64)``, with mean 0 and standard deviation 1, and their digits."""
 
     pixels: NDArray[np.float32]
     digits: NDArray[np.intp]
 
 
 def glyphs() -> NDArray[np.float64]:
-    """Return the ten digits as drawn, ink 1 on 0, of shape ``(10, 7, 5)``."""
+    """Return the shapes of the ten digits, ink 1 on 0, as an array ``(10, 7, 5)``."""
     rows = np.array([list(bytes.fromhex(glyph)) for glyph in _GLYPHS])
     return (rows[:, :, None] >> np.arange(4, -1, -1) & 1).astype(float)
 
 
 def draw(count: int, rng: np.random.Generator) -> Images:
-    """Return `count` images of random digits, each somewhere in its field."""
+    """Return `count` images of random digits at random positions."""
     digits = rng.integers(0, CLASSES, count)
     ink = glyphs()[digits] * (rng.random((count, 7, 5)) > _BROKEN)
     ink *= rng.uniform(0.5, 1.0, (count, 1, 1))

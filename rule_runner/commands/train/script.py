@@ -1,4 +1,4 @@
-"""TrainingScript: a user's script in a session of its own, what it says, and how it is ended."""
+"""TrainingScript: runs a user's script in its own session, and receives its messages."""
 
 import asyncio
 import json
@@ -14,13 +14,13 @@ from rule_runner.errors import EXIT_SIGNAL, UsageError
 
 SITE: Final = Path(__file__).with_name("site")
 HOOK_FILE: Final = "SMDEBUG_CONFIG_FILE_PATH"
-_LOOK_S: Final = 0.05  # nothing tells that the last process of a group has ended
+_POLL_S: Final = 0.05  # no event reports the end of the last process of a group
 
 
 def environment(control: Path) -> dict[str, str]:
-    """Return the environment that makes every Python below the script hook what it trains.
+    """Return the environment that makes every Python of the script hook its trainings.
 
-    A script that reads the hook's JSON file by itself, as on SageMaker, gets the same one.
+    A script that reads the hook's JSON file itself, as on SageMaker, gets the same file.
     """
     paths = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
@@ -32,15 +32,15 @@ def environment(control: Path) -> dict[str, str]:
 
 
 class TrainingScript:
-    """A script that runs; its streams are those of this process.
+    """A running script; it shares the standard streams of this process.
 
     Parameters
     ----------
     process
-        As `start` makes it.
+        The process that `start` creates.
     control
-        Folder that holds the hook's configuration, and the pipe that the script's Pythons write to.
-    heard
+        Folder with the hook's configuration, and the pipe that the script's Pythons write to.
+    on_message
         Called with each object that they write.
     """
 
@@ -48,12 +48,12 @@ class TrainingScript:
         self,
         process: asyncio.subprocess.Process,
         control: Path,
-        heard: Callable[[Mapping[str, str]], None],
+        on_message: Callable[[Mapping[str, str]], None],
     ) -> None:
         self._process = process
-        self._heard = heard
+        self._on_message = on_message
         self._rest = b""
-        # Open for writing too: otherwise it would end whenever a writer closes.
+        # Also open for writing: otherwise the pipe would end when its last writer closes it.
         self._pipe = os.open(control / PIPE, os.O_RDWR | os.O_NONBLOCK)
         asyncio.get_running_loop().add_reader(self._pipe, self._listen)
 
@@ -62,9 +62,9 @@ class TrainingScript:
         cls,
         command: Sequence[str],
         control: Path,
-        heard: Callable[[Mapping[str, str]], None],
+        on_message: Callable[[Mapping[str, str]], None],
     ) -> "TrainingScript":
-        """Start it.
+        """Start a script.
 
         Raises
         ------
@@ -80,11 +80,11 @@ class TrainingScript:
             python = f" Write: python {command[0]}." if command[0].endswith(".py") else ""
             msg = f"{command[0]!r} cannot be started: {os.strerror(err.errno or 0)}.{python}"
             raise UsageError(msg) from err
-        return cls(process, control, heard)
+        return cls(process, control, on_message)
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the script has not ended."""
         return self._process.returncode is None
 
     @property
@@ -94,12 +94,12 @@ class TrainingScript:
         return code if code >= 0 else EXIT_SIGNAL - code
 
     async def wait(self) -> None:
-        """Return when it has ended, and all that it said was heard."""
+        """Wait until the script has ended and all its messages are received."""
         await self._process.wait()
         self._listen()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close the pipe."""
         asyncio.get_running_loop().remove_reader(self._pipe)
         os.close(self._pipe)
 
@@ -108,13 +108,13 @@ class TrainingScript:
             while part := os.read(self._pipe, 1 << 16):
                 *lines, self._rest = (self._rest + part).split(b"\n")
                 for line in lines:
-                    with suppress(ValueError):  # whoever finds the pipe may write to it
-                        self._heard(json.loads(line))
+                    with suppress(ValueError):  # any process may write to the pipe
+                        self._on_message(json.loads(line))
 
     def send(self, number: int) -> None:
-        """Send a signal: as a terminal does to all its processes, SIGTERM to the first only.
+        """Send a signal to all processes, as a terminal does, but SIGTERM only to the first.
 
-        Workers that load data must not be ended under a script that writes its last checkpoint.
+        A script may need its data workers to write the last checkpoint.
         """
         with suppress(ProcessLookupError):
             if number == signal.SIGTERM:
@@ -123,7 +123,7 @@ class TrainingScript:
                 os.killpg(self._process.pid, number)
 
     async def stop(self, grace: float) -> None:
-        """End it and all that it started: by SIGTERM, after `grace` seconds by SIGKILL."""
+        """End the script and its children: by SIGTERM, after `grace` seconds by SIGKILL."""
         self.send(signal.SIGTERM)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), grace)
@@ -132,10 +132,10 @@ class TrainingScript:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     async def clear(self, grace: float) -> None:
-        """Ask what it has left behind in its session to end, and give it `grace` seconds."""
+        """Send SIGTERM to the processes that remain in the session; wait up to `grace` seconds."""
         with suppress(ProcessLookupError, TimeoutError):
             os.killpg(self._process.pid, signal.SIGTERM)
             async with asyncio.timeout(grace):
                 while True:
-                    await asyncio.sleep(_LOOK_S)
+                    await asyncio.sleep(_POLL_S)
                     os.killpg(self._process.pid, 0)

@@ -1,4 +1,4 @@
-"""Auto: finds out which model a script trains with PyTorch, and hooks it."""
+"""Automatic hooks for models trained with PyTorch."""
 
 import functools
 import gc
@@ -17,21 +17,21 @@ from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import AUTO, call_after
 from rule_core.saving.error_guard import guarded
 
-# A step with more losses is no step of the counting model: another model is being trained.
+# With more losses in a step, another model than the one that counts the steps is being trained.
 MOST_LOSSES: Final = 16
-# After so many calls of other models, the counting model is no longer being trained.
+# After this many calls of other models, the model that counts the steps is no longer being trained.
 MOST_CALLS: Final = 16
 LOSS: Final = "loss"
-# Nodes that only scale a loss: by a scaler of mixed precision, by the number of batches.
+# Nodes that scale a loss, such as by a gradient scaler or by the number of batches.
 _SCALING: Final = frozenset({"MulBackward0", "DivBackward0"})
 _DEEPEST: Final = 4
 
 
 class AutoHook(Hook):
-    """A hook that is made behind the script's back.
+    """A hook that the script did not create.
 
-    Besides what the script's loss modules return, it saves as ``loss_output_<n>`` the scalars that
-    `backward` is called for, unless they are one of those, or a multiple of it.
+    In addition to the outputs of loss modules, it saves the scalars on which `backward` is called
+    as ``loss_output_<n>``, unless they are such an output or a multiple of one.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -40,40 +40,34 @@ class AutoHook(Hook):
         self._losses_of_step = 0
 
     def register_module(self, module: Any, *, counts_steps: bool = True) -> None:
-        """Watch a model, unless it is watched: the script may have asked for the current hook."""
-        if all(one is not module for _, one in self._models):
+        """Watch a model unless the script has registered it with `get_hook`."""
+        if all(model is not module for _, model in self._models):
             super().register_module(module, counts_steps=counts_steps)
 
     register_hook = register_module
 
     @guarded
     def begin(self, mode: ModeKeys) -> None:
-        """Begin a step of a mode."""
+        """Begin a step in a mode."""
         self._nodes.clear()
         self._losses_of_step = 0
         self.set_mode(mode)
         self.begin_step()
 
     @guarded
-    def leave(self) -> None:
-        """End the step in hand: what follows belongs to another training."""
-        self._nodes.clear()
-        self._end_step()
-
-    @guarded
-    def see_loss(self, module: Any) -> None:
-        """Watch a loss for as long as it lives: some scripts make one in each step."""
+    def watch_loss(self, module: Any) -> None:
+        """Watch a loss module as long as it exists: some scripts create one in each step."""
         count = len(self._handles)
         self._watch(modules.Named(modules.class_name(module), module, "loss"))
         del self._handles[count:]
 
     @guarded
-    def see_backward(self, tensor: Any) -> None:
-        """Save a loss that no module has returned."""
-        if self._saving and tensor.numel() == 1 and not self._is_known(tensor.grad_fn):
+    def save_loss(self, tensor: Any) -> None:
+        """Save the tensor of a `backward` call if it is a loss that no module returned."""
+        if self._saving and tensor.numel() == 1 and not self._is_saved(tensor.grad_fn):
             loss = tensor.detach() * self._scaling.inverse()
             self._record_all(f"{LOSS}_output", loss, "backward")
-            self._bound()
+            self._count_loss()
         self._nodes.clear()
 
     def _record_all(self, prefix: str, value: Any, place: str) -> None:
@@ -83,51 +77,56 @@ class AutoHook(Hook):
                 self._nodes.append(tensor.grad_fn)
         super()._record_all(prefix, value, place)
         if place == "loss output":
-            self._bound()
+            self._count_loss()
 
-    def _bound(self) -> None:
-        """End a step that goes on and on."""
+    def _count_loss(self) -> None:
+        """End the step after too many losses."""
         self._losses_of_step += 1
         if self._losses_of_step > MOST_LOSSES:
-            self.leave()
+            self._nodes.clear()
+            self._end_step()
 
-    def _is_known(self, node: Any) -> bool:
-        """Say whether a node of the graph is that of a saved loss, or scales it."""
+    def _is_saved(self, node: Any) -> bool:
+        """Return whether a node of the graph computes a saved loss or scales one."""
         for _ in range(_DEEPEST):
-            if node is None or any(one is node for one in self._nodes):
+            if node is None or any(saved is node for saved in self._nodes):
                 return node is not None
-            before = [one for one, _ in node.next_functions if one is not None]
-            if type(node).__name__ not in _SCALING or len(before) != 1:
+            inputs = [source for source, _ in node.next_functions if source is not None]
+            if type(node).__name__ not in _SCALING or len(inputs) != 1:
                 return False
-            node = before[0]
+            node = inputs[0]
         return False
 
 
 class Root:
-    """A model that is in no other, which the script may train.
+    """A module that no other module contains, and that the script may train.
 
-    It is decided when the model, or a part of it if the model itself is never called, is first
-    called to train; that call, and those of the same module that follow, are the steps.
+    Its entrance is the module whose calls count: the first one that is called in training mode,
+    either the root or, if the script never calls the root itself, a module inside it.
 
     Attributes
     ----------
-    is_further
-        Whether its next call in training mode begins a training of its own.
+    starts_training
+        Whether its next call in training mode starts a new training.
     has_counted
-        Whether it has begun a training and counted its steps.
+        Whether it has counted the steps of a training.
     hook
-        The last hook that saved it.
+        The latest hook that watched it.
     """
 
     def __init__(
-        self, module: Any, entered: Callable[["Root", Any, Any, Any], None], *, is_further: bool
+        self,
+        module: Any,
+        before_call: Callable[["Root", Any, Any, Any], None],
+        *,
+        starts_training: bool,
     ) -> None:
-        # A reference of ours must not keep alive what the script has given up.
-        self._module = weakref.ref(module)
-        self.is_further = is_further
+        self._module = weakref.ref(module)  # must not keep alive what the script discards
+        self.starts_training = starts_training
         self.has_counted = False
         self.hook: AutoHook | None = None
-        callback = Callback(AUTO.fail_safe(functools.partial(entered, self)), _say_one_graph)
+        call = AUTO.fail_safe(functools.partial(before_call, self))
+        callback = Callback(call, _report_one_graph)
         self._handles = {
             id(part): part.register_forward_pre_hook(callback, with_kwargs=True)
             for part in module.modules()
@@ -136,11 +135,11 @@ class Root:
 
     @property
     def module(self) -> Any:
-        """The model; None if it is gone."""
+        """The module; None once the script has discarded it."""
         return self._module()
 
-    def keep(self, *entrances: Any) -> None:
-        """Watch the calls of these modules only."""
+    def watch_only(self, *entrances: Any) -> None:
+        """Stop watching the calls of all other modules."""
         for key in self._handles.keys() - {id(module) for module in entrances}:
             self._handles.pop(key).remove()
 
@@ -150,112 +149,114 @@ class Root:
         return set() if module is None else {id(parameter) for parameter in module.parameters()}
 
 
-class Training:
-    """The models that a script gives to optimizers, one training after the other.
+class ModelWatcher:
+    """Finds the models that a script trains, and creates a hook for each training.
 
-    A training has the models that exist when it begins, such as the two of a GAN. The first of them
-    that is called in training mode counts the steps. A model that gets an optimizer later, or is
-    called repeatedly without the counting model, begins a training of its own, once. If a script
-    uses no optimizer of `torch.optim`, its models are looked for at its first call of `backward`,
-    and again after repeated calls in which no model counts.
+    A model is trained if an optimizer has its parameters. A training has the models that exist when
+    it starts, such as the two of a GAN; the first of them that is called in training mode counts
+    the steps. A model starts a new training if it gets an optimizer later, or, once, if it is
+    called repeatedly without the model that counts the steps. If a script uses no optimizer of
+    `torch.optim`, all models with trainable parameters are added at its first `backward`, and again
+    after repeated ones without a step.
     """
 
     def __init__(self) -> None:
         self._roots: list[Root] = []
         self._counting: Root | None = None
-        self._calls_of_others = 0
-        self._backwards = 0
+        self._other_calls = 0
+        self._backward_calls = 0
 
-    def offer(self, parameters: Iterable[Any], *, joins: bool = True) -> None:
-        """Record the models that have any of these parameters.
+    def add_models(self, parameters: Iterable[Any], *, may_join: bool = True) -> None:
+        """Add the models that have any of these parameters.
 
         Parameters
         ----------
         parameters
             The parameters of an optimizer, for example.
-        joins
+        may_join
             Whether the models may belong to the current training.
         """
-        wanted = {id(parameter) for parameter in parameters}
+        trained = {id(parameter) for parameter in parameters}
         self._roots = [root for root in self._roots if root.module is not None]
-        in_hand = [root for root in self._roots if root.hook is AUTO.hook]
-        together = joins and any(root.parameters() & wanted for root in in_hand)
-        joins = self._counting is None or together
+        current = [root for root in self._roots if root.hook is AUTO.hook]
+        shares_model = may_join and any(root.parameters() & trained for root in current)
+        joins = self._counting is None or shares_model
         for module in topmost():
             own = {id(parameter) for parameter in module.parameters()}
             inside = set(map(id, module.modules()))
-            within = [root for root in self._roots if id(root.module) in inside]
-            if not own & wanted or any(own <= root.parameters() for root in within):
+            parts = [root for root in self._roots if id(root.module) in inside]
+            if not own & trained or any(own <= root.parameters() for root in parts):
                 continue
-            for root in within:  # it is a part of the new model
-                root.keep()
+            for root in parts:
+                root.watch_only()
                 self._roots.remove(root)
-            further = not joins or any(root.hook is not None for root in within)
-            self._roots.append(Root(module, self._entered, is_further=further))
+            starts_training = not joins or any(root.hook is not None for root in parts)
+            self._roots.append(Root(module, self._before_call, starts_training=starts_training))
 
-    def _entered(self, root: Root, module: Any, args: Any, kwargs: Any) -> None:
+    def _before_call(self, root: Root, module: Any, args: Any, kwargs: Any) -> None:
         """Begin a step if the module counts them."""
         trains = module.training and torch.is_grad_enabled()
         if modules.in_backward() or not (trains or root.hook):
             return
-        seen = set(module._forward_pre_hooks)  # noqa: SLF001 - nothing public tells
+        callbacks = module._forward_pre_hooks  # noqa: SLF001 - PyTorch has no public access to it
+        before = set(callbacks)
         if trains:
-            self._take_part(root, module)
+            self._watch(root, module)
         hook = AUTO.current(AutoHook)
         if hook is not None and root is self._counting:
-            self._calls_of_others = self._backwards = 0
+            self._other_calls = self._backward_calls = 0
             hook.begin(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
-        # PyTorch does not call in this call what this call has registered.
-        for key, callback in list(module._forward_pre_hooks.items()):  # noqa: SLF001
-            if key not in seen:
+        # PyTorch runs callbacks registered during a call from the next call on.
+        for key, callback in list(callbacks.items()):
+            if key not in before:
                 callback(module, args, kwargs)
 
-    def _take_part(self, root: Root, module: Any) -> None:
-        """Save a model called in training mode, in the current training or one of its own."""
+    def _watch(self, root: Root, module: Any) -> None:
+        """Save a model called in training mode, in the current training or in a new one."""
         hook = AUTO.current(AutoHook)
         if hook is not None and root is self._counting:
             return
-        self._calls_of_others += 1
-        is_left = self._calls_of_others > MOST_CALLS
-        if hook is None or root.is_further or (is_left and not root.has_counted):
-            hook = self._begin(root)
-        elif is_left:
+        self._other_calls += 1
+        has_replaced = self._other_calls > MOST_CALLS
+        if hook is None or root.starts_training or (has_replaced and not root.has_counted):
+            hook = self._start_training(root)
+        elif has_replaced:
             self._counting = root
         if root.hook is None:
-            root.keep(module)
+            root.watch_only(module)
         if hook is not None and root.hook is not hook:
             hook.register_module(root.module, counts_steps=False)
             root.hook = hook
 
-    def _begin(self, root: Root) -> AutoHook | None:
-        """Begin a training whose steps a model counts."""
+    def _start_training(self, root: Root) -> AutoHook | None:
+        """Start a training whose steps a model counts, and return its hook."""
         hook = AUTO.begin(AutoHook)
-        self._counting, root.is_further, root.has_counted = root, False, True
+        self._counting, root.starts_training, root.has_counted = root, False, True
         if hook is not None:
             for loss in of_type(_Loss):
-                hook.see_loss(loss)
+                hook.watch_loss(loss)
         return hook
 
-    def see_loss(self, module: Any, *_: Any, **__: Any) -> None:
-        """Watch a loss module that is created after training has begun."""
+    def watch_loss(self, module: Any, *_: Any, **__: Any) -> None:
+        """Watch a loss module that is created after the training started."""
         hook = AUTO.current(AutoHook)
         if hook is not None:
-            hook.see_loss(module)
+            hook.watch_loss(module)
 
-    def see_backward(self, tensor: Any) -> None:
-        """Save a loss."""
+    def save_loss(self, tensor: Any) -> None:
+        """Save the tensor of a `backward` call, and look for models if none counts steps."""
         hook = AUTO.current(AutoHook)
         if hook is not None:
-            hook.see_backward(tensor)
-            self._backwards += 1
-            if self._backwards == MOST_CALLS:
-                self._offer_all()
+            hook.save_loss(tensor)
+            self._backward_calls += 1
+            if self._backward_calls == MOST_CALLS:
+                self._add_trainable()
         elif AUTO.hook is None and not self._roots:
-            self._offer_all()
+            self._add_trainable()
 
-    def _offer_all(self) -> None:
-        """Record every model that may be trained without an optimizer of PyTorch's."""
-        self.offer(
+    def _add_trainable(self) -> None:
+        """Add every model that may be trained without an optimizer of PyTorch."""
+        self.add_models(
             (
                 parameter
                 for module in topmost()
@@ -263,11 +264,11 @@ class Training:
                 for parameter in module.parameters()
                 if parameter.requires_grad
             ),
-            joins=False,
+            may_join=False,
         )
 
 
-def _say_one_graph() -> None:
+def _report_one_graph() -> None:
     AUTO.report_unsaved(
         "A model is compiled as one whole graph, in which nothing can be seen. Compile it before "
         "the optimizer is made, or without fullgraph=True."
@@ -275,33 +276,35 @@ def _say_one_graph() -> None:
 
 
 def of_type(kind: type) -> Iterator[Any]:
-    """Yield every object of a class that there is; asked by the type, since proxies lie."""
-    return (one for one in gc.get_objects() if issubclass(type(one), kind))
+    """Yield every existing object of a class, by its type because proxies fake `__class__`."""
+    return (item for item in gc.get_objects() if issubclass(type(item), kind))
 
 
 def topmost() -> list[Any]:
-    """Return the modules that are in no other one."""
-    found = [one for one in of_type(nn.Module) if "_modules" in vars(one)]
-    inside = {id(child) for one in found for child in vars(one)["_modules"].values()}
-    return [one for one in found if id(one) not in inside and not modules.is_script(one)]
+    """Return the modules that no other module contains."""
+    existing = [module for module in of_type(nn.Module) if "_modules" in vars(module)]
+    inside = {id(child) for module in existing for child in vars(module)["_modules"].values()}
+    return [
+        module for module in existing if id(module) not in inside and not modules.is_script(module)
+    ]
 
 
 def watch() -> None:
-    """Notice what the script trains from now on."""
-    training = Training()
-    see_optimizer = AUTO.fail_safe(training.offer)
-    see_backward = AUTO.fail_safe(training.see_backward)
-    backward = torch.Tensor.backward
+    """Patch optimizers, losses and `Tensor.backward` to watch what the script trains."""
+    watcher = ModelWatcher()
+    add_models = AUTO.fail_safe(watcher.add_models)
+    save_loss = AUTO.fail_safe(watcher.save_loss)
+    original = torch.Tensor.backward
 
-    @functools.wraps(backward)
-    def seen(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    @functools.wraps(original)
+    def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
-            see_backward(tensor)
-        return backward(tensor, *args, **kwargs)
+            save_loss(tensor)
+        return original(tensor, *args, **kwargs)
 
-    def made(optimizer: Any, *_: Any, **__: Any) -> None:
-        see_optimizer(one for group in optimizer.param_groups for one in group["params"])
+    def add_optimized(optimizer: Any, *_: Any, **__: Any) -> None:
+        add_models(parameter for group in optimizer.param_groups for parameter in group["params"])
 
-    torch.Tensor.backward = seen
-    call_after(torch.optim.Optimizer, "__init__", made)
-    call_after(_Loss, "__init__", AUTO.fail_safe(training.see_loss))
+    torch.Tensor.backward = backward
+    call_after(torch.optim.Optimizer, "__init__", add_optimized)
+    call_after(_Loss, "__init__", AUTO.fail_safe(watcher.watch_loss))

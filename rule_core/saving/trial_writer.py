@@ -250,24 +250,24 @@ class TrialWriter:
             )
         self.output.remove(paths.END_OF_JOB)
 
-    def _metas(self, keys: Iterable[str]) -> "list[_MetaJson]":
+    def _metas(self, keys: Iterable[str]) -> "list[_StepMetaJson]":
         parallel = self.output.costs.parallel
         if parallel == 1:
             return [*map(self._meta, keys)]
         with ThreadPoolExecutor(parallel) as readers:
             return [*readers.map(self._meta, keys)]
 
-    def _meta(self, key: str) -> "_MetaJson":
+    def _meta(self, key: str) -> "_StepMetaJson":
         return msgspec.json.decode(self.output.read(key), type=_IndexJson).meta
 
 
-class _MetaJson(msgspec.Struct):
+class _StepMetaJson(msgspec.Struct):
     mode: str
     mode_step: int | str
 
 
 class _IndexJson(msgspec.Struct):
-    meta: _MetaJson
+    meta: _StepMetaJson
 
 
 def reject_existing_trial(output: TrialOutput, worker: str) -> None:

@@ -38,16 +38,14 @@ _FROM: Final[dict[ReductionKey, tuple[tuple[str, ...], Value]]] = {
 }
 
 
-def reduced_on_host(
-    tensor: Any, wanted: Sequence[ReductionKey]
-) -> list[tuple[ReductionKey, Array]]:
+def reduced_on_host(tensor: Any, keys: Sequence[ReductionKey]) -> list[tuple[ReductionKey, Array]]:
     """Return reductions of a dense float32 or float64 tensor with at least one element.
 
     Parameters
     ----------
     tensor
         Any shape and strides, on the CPU, detached.
-    wanted
+    keys
         Operation, and whether of the magnitudes.
 
     Returns
@@ -56,33 +54,36 @@ def reduced_on_host(
         Each with a zero-dimensional array of the tensor's type; any NaN gives NaN. Sums within a
         part use the tensor's precision, or double precision if that overflows.
     """
-    recipe = _recipe(tuple(wanted))
+    recipe = _recipe(tuple(keys))
     array = _flat(tensor).numpy()
     size = array.size
     with np.errstate(all="ignore"):
         parts = _compute_parts(array, recipe.needs)
         values = np.array([value(parts, size) for value in recipe.values], array.dtype)
-        result = [(key, values[index, ...]) for index, key in enumerate(recipe.wanted)]
-        if recipe.others:
-            others = compute_all(array, recipe.others)
-            result += [(key, np.asarray(value)) for key, value in others.items()]
-            result.sort(key=lambda pair: wanted.index(pair[0]))
+        result = [(key, values[index, ...]) for index, key in enumerate(recipe.keys)]
+        if recipe.whole_keys:
+            whole = compute_all(array, recipe.whole_keys)
+            result += [(key, np.asarray(value)) for key, value in whole.items()]
+            result.sort(key=lambda pair: keys.index(pair[0]))
     return result
 
 
 class _Recipe(NamedTuple):
+    """What to compute from parts, and `whole_keys`, which need the whole array."""
+
     needs: tuple[str, ...]
-    wanted: tuple[ReductionKey, ...]
+    keys: tuple[ReductionKey, ...]
     values: tuple[Value, ...]
-    others: tuple[ReductionKey, ...]
+    whole_keys: tuple[ReductionKey, ...]
 
 
 @lru_cache(maxsize=256)
-def _recipe(wanted: tuple[ReductionKey, ...]) -> _Recipe:
-    ours = tuple(key for key in wanted if key in _FROM)
-    needs = dict.fromkeys(need for key in ours for need in _FROM[key][0])
-    others = tuple(key for key in wanted if key not in _FROM)
-    return _Recipe(tuple(needs), ours, tuple(_FROM[key][1] for key in ours), others)
+def _recipe(keys: tuple[ReductionKey, ...]) -> _Recipe:
+    part_keys = tuple(key for key in keys if key in _FROM)
+    needs = dict.fromkeys(need for key in part_keys for need in _FROM[key][0])
+    whole_keys = tuple(key for key in keys if key not in _FROM)
+    values = tuple(_FROM[key][1] for key in part_keys)
+    return _Recipe(tuple(needs), part_keys, values, whole_keys)
 
 
 def _flat(tensor: Any) -> Any:

@@ -37,7 +37,7 @@ MODEL_INPUTS: Final[Mapping[str | int, str]] = {
 MODEL_OUTPUTS: Final[Mapping[str | int, str]] = {"loss": "losses", "logits": "predictions"}
 IMAGE_CHANNELS: Final = frozenset({1, 3, 4})
 # A private function of PyTorch, the only way to detect a forward recomputed by the backward.
-_graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001
+_graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001 - see above
 
 
 class Named(NamedTuple):
@@ -117,25 +117,25 @@ def kind_of(module: Any) -> str:
 
 
 def submodules(
-    module: Any, path: str = "", *, hidden: bool = False, seen: set[int] | None = None
+    module: Any, path: str = "", *, hidden: bool = False, visited: set[int] | None = None
 ) -> Iterator[tuple[Named, bool]]:
     """Yield each module inside an unwrapped model, and whether hooks can observe it.
 
     Wrappers are skipped, and modules inside a compiled module are hidden.
     """
-    seen = {id(module)} if seen is None else seen
+    visited = {id(module)} if visited is None else visited
     hidden = hidden or is_compiled(module)
     for name, child in module.named_children():
         inner = child
         while not is_compiled(inner) and (wrapped := _inside(inner)) is not None:
             inner = wrapped
-        if id(inner) in seen:
+        if id(inner) in visited:
             continue
-        seen.add(id(inner))
+        visited.add(id(inner))
         full = plain_name(f"{path}.{name}" if path else name)
         yield Named(full, inner, kind_of(unwrapped(inner))), not (hidden or is_script(inner))
         inside = hidden or is_compiled(inner)
-        yield from submodules(unwrapped(inner), full, hidden=inside, seen=seen)
+        yield from submodules(unwrapped(inner), full, hidden=inside, visited=visited)
 
 
 def _inside(module: Any) -> Any | None:

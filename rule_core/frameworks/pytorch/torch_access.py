@@ -69,22 +69,22 @@ class TorchAccess:
         return array
 
     def reduce(
-        self, tensor: Any, wanted: Sequence[ReductionKey]
+        self, tensor: Any, keys: Sequence[ReductionKey]
     ) -> Iterable[tuple[ReductionKey, Any]]:
         """Return the reductions, computed on the tensor's device."""
         if not isinstance(tensor, torch.Tensor):
-            return _NUMPY.reduce(tensor, wanted)
+            return _NUMPY.reduce(tensor, keys)
         if _is_ordinary(tensor):
-            return reduced_on_host(tensor.detach(), wanted)
+            return reduced_on_host(tensor.detach(), keys)
         with _translated_errors():
             plain = _plain(_local(tensor))
             if plain.is_complex():
                 # Complex numbers have no order, only their magnitudes do.
-                wanted = [key for key in wanted if key[1]]
+                keys = [key for key in keys if key[1]]
                 plain = plain.abs()
             if not plain.numel():
-                wanted = [key for key in wanted if key[0] not in NEED_ELEMENTS]
-            return list(_reduced(plain, wanted))
+                keys = [key for key in keys if key[0] not in NEED_ELEMENTS]
+            return list(_reduced(plain, keys))
 
     def collect(self, scalars: Sequence[Any]) -> Sequence[Array]:
         """Return scalars as zero-dimensional arrays, with one transfer per device and type."""
@@ -161,16 +161,16 @@ def _plain(tensor: Any) -> Any:
     return (tensor if wider is None else tensor.to(wider)).resolve_conj().resolve_neg()
 
 
-def _reduced(plain: Any, wanted: Sequence[ReductionKey]) -> Iterator[tuple[ReductionKey, Any]]:
+def _reduced(plain: Any, keys: Sequence[ReductionKey]) -> Iterator[tuple[ReductionKey, Any]]:
     """Yield reductions; sums of half precision in single precision, of integers in double."""
     floating = plain.is_floating_point()
     plain = plain.to(_COMPUTED_AS.get(plain.dtype, plain.dtype))
     if plain.device.type == "cpu" and plain.dtype in ON_HOST and plain.numel():
-        yield from reduced_on_host(plain, wanted)
+        yield from reduced_on_host(plain, keys)
         return
     numbers = plain if floating else plain.to(torch.float64)
     extremes: dict[str, Any] = {}
-    for operation, absolute in wanted:
+    for operation, absolute in keys:
         if operation in {"min", "max"} and not absolute:
             if not extremes:
                 low, high = torch.aminmax(plain)

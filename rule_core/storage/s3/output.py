@@ -107,9 +107,9 @@ class S3PendingFile:
             while remaining:
                 if len(self._buffer) == self._part:  # and there is more
                     self._send_part()
-                taken = remaining[: self._part - len(self._buffer)]
-                self._buffer += taken
-                remaining = remaining[len(taken) :]
+                room = self._part - len(self._buffer)
+                self._buffer += remaining[:room]
+                remaining = remaining[room:]
 
     def _send_part(self) -> None:
         if not self._upload:

@@ -26,19 +26,11 @@ from rule_core.storage.size_limit import check_file_size
 class LocalStore:
     """The files below `root`."""
 
+    costs = ReadCosts()
+
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).expanduser()
-        self._path = str(self.root)
-
-    @property
-    def uri(self) -> str:
-        """Return the folder's path."""
-        return str(self.root)
-
-    @property
-    def costs(self) -> ReadCosts:
-        """Return the costs of reading; see `TrialStore`."""
-        return ReadCosts()
+        self.uri = str(self.root)
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield the keys of regular files under `prefix`; see `TrialStore`."""
@@ -86,29 +78,24 @@ class LocalStore:
     def opened(self, key: str) -> Iterator["LocalFile"]:
         """Open a regular file below the root; see `FileStore`."""
         with self._open(key) as fd:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise StorageUnavailableError(key, "it is not a regular file")
-            yield LocalFile(key, fd, status.st_size)
+            yield LocalFile(key, fd, _file_size(fd, key))
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of a regular file below the root; see `TrialStore`."""
         with self._open(key) as fd:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise StorageUnavailableError(key, "it is not a regular file")
+            nbytes = _file_size(fd, key)
             if byte_range is None:
-                check_file_size(key, status.st_size)
-            start, stop = byte_range or ByteRange(0, status.st_size)
+                check_file_size(key, nbytes)
+            start, stop = byte_range or ByteRange(0, nbytes)
             # Never allocate more memory than the size of the file.
-            return _pread(fd, start, min(stop, status.st_size) - start, key)
+            return _pread(fd, start, min(stop, nbytes) - start, key)
 
     @contextmanager
     def _open(self, key: str, flags: int = 0) -> Iterator[int]:
         """Open a file, or with ``O_DIRECTORY`` a folder, without following links."""
         *folders, name = key.split("/")
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+            fd = os.open(self.uri, os.O_RDONLY | os.O_DIRECTORY)
             for folder in folders:
                 fd = _below(fd, folder, FLAGS | os.O_DIRECTORY)
             fd = _below(fd, name, FLAGS | flags) if name else fd
@@ -149,6 +136,14 @@ class LocalFile:
             return os.preadv(self._fd, buffers, start)
         except OSError as err:
             raise StorageUnavailableError(self._key, os.strerror(err.errno or 0)) from err
+
+
+def _file_size(fd: int, key: str) -> int:
+    """Return the size of an open file, or raise an error if it is not a regular file."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise StorageUnavailableError(key, "it is not a regular file")
+    return status.st_size
 
 
 def _pread(fd: int, start: int, length: int, key: str) -> memoryview:

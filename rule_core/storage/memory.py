@@ -9,19 +9,11 @@ from rule_core.storage.base import ByteRange, ObjectNotFoundError, ReadCosts
 class MemoryStore:
     """The files of `files`, bytes by key; it may change between calls."""
 
+    costs = ReadCosts()
+
     def __init__(self, files: Mapping[str, bytes], uri: str = "memory") -> None:
         self.files = files
-        self._uri = uri
-
-    @property
-    def uri(self) -> str:
-        """Return the name given to the trial."""
-        return self._uri
-
-    @property
-    def costs(self) -> ReadCosts:
-        """Return the costs of reading; see `TrialStore`."""
-        return ReadCosts()
+        self.uri = uri
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys; see `TrialStore`."""
@@ -47,24 +39,22 @@ class MemoryStore:
 class MemoryOutput(MemoryStore):
     """A dictionary that a trial is written to."""
 
-    def __init__(self, files: MutableMapping[str, bytes], uri: str = "memory") -> None:
-        super().__init__(files, uri)
-        self._to = files
+    files: MutableMapping[str, bytes]
 
     def open(self, key: str) -> "MemoryPendingFile":
         """Start to write a file; see `TrialOutput`."""
-        return MemoryPendingFile(self._to, key)
+        return MemoryPendingFile(self.files, key)
 
     def remove(self, key: str) -> None:
         """Remove a file; see `TrialOutput`."""
-        self._to.pop(key, None)
+        self.files.pop(key, None)
 
 
 class MemoryPendingFile:
     """Bytes to be published in the dictionary; see `PendingFile`."""
 
-    def __init__(self, to: MutableMapping[str, bytes], key: str) -> None:
-        self._to = to
+    def __init__(self, files: MutableMapping[str, bytes], key: str) -> None:
+        self._files = files
         self._key = key
         self._written = bytearray()
 
@@ -75,7 +65,7 @@ class MemoryPendingFile:
 
     def publish(self) -> None:
         """Publish the bytes under their key; see `PendingFile`."""
-        self._to[self._key] = bytes(self._written)
+        self._files[self._key] = bytes(self._written)
 
     def discard(self) -> None:
         """Discard the bytes; see `PendingFile`."""

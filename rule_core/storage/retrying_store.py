@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from rule_core.clock import Clock
 from rule_core.logger import get_logger
-from rule_core.storage.base import ByteRange, ReadCosts, StorageUnavailableError, TrialStore
+from rule_core.storage.base import ByteRange, StorageUnavailableError, TrialStore
 from rule_core.storage.retry import retry
 
 if TYPE_CHECKING:
@@ -37,20 +37,12 @@ class RetryingStore:
 
     def __init__(self, store: TrialStore, clock: Clock, deadline_s: float = DEADLINE_S) -> None:
         self.store = store
+        self.uri = store.uri
+        self.costs = store.costs
         self.clock = clock
         self.deadline_s = deadline_s
         self.patience: WaitBudget | None = None
         self._failed: dict[str, str] = {}  # reason by key
-
-    @property
-    def uri(self) -> str:
-        """Return the other store's root."""
-        return self.store.uri
-
-    @property
-    def costs(self) -> ReadCosts:
-        """Return the costs of reading from the other store."""
-        return self.store.costs
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys, each once; see `TrialStore`."""

@@ -20,15 +20,12 @@ class CountingStore:
 
     def __init__(self, store: TrialStore, costs: ReadCosts = LOCAL) -> None:
         self.store = store
+        self.uri = store.uri
         self.costs = costs
         self.counts: Counter[str] = Counter()
         self.reads: list[tuple[str, ByteRange | None]] = []
         self.bytes = 0
         self._lock = Lock()
-
-    @property
-    def uri(self) -> str:
-        return self.store.uri
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         self.counts["list"] += 1
@@ -73,16 +70,13 @@ class FaultyStore:
         costs: ReadCosts | None = None,
     ) -> None:
         self.store = store
+        self.uri = store.uri
         self.costs = costs or store.costs
         self.lost = lost
         self._draw = random.Random(seed)
         self._most = {"failing": failing, "torn": torn, "lag": lag}
         self._left: dict[tuple[str, str], int] = {}
         self._lock = Lock()
-
-    @property
-    def uri(self) -> str:
-        return self.store.uri
 
     def _strikes(self, fault: str, key: str) -> bool:
         """Say whether a fault meets this question about a key, and count it."""

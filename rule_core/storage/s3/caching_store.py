@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 
-from rule_core.storage.base import ByteRange, ReadCosts
+from rule_core.storage.base import ByteRange
 from rule_core.storage.s3.disk_cache import CachedObject, DiskCache
 from rule_core.storage.s3.store import S3Store
 
@@ -18,16 +18,8 @@ class CachingStore:
     def __init__(self, store: S3Store, cache: DiskCache) -> None:
         self.store = store
         self.cache = cache
-
-    @property
-    def uri(self) -> str:
-        """Return the store's root."""
-        return self.store.uri
-
-    @property
-    def costs(self) -> ReadCosts:
-        """Return the costs of reading from the store."""
-        return self.store.costs
+        self.uri = store.uri
+        self.costs = store.costs
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys as the store does; see `TrialStore`."""

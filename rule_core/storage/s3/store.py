@@ -39,18 +39,11 @@ class S3Store:
         The bucket and prefix, or their address.
     """
 
+    costs = ReadCosts(parallel=PARALLEL, gap=GAP)
+
     def __init__(self, bucket: Bucket | str) -> None:
         self.bucket = Bucket(bucket) if isinstance(bucket, str) else bucket
-
-    @property
-    def uri(self) -> str:
-        """Return the address as given."""
-        return self.bucket.uri
-
-    @property
-    def costs(self) -> ReadCosts:
-        """Return the costs of reading; see `TrialStore`."""
-        return ReadCosts(parallel=PARALLEL, gap=GAP)
+        self.uri = self.bucket.uri
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys in code-point order; see `TrialStore`.

@@ -123,7 +123,7 @@ def test_what_is_no_number_is_an_error(text: str) -> None:
 class Remote(MemoryStore):
     """Remembers behind which keys it was asked for new ones."""
 
-    costs = ReadCosts(parallel=8)  # type: ignore[assignment] # a property elsewhere
+    costs = ReadCosts(parallel=8)
 
     def __init__(self, found: dict[str, bytes]) -> None:
         super().__init__(found)

@@ -288,7 +288,7 @@ def test_questions_look_for_new_files_unless_that_is_held_back() -> None:
 
 
 class Remote(MemoryStore):
-    costs = ReadCosts(parallel=2)  # type: ignore[assignment] # a property elsewhere
+    costs = ReadCosts(parallel=2)
 
 
 def test_a_remote_trial_is_not_looked_at_all_the_time() -> None:

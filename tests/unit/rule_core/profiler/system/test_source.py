@@ -24,13 +24,9 @@ class Store(MemoryStore):
 
     def __init__(self, files: dict[str, bytes], parallel: int = 1) -> None:
         super().__init__(files)
-        self.parallel = parallel
+        self.costs = ReadCosts(parallel=parallel)
         self.reads: list[str] = []
         self.refused: dict[str, Exception] = {}
-
-    @property
-    def costs(self) -> ReadCosts:
-        return ReadCosts(parallel=self.parallel)
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         self.reads.append(key)

@@ -15,7 +15,8 @@ from rule_core.saving.hook_config import ON_SAGEMAKER
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import NumpyAccess, TensorAccess, check_names
 from rule_core.saving.trial_recorder import TrialRecorder
-from rule_core.saving.trial_writer import reject_existing_trial
+from rule_core.saving.trial_writer import TrialWriter, reject_existing_trial
+from rule_core.saving.write_queue import WriteQueue
 from rule_core.storage import StorageUnavailableError, TrialOutput
 
 CLOSE_TIMEOUT_S: Final = 300.0
@@ -154,7 +155,7 @@ class BaseHook(FailSafe):
     def _save_at_this_step(self, names: frozenset[str]) -> None:
         """Save collections at the current step."""
         if names and not self._saving and self._recorder is not None:
-            self._recorder.steps.begin(
+            self._recorder.begin(
                 self.global_step, self._step_mode, self._mode_step(), self._step_time
             )
         self._saving = names
@@ -178,20 +179,18 @@ class BaseHook(FailSafe):
         self._policy.prepare()
         if not self._writes:
             return
-        self._recorder = TrialRecorder(
+        writer = TrialWriter(
             self._output,
-            self.get_collections().values(),
+            collections=[collection.copy() for collection in self.collection_manager],
             worker=self.worker,
             num_workers=self.world_size if self.save_all_workers else 1,
             resume=self._resume,
-            access=self.access,
-            max_queue_bytes=self._max_queue_bytes,
-            drop=self._drop,
-            on_error=self._fail_in_background,
         )
+        queue = WriteQueue(self._max_queue_bytes, self._fail_in_background)
+        self._recorder = TrialRecorder(writer, queue, self.access, drop=self._drop)
         if not self._loaded:
-            self.global_step = self._recorder.resumed_step
-            self.mode_steps.update(self._recorder.resumed_mode_steps)
+            self.global_step = writer.last_step
+            self.mode_steps.update(writer.last_mode_steps)
 
     def _end_step(self) -> None:
         """Queue the current step for writing."""
@@ -200,12 +199,12 @@ class BaseHook(FailSafe):
         self._in_step = False
         if self._recorder is not None and self._saving:
             self._save_scalars(self._recorder)
-            self._recorder.steps.end()
+            self._recorder.end()
         self._saving = frozenset()
 
     def _save_scalars(self, recorder: TrialRecorder) -> None:
         for name, (array, wall_time) in self._scalars.items():
-            recorder.steps.add_array(name, array, wall_time)
+            recorder.add_array(name, array, wall_time)
             self._record_membership(name, recorder)
         self._scalars.clear()
 
@@ -244,7 +243,7 @@ class BaseHook(FailSafe):
             return
         is_new = self._policy.add_tensor(collection, name, include=include)
         if is_new and self._recorder is not None:
-            self._recorder.steps.add_collection(self.get_collection(collection))
+            self._recorder.add_collection(self.get_collection(collection))
 
     def _skip_tensor(self, name: object, err: SMDebugTypeError) -> None:
         self._warn_once(f"tensor {name!r}", f"Tensor {name!r} is not saved. {err}")
@@ -255,7 +254,7 @@ class BaseHook(FailSafe):
         if self._recorded.get(name) != collections:
             self._recorded[name] = collections
             for collection in collections:
-                recorder.steps.add_member(collection, name)
+                recorder.add_member(collection, name)
 
     def close(self) -> None:
         """Write all pending steps and mark the training job as ended; also called at exit."""
@@ -300,11 +299,10 @@ class BaseHook(FailSafe):
 
     def _log_summary(self, recorder: TrialRecorder, is_complete: bool) -> None:
         """Log what was saved, as a warning if steps were lost or the training had to wait."""
-        steps = recorder.steps
-        is_good = is_complete and not steps.dropped and recorder.blocked_s < LONG_WAIT_S
+        is_good = is_complete and not recorder.dropped and recorder.blocked_s < LONG_WAIT_S
         self.logger.log(
             logging.INFO if is_good else logging.WARNING,
             "Saved %d steps to '%s', dropped %d; the training waited %.1f s for the disk.%s",
-            *(steps.saved, self._output.uri, steps.dropped, recorder.blocked_s),
+            *(recorder.saved, self._output.uri, recorder.dropped, recorder.blocked_s),
             "" if is_complete else f" The rest was not written within {CLOSE_TIMEOUT_S:.0f} s.",
         )

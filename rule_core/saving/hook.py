@@ -4,7 +4,6 @@ import atexit
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, ClassVar, Final, Literal, Self
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
@@ -176,30 +175,12 @@ class Hook(BaseHook):
             If the file is missing or contains an invalid value.
         """
         config = load_hook_config(json_file_path, save_interval=cls.DEFAULT_SAVE_INTERVAL)
-        return cls(
-            config.out_dir,
-            config.export_tensorboard,
-            config.tensorboard_dir,
-            config.dry_run,
-            config.reduction_config,
-            config.save_config,
-            config.include_regex,
-            config.include_collections,
-            config.save_all,
-            config.include_workers,
-            collections=config.collections,
-            **options,
-        )
+        return cls(**vars(config), **options)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -222,7 +203,7 @@ class Hook(BaseHook):
         self._policy.include(collection)
         if self._recorder is not None:
             name = collection if isinstance(collection, str) else collection.name
-            self._recorder.steps.add_collection(self.get_collection(name))
+            self._recorder.add_collection(self.get_collection(name))
 
     @guarded
     def set_mode(self, mode: ModeKeys) -> None:

@@ -70,9 +70,9 @@ _ENTRY_KEYS: Final = frozenset({"CollectionName", "CollectionParameters"})
 _COLLECTION_KEYS: Final = _SAVE_KEYS | {*_REDUCTIONS, "include_regex", "save_histogram"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HookConfig:
-    """The arguments of a hook.
+    """The arguments of a hook, by their names.
 
     Parameters
     ----------

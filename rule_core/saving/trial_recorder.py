@@ -1,66 +1,72 @@
-"""TrialRecorder: writes a hook's trial, from its first step to the end of the training job."""
+"""TrialRecorder: queues what a hook saves, to be written in the background."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Final
 
+from rule_core.failures import OnError
+from rule_core.format.paths import reduction_record_name
 from rule_core.model.collection import Collection
-from rule_core.saving.async_step_writer import AsyncStepWriter
+from rule_core.modes import ModeKeys
 from rule_core.saving.save_policy import Plan
-from rule_core.saving.tensor_adapter import TensorAccess
+from rule_core.saving.step_writer import StepWriter
+from rule_core.saving.tensor_adapter import Array, ReductionKey, TensorAccess
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.saving.write_queue import WriteQueue
-from rule_core.storage import TrialOutput
+
+BATCH: Final = 1 << 22  # bytes of a step that are put into the queue together
 
 
 class TrialRecorder:
-    """Writes one worker's part of a trial on a separate thread.
+    """Saves steps one after the other: `begin`, any number of `save` and `add...`, `end`.
 
     Parameters
     ----------
-    output
-        Destination of the trial.
-    collections
-        Collections that exist before the first step.
-    worker, num_workers, resume
-        See `TrialWriter`.
+    writer
+        Writer of the trial; used only on the queue's thread once steps are saved.
+    queue
+        Queue that runs the writes.
     access
         Access to the tensors of the framework.
-    max_queue_bytes, drop
-        Memory limit of the queue, and whether to drop steps when it is full.
-    on_error
-        Called on the writing thread with the error that stopped it.
+    drop
+        Whether to drop a whole step when the queue is full, instead of waiting.
 
-    Raises
-    ------
-    SMDebugRuntimeError, SMDebugValueError, OSError
-        If the trial cannot be created.
+    Attributes
+    ----------
+    resumed_step
+        The last step of a resumed trial, or -1.
+    saved, dropped
+        Number of written and of dropped steps.
     """
 
     def __init__(
-        self,
-        output: TrialOutput,
-        collections: Iterable[Collection],
-        *,
-        worker: str,
-        num_workers: int,
-        resume: bool,
-        access: TensorAccess,
-        max_queue_bytes: int,
-        drop: bool,
-        on_error: Callable[[Exception], None],
+        self, writer: TrialWriter, queue: WriteQueue, access: TensorAccess, *, drop: bool
     ) -> None:
-        self.writer = TrialWriter(
-            output,
-            collections=[collection.copy() for collection in collections],
-            worker=worker,
-            num_workers=num_workers,
-            resume=resume,
-        )
-        self.resumed_step = self.writer.last_step
-        self.resumed_mode_steps = self.writer.last_mode_steps
-        self._queue = WriteQueue(max_queue_bytes, on_error)
-        self.steps = AsyncStepWriter(self.writer, self._queue, access, drop=drop)
+        self.resumed_step = writer.last_step
+        self.saved = 0
+        self.dropped = 0
+        self._writer = writer
+        self._queue = queue
         self._access = access
+        self._drop = drop
+        self._step: StepWriter | None = None
+        self._is_queued = self._is_dropped = False
+        self._wall_time = 0.0
+        self._collections: list[Collection] = []
+        self._members: dict[str, set[str]] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self._arrays: list[tuple[str, Array, float]] = []
+        self._scalars: list[tuple[str, Any]] = []
+        self._shapes: list[tuple[str, tuple[int, ...]]] = []
+        self._nbytes = 0
+
+    def begin(self, step: int, mode: ModeKeys, mode_step: int, wall_time: float) -> None:
+        """Begin a step at a wall time in seconds since the epoch."""
+        self._is_queued = self._is_dropped = False
+        self._wall_time = wall_time
+        self._step = self._writer.begin(step, mode=mode, mode_step=mode_step)
 
     @property
     def blocked_s(self) -> float:
@@ -76,11 +82,50 @@ class TrialRecorder:
             If the format does not support the tensor.
         """
         if plan.shape and not plan.raw:
-            self.steps.add_shape(name, self._access.shape(tensor))
+            self.add_shape(name, self._access.shape(tensor))
         if plan.reductions:
-            self.steps.add_reductions(name, tensor, plan.reductions)
+            self.add_reductions(name, tensor, plan.reductions)
         if plan.raw:
-            self.steps.add_value(name, tensor)
+            self.add_value(name, tensor)
+
+    def add_reductions(self, name: str, tensor: Any, keys: tuple[ReductionKey, ...]) -> None:
+        """Save reductions of a tensor."""
+        for (operation, absolute), scalar in self._access.reduce(tensor, keys):
+            self._scalars.append((reduction_record_name(name, operation, absolute), scalar))
+
+    def add_value(self, name: str, tensor: Any) -> None:
+        """Save a copy of a tensor's elements, waiting if the queue is full."""
+        nbytes = self._access.nbytes(tensor)
+        if not nbytes or self._is_dropped:
+            return
+        if self._step is not None and self._nbytes and self._nbytes + nbytes > BATCH:
+            self._put(self._step)
+        self.add_array(name, self._access.copy(tensor))
+
+    def add_array(self, name: str, array: Array, wall_time: float | None = None) -> None:
+        """Save an array that is not changed later."""
+        self._arrays.append((name, array, wall_time or self._wall_time))
+        self._nbytes += array.nbytes
+
+    def add_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        """Save a shape."""
+        self._shapes.append((name, shape))
+
+    def add_collection(self, collection: Collection) -> None:
+        """Record a collection together with the next visible step."""
+        self._collections.append(collection.copy())
+
+    def add_member(self, collection: str, name: str) -> None:
+        """Record a tensor as a member of a collection, together with the next visible step."""
+        self._members.setdefault(collection, set()).add(name)
+
+    def end(self) -> None:
+        """Queue the rest of the step and its publication."""
+        if self._step is None:
+            return
+        self._put(self._step, last=True)
+        self.dropped += self._is_dropped
+        self._step = None
 
     def flush(self) -> None:
         """Wait until all ended steps are written."""
@@ -96,11 +141,54 @@ class TrialRecorder:
         timeout
             Seconds to wait for the writing thread.
         """
-        self.steps.abandon()
+        if self._step is not None:
+            self._queue.put(self._step.discard, 0)
         is_complete = self._queue.close(timeout)
         if is_complete and end_job:
-            if self.writer.num_workers > 1:
-                self.writer.close_worker()
+            if self._writer.num_workers > 1:
+                self._writer.close_worker()
             else:
-                self.writer.close()
+                self._writer.close()
         return is_complete
+
+    def _put(self, step: StepWriter, *, last: bool = False) -> None:
+        """Queue what was added, or discard it if the step is dropped."""
+        names = [name for name, _ in self._scalars]
+        values = self._access.collect([scalar for _, scalar in self._scalars])
+        nbytes = self._nbytes + sum(array.nbytes for array in values)
+        self._is_dropped = self._is_dropped or (self._drop and not self._queue.has_room(nbytes))
+        if not self._is_dropped:
+            scalars = (names, values, self._wall_time)
+            write = partial(self._write, step, scalars, self._arrays, self._shapes)
+            self._queue.put(write, nbytes)
+            self._is_queued = True
+            if last:
+                commit = partial(self._commit, step, self._collections, self._members)
+                self._queue.put(commit, 0)
+                self._collections, self._members = [], {}
+        elif last and self._is_queued:
+            self._queue.put(step.discard, 0)
+        self._clear()
+
+    def _write(
+        self,
+        step: StepWriter,
+        scalars: tuple[Sequence[str], Sequence[Array], float],
+        arrays: Iterable[tuple[str, Array, float]],
+        shapes: Iterable[tuple[str, tuple[int, ...]]],
+    ) -> None:
+        """Write a part of a step, on the queue's thread."""
+        with OnError(step.discard):
+            step.add_many(*scalars)
+            for name, array, wall_time in arrays:
+                step.add(name, array, wall_time)
+            for name, shape in shapes:
+                step.add_shape(name, shape)
+
+    def _commit(
+        self, step: StepWriter, collections: Iterable[Collection], members: dict[str, set[str]]
+    ) -> None:
+        """Publish the new collections and members, then the step, on the queue's thread."""
+        with OnError(step.discard):
+            self._writer.add_members(members, collections)
+            self.saved += step.commit()

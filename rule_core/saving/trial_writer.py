@@ -4,7 +4,6 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -104,12 +103,7 @@ class TrialWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def add_to_collection(self, name: str, tensor_names: Iterable[str]) -> None:

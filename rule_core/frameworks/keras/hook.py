@@ -52,20 +52,13 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     """
 
     # Keras distinguishes the kinds of variables, so no patterns are needed.
-    DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
-        "all": (),
-        "default": (),
-        "weights": (),
-        "biases": (),
-        "gradients": (),
-        "losses": (),
-        "metrics": (),
-        "inputs": (),
-        "outputs": (),
-        "layers": (),
-        "sm_metrics": (),
-        "optimizer_variables": (),
-    }
+    DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = dict.fromkeys(
+        (
+            *("all", "default", "weights", "biases", "gradients", "losses", "metrics"),
+            *("inputs", "outputs", "layers", "sm_metrics", "optimizer_variables"),
+        ),
+        (),
+    )
     DEFAULT_INCLUDED: ClassVar[Sequence[str]] = ("metrics", "losses", "sm_metrics")
     FILLED_COLLECTIONS: ClassVar[Sequence[str]] = (
         *(f"{kind}_{side}" for kind in layers.KINDS for side in ("input", "output")),

@@ -1,13 +1,11 @@
 """DebuggerCallback: saves tensors of Lightning trainings as one trial."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from rule_core.frameworks.pytorch.hook import Hook
-from rule_core.frameworks.pytorch.trainer_hook import LOSS, TrainerHook
+from rule_core.frameworks.pytorch.hooked_callback import LOSS, HookedCallback
 from rule_core.modes import ModeKeys
 
 try:
@@ -16,7 +14,7 @@ except ModuleNotFoundError:  # the older name of the same package
     from pytorch_lightning import Callback
 
 
-class DebuggerCallback(Callback):
+class DebuggerCallback(HookedCallback, Callback):
     """Save tensors of a `LightningModule` with the names of `smdebug.pytorch.Hook`.
 
     A step is one batch of any phase: mode TRAIN for training, EVAL for validation and test, and
@@ -50,49 +48,31 @@ class DebuggerCallback(Callback):
     >>> Trainer(callbacks=[callback]).fit(module, batches)  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        hook: Hook | None = None,
-        out_dir: str | os.PathLike[str] | None = None,
-        **options: Any,
-    ) -> None:
-        self._trainer_hook = TrainerHook(hook, out_dir, options)
-        self._stage = ""
-        self._logged: dict[str, tuple[Any, ...]] = {}
-
-    @property
-    def hook(self) -> Hook | None:
-        """The hook; None before it is created."""
-        return self._trainer_hook.hook
+    _stage = ""
+    _logged: Mapping[str, tuple[Any, ...]] = {}
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002 - Lightning's signature
         """Open the trial."""
         self._stage, self._logged = stage, {}
-        self._trainer_hook.open()
+        self._open()
 
-    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002 - Lightning's signature
+    def teardown(self, *_: Any, **__: Any) -> None:
         """End the trial."""
-        self._trainer_hook.close()
+        self._close()
 
-    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002 - Lightning's signature
-        """End the trial."""
-        self._trainer_hook.close()
+    on_exception = teardown
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the step counts."""
-        return self._trainer_hook.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restore the step counts; only training continues from a checkpoint."""
         if self._stage == "fit":
-            self._trainer_hook.load_state_dict(state_dict)
+            super().load_state_dict(state_dict)
 
     def _begin(self, trainer: Any, module: Any, mode: ModeKeys) -> None:
         """Begin a step."""
         hook = self.hook
         if hook is None or trainer.sanity_checking:
             return
-        if self._trainer_hook.is_new(module):
+        if self._is_new(module):
             hook.register_module(module, counts_steps=False)
             for submodule in module.modules():
                 if isinstance(submodule, torch.nn.modules.loss._Loss):  # noqa: SLF001 - the base of all losses
@@ -121,7 +101,7 @@ class DebuggerCallback(Callback):
             if address != self._logged.get(name, (None,))[0]
         }
         self._logged = logged
-        self._trainer_hook.save_scalars(new)
+        self._save_scalars(new)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         """Begin a step."""

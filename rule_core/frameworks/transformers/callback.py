@@ -1,19 +1,18 @@
 """DebuggerCallback: saves tensors of a Hugging Face `Trainer` as a trial."""
 
-import os
+from collections.abc import Sequence
 from typing import Any, Final
 
 from transformers import TrainerCallback
 
 from rule_core.frameworks.pytorch.callback import Callback
-from rule_core.frameworks.pytorch.hook import Hook
-from rule_core.frameworks.pytorch.trainer_hook import TrainerHook
+from rule_core.frameworks.pytorch.hooked_callback import HookedCallback
 from rule_core.modes import ModeKeys
 
 STATE: Final = "smdebug"  # key of the step counts in the trainer's state
 
 
-class DebuggerCallback(TrainerCallback):
+class DebuggerCallback(HookedCallback, TrainerCallback):
     """Save tensors of a model with the names of `smdebug.pytorch.Hook`.
 
     A step is one forward call of the model. With gradient accumulation, a step of the trainer has
@@ -46,28 +45,16 @@ class DebuggerCallback(TrainerCallback):
     >>> Trainer(model, arguments, train_dataset=data, callbacks=[callback])  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        hook: Hook | None = None,
-        out_dir: str | os.PathLike[str] | None = None,
-        **options: Any,
-    ) -> None:
-        self._trainer_hook = TrainerHook(hook, out_dir, options)
-        self._handles: list[Any] = []
-
-    @property
-    def hook(self) -> Hook | None:
-        """The hook; None before it is created."""
-        return self._trainer_hook.hook
+    _handles: Sequence[Any] = ()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: Any, **_: Any) -> None:  # noqa: ARG002 - the trainer's signature
         """Open the trial, and watch the model."""
-        self._trainer_hook.open()
+        self._open()
         hook = self.hook
         if hook is None:
             return
-        self._trainer_hook.load_state_dict(state.stateful_callbacks.get(STATE, {}))
-        if not self._trainer_hook.is_new(model):
+        self.load_state_dict(state.stateful_callbacks.get(STATE, {}))
+        if not self._is_new(model):
             return
 
         def set_mode(module: Any, _: Any) -> None:
@@ -76,11 +63,11 @@ class DebuggerCallback(TrainerCallback):
         hook.register_module(model)
         self._remove()
         # Called before the hook's own, which begins the step.
-        self._handles.append(model.register_forward_pre_hook(Callback(set_mode), prepend=True))
+        self._handles = [model.register_forward_pre_hook(Callback(set_mode), prepend=True)]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 - the trainer's signature
         """Store the step counts for checkpoints."""
-        state.stateful_callbacks[STATE] = self._trainer_hook.state_dict()
+        state.stateful_callbacks[STATE] = self.state_dict()
 
     on_evaluate = on_step_end
 
@@ -93,14 +80,15 @@ class DebuggerCallback(TrainerCallback):
         **_: Any,
     ) -> None:
         """Save the logged numbers."""
-        self._trainer_hook.save_scalars(logs or {})
+        self._save_scalars(logs or {})
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 - the trainer's signature
         """End the trial, and stop watching the model."""
-        self._trainer_hook.close()
+        self._close()
         if self.hook is not None and self.hook.is_off:
             self._remove()
 
     def _remove(self) -> None:
-        while self._handles:
-            self._handles.pop().remove()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = ()

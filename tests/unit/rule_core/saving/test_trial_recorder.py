@@ -11,9 +11,9 @@ import rawtrial
 from hooked import ToldOutput
 
 from rule_core.model.collection import Collection
-from rule_core.saving import async_step_writer
-from rule_core.saving.async_step_writer import AsyncStepWriter
+from rule_core.saving import trial_recorder
 from rule_core.saving.tensor_adapter import NumpyAccess
+from rule_core.saving.trial_recorder import TrialRecorder
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.saving.write_queue import WriteQueue
 from smdebug import modes
@@ -36,6 +36,10 @@ class Later:
         while self.calls:
             self.calls.pop(0)[0]()
 
+    def close(self, _: float) -> bool:
+        self.work()
+        return True
+
 
 class Saving:
     """A saver over an output and a queue that are told what to do."""
@@ -44,9 +48,9 @@ class Saving:
         self.output, self.queue = ToldOutput(), Later()
         writer, queue = TrialWriter(self.output, end_job=False), self.queue
         as_queue: Any = queue
-        self.saver = AsyncStepWriter(writer, as_queue, NumpyAccess(), drop=drop)
+        self.saver = TrialRecorder(writer, as_queue, NumpyAccess(), drop=drop)
 
-    def begin(self, step: int) -> AsyncStepWriter:
+    def begin(self, step: int) -> TrialRecorder:
         self.saver.begin(step, modes.GLOBAL, step, 1.5)
         return self.saver
 
@@ -71,7 +75,7 @@ def test_nothing_is_written_before_the_queue_does_it(tmp_path: Path) -> None:
 
 
 def test_large_steps_are_put_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(async_step_writer, "BATCH", 100)
+    monkeypatch.setattr(trial_recorder, "BATCH", 100)
     saving = Saving()
     saver = saving.begin(0)
     for number, size in enumerate((60, 30, 60, 300, 1)):
@@ -85,7 +89,7 @@ def test_large_steps_are_put_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_step_without_room_is_dropped_whole(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int
 ) -> None:
-    monkeypatch.setattr(async_step_writer, "BATCH", 100)
+    monkeypatch.setattr(trial_recorder, "BATCH", 100)
     saving = Saving(drop=True)
     saver = saving.begin(0)
     saver.add_value("a", np.zeros(60, np.uint8))
@@ -111,16 +115,15 @@ def test_a_step_of_nothing_is_not_saved(tmp_path: Path) -> None:
     assert (saving.records(tmp_path), saving.saver.saved) == ({}, 0)
 
 
-def test_a_step_that_is_abandoned_leaves_nothing(
+def test_a_step_that_is_open_at_the_end_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(async_step_writer, "BATCH", 10)
+    monkeypatch.setattr(trial_recorder, "BATCH", 10)
     saving = Saving()
     saver = saving.begin(0)
     for name in ("a", "b"):
         saver.add_value(name, np.zeros(60, np.uint8))
-    saver.abandon()
-    saver.abandon()
+    assert saver.close(end_job=False, timeout=60)
     assert saving.records(tmp_path) == {}
     assert saving.output.discarded == [rawtrial.event_key(0)]
 
@@ -129,7 +132,7 @@ def test_a_part_that_cannot_be_written_is_discarded() -> None:
     output = ToldOutput(hooked.Full(0))
     errors: list[Exception] = []
     queue = WriteQueue(1 << 20, errors.append)
-    saver = AsyncStepWriter(TrialWriter(output, end_job=False), queue, NumpyAccess(), drop=False)
+    saver = TrialRecorder(TrialWriter(output, end_job=False), queue, NumpyAccess(), drop=False)
     saver.begin(0, modes.GLOBAL, 0, 1.5)
     saver.add_value("w", np.ones(3))
     saver.end()

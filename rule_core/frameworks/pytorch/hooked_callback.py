@@ -1,4 +1,4 @@
-"""TrainerHook: the hook of a trainer's callback, passed in or created for each training."""
+"""HookedCallback: a trainer's callback with a hook, passed in or created for each training."""
 
 import os
 from collections.abc import Mapping
@@ -10,17 +10,22 @@ from rule_core.frameworks.pytorch.hook import Hook
 LOSS: Final = "loss"
 
 
-class TrainerHook:
-    """Manages the hook of a callback.
+class HookedCallback:
+    """Base class of callbacks; manages the hook.
 
     A hook passed in stays open; a hook created here is closed.
 
     Parameters
     ----------
     hook
-        A hook; None creates one in `open`, in the training process.
-    out_dir, options
+        A hook; None creates one in `_open`, in the training process.
+    out_dir, **options
         Arguments of the created hook.
+
+    Attributes
+    ----------
+    hook
+        The hook; None before it is created.
 
     Raises
     ------
@@ -32,42 +37,42 @@ class TrainerHook:
 
     def __init__(
         self,
-        hook: Any,
-        out_dir: str | os.PathLike[str] | None,
-        options: Mapping[str, Any],
+        hook: Hook | None = None,
+        out_dir: str | os.PathLike[str] | None = None,
+        **options: Any,
     ) -> None:
-        if hook is not None and not isinstance(hook, Hook):
-            msg = f"Argument 'hook' must be a smdebug.pytorch.Hook, got {hook!r}."
+        if not isinstance(hook, Hook | None):
+            msg = f"Argument 'hook' must be a smdebug.pytorch.Hook, got {hook!r}."  # type: ignore[unreachable]  # training scripts are rarely type-checked
             raise SMDebugTypeError(msg)
         if hook is not None and (options or out_dir is not None):
             names = sorted([*options, *(["out_dir"] if out_dir is not None else [])])
             msg = f"A hook has its options already, got {', '.join(names)}. Give them to the hook."
             raise SMDebugValueError(msg)
-        self.hook: Hook | None = hook
+        self.hook = hook
         self._is_ours = hook is None
         self._options = {"out_dir": out_dir, **options}
         self._model: Any = None
 
-    def open(self) -> None:
+    def _open(self) -> None:
         """Create the hook unless one was passed in; a second hook continues the trial."""
         if not self._is_ours:
             return
         if self.hook is not None:
-            self.close()
+            self._close()
             self._options["resume"] = True
         self.hook, self._model = Hook(**self._options), None
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """End the trial, or only the current step of a hook passed in."""
         if self.hook is not None:
             (self.hook.close if self._is_ours else self.hook.flush)()
 
-    def is_new(self, model: Any) -> bool:
+    def _is_new(self, model: Any) -> bool:
         """Return whether a model is new, so that it must be registered."""
         is_new, self._model = model is not self._model, model
         return is_new
 
-    def save_scalars(self, values: Mapping[str, Any]) -> None:
+    def _save_scalars(self, values: Mapping[str, Any]) -> None:
         """Save the numbers among the values."""
         for name, value in values.items():
             if self.hook is not None and hasattr(value, "__float__"):

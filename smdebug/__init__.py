@@ -1,4 +1,4 @@
-"""The analysis core, under the import paths that rules and scripts written for smdebug use."""
+"""The names of smdebug, re-exported for rules and scripts that import them."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +21,12 @@ __all__ = [
     "modes",
 ]
 
-# The version of smdebug whose names and behaviour these modules have.
+# The version of smdebug that these modules are compatible with.
 __version__: Final = "1.0.34"
 
 
 def __getattr__(name: str) -> Any:
-    """Import trials only when they are asked for: training scripts need none."""
+    """Import trials on first use, because training scripts need none."""
     if name == "create_trial":
         from rule_core.trials.create_trial import create_trial
 

@@ -1,4 +1,4 @@
-"""no_refresh, refresh, snapshot: what a trial shows inside a block; and parameter parsing."""
+"""no_refresh and refresh, which control what a trial shows; parsing of parameters."""
 
 from rule_core.trials.refresh import (
     Refreshing,

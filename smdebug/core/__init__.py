@@ -1,1 +1,1 @@
-"""Trial files as bytes and as typed records: index, event files, collections, reductions."""
+"""Collections, configurations, the hook and the writer of a trial."""

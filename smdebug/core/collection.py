@@ -1,4 +1,4 @@
-"""Collection: a named set of tensors, by name and by pattern; and the file that holds them."""
+"""Collection: a named set of tensors, selected by names and patterns."""
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import SCALAR_COLLECTIONS, Collection, CollectionKeys

@@ -1,4 +1,4 @@
-"""CollectionManager: the collections of a hook, in the order in which they were made."""
+"""CollectionManager: the collections of a hook, in order of creation."""
 
 from rule_core.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import Collection

@@ -1,4 +1,4 @@
-"""Hook: saves a training job's tensors as a trial, by its configuration, never in the way."""
+"""Hook: saves tensors of a training job as a trial, independent of frameworks."""
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import Collection

@@ -1,4 +1,4 @@
-"""HookConfig: the configuration of a hook, as the JSON file of a training job holds it."""
+"""The JSON file that configures the hook of a training job."""
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.logger import get_logger

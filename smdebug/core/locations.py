@@ -1,4 +1,4 @@
-"""Where the files of a trial lie: keys relative to its root, and the names inside them."""
+"""Names of files in a trial."""
 
 from rule_core.format.paths import END_OF_JOB
 

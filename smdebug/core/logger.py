@@ -1,4 +1,4 @@
-"""get_logger: the logger that rules write to; whoever runs them configures it."""
+"""get_logger: the logger of rules, configured by the application."""
 
 from rule_core.logger import get_logger
 

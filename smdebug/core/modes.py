@@ -1,4 +1,4 @@
-"""ModeKeys: which phase of the training job a step belongs to."""
+"""ModeKeys: the phases of a training job."""
 
 from rule_core.modes import ModeKeys
 

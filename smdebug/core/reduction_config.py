@@ -1,4 +1,4 @@
-"""ReductionConfig: what a hook saves of a tensor: which reductions, its values, its shape."""
+"""ReductionConfig: whether a hook saves a tensor's values, its shape or reductions."""
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model.reduction_config import ReductionConfig, split

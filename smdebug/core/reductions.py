@@ -1,4 +1,4 @@
-"""Reductions: scalars of a tensor, element-wise over every shape, in one pass over its bytes."""
+"""Reductions: scalars computed from all elements of a tensor."""
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model.reductions import Reduction, compute

@@ -1,4 +1,4 @@
-"""SaveConfig: at which steps of which mode a hook saves."""
+"""SaveConfig: the steps that a hook saves, by mode."""
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.model.save_config import SaveConfig, SaveConfigMode

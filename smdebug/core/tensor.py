@@ -1,4 +1,4 @@
-"""Tensor: one named series of arrays over the steps of a trial."""
+"""Tensor: the values of one tensor over the steps of a trial."""
 
 from rule_core.exceptions import (
     ShapeUnavailableForStep,

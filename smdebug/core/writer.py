@@ -1,4 +1,4 @@
-"""TrialWriter: writes a trial that this package and smdebug 1.0.x read."""
+"""TrialWriter: writes trials that this package and smdebug 1.0.x can read."""
 
 from rule_core.exceptions import SMDebugRuntimeError, SMDebugValueError
 from rule_core.modes import ModeKeys

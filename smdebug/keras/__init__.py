@@ -1,4 +1,4 @@
-"""Keras 3: the hook, its configuration and the current hook, as `import smdebug.keras as smd`."""
+"""Keras 3: the hook, its configuration and the current hook."""
 
 from rule_core.frameworks.keras.hook import KerasHook, get_hook
 from rule_core.model.collection import Collection, CollectionKeys

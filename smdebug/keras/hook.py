@@ -1,1 +1,1 @@
-"""KerasHook: saves what a Keras 3 model computes while it is fitted, evaluated and asked."""
+"""KerasHook: saves tensors of a Keras 3 model during fit, evaluate and predict."""

@@ -1,4 +1,4 @@
-"""Lightning: the callback that saves a training's tensors, and what it is configured with."""
+"""Lightning: the callback that saves tensors, and its configuration."""
 
 from rule_core.frameworks.lightning.callback import DebuggerCallback
 from rule_core.frameworks.pytorch.collection import Collection

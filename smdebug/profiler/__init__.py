@@ -1,4 +1,4 @@
-"""The profiler's files: system metrics, framework timelines and Python profiles of a job."""
+"""Readers and parsers of profiler data: system metrics, timelines and Python profiles."""
 
 from rule_core.profiler.framework_reader import (
     LocalAlgorithmMetricsReader,

@@ -1,4 +1,4 @@
-"""Readers of framework events by range of time, or by step, in a local folder or in S3."""
+"""Readers of framework events by time range or step, in a local folder or in S3."""
 
 from rule_core.profiler.framework_reader import (
     AlgorithmMetricsReader,

@@ -1,4 +1,4 @@
-"""MetricsReaderBase: what readers of system metrics and of framework events have in common."""
+"""MetricsReaderBase: the base class of readers of system metrics and framework events."""
 
 from rule_core.logger import get_logger
 from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX

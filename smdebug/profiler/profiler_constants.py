@@ -1,4 +1,4 @@
-"""Names, numbers and environment variables of the profiler's files, under their old names."""
+"""Names, numbers and environment variables of the profiler's files."""
 
 from rule_core.profiler.constants import (
     BASE_FOLDER_DEFAULT,

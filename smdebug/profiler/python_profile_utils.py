@@ -1,4 +1,4 @@
-"""Modes, phases, profilers and timers of Python profiles, and the words that files use for them."""
+"""Modes, phases, profilers and timers of Python profiles, and their names in files."""
 
 from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
 from rule_core.profiler.python_profiles.types import (

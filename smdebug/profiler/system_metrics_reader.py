@@ -1,4 +1,4 @@
-"""Readers of system metrics by range of time, in a local folder or in S3."""
+"""Readers of system metrics by time range, in a local folder or in S3."""
 
 from rule_core.profiler.metrics_reader import MetricsReaderBase
 from rule_core.profiler.system.legacy_parser import ProfilerSystemEvents

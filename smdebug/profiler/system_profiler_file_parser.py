@@ -1,4 +1,4 @@
-"""Events of system metrics, sample by sample, and the parser that keeps them."""
+"""SystemProfilerEventParser: parses system metrics into events, one per sample."""
 
 from rule_core.logger import get_logger
 from rule_core.profiler.system.legacy_parser import (

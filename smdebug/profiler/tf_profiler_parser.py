@@ -1,4 +1,4 @@
-"""Parsers of the kinds of timelines, under their documented names."""
+"""Parsers of timelines by the tool that wrote them."""
 
 from rule_core.profiler.constants import TF_METRICS_PREFIX
 from rule_core.profiler.traces.legacy_parser import TraceEventParser

@@ -1,4 +1,4 @@
-"""TraceEventParser: the events of all framework timelines that it is given."""
+"""TraceEventParser: parses timelines into events."""
 
 from rule_core.logger import get_logger
 from rule_core.profiler.time_units import (

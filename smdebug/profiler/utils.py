@@ -1,4 +1,4 @@
-"""Times, units and file names of the profiler, under the names that rules and notebooks import."""
+"""Times, units and file names of the profiler."""
 
 from rule_core.profiler.time_units import (
     TimeUnits,

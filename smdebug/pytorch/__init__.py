@@ -1,4 +1,4 @@
-"""PyTorch: the hook, its configuration and the current hook, as `import smdebug.pytorch as smd`."""
+"""PyTorch: the hook, its configuration and the current hook."""
 
 from rule_core.frameworks.pytorch.collection import Collection
 from rule_core.frameworks.pytorch.hook import Hook, get_hook

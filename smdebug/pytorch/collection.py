@@ -1,4 +1,4 @@
-"""Collection: as everywhere, and with PyTorch's modules."""
+"""Collection: a collection that modules of PyTorch can be added to."""
 
 from rule_core.frameworks.pytorch.collection import Collection
 from rule_core.model.collection import CollectionKeys

@@ -1,4 +1,4 @@
-"""Hook: saves what a PyTorch training job computes, by names and collections of smdebug's."""
+"""Hook: saves tensors of a PyTorch training job."""
 
 from rule_core.frameworks.pytorch.hook import Hook
 from rule_core.model.collection import CollectionKeys

@@ -1,4 +1,4 @@
-"""Rules: small classes that judge one step of a trial."""
+"""Rules: small classes that evaluate one step of a trial at a time."""
 
 from rule_core.rules.invoke_rule import invoke_rule
 from rule_core.rules.rule import Rule

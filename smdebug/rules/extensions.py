@@ -1,4 +1,4 @@
-"""What rules need beyond smdebug's names: parameters, evidence, statistics, files, axes."""
+"""Names for rules that smdebug does not have: parameters, evidence, statistics and files."""
 
 from rule_core.analysis.axis import values_axis
 from rule_core.clock import Clock, SystemClock

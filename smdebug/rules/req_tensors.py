@@ -1,4 +1,4 @@
-"""RequiredTensors: the tensors that a rule wants to be there before it judges a step."""
+"""RequiredTensors: the tensors that must exist before a rule evaluates a step."""
 
 from rule_core.exceptions import TensorUnavailable
 from rule_core.rules.requirements import RequiredTensors

@@ -1,4 +1,4 @@
-"""Rule: the base class of every rule, built-in or the user's own."""
+"""Rule: the base class of all rules, built-in or custom."""
 
 from rule_core.exceptions import RuleEvaluationConditionMet
 from rule_core.logger import get_logger

@@ -1,4 +1,4 @@
-"""invoke_rule: the documented loop of one rule over the steps of its trial, in Python."""
+"""invoke_rule: runs one rule over the steps of its trial."""
 
 from rule_core.exceptions import (
     NoMoreProfilerData,

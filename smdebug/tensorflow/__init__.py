@@ -1,4 +1,4 @@
-"""The names that scripts import for TensorFlow: the hook of Keras 3, on any backend."""
+"""TensorFlow: the names of `smdebug.keras`."""
 
 from rule_core.frameworks.keras.hook import KerasHook, get_hook
 from rule_core.model.collection import Collection, CollectionKeys

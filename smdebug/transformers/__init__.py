@@ -1,4 +1,4 @@
-"""Hugging Face: the callback that saves a training's tensors, and what it is configured with."""
+"""Hugging Face Transformers: the callback that saves tensors, and its configuration."""
 
 from rule_core.frameworks.pytorch.collection import Collection
 from rule_core.frameworks.pytorch.hook import Hook

@@ -1,4 +1,4 @@
-"""Trials: what one training job saved, as questions and answers."""
+"""Trials: the data that a training job saved."""
 
 from rule_core.trials.create_trial import create_trial
 from rule_core.trials.local_trial import LocalTrial

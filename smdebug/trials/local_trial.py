@@ -1,4 +1,4 @@
-"""LocalTrial: a trial in a local folder, as `create_trial` returns it."""
+"""LocalTrial: a trial in a local folder."""
 
 from rule_core.trials.local_trial import LocalTrial
 

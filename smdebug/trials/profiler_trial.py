@@ -1,4 +1,4 @@
-"""ProfilerTrial: the documented questions about a job's system metrics and framework events."""
+"""ProfilerTrial: the system metrics and framework events of a training job."""
 
 from rule_core.exceptions import NoMoreProfilerData
 from rule_core.logger import get_logger

@@ -1,4 +1,4 @@
-"""S3Trial: a trial in S3, as `create_trial` returns it."""
+"""S3Trial: a trial in S3."""
 
 from rule_core.trials.s3_trial import S3Trial
 

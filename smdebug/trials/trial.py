@@ -1,4 +1,4 @@
-"""Trial: the documented questions about what a training job saved."""
+"""Trial: the tensors that a training job saved."""
 
 from rule_core.exceptions import NoMoreData, StepUnavailable, TensorUnavailable
 from rule_core.model.collection import Collection

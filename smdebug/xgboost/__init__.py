@@ -1,4 +1,4 @@
-"""XGBoost: the hook, its configuration and the current hook, as `import smdebug.xgboost as smd`."""
+"""XGBoost: the hook, its configuration and the current hook."""
 
 from rule_core.frameworks.xgboost.hook import Hook, get_hook
 from rule_core.model.collection import Collection, CollectionKeys

@@ -1,4 +1,4 @@
-"""Hook: saves what an XGBoost training job learns, round by round, as a callback of XGBoost."""
+"""Hook: saves tensors of an XGBoost training job in each round, as a callback of XGBoost."""
 
 from rule_core.frameworks.xgboost.hook import Hook
 

@@ -1,1 +1,1 @@
-"""Analysis of what the profiler recorded: frames, timelines, Python profiles, charts, rules."""
+"""Analysis of profiler data: data frames, merged timelines, Python profiles and charts."""

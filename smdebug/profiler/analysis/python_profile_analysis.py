@@ -1,4 +1,4 @@
-"""cProfileAnalysis, PyinstrumentAnalysis: what Python profilers recorded, by step, time, phase."""
+"""cProfileAnalysis, PyinstrumentAnalysis: Python profiles by step, time range or phase."""
 
 from rule_core.profiler.constants import CPROFILE_NAME, PYINSTRUMENT_NAME
 from rule_core.profiler.python_profiles.analysis import PyinstrumentAnalysis, cProfileAnalysis

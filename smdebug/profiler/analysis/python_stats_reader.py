@@ -1,4 +1,4 @@
-"""Readers of Python profiles: which files a profiler left in a folder, or below an S3 address."""
+"""Readers of Python profiles in a local folder or in S3."""
 
 from rule_core.logger import get_logger
 from rule_core.profiler.constants import (

@@ -1,4 +1,4 @@
-"""What is done when a rule's condition is met."""
+"""Actions that are carried out when the condition of a rule is met."""
 
 from rule_core.rules.actions.actions import Actions
 

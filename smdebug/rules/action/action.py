@@ -1,4 +1,4 @@
-"""Actions: what a rule was told to do when its condition is met, read from its JSON text."""
+"""Actions: the actions of a rule when its condition is met, parsed from JSON text."""
 
 from rule_core.rules.actions.actions import Actions
 from rule_core.rules.actions.base import Action

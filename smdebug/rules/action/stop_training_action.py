@@ -1,4 +1,4 @@
-"""StopTrainingAction: stops exactly one running training job, or none and says why."""
+"""StopTrainingAction: stops exactly one running training job."""
 
 from rule_core.rules.actions.stop_training import ARN, StopTrainingAction
 

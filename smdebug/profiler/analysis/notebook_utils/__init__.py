@@ -1,4 +1,4 @@
-"""The charts of notebooks, under their documented names; bokeh is imported when one is drawn."""
+"""Charts for notebooks; bokeh is imported when the first one is drawn."""
 
 from rule_core.analysis.charts.metrics_histogram import MetricsHistogram
 from rule_core.analysis.charts.step_histogram import StepHistogram

@@ -1,4 +1,4 @@
-"""Heatmap: how much of each resource was used over time, as colours."""
+"""Heatmap: the utilization of each resource over time, as colours."""
 
 from rule_core.analysis.charts.heatmap import Heatmap
 

@@ -1,4 +1,4 @@
-"""MetricsHistogram: how often each share of a machine's resources was used."""
+"""MetricsHistogram: the distribution of the utilization of each resource."""
 
 from rule_core.analysis.charts.metrics_histogram import MetricsHistogram
 

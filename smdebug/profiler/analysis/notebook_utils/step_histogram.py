@@ -1,4 +1,4 @@
-"""StepHistogram: how long steps and their phases took."""
+"""StepHistogram: the distribution of the durations of steps and their phases."""
 
 from rule_core.analysis.charts.step_histogram import StepHistogram
 

@@ -1,4 +1,4 @@
-"""StepTimelineChart: how long each step took, over time."""
+"""StepTimelineChart: the duration of each step over time."""
 
 from rule_core.analysis.charts.chart import LineMark as Line
 from rule_core.analysis.charts.step_timeline_chart import StepTimelineChart

@@ -1,4 +1,4 @@
-"""TimelineCharts: system metrics over time, and what the framework did meanwhile."""
+"""TimelineCharts: system metrics and framework events over time."""
 
 from rule_core.analysis.charts.chart import LineMark as Line
 from rule_core.analysis.charts.timeline_charts import TimelineCharts

@@ -1,4 +1,4 @@
-"""TrainingJob: a training job of SageMaker: where its profiler writes, and readers of that."""
+"""TrainingJob: a SageMaker training job, and readers of its profiler data."""
 
 from rule_core.analysis.charts.training_job import TrainingJob
 from rule_core.profiler.framework_reader import S3AlgorithmMetricsReader

@@ -1,1 +1,1 @@
-"""Frames and timelines made of the profiler's files, and what Python profiles hold."""
+"""Data frames, merged timelines and Python profiles of the profiler's files."""

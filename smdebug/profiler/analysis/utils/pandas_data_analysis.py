@@ -1,4 +1,4 @@
-"""PandasFrameAnalysis: what frames of system and framework metrics tell of a training job."""
+"""PandasFrameAnalysis: statistics of data frames of system and framework metrics."""
 
 from rule_core.analysis.frames.pandas_data_analysis import (
     JobStats,

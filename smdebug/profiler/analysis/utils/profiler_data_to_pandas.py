@@ -1,4 +1,4 @@
-"""PandasFrame: the profiler's data of a training job as pandas frames."""
+"""PandasFrame: the profiler data of a training job as data frames."""
 
 from rule_core.analysis.frames.profiler_data_to_pandas import PandasFrame
 

@@ -1,4 +1,4 @@
-"""What Python profiles hold: functions and their times, and what pyinstrument recorded."""
+"""Functions and times in the Python profiles of cProfile and pyinstrument."""
 
 from rule_core.profiler.python_profiles.span import StepPythonProfileStats
 from rule_core.profiler.python_profiles.stats import (

@@ -1,4 +1,4 @@
-"""PT_dataloader_analysis: how long PyTorch's data loaders took, and when much longer than usual."""
+"""PT_dataloader_analysis: times and outliers of PyTorch's data loaders."""
 
 from rule_core.analysis.frames.pytorch_dataloader_analysis import PT_dataloader_analysis
 

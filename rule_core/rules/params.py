@@ -60,7 +60,7 @@ class Param:
 
     @property
     def range_text(self) -> str:
-        """The limits beyond the type, such as ``>= 0``; "" if there are none."""
+        """The limits in addition to the type, such as ``>= 0``; "" if there are none."""
         return ""
 
     @property
@@ -82,7 +82,7 @@ class Param:
         SMDebugValueError
             If `raw` is not a valid value, or a required value is missing.
         """
-        if raw is not None and not (isinstance(raw, str) and raw.strip() in _NOT_GIVEN):
+        if _is_given(raw):
             return self._parse_given(raw)
         if self.required:
             msg = f"Parameter {self.name!r} is required: {self.expected}."
@@ -101,6 +101,10 @@ class Param:
     def _read(self, raw: object) -> Any:
         """Return the value of `raw`, or raise ValueError, TypeError or ArithmeticError."""
         raise NotImplementedError
+
+
+def _is_given(raw: object) -> bool:
+    return raw is not None and not (isinstance(raw, str) and raw.strip() in _NOT_GIVEN)
 
 
 def _bound_text(bound: float) -> str:
@@ -288,8 +292,7 @@ class PatternsParam(NamesParam):
     def parse(self, raw: object) -> Any:
         """Parse patterns as `Param.parse`; the default includes `also`."""
         value = Param.parse(self, raw)
-        is_given = raw is not None and not (isinstance(raw, str) and raw.strip() in _NOT_GIVEN)
-        return value if is_given or not self.also else (*value, *self.also)
+        return value if _is_given(raw) or not self.also else (*value, *self.also)
 
     @property
     def whole_default(self) -> tuple[str, ...]:

@@ -250,7 +250,7 @@ class _LineHandler(logging.Handler):
 
 
 def _log_to_stderr() -> None:
-    """Print warnings of the hook to stderr, wherever the script sends its own log."""
+    """Print warnings of the hook to stderr, even if the script redirects its own log."""
     logger = logging.getLogger("smdebug")
     if not logger.handlers:
         handler = _LineHandler()

@@ -304,7 +304,7 @@ class Hook(BaseHook):
         Raises
         ------
         SMDebugValueError
-            If the first step has begun.
+            If the first step has already started.
         """
         if self._has_started:
             msg = "The state of a hook must be loaded before its first step."

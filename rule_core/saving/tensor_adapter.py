@@ -48,17 +48,19 @@ class TensorAccess(Protocol):
 class NumpyAccess:
     """Access to numpy arrays, numbers, strings and lists of them."""
 
+    _array = staticmethod(to_array)
+
     def shape(self, tensor: Any) -> tuple[int, ...]:
         """Return the shape; ``(1,)`` for numbers and strings."""
-        return to_array(tensor).shape
+        return self._array(tensor).shape
 
     def nbytes(self, tensor: Any) -> int:
         """Return the size of the elements in bytes."""
-        return int(to_array(tensor).nbytes)
+        return int(self._array(tensor).nbytes)
 
     def copy(self, tensor: Any) -> Array:
         """Return a copy of the elements."""
-        array = to_array(tensor)
+        array = self._array(tensor)
         check(array)
         return array.copy()
 
@@ -66,7 +68,7 @@ class NumpyAccess:
         self, tensor: Any, keys: Sequence[ReductionKey]
     ) -> Iterable[tuple[ReductionKey, Any]]:
         """Yield reductions; strings have none."""
-        array = to_array(tensor)
+        array = self._array(tensor)
         check(array)
         if array.dtype.kind in TEXT:
             return

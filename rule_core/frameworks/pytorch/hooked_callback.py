@@ -49,13 +49,13 @@ class HookedCallback:
             msg = f"A hook has its options already, got {', '.join(names)}. Give them to the hook."
             raise SMDebugValueError(msg)
         self.hook = hook
-        self._is_ours = hook is None
+        self._creates_hook = hook is None
         self._options = {"out_dir": out_dir, **options}
         self._model: Any = None
 
     def _open(self) -> None:
         """Create the hook unless one was passed in; a second hook continues the trial."""
-        if not self._is_ours:
+        if not self._creates_hook:
             return
         if self.hook is not None:
             self._close()
@@ -65,7 +65,7 @@ class HookedCallback:
     def _close(self) -> None:
         """End the trial, or only the current step of a hook passed in."""
         if self.hook is not None:
-            (self.hook.close if self._is_ours else self.hook.flush)()
+            (self.hook.close if self._creates_hook else self.hook.flush)()
 
     def _is_new(self, model: Any) -> bool:
         """Return whether a model is new, so that it must be registered."""

@@ -65,7 +65,7 @@ def _has(module: Any, name: str) -> bool:
 
 
 def is_script(module: Any) -> bool:
-    """Return whether a module is TorchScript, which takes no Python hooks."""
+    """Return whether a module is TorchScript, which does not support Python hooks."""
     return isinstance(module, torch.jit.ScriptModule)
 
 
@@ -101,7 +101,7 @@ def is_placeholder(parameter: Any) -> bool:
 
 def is_transformed(tensor: Any) -> bool:
     """Return whether a tensor represents values inside `torch.func`, such as a batch in `vmap`."""
-    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))  # noqa: SLF001 - nothing public tells
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))  # noqa: SLF001 - there is no public function
 
 
 def class_name(module: Any) -> str:

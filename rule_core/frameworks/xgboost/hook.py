@@ -142,7 +142,7 @@ class Hook(CoreHook, TrainingCallback):
         if self._in_step and self.global_step == step:
             return
         self._end_step()
-        self._loaded = True  # the booster counts the rounds, whatever a resumed trial holds
+        self._loaded = True  # the booster counts the rounds, not the resumed trial
         self.global_step = self.mode_steps[self.mode] = step - 1
         self._begin_step()
 

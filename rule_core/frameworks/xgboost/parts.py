@@ -1,4 +1,4 @@
-"""Part: the tensors of a booster besides metrics, computed on demand."""
+"""Part: the tensors of a booster other than metrics, computed on demand."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,35 +37,34 @@ class BoosterInputs:
         """Yield the parts of a booster, without computing their values."""
         names = booster.features(model)
         with_bias = [*names, "bias"]
-        kinds = booster.IMPORTANCES
+        average_names = _under("average_shap", with_bias)
+        full_names = _under("full_shap", with_bias)
+        importance_names = [f"{kind}/{name}" for kind in booster.IMPORTANCES for name in names]
 
         @functools.cache
         def shap() -> Any:
-            return model.predict(self._training(), pred_contribs=True)
+            data = _required("train_data", self.train_data)
+            return model.predict(data, pred_contribs=True)
 
         def average_shap() -> Mapping[str, Any]:
             mean = shap().mean(axis=tuple(range(shap().ndim - 1)))
-            return dict(zip(_under("average_shap", with_bias), mean, strict=True))
+            return dict(zip(average_names, mean, strict=True))
 
-        yield Part("hyperparameters", self._hyperparameter_names(), self._hyperparameters)
-        yield Part("predictions", ["predictions"], lambda: {"predictions": self._predict(model)})
+        # Without hyperparameters, any name shows whether the collection is saved.
+        hyperparameter_names = _under("hyperparameters", self.hyperparameters or ["..."])
+        yield Part("hyperparameters", hyperparameter_names, self._hyperparameters)
+        yield Part(
+            "predictions", ["predictions"], lambda: {"predictions": model.predict(self._rows())}
+        )
         yield Part("labels", ["labels"], lambda: {"labels": self._rows().get_label()})
         yield Part(
             "feature_importance",
-            [f"feature_importance/{kind}/{name}" for kind in kinds for name in names],
+            _under("feature_importance", importance_names),
             lambda: booster.importances(model),
         )
         yield Part("trees", _under("trees", booster.COLUMNS), lambda: booster.last_trees(model))
-        yield Part("average_shap", _under("average_shap", with_bias), average_shap)
-        yield Part(
-            "full_shap",
-            _under("full_shap", with_bias),
-            lambda: dict.fromkeys(_under("full_shap", with_bias), shap()),
-        )
-
-    def _hyperparameter_names(self) -> list[str]:
-        # Without hyperparameters, any name shows whether the collection is saved.
-        return _under("hyperparameters", self.hyperparameters or ["..."])
+        yield Part("average_shap", average_names, average_shap)
+        yield Part("full_shap", full_names, lambda: dict.fromkeys(full_names, shap()))
 
     def _hyperparameters(self) -> dict[str, Any]:
         hyperparameters = _required("hyperparameters", self.hyperparameters)
@@ -74,16 +73,10 @@ class BoosterInputs:
             for name, value in hyperparameters.items()
         }
 
-    def _training(self) -> Any:
-        return _required("train_data", self.train_data)
-
     def _rows(self) -> Any:
         """Return the data for predictions and labels."""
         own = self.validation_data
         return _required("validation_data", self.train_data if own is None else own)
-
-    def _predict(self, model: Any) -> Any:
-        return model.predict(self._rows())
 
 
 def _under(prefix: str, names: Sequence[str] | Mapping[str, Any]) -> list[str]:

@@ -25,7 +25,7 @@ LEAST_READ_TIMEOUT_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """The S3 settings of the environment, beyond those of boto3.
+    """The S3 settings of the environment, in addition to those of boto3.
 
     Attributes
     ----------

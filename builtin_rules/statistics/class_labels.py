@@ -102,22 +102,6 @@ def classes(
     return _checked(ids.reshape(-1), predicted.reshape(-1), count)
 
 
-def label_classes(labels: SavedTensor, step: int) -> Ints | None:
-    """Return the labels of a worker as classes ``(n,)``, or None if they are missing or invalid.
-
-    As in `classes`, but one-hot rows are recognised without predictions.
-    """
-    array = numbers(labels, step)
-    if array is None:
-        return None
-    values = _plain(array)
-    ids = _whole(_without_rows(values, None))
-    if ids is None:
-        return None
-    ids = ids[ids != IGNORED]
-    return None if (ids < 0).any() or not ids.size else ids
-
-
 def _checked(labels: Ints, predictions: Ints, count: int) -> LabelledClasses | str:
     """Leave out ignored labels, and check that the others are valid classes."""
     is_kept = labels != IGNORED
@@ -140,9 +124,9 @@ def _plain(array: Any) -> Any:
     return array.reshape(array.shape[0], *(size for size in array.shape[1:] if size > 1))
 
 
-def _without_rows(labels: Any, scores: Any | None) -> Any:
+def _without_rows(labels: Any, scores: Any) -> Any:
     """Return one-hot rows as classes, other labels unchanged."""
-    like_scores = scores is None or (scores.shape == labels.shape and scores.dtype.kind == "f")
+    like_scores = scores.shape == labels.shape and scores.dtype.kind == "f"
     if labels.ndim <= 1 or not like_scores:
         return labels
     for axis in (-1, 1):

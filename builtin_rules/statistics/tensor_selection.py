@@ -131,11 +131,6 @@ def by_role(
     return TensorInput(label, collections, patterns, excluding)
 
 
-def is_training_step(trial: Any, step: int) -> bool:
-    """Return whether `step` is of mode TRAIN, or no step so far is."""
-    return trial.mode(step) is ModeKeys.TRAIN or ModeKeys.TRAIN not in trial.modes()
-
-
 def saved_tensors(trial: Any, step: int, names: Iterable[str]) -> Iterator[SavedTensor]:
     """Yield the tensors of `names` for each worker that saved them at `step`."""
     for name, worker in trial.saved_by(step, names):

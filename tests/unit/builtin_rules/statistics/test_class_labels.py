@@ -16,7 +16,6 @@ from builtin_rules.statistics.class_labels import (
     NO_NUMBERS,
     PREDICTIONS_OF_LOSS,
     classes,
-    label_classes,
     label_prediction_pairs,
 )
 from builtin_rules.statistics.tensor_selection import tensor_names
@@ -160,25 +159,6 @@ def test_argmax_says_what_predictions_are(
     assert (None if isinstance(found, str) else found[1]) == expected
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        (LABELS, [0, 1, 2, 1]),
-        (EYE[LABELS], [0, 1, 2, 1]),
-        (np.array([[1], [-100]]), [1]),
-        (np.array([-100]), None),
-        (np.array([-1, 1]), None),
-        (np.array([0.5]), None),
-        (np.array(["a"]), None),
-    ],
-)
-def test_labels_alone(labels: Any, expected: list[int] | None, tmp_path: Path) -> None:
-    trial = opened(save(tmp_path, {0: {"labels": labels, "predictions": EYE}}))
-    ((known, _),) = label_prediction_pairs(trial, 0, ["labels"], ["predictions"])
-    found = label_classes(known, 0)
-    assert (None if found is None else found.tolist()) == expected
-
-
 def pairs(root: Path, tensors: Mapping[str, list[str]]) -> list[tuple[str, str, str]]:
     """Save tensors by worker, and return which labels and predictions pair."""
     for worker, names in tensors.items():
@@ -215,7 +195,7 @@ def test_reductions_alone_tell_no_classes(tmp_path: Path) -> None:
     means = {0: {name: {("mean", False): 0.5} for name in ("labels", "predictions")}}
     trial = opened(save(tmp_path, {}, reductions=means))
     (pair,) = label_prediction_pairs(trial, 0, ["labels"], ["predictions"])
-    assert (classes(*pair, 0), label_classes(pair[0], 0)) == (NO_NUMBERS, None)
+    assert classes(*pair, 0) == NO_NUMBERS
 
 
 NAMES_OF_LOSSES = ["CrossEntropyLoss", "loss", "softmaxcrossentropyloss0", "model.NLLLoss"]

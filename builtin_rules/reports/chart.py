@@ -38,7 +38,7 @@ class PlotBar:
 class AxisTick:
     """A tick of an axis: its coordinate and its label."""
 
-    at: float
+    position: float
     text: str
 
 

@@ -197,7 +197,7 @@ def test_lines_lie_between_their_axes() -> None:
     assert drawn.x_ticks[0] == AxisTick(62, "0")
     assert drawn.x_ticks[-1] == AxisTick(468, "20")
     assert [tick.text for tick in drawn.y_ticks] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
-    assert (drawn.y_ticks[0].at, drawn.y_ticks[-1].at) == (214, 12)
+    assert (drawn.y_ticks[0].position, drawn.y_ticks[-1].position) == (214, 12)
     (line,) = drawn.lines
     assert (line.name, line.pieces) == ("a", ("62.0,214.0 265.0,12.0 468.0,113.0",))
 
@@ -229,6 +229,6 @@ def test_every_chart_can_be_drawn(xs: list[float], ys: list[float]) -> None:
         for p in line.pieces
         for one in p.replace(",", " ").split()
     ]
-    places += [tick.at for tick in (*drawn.x_ticks, *drawn.y_ticks)]
+    places += [tick.position for tick in (*drawn.x_ticks, *drawn.y_ticks)]
     assert all(math.isfinite(one) and -1 <= one <= 481 for one in places)
     assert len(drawn.x_ticks) <= 9

@@ -10,8 +10,8 @@ from smdebug.rules.extensions import Param, PatternsParam, set_parameters
 class DeclaredRule(Rule):
     """A rule whose constructor takes the trial and the parameters in `PARAMS`, in this order.
 
-    The values become attributes of the same names. A subclass creates its own state in `_prepare`,
-    and annotates the attributes.
+    The values become attributes of the same names, which a subclass annotates. It creates further
+    state in `_prepare`.
 
     Raises
     ------
@@ -23,7 +23,7 @@ class DeclaredRule(Rule):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # A class with its own constructor has the signature of that.
+        # A subclass with its own constructor has the signature of that constructor.
         takes_params = cls.__init__ is DeclaredRule.__init__
         cls.__signature__ = _signature(cls.PARAMS) if takes_params else None
 

@@ -109,7 +109,7 @@ class BatchSize(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        # As many as nodes and GPUs; see `ThinnedValues` for their size.
+        # One history per node or GPU; see `ThinnedValues` for their size.
         self._cpus = DeviceHistories(self.window)
         self._gpus = DeviceHistories(self.window)
         self._memories = DeviceHistories(self.window)

@@ -40,7 +40,7 @@ Windows without GPU utilisation are skipped, as are all windows before there are
 snapshots, one of them with samples of both GPUs and cores. Nodes without GPUs are never judged.
 Samples that are not finite are left out.
 """
-ENTRIES: Final = 1000  # bottlenecks in the report; beyond that every second, every fourth, ...
+ENTRIES: Final = 1000  # bottlenecks in the report; of more, every second, every fourth, ...
 Mask = NDArray[np.bool_]
 
 
@@ -84,7 +84,7 @@ class _ReportedBottlenecks:
 
 
 def parameters(core_threshold: Param) -> tuple[Param, ...]:
-    """Return the parameters of a bottleneck rule, with the one that its cores have."""
+    """Return the parameters of a bottleneck rule; one of them defines a blocked core."""
     return (
         percentage("threshold", "The largest tolerated share of snapshots with a bottleneck.", 50),
         percentage("gpu_threshold", "A GPU used less than this waits.", 10),
@@ -117,7 +117,7 @@ class Bottleneck(WindowRule):
     def _prepare(self) -> None:
         super()._prepare()
         self.required_inputs = (SystemMetric(GPU), SystemMetric(self.CORES))
-        self._nodes: dict[str, _NodeCounts] = {}  # as many as nodes
+        self._nodes: dict[str, _NodeCounts] = {}
         self._reported = _ReportedBottlenecks()
         self._times = FrameworkTimes()
         self._core_threshold: float = getattr(self, self.CORE_THRESHOLD)

@@ -87,7 +87,7 @@ class Dataloader(WindowRule):
     def _prepare(self) -> None:
         super()._prepare()
         self._cores: defaultdict[str, set[str | None]] = defaultdict(set)
-        self._hosts: dict[str, LoadingNode] = {}  # as many as nodes that load data
+        self._hosts: dict[str, LoadingNode] = {}
 
     def judge(self, step: int) -> bool:
         """Return whether some node of the window has too few or too many loader processes."""

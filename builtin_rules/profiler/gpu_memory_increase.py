@@ -76,7 +76,7 @@ class GPUMemoryIncrease(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        # As many as GPUs; see `ThinnedValues` for their size.
+        # One history per GPU; see `ThinnedValues` for their size.
         self._gpus = DeviceHistories(2 * self.window)
         self._largest: dict[Device, float] = {}
 

@@ -87,7 +87,7 @@ class LoadBalancing(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        # As many as GPUs, 8 kB each.
+        # 8 kB for each GPU.
         self._counts: dict[Device, Counts] = {}
 
     def judge(self, step: int) -> bool:

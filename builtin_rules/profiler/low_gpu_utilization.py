@@ -78,7 +78,7 @@ class LowGPUUtilization(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._gpus = DeviceHistories(self.window)  # as many as GPUs
+        self._gpus = DeviceHistories(self.window)
 
     def judge(self, step: int) -> bool:
         """Return whether some GPU of the window is underused or fluctuates."""

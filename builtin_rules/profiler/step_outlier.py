@@ -122,9 +122,7 @@ class StepOutlier(WindowRule):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._groups: defaultdict[StepGroup, _Steps] = defaultdict(
-            _Steps
-        )  # as many as nodes and modes
+        self._groups: defaultdict[StepGroup, _Steps] = defaultdict(_Steps)
         self._times = FrameworkTimes()
 
     def rule_parameters(self) -> str:

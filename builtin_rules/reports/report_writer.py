@@ -28,7 +28,7 @@ class ReportWriter:
         self._has_written = False
 
     def refresh(self) -> bool:
-        """Write the report unless that was tried within the last minute; return whether it was."""
+        """Write the report, at most once a minute; return whether it was written."""
         now = self._clock.monotonic()
         if self._tried_at is not None and now - self._tried_at < REFRESH_S:
             return False

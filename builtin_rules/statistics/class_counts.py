@@ -31,9 +31,7 @@ class ClassWindow:
 
     ever: Counter[int] = field(default_factory=Counter)
     all: ClassCounts = field(default_factory=lambda: ClassCounts(Counter(), Counter()))
-    steps: deque[ClassCounts] = field(
-        default_factory=deque
-    )  # at most as many as labels are asked for
+    steps: deque[ClassCounts] = field(default_factory=deque)  # at most one for each label required
     wrong: Levels = field(default_factory=lambda: Levels(STEPS))  # share of a step's labels
 
     def add(self, sample: LabelledClasses, enough: int | None) -> None:
@@ -51,7 +49,7 @@ class ClassWindow:
             for counts, removed in zip(self.all, self.steps.popleft(), strict=True):
                 counts.subtract(removed)
                 for label in [label for label in removed if not counts[label]]:
-                    del counts[label]  # a class no longer seen
+                    del counts[label]  # a class without labels is not counted
 
     @property
     def settled(self) -> bool:

@@ -13,8 +13,8 @@ MOST_CLASSES: Final = 1000
 PER_CLASS: Final = 15  # minimum samples of a block
 STEPS: Final = 10  # minimum steps of a training block
 BLOCKS: Final = 5  # minimum blocks to judge the latest half
-MAX_BLOCKS: Final = 32  # of the latest half; beyond that every other one is dropped
-STILL_LEARNING: Final = 0.8  # share of errors left after half the run, if below: still learning
+MAX_BLOCKS: Final = 32  # of the latest half; of more, every other one is dropped
+STILL_LEARNING: Final = 0.8  # share of errors left since half of the run; below it, learning
 AS_LONG_AGAIN: Final = 2  # halves of the run so far
 
 
@@ -61,9 +61,9 @@ class ColumnShare(NamedTuple):
         return f"Predictions of class {self.predicted}: {self.hits} of {self.total} are {whose}."
 
     def extrapolated(self, before: Self, factor: float) -> float:
-        """Return the bound after as long again, with the same gain as since `before`.
+        """Return the bound extrapolated: as much time again gains as much as since `before`.
 
-        `factor` is the share of all errors that will be left by then.
+        `factor` is the share of all errors that will remain by then.
         """
         gain = abs(self.share - before.share)
         if self.on_diagonal:
@@ -145,9 +145,8 @@ class MatrixHistory:
         self._steps = 0  # of the current block
         self._labels: list[int] = []  # hashes of those of the latest step, by worker
         self._labels_before: list[int] = []  # of the step before it
-        self._kept: list[
-            tuple[int, MatrixBlock]
-        ] = []  # with their numbers, multiples of the stride
+        # Blocks with their numbers, which are multiples of the stride.
+        self._kept: list[tuple[int, MatrixBlock]] = []
         self._stride = 1
         self._closed = 0  # blocks
         self._before = 0  # samples of the latest closed one

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Why these: docs/decisions/0007-units-of-a-layer.md.
 SAMPLES: Final = 100  # fewer cannot distinguish "active in less than 1 %" from chance
-ROWS: Final = 10  # fewer images cannot either, as neighbouring positions are alike
+ROWS: Final = 10  # fewer images cannot either: neighbouring positions are alike
 
 THRESHOLD_LAYER: Final = percentage(
     "threshold_layer", "A layer fails if more than this share of its units is inactive.", 50.0
@@ -85,7 +85,7 @@ class PooledUnits:
     """Pooled counts of the units of one layer, mode and worker."""
 
     shape: tuple[int, ...] = ()  # of the latest array
-    axis: int | None = None  # of sequences: known once the length of the other axis changes
+    axis: int | None = None  # of sequences: set once the length of the other axis changes
     layout: tuple[int, ...] = ()  # common to the pooled arrays
     active: Any = 0
     inactive: Any = 0
@@ -150,7 +150,7 @@ class UnitsRule(DeclaredRule):
     literal: bool
 
     def _prepare(self) -> None:
-        # As many as layers, workers and modes; reset after each judgement.
+        # By layer, worker and mode; reset after each judgement.
         self._pools: dict[tuple[str, str, ModeKeys], PooledUnits] = {}
 
     def judge_layers(
@@ -167,8 +167,7 @@ class UnitsRule(DeclaredRule):
         quantity
             The name of the share of inactive units.
         activity_of
-            Returns what makes the elements of a tensor active, by the name of the tensor; None
-            skips the tensor.
+            Maps the name of a tensor to the range of its active elements; None skips the tensor.
         """
         names = tensors.names(self.base_trial, step)
         if not names:

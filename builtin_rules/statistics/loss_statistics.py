@@ -133,7 +133,7 @@ class EvaluationPhases:
     """
 
     def __init__(self) -> None:
-        self._training: dict[str, PhaseLosses] = {}  # as many as metrics
+        self._training: dict[str, PhaseLosses] = {}  # by metric
         self._validation: dict[LossKey, PhaseLosses] = {}
         self._evaluating = False
 

@@ -62,7 +62,7 @@ class TrainedParameters:
     Attributes
     ----------
     are_known
-        Whether any weight has a gradient; otherwise nothing is known about any parameter.
+        Whether any weight has a gradient; if not, any parameter may be trained.
     """
 
     def __init__(self, trial: Any) -> None:

@@ -1,14 +1,14 @@
-"""Shares: how far from what was counted a share may be, by chance and by choice of the worst."""
+"""Bounds of a share, given a sample: what chance and the choice of the worst share allow."""
 
 import math
 from statistics import NormalDist
 from typing import Final
 
-ALPHA: Final = 0.01  # how often a bound may be wrong by chance, over all that are compared
+ALPHA: Final = 0.01  # probability that chance makes any of the compared bounds wrong
 
 
 def deviations(compared: int) -> float:
-    """Return the deviations of a one-sided bound that holds for each of so many shares.
+    """Return the deviations of a one-sided bound that holds for all `compared` shares.
 
     >>> round(deviations(1), 2), round(deviations(4950), 2)
     (2.33, 4.61)
@@ -17,7 +17,7 @@ def deviations(compared: int) -> float:
 
 
 def lower(hits: int, total: int, compared: int) -> float:
-    """Return a lower bound of the share that ``hits / total`` stands for: Wilson's.
+    """Return Wilson's lower bound of the share that ``hits / total`` estimates.
 
     >>> lower(0, 10, 1), round(lower(90, 100, 1), 3)
     (0.0, 0.808)
@@ -26,7 +26,7 @@ def lower(hits: int, total: int, compared: int) -> float:
 
 
 def upper(hits: int, total: int, compared: int) -> float:
-    """Return an upper bound likewise.
+    """Return Wilson's upper bound of the share that ``hits / total`` estimates.
 
     >>> upper(10, 10, 1), round(upper(10, 100, 1), 3)
     (1.0, 0.192)

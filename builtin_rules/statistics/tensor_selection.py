@@ -225,7 +225,7 @@ def saved_reductions(saved: SavedTensor, step: int) -> dict[tuple[str, bool], fl
 
 
 def variance(saved: SavedTensor, step: int) -> float | None:
-    """Return the variance, or None if it is NaN, of a single element, or as in `reduction`.
+    """Return the variance; None if it is NaN, for a single element, or where `reduction` is None.
 
     A saved standard deviation is used as well.
     """

@@ -60,7 +60,7 @@ class Activity:
     def part(self, piece: Piece, before: Piece | None = None) -> tuple[PackedFlags, PackedFlags]:
         """Return which are active and which are NaN; see `StreamingStatistic`.
 
-        NaN is only searched for if the sum is NaN or infinite.
+        NaN is searched for only if the sum is NaN or infinite.
         """
         del before
         elements = piece.elements

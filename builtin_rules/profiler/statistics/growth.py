@@ -110,7 +110,7 @@ class DeviceHistory:
 
 
 class DeviceHistories(dict[Device, DeviceHistory]):
-    """The histories of devices, which keep as many values as `DeviceHistory` does."""
+    """The histories of devices by device, each with `keep` values; see `DeviceHistory`."""
 
     def __init__(self, keep: int) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ class _Processes:
     """The processes that load data in each second.
 
     Processes are kept for seconds that may still get events, `OPEN_S` and a window; for earlier
-    seconds only their number is, with 4 bytes each.
+    seconds only their number is kept, in 4 bytes each.
     """
 
     def __init__(self) -> None:
@@ -76,9 +76,8 @@ class LoadingNode:
     def __init__(self) -> None:
         self._workers = _Processes()
         self._iterators = _Processes()
-        self._batches = (
-            ThinnedValues()
-        )  # durations; the event of a worker lasts as long as the worker
+        # Durations of batches. Events of workers do not count: they last as long as the worker.
+        self._batches = ThinnedValues()
         self._settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
 
     @property

@@ -101,7 +101,7 @@ class Advice:
     why
         The finding, with its numbers.
     rule
-        The rule that found it; "" if none did.
+        The rule with the finding; "" if no rule has it.
     parameter
         The deciding parameter, by its name in the report; "" if there is none.
     """
@@ -125,15 +125,15 @@ def advice(data: ReportData) -> list[Advice]:
 
 def _weight(data: ReportData, rule: SubRule) -> float:
     """Return the share of the job that the findings of a rule cover, from 0 to 1."""
-    if rule.name == "MaxInitializationTime":  # a single finding, whatever its duration
+    if rule.name == "MaxInitializationTime":  # one finding, however long it lasted
         summary = next(iter(rule.findings.values()))
         return summary.measured * MINUTE_US / max(1, data.end_us - data.begin_us)
     return rule.met / max(1, rule.judged)
 
 
 def _of_rule(rule: SubRule) -> Advice:
-    worst, *others = worst_first(rule)
-    also = f" The same applies to {counted(len(others), 'other place')}." if others else ""
+    worst, *rest = worst_first(rule)
+    also = f" The same applies to {counted(len(rest), 'other place')}." if rest else ""
     parameter = deciding_parameter(rule, worst)
     return Advice(
         todo(rule), f"{sentence(rule, worst)}{also}", rule.name, f"{rule.name}_{parameter}"

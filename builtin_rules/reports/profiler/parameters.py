@@ -48,7 +48,7 @@ def _of_report(rule: str, param: Param) -> Param:
     """Return a parameter of a rule as the report declares it."""
     renamed = replace(param, name=f"{rule}_{param.name}")
     if isinstance(renamed, IntParam) and param.name == SCAN_INTERVAL.name:
-        # A shorter interval than the report's own would walk over many empty windows.
+        # With a shorter interval, the report would walk over many empty windows.
         return replace(renamed, minimum=SHORTEST_INTERVAL_US)
     return renamed
 

@@ -1,8 +1,8 @@
 """UsageHistory: how much of each device was used over the whole job, in bounded memory.
 
-Time is divided into at most `BUCKETS` parts, which double in length whenever the job outgrows them.
-Smallest and largest value of a part are exact, however long it is: no peak gets lost. Its median is
-that of a histogram with bins one point wide.
+Time is divided into `BUCKETS` intervals, which double in length whenever the job outgrows them. The
+minimum and maximum of each interval are exact, so no peak is lost. The median is that of a
+histogram with bins of one percentage point.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,1 +1,1 @@
-"""What CreateXgboostReport writes: a page that needs nothing else, and its numbers as JSON."""
+"""The report of CreateXgboostReport: a self-contained page, and its numbers as JSON."""

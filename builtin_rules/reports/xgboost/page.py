@@ -24,10 +24,10 @@ def render(trial_name: str, history: RoundHistory, contents: Documents, made_at:
 
     Parameters
     ----------
-    found
+    contents
         The documents of `history`.
     made_at
-        Aware.
+        The current time; aware.
     """
     scored = history.scored
     return template(Path(__file__).parent).render(
@@ -122,9 +122,8 @@ def _confusion(contents: Documents) -> dict[str, Any] | None:
     if document is None:
         return None
     size = round(len(document["group_counts"]) ** 0.5)
-    classes = [
-        label.partition(" as ")[2] for label in document["group_labels"][:size]
-    ]  # of the first row
+    first_row = document["group_labels"][:size]
+    classes = [label.partition(" as ")[2] for label in first_row]
     rows = []
     for row, name in enumerate(classes):
         counts = document["group_counts"][row * size : (row + 1) * size]

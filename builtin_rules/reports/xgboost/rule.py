@@ -115,6 +115,5 @@ class CreateXgboostReport(Rule):
             text = json.dumps(document, indent=1, allow_nan=False)
             publish(output, f"{FOLDER}/{name}", text.encode())
         html = page.render(self.base_trial.name, self._history, contents, made_at)
-        publish(
-            output, page.NAME, html.encode("utf-8", "replace")
-        )  # names may not be valid Unicode
+        # Names may not be valid Unicode.
+        publish(output, page.NAME, html.encode("utf-8", "replace"))

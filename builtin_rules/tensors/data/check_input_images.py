@@ -130,8 +130,7 @@ class CheckInputImages(DeclaredRule):
     def _prepare(self) -> None:
         self._inputs = by_role("images", IMAGES, self.regex)
         self.required_inputs = (self._inputs,)
-        # As many as tensors.
-        self._channels: dict[str, _Channels] = {}
+        self._channels: dict[str, _Channels] = {}  # by tensor
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the images up to global step `step`, if it has any."""
@@ -160,7 +159,7 @@ class CheckInputImages(DeclaredRule):
         return has_images
 
     def _is_judged(self, shape: tuple[int, ...]) -> bool:
-        """Return whether arrays of this shape are images, as far as known."""
+        """Return whether to judge arrays of this shape as images."""
         if self.regex == IMAGES.whole_default and not _looks_like_images(shape):
             return False
         return len(shape) > (self.channel if self._is_literal else 1)

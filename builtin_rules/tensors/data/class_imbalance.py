@@ -150,7 +150,7 @@ class ClassImbalance(DeclaredRule):
             by_role("predictions", PREDICTIONS, self.predictions_regex),
         )
         self.required_inputs = self._inputs
-        # As many as label tensors and modes.
+        # By label tensor and mode.
         self._windows: dict[tuple[str, ModeKeys | None], ClassWindow] = {}
 
     def invoke_at_step(self, step: int) -> bool:
@@ -179,7 +179,7 @@ class ClassImbalance(DeclaredRule):
         return any(answer is True for answer in answers)
 
     def _judge(self, step: int, name: str, window: ClassWindow) -> bool | str:
-        """Judge one label tensor, or say why it cannot be judged."""
+        """Judge one label tensor, or return why it cannot be judged."""
         counts = window.all
         if len(window.ever) > MOST_CLASSES:
             return TOO_MANY

@@ -173,7 +173,7 @@ class Confusion(DeclaredRule):
             _input(self.predictions, self.predictions_collection, PREDICTIONS_OF_LOSS),
         )
         self._limits = ConfusionLimits(self.min_diag, self.max_off_diag)
-        # As many as prediction tensors and modes.
+        # By prediction tensor and mode.
         self._histories: dict[tuple[str, ModeKeys], MatrixHistory] = {}
         self._has_started = False
         self._evaluates = False
@@ -231,7 +231,7 @@ class Confusion(DeclaredRule):
                 history.close()
 
     def _judge(self, step: int, name: str, mode: ModeKeys, *, judge: bool) -> bool | str:
-        """Judge the matrix in hand if it is whole, or say why not."""
+        """Judge the current matrix if it is whole, or return why not."""
         history = self._histories[name, mode]
         if not history.is_whole:
             return FILLING
@@ -241,7 +241,7 @@ class Confusion(DeclaredRule):
         answers = [self._report(step, column, name, None, met=met) for column, met in judged]
         return any(answers) if answers else TOO_FEW
 
-    # -- what both need ----------------------------------------------------------------------------
+    # -- shared by both ----------------------------------------------------------------------------
 
     def _classes(self, step: int) -> Iterator[tuple[SavedTensor, LabelledClasses | str]]:
         """Yield each worker's predictions with the classes, or why there are none."""
@@ -264,7 +264,7 @@ class Confusion(DeclaredRule):
         return names or tensor_names(trial, step, [], [pattern] * _is_standard(name, collection))
 
     def _size(self, sample: LabelledClasses) -> int:
-        """Return the number of classes: the given one, or what labels and predictions tell."""
+        """Return the number of classes: the parameter, or what labels and predictions imply."""
         highest = 1 + int(max(sample.labels.max(), sample.predictions.max()))
         return self.category_no or max(highest, sample.scored)
 

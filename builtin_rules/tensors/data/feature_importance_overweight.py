@@ -105,8 +105,7 @@ class FeatureImportanceOverweight(DeclaredRule):
     def _prepare(self) -> None:
         self._inputs = TensorInput("importances of features", patterns=self.tensor_regex)
         self.required_inputs = (self._inputs,)
-        # Whether each group uses few features, and since which step: one entry for each kind of
-        # importance and worker, kept for good.
+        # By kind of importance and worker: whether it uses few features, and since which step.
         self._few: dict[tuple[str, str], tuple[bool, float]] = {}
 
     def invoke_at_step(self, step: int) -> bool:
@@ -131,7 +130,7 @@ class FeatureImportanceOverweight(DeclaredRule):
         return any(answers)
 
     def _top(self, members: list[SavedTensor], step: int) -> TopFeature | None:
-        """Return the most important features of a group, or None if its numbers are no shares."""
+        """Return the most important features of a group, or None if its numbers are invalid."""
         importances: dict[SavedTensor, float] = {}
         for saved in members:
             array = numbers(saved, step)
@@ -163,12 +162,12 @@ class FeatureImportanceOverweight(DeclaredRule):
 
 
 def _feature(saved: SavedTensor) -> str:
-    """Return the feature that an importance is one of."""
+    """Return the name of the feature of an importance."""
     return saved.name.removeprefix(_kind(saved.name)).removeprefix("/")
 
 
 def _kind(name: str) -> str:
-    """Return what the importances of one kind have in common.
+    """Return the common prefix of the importances of one kind.
 
     >>> _kind("feature_importance/gain/area/mean"), _kind("importances/f0")
     ('feature_importance/gain', 'importances')

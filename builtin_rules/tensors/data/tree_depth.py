@@ -127,7 +127,7 @@ def _largest_id(columns: Columns, step: int) -> int | None:
 
 
 def _trees(columns: Columns, step: int) -> list[Tree]:
-    """Return the trees that the links make; none without links of one length."""
+    """Return the trees that the links form; none if the columns differ in length."""
     ids, yes, no = _ids(columns, step), _texts(columns, "Yes", step), _texts(columns, "No", step)
     if not ids or not len(ids) == len(yes) == len(no):
         return []
@@ -137,12 +137,12 @@ def _trees(columns: Columns, step: int) -> list[Tree]:
     }
     below = {child for pair in children.values() for child in pair}
     if below and below.isdisjoint(children):
-        return []  # the links speak of other names
+        return []  # the links use other names
     return [_tree(root, children) for root in children if root not in below]
 
 
 def _tree(root: str, children: Mapping[str, Iterable[str]]) -> Tree:
-    """Follow the links from a root, level by level; a node that was seen is not seen again."""
+    """Follow the links from a root, level by level, visiting each node once."""
     depth, level, visited = 0, [root], {root}
     while True:
         below = dict.fromkeys(child for node in level for child in children.get(node, ()))
@@ -163,12 +163,12 @@ def _ids(columns: Columns, step: int) -> list[str]:
 
 
 def _integers(columns: Columns, name: str, step: int) -> list[int]:
-    """Return a column of integers; nothing if it was not saved, or as something else."""
+    """Return a column of integers; empty if it was not saved as integers."""
     array = numbers(columns[name], step) if name in columns else None
     return [] if array is None or array.dtype.kind not in "iu" else array.reshape(-1).tolist()
 
 
 def _texts(columns: Columns, name: str, step: int) -> list[str]:
-    """Return a column as text; nothing if it was not saved."""
+    """Return a column as text; empty if it was not saved."""
     array = view(columns[name], step) if name in columns else None
     return [] if array is None else [str(item) for item in array.reshape(-1).tolist()]

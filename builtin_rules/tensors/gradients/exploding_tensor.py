@@ -24,7 +24,7 @@ from smdebug.rules.extensions import BoolParam, Page, Piece, Quantity
 
 NOT_FINITE: Final = "elements that are not finite"
 
-TREES: Final = "trees"  # the collection of XGBoost's
+TREES: Final = "trees"  # a collection of XGBoost trainings
 
 # Unlike sums and norms, these do not overflow on healthy tensors.
 _BOUNDED: Final = frozenset({("min", False), ("max", False), ("min", True), ("max", True)})
@@ -45,7 +45,7 @@ class NonFiniteCount:
     def part(self, piece: Piece, before: Piece | None = None) -> tuple[int, int]:
         """Return how many are NaN and infinite; see `StreamingStatistic`.
 
-        A look at each element is due where their sum shows NaN or infinity only.
+        Elements are examined one by one only if their sum is NaN or infinite.
         """
         del before
         elements = piece.elements

@@ -40,8 +40,8 @@ class _LossHistory:
 
     evaluated_at: int | None = None
     first: float | None = None  # the first finite one: the scale of the series
-    lacked: bool = False  # no decrease at the last evaluation
-    stood: bool = False  # not started to fall by then
+    lacked: bool = False  # whether there was no decrease at the last evaluation
+    stood: bool = False  # whether the loss had not started to fall by then
     accepted: float | None = None
     level: float | None = None  # the last accepted one
     level_at: int = 0
@@ -159,7 +159,7 @@ class LossNotDecreasing(DeclaredRule):
         )
         self.required_inputs = (self._inputs,)
         self._mode = ModeKeys[self.mode]
-        self._series: dict[tuple[str, ModeKeys], _LossHistory] = {}  # as many as losses and modes
+        self._series: dict[tuple[str, ModeKeys], _LossHistory] = {}  # by loss and mode
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the losses of global step `step`."""
@@ -288,7 +288,7 @@ class LossNotDecreasing(DeclaredRule):
         """Return whether a value exceeds its limit after `intervals` by more than `margin`."""
         owed = intervals * self.diff_percent
         may = -owed
-        if value > reference:  # a rise is tolerated, the less so the longer it lasts
+        if value > reference:  # the longer a rise lasts, the less of it is tolerated
             may = max(0.0, self.increase_threshold_percent + self.diff_percent - owed)
         return not value - reference - abs(reference) * may / 100.0 <= margin
 

@@ -113,7 +113,7 @@ class Overfit(DeclaredRule):
         self._inputs = selection_input((), self.tensor_regex) if self.tensor_regex else LOSSES
         self.required_inputs = (self._inputs,)
         self._phases = EvaluationPhases()
-        self._watched: dict[LossKey, _Watched] = {}  # as many as validation losses
+        self._watched: dict[LossKey, _Watched] = {}  # by validation loss
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the evaluation phases that end with global step `step`."""
@@ -138,7 +138,7 @@ class Overfit(DeclaredRule):
         return any(met)
 
     def _judge(self, step: int, phase: EvaluationPhase) -> bool:
-        """Judge one phase of which both means are there."""
+        """Judge a phase that has both means."""
         training = float(phase.training or 0.0)
         gap = (phase.validation - training) / abs(training)
         watched = self._watched.setdefault(phase.key, _Watched())

@@ -14,14 +14,14 @@ TRAINING: Final = "training loss"
 VALIDATION: Final = "validation loss"
 DEVIATIONS: Final = 2.0  # of validation losses
 LONE_DEVIATIONS: Final = 3.0  # of training losses alone
-PHASES_BEFORE: Final = 3  # phases of validation that an earlier level is the mean of
-LEARNED: Final = 4.0  # times delta: from level to level a steady fall is a quarter of all
+PHASES_BEFORE: Final = 3  # minimum validation phases of an earlier level
+LEARNED: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
 TOO_FEW: Final = "too few losses"
 WITHIN: Final = "no phase of evaluation ends here"
 
 
 class LossVerdict(NamedTuple):
-    """What was measured of a series, its limit, whether it has ended to improve, and ever did."""
+    """A measured value and its limit; whether the series stopped improving, and ever improved."""
 
     measured: float
     limit: float
@@ -30,16 +30,16 @@ class LossVerdict(NamedTuple):
 
 
 class LossTrend:
-    """The losses of one mode, and what they have to beat.
+    """The losses of one mode, and the loss that they must fall below.
 
     Parameters
     ----------
     patience
-        Losses without a better one, or the least number of losses that a level is the mean of.
+        The number of losses without a better one, or the minimum number of losses of a level.
     delta
-        By how much a loss must be lower to be better.
+        How much lower a loss must be to be better.
     earlier
-        How many losses the levels before are means of.
+        The minimum number of losses of earlier levels.
     """
 
     def __init__(self, patience: int, delta: float, earlier: int) -> None:

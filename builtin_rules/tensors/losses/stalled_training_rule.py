@@ -122,14 +122,13 @@ class StalledTrainingRule(Rule):
         self.clock = clock or SystemClock()
         self._last_arrival = self.clock.monotonic()
         self._judged_step = -1
-        # Each worker's last wall time; as many as workers.
-        self._last: dict[str, float] = {}
+        self._last: dict[str, float] = {}  # wall time of each worker's last step
         # Workers whose silence was reported, until they save again.
         self._reported: set[str] = set()
 
     @classmethod
     def declared_actions(cls, arguments: Mapping[str, Any]) -> str:
-        """Return the action ``stoptraining`` if the parameters ask for it."""
+        """Return the action ``stoptraining`` if the parameters request it."""
         if not arguments.get(STOP):
             return ""
         action = {"name": "stoptraining", "training_job_prefix": arguments.get(PREFIX)}

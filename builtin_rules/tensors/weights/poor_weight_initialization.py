@@ -157,8 +157,8 @@ class PoorWeightInitialization(DeclaredRule):
             ),
         )
         self.steps = int(self.steps)
-        # How many steps were judged; the losses of each, and for how many steps in a row a
-        # worker's gradient was narrow. Both go after the last step that is judged.
+        # The number of judged steps; the losses by name; and for how many steps in a row a worker's
+        # gradient has been narrow. Losses and gradients are dropped after the last judged step.
         self._judged = 0
         self._losses: dict[str, list[float]] = {}
         self._narrow: dict[tuple[str, str], int] = {}
@@ -241,7 +241,7 @@ class PoorWeightInitialization(DeclaredRule):
         return narrow and (self.literal or self._narrow[key] >= self.patience)
 
     def _judge_losses(self, step: int, names: list[str]) -> Iterator[bool]:
-        """Yield for each loss whether it fails to decrease, once known: check (c)."""
+        """Yield whether each loss with enough values fails to decrease: check (c)."""
         for name in names:
             training = losses_at(self.base_trial, step, [name]).training.values()
             series = self._losses.setdefault(name, [])
@@ -278,7 +278,7 @@ def _spread(array: Any, *, whole: bool) -> float:
 
 
 def _percentile(flat: Any, percent: int) -> float:
-    """Return the same percentile as numpy, many times faster."""
+    """Return the percentile as numpy does, but many times faster."""
     index, remainder = divmod(percent * (flat.size - 1), 100)
     ordered = np.partition(flat, index)
     value = float(ordered[index])
@@ -290,7 +290,7 @@ def _percentile(flat: Any, percent: int) -> float:
 
 
 def _is_clear(before: list[float], latest: list[float]) -> bool:
-    """Return whether losses that are not lower are constant or rise, beyond chance."""
+    """Return whether losses that are not lower are constant, or rise more than by chance."""
     every = before + latest
     if max(every) - min(every) <= QUIET * abs(before[0]):
         return True

@@ -136,11 +136,10 @@ class WeightUpdateRatio(DeclaredRule):
                 f"{self.large_threshold!r}, got {self.small_threshold!r}."
             )
             raise SMDebugValueError(msg)
-        # Both hold one entry for each weight and worker at most: those that ever moved, and the
-        # step since which a ratio is small, which goes when it no longer is.
+        # By weight and worker: those that ever moved, and the step since which a ratio is small.
         self._moved: set[tuple[str, str]] = set()
         self._small_since: dict[tuple[str, str], int] = {}
-        self._gradients: TrainedParameters | None = None  # of the step in hand
+        self._gradients: TrainedParameters | None = None  # of the current step
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the weights of global step `step`."""

@@ -18,8 +18,8 @@ from python_profile_writer import (
     write_table,
 )
 
+from rule_core.profiler.python_profiles import reader as python_profiles
 from rule_core.storage.local import LocalStore
-from smdebug.profiler.analysis import python_stats_reader
 from smdebug.profiler.analysis.python_stats_reader import S3PythonStatsReader
 
 PYTHON = os.environ.get("RULE_RUNNER_OLD_SMDEBUG_PYTHON")
@@ -78,7 +78,7 @@ print(json.dumps([one.stats_path for one in found]))
 def test_a_folder_of_downloads_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = tmp_path / "job"
     write_table(job, span(9), table(1, 1), node="11-algo-1")
-    monkeypatch.setattr(python_stats_reader, "open_store", lambda _: LocalStore(job))
+    monkeypatch.setattr(python_profiles, "open_store", lambda _: LocalStore(job))
     reader = S3PythonStatsReader(tmp_path / "local", "s3://bucket/job")
     (downloaded,) = reader.load_python_profile_stats()
     done = subprocess.run(

@@ -70,7 +70,7 @@ def test_it_is_read_without_network_or_script(browser: Any, page_file: Path) -> 
     assert first.startswith("Reduce the load of the processors: GPUs wait for them.\n")
     assert "CPUBottleneck_threshold sets the limit." in first
     headings = page.locator("h2").all_inner_texts()
-    assert headings[:4] == ["What to do first", "Job", "Use of the machines", "Steps"]
+    assert headings[:4] == ["What to do first", "Job", "Resource usage", "Steps"]
     page.get_by_role("navigation").get_by_role("link", name="CPUBottleneck").click()
     assert page.url.endswith("#CPUBottleneck")
 

@@ -45,8 +45,8 @@ def prepared(folder: Path) -> list[str]:
     steps = {step: {"loss": np.array([step], np.float32)} for step in range(6)}
     trial = rawtrial.write(folder / "trial", evaluating.trial(steps, {"losses": ["loss"]}))
     (folder / "above.py").write_text(ABOVE)
-    given = ["evaluate", "--trial", str(trial), "--source", str(folder / "above.py")]
-    return [*given, "--output", str(folder / "out")]
+    arguments = ["evaluate", "--trial", str(trial), "--source", str(folder / "above.py")]
+    return [*arguments, "--output", str(folder / "out")]
 
 
 def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
@@ -78,10 +78,12 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 def result(folder: Path) -> dict[str, Any]:
     """Return the result."""
-    found: dict[str, Any] = json.loads((folder / "out" / "rule_result.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((folder / "out" / "rule_result.json").read_text())
+    return document
 
 
 def actions(folder: Path) -> list[tuple[str, str, str]]:
     """Return name, target and state of each action of the result."""
-    return [(one["name"], one["target"], one["state"]) for one in result(folder)["actions"]]
+    return [
+        (action["name"], action["target"], action["state"]) for action in result(folder)["actions"]
+    ]

@@ -39,14 +39,14 @@ def _encode_scalar(value: complex | str | None) -> Json:
 def _encode_container(value: object) -> Json:
     match value:
         case tuple():
-            return {"$tuple": [encode(one) for one in value]}
+            return {"$tuple": [encode(item) for item in value]}
         case set() | frozenset():
-            return {"$set": sorted((encode(one) for one in value), key=str)}
+            return {"$set": sorted((encode(item) for item in value), key=str)}
         case KeysView() | ValuesView():
-            return {"$view": type(value).__name__, "items": [encode(one) for one in value]}
+            return {"$view": type(value).__name__, "items": [encode(item) for item in value]}
         case Mapping():
-            return {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
-    return [encode(one) for one in value]  # type: ignore[attr-defined] # a list is left
+            return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    return [encode(item) for item in value]  # type: ignore[attr-defined] # a list is left
 
 
 def _encode_numpy(value: "np.ndarray | np.generic") -> Json:
@@ -58,14 +58,14 @@ def _encode_numpy(value: "np.ndarray | np.generic") -> Json:
 
 def _encode_array(array: np.ndarray) -> Json:
     content = np.ascontiguousarray(array).tobytes() if array.dtype.kind != "O" else b""
-    found: dict[str, Json] = {
+    encoded: dict[str, Json] = {
         "shape": list(array.shape),
         "dtype": array.dtype.str,
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     if array.size <= 8:
-        found["values"] = [encode(one) for one in array.reshape(-1).tolist()]
-    return found
+        encoded["values"] = [encode(one) for one in array.reshape(-1).tolist()]
+    return encoded
 
 
 def _encode_object(value: object) -> Json:
@@ -98,7 +98,7 @@ def _config(value: Any) -> Json:
 
 def encode_exception(err: BaseException) -> Json:
     """Return what is recorded of a call that raised."""
-    mro = [_known_name(one) for one in type(err).__mro__[:-2]]
+    mro = [_known_name(kind) for kind in type(err).__mro__[:-2]]
     return {"$exc": {"type": mro[0], "mro": mro, "str": str(err)[:400]}}
 
 
@@ -108,11 +108,11 @@ def decode(value: Json, modes: Mapping[str, object]) -> Any:
         case {"$mode": name}:
             return modes[name]
         case {"$tuple": items}:
-            return tuple(decode(one, modes) for one in items)
+            return tuple(decode(item, modes) for item in items)
         case {"$float": text}:
             return float(text)
         case list():
-            return [decode(one, modes) for one in value]
+            return [decode(item, modes) for item in value]
         case _:
             return value
 
@@ -124,15 +124,15 @@ def ask(trial: Any, query: Mapping[str, Json], modes: Mapping[str, object], seco
 
 def call(trial: Any, query: Mapping[str, Json], modes: Mapping[str, object]) -> Any:
     """Ask one recorded question."""
-    asked = trial if query["on"] == "trial" else trial.tensor(query["name"])
+    target = trial if query["on"] == "trial" else trial.tensor(query["name"])
     name = query["call"]
     if name.startswith("attr:"):
-        return getattr(asked, name.removeprefix("attr:"))
-    args = [decode(one, modes) for one in query.get("args", [])]
-    kwargs = {key: decode(one, modes) for key, one in query.get("kwargs", {}).items()}
+        return getattr(target, name.removeprefix("attr:"))
+    args = [decode(item, modes) for item in query.get("args", [])]
+    kwargs = {key: decode(item, modes) for key, item in query.get("kwargs", {}).items()}
     if name == "tensor_names_of_collection_object":
         return trial.tensor_names(collection=trial.collection(args[0]))
-    return getattr(asked, name)(*args, **kwargs)
+    return getattr(target, name)(*args, **kwargs)
 
 
 def within(function: Callable[[], object], seconds: float) -> Json:

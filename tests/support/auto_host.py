@@ -88,5 +88,5 @@ def document(trial: Path, *collections: str, interval: int = 1) -> dict[str, Any
     return {
         "LocalPath": str(trial),
         "HookParameters": {"save_interval": str(interval)},
-        "CollectionConfigurations": [{"CollectionName": one} for one in collections],
+        "CollectionConfigurations": [{"CollectionName": name} for name in collections],
     }

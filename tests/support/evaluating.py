@@ -86,7 +86,7 @@ def configured(
     output: Path, rules: Sequence[RuleJobConfig | type[Rule]], trial: str = "/trial", **more: Any
 ) -> EvaluationConfig:
     """Return an evaluation of some rules."""
-    jobs = tuple(one if isinstance(one, RuleJobConfig) else rule_job(one) for one in rules)
+    jobs = tuple(rule if isinstance(rule, RuleJobConfig) else rule_job(rule) for rule in rules)
     own = {name: more.pop(name) for name in EvaluationConfig.__slots__ if name in more}
     return EvaluationConfig(EvaluationRequest(trial=trial, **more), jobs, trial, output, **own)
 

@@ -55,10 +55,10 @@ class FakeProfilerTrial:
         self, *series: Series, events: Sequence[TraceEvent] = (), end_s: float = 0.0
     ) -> None:
         self._samples = _samples(series)
-        self._events = sorted(events, key=lambda one: (one.end_time, one.start_time))
+        self._events = sorted(events, key=lambda event: (event.end_time, event.start_time))
         self.first_timestamp = BEGIN_US
         ends = [BEGIN_US + round(end_s * SECOND), *self._samples.time_us[-1:].tolist()]
-        self.newest_timestamp = max([*ends, *(int(one.end_time) for one in events)])
+        self.newest_timestamp = max([*ends, *(int(event.end_time) for event in events)])
         self.dynamic_refresh = True
         self.horizon: int | None = None
         self.reads = self.damaged = 0
@@ -76,14 +76,14 @@ class FakeProfilerTrial:
 
     def system_samples(self, start: int, end: int) -> SystemSamples:
         time_us = self._samples.time_us
-        found = self._samples.where((start <= time_us) & (time_us < end))
-        self.reads += bool(len(found))
-        return found
+        samples = self._samples.where((start <= time_us) & (time_us < end))
+        self.reads += bool(len(samples))
+        return samples
 
     def framework_events(self, start: int, end: int) -> list[TraceEvent]:
-        found = [one for one in self._events if start <= one.end_time < end]
-        self.reads += bool(found)
-        return found
+        events = [event for event in self._events if start <= event.end_time < end]
+        self.reads += bool(events)
+        return events
 
 
 def _samples(series: Sequence[Series]) -> SystemSamples:
@@ -123,18 +123,22 @@ def judge_windows(
     rule.output_dir = output_dir
     invoker = InProcessInvoker(rule_class.__name__, rule, [trial])  # type: ignore[list-item] - a fake
     did = {}
-    while (one := invoker.judge(len(did))).did is not InvocationOutcome.ENDED:
-        did[len(did)] = one
-    assert {one.did for one in did.values()} <= {
+    while (result := invoker.judge(len(did))).did is not InvocationOutcome.ENDED:
+        did[len(did)] = result
+    assert {result.did for result in did.values()} <= {
         InvocationOutcome.MET,
         InvocationOutcome.CLEAR,
         InvocationOutcome.SKIPPED,
     }, did
     assert invoker.finish(len(did) - 1).did in {InvocationOutcome.CLEAR, InvocationOutcome.SKIPPED}
     return Windows(
-        [step for step, one in did.items() if one.did is InvocationOutcome.MET],
-        {step: one.reason for step, one in did.items() if one.did is InvocationOutcome.SKIPPED},
-        [finding for one in did.values() for finding in one.findings],
+        [step for step, result in did.items() if result.did is InvocationOutcome.MET],
+        {
+            step: result.reason
+            for step, result in did.items()
+            if result.did is InvocationOutcome.SKIPPED
+        },
+        [finding for result in did.values() for finding in result.findings],
         rule.report,
         rule,
     )

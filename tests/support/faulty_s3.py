@@ -80,14 +80,14 @@ class Handler(BaseHTTPRequestHandler):
         behind = http.client.HTTPConnection(self.server.behind, timeout=30)
         try:
             behind.request(self.command, self.path, self.body, dict(self.headers.items()))
-            found = behind.getresponse()
-            body = found.read()
+            response = behind.getresponse()
+            body = response.read()
         finally:
             behind.close()
         left_out = {"transfer-encoding", "connection", "content-length"}
-        headers = [one for one in found.getheaders() if one[0].lower() not in left_out]
-        length = found.getheader("Content-Length") if self.command == "HEAD" else str(len(body))
-        return found.status, [*headers, ("Content-Length", length or "0")], body
+        headers = [header for header in response.getheaders() if header[0].lower() not in left_out]
+        length = response.getheader("Content-Length") if self.command == "HEAD" else str(len(body))
+        return response.status, [*headers, ("Content-Length", length or "0")], body
 
     def send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         """Send an answer."""
@@ -162,7 +162,7 @@ def shortened(to: int) -> Fault:
 
     def fault(handler: Handler) -> None:
         status, headers, body = handler.ask_behind()
-        headers = [one for one in headers if one[0].lower() != "content-length"]
+        headers = [header for header in headers if header[0].lower() != "content-length"]
         handler.send(status, [*headers, ("Content-Length", str(to))], body[:to])
 
     return fault

@@ -29,7 +29,7 @@ def load(folder: Path, content: object, **options: int) -> HookConfig:
 
 def decisions(config: HookConfig) -> SavePolicy:
     """Return what a hook makes of its configuration at its first step."""
-    made = SavePolicy(
+    policy = SavePolicy(
         DEFAULTS,
         ["losses"],
         save_config=config.save_config,
@@ -39,17 +39,17 @@ def decisions(config: HookConfig) -> SavePolicy:
         save_all=config.save_all,
         collections=config.collections,
     )
-    made.prepare()
-    return made
+    policy.prepare()
+    return policy
 
 
 def answer(folder: Path, content: object) -> Json:
     """Return what was recorded of the old library's hook with this file."""
     config = load(folder, content)
-    made = decisions(config)
-    collections = made.manager.get_collections()
-    asked = {"losses", *(config.include_collections or ())}
-    asked |= {"default"} if config.include_regex else set()
+    policy = decisions(config)
+    collections = policy.manager.get_collections()
+    included = {"losses", *(config.include_collections or ())}
+    included |= {"default"} if config.include_regex else set()
     return {
         "out_dir": config.out_dir,
         "tensorboard_dir": config.tensorboard_dir,
@@ -57,13 +57,13 @@ def answer(folder: Path, content: object) -> Json:
         "save_all": config.save_all,
         "save_all_workers": config.include_workers == "all",
         "include_regex": config.include_regex,
-        "include_collections": sorted(asked | ({"all"} if config.save_all else set())),
-        "save_config": made.save_config.to_json_dict(),
-        "reduction_config": made.reduction_config.to_json_dict(),
-        "collections_to_save": sorted(made.included),
+        "include_collections": sorted(included | ({"all"} if config.save_all else set())),
+        "save_config": policy.save_config.to_json_dict(),
+        "reduction_config": policy.reduction_config.to_json_dict(),
+        "collections_to_save": sorted(policy.included),
         "collections_after_prepare": {
-            name: one.to_json_dict()
-            for name, one in collections.items()
+            name: collection.to_json_dict()
+            for name, collection in collections.items()
             if name not in {"biases", "gradients"}
         },
     }
@@ -71,7 +71,7 @@ def answer(folder: Path, content: object) -> Json:
 
 def brief(out: Json) -> Json:
     """Return an answer in short: what differs from that to an empty file."""
-    found = {
+    differences = {
         "save": steps(out["save_config"]),
         "reduce": out["reduction_config"],
         "regex": out["include_regex"],
@@ -80,16 +80,17 @@ def brief(out: Json) -> Json:
         "all_workers": out["save_all_workers"],
         "tensorboard": out["tensorboard_dir"],
     }
-    for name, one in out["collections_after_prepare"].items():
-        found[f"{name}.regex"] = one["include_regex"]
-        found[f"{name}.histogram"] = one["save_histogram"]
-        found[f"{name}.save"] = one["save_config"] != out["save_config"] and steps(
-            one["save_config"]
+    for name, collection in out["collections_after_prepare"].items():
+        differences[f"{name}.regex"] = collection["include_regex"]
+        differences[f"{name}.histogram"] = collection["save_histogram"]
+        differences[f"{name}.save"] = collection["save_config"] != out["save_config"] and steps(
+            collection["save_config"]
         )
-        found[f"{name}.reduce"] = (
-            one["reduction_config"] != out["reduction_config"] and one["reduction_config"]
+        differences[f"{name}.reduce"] = (
+            collection["reduction_config"] != out["reduction_config"]
+            and collection["reduction_config"]
         )
-    return {key: value for key, value in found.items() if EMPTY.get(key, MISSING) != value}
+    return {key: value for key, value in differences.items() if EMPTY.get(key, MISSING) != value}
 
 
 def steps(config: Json) -> object:

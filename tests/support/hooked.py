@@ -38,7 +38,7 @@ def indexes(root: Path, worker: str = "worker_0") -> dict[int, dict[str, Any]]:
 def records(root: Path, worker: str = "worker_0") -> dict[int, list[str]]:
     """Return the names of a worker's records by step, in the order of the file."""
     return {
-        step: [one["tensorname"] for one in index["tensor_payload"]]
+        step: [record["tensorname"] for record in index["tensor_payload"]]
         for step, index in indexes(root, worker).items()
     }
 
@@ -46,14 +46,16 @@ def records(root: Path, worker: str = "worker_0") -> dict[int, list[str]]:
 def collections(root: Path, worker: str = "worker_0") -> dict[str, Any]:
     """Return a worker's collections as they stand in its file."""
     path = root / f"collections/000000000/{worker}_collections.json"
-    found: dict[str, Any] = json.loads(path.read_text())["collections"]
-    return found
+    document: dict[str, Any] = json.loads(path.read_text())["collections"]
+    return document
 
 
 def members(root: Path, worker: str = "worker_0") -> dict[str, list[str]]:
     """Return the members of a worker's collections that have any."""
-    found = {name: one["tensor_names"] for name, one in collections(root, worker).items()}
-    return {name: names for name, names in found.items() if names}
+    members = {
+        name: collection["tensor_names"] for name, collection in collections(root, worker).items()
+    }
+    return {name: names for name, names in members.items() if names}
 
 
 def files(root: Path) -> list[str]:

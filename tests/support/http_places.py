@@ -120,7 +120,7 @@ class EventBus:
         entries = json.loads(request.body)["Entries"]
         self.requests.append(entries)
         answers = [self._answer(entry) for entry in entries]
-        failed = sum("ErrorCode" in one for one in answers)
+        failed = sum("ErrorCode" in answer for answer in answers)
         body = json.dumps({"FailedEntryCount": failed, "Entries": answers}).encode()
         return Answer(body=body, headers={"Content-Type": "application/x-amz-json-1.1"})
 

@@ -76,15 +76,19 @@ def judge(rule_class: type[Rule], root: Path, *, start: int = 0, **params: Any) 
         for step in trial.steps(show_incomplete_steps=True)
         if step >= start
     }
-    assert {one.did for one in did.values()} <= {
+    assert {result.did for result in did.values()} <= {
         InvocationOutcome.MET,
         InvocationOutcome.CLEAR,
         InvocationOutcome.SKIPPED,
     }, did
     return Judged(
-        [step for step, one in did.items() if one.did is InvocationOutcome.MET],
-        {step: one.reason for step, one in did.items() if one.did is InvocationOutcome.SKIPPED},
-        [finding for one in did.values() for finding in one.findings],
+        [step for step, result in did.items() if result.did is InvocationOutcome.MET],
+        {
+            step: result.reason
+            for step, result in did.items()
+            if result.did is InvocationOutcome.SKIPPED
+        },
+        [finding for result in did.values() for finding in result.findings],
     )
 
 
@@ -95,5 +99,5 @@ def judge_to_the_end(rule_class: type[Rule], root: Path, **params: Any) -> Judge
     last = -1
     for last in trial.steps(show_incomplete_steps=True):
         invoker.judge(last)
-    one = invoker.finish(last)
-    return Judged([last] if one.did is InvocationOutcome.MET else [], {}, list(one.findings))
+    result = invoker.finish(last)
+    return Judged([last] if result.did is InvocationOutcome.MET else [], {}, list(result.findings))

@@ -172,5 +172,5 @@ def main(folder: Path, kills: int, seed: int, place: str) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    found = main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
-    print(json.dumps(found))
+    summary = main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    print(json.dumps(summary))

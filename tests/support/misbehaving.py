@@ -21,11 +21,11 @@ class LooksAround(Rule):
 
     def invoke_at_step(self, step: int) -> bool:
         trial = self.base_trial
-        seen: list[object] = [
+        visible: list[object] = [
             trial.tensor_names(),
             trial.tensor_names(step=step),
             {name: trial.tensor_names(collection=name) for name in sorted(trial.collections())},
-            [repr(one) for one in trial.collections().values()],
+            [repr(collection) for collection in trial.collections().values()],
             trial.steps(),
             [(mode, trial.steps(mode), trial.tensor_names(mode=mode)) for mode in trial.modes()],
             trial.mode_modestep(step),
@@ -36,7 +36,7 @@ class LooksAround(Rule):
             trial.wall_times(step),
             [self._of(trial.tensor(name), step) for name in trial.tensor_names()],
         ]
-        digest = hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(repr(visible).encode()).hexdigest()[:16]
         return self.found(step, measured=digest)
 
     def _of(self, tensor: Any, step: int) -> object:

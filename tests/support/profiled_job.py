@@ -12,14 +12,14 @@ from timeline_writer import PYTHON, Event, step, write
 
 def each_second(numbers: ArrayLike, **more: Any) -> list[Series]:
     """Return series of all types that have a sample a second, whose values depend on numbers."""
-    found = np.asarray(numbers)
+    values = np.asarray(numbers)
     more = {"every_s": 1.0, **more}
     return [
-        cpu(found % 101, **more),
-        Series("cpu", "I/OWaitPercentage", "cpu1", found * 7 % 53 / 10, **more),
-        gpu(found * 37 % 101 / 2, **more),
-        Series("memory", "Memory", None, np.full(len(found), 40.5), **more),
-        Series("network", "Platform", "eth0", np.full(len(found), 3.0), **more),
+        cpu(values % 101, **more),
+        Series("cpu", "I/OWaitPercentage", "cpu1", values * 7 % 53 / 10, **more),
+        gpu(values * 37 % 101 / 2, **more),
+        Series("memory", "Memory", None, np.full(len(values), 40.5), **more),
+        Series("network", "Platform", "eth0", np.full(len(values), 3.0), **more),
     ]
 
 
@@ -36,14 +36,14 @@ def steps_of(
     """Return steps in these modes, each with a forward pass, an operator and a batch inside."""
     events = []
     counts: dict[str, int] = {}
-    for at, mode in enumerate(modes):
+    for index, mode in enumerate(modes):
         number = counts[mode] = counts.get(mode, -1) + 1
-        ts = first + at * every
+        ts = first + index * every
         events += [
             step(number, ts, every - 500_000, mode),
-            Event("Forward", "Forward", ts + 100, 1_000_000 + at, {"step_num": str(number)}),
-            Event("cpu_functions", "aten::add", ts + 200, 50, {"layer_name": f"layer{at % 2}"}),
-            loading(at % 2, ts + 2_000_000, 100 * (at + 1) ** 2),
+            Event("Forward", "Forward", ts + 100, 1_000_000 + index, {"step_num": str(number)}),
+            Event("cpu_functions", "aten::add", ts + 200, 50, {"layer_name": f"layer{index % 2}"}),
+            loading(index % 2, ts + 2_000_000, 100 * (index + 1) ** 2),
         ]
     return events
 

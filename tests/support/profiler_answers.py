@@ -35,8 +35,8 @@ def table(frame: pd.DataFrame | None) -> Json:
     frame = frame.drop(columns="tid", errors="ignore")
     return {
         "columns": {str(name): _kind(str(name), kind) for name, kind in frame.dtypes.items()},
-        "labels": [int(one) for one in frame.index],
-        "rows": [[plain(one) for one in row] for row in frame.itertuples(index=False)],
+        "labels": [int(label) for label in frame.index],
+        "rows": [[plain(cell) for cell in row] for row in frame.itertuples(index=False)],
     }
 
 
@@ -51,9 +51,9 @@ def plain(value: Any) -> Json:
     if isinstance(value, pd.Series):  # smdebug's, of several nodes
         return plain(value.iloc[0])
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if value is None or value is pd.NaT or value != value:
         return None
     return value.item() if hasattr(value, "item") else str(value) if _odd(value) else value
@@ -72,17 +72,17 @@ def of_readers(root: str) -> dict[str, Json]:
     )
     early = system.get_timestamp_of_first_available_file()
 
-    def events(*given: Any, **more: Any) -> Json:
-        found = framework.get_events(*given, **more)
+    def events(*arguments: Any, **more: Any) -> Json:
+        matches = framework.get_events(*arguments, **more)
         return [
-            [NO_KIND.get(one.file_type, one.file_type)]
-            + [plain(getattr(one, name)) for name in _EVENT]
-            for one in found
+            [NO_KIND.get(event.file_type, event.file_type)]
+            + [plain(getattr(event, name)) for name in _EVENT]
+            for event in matches
         ]
 
-    def samples(*given: Any, **more: Any) -> Json:
-        found = system.get_events(*given, **more)
-        return [[plain(getattr(one, name)) for name in _SAMPLE] for one in found]
+    def samples(*arguments: Any, **more: Any) -> Json:
+        matches = system.get_events(*arguments, **more)
+        return [[plain(getattr(sample, name)) for name in _SAMPLE] for sample in matches]
 
     return {
         "files": [first, last, early, system.get_timestamp_of_latest_available_file()],
@@ -91,7 +91,7 @@ def of_readers(root: str) -> dict[str, Json]:
         "events in seconds": events(first // 1_000_000, last // 1_000_000, TimeUnits.SECONDS),
         "events of Python": events(START_US, END_US, file_suffix_filter=["pythontimeline.json"]),
         "events of steps": [
-            [one.start_time, one.event_name] for one in framework.get_events_by_step(1, 3)
+            [event.start_time, event.event_name] for event in framework.get_events_by_step(1, 3)
         ],
         "no such steps": len(framework.get_events_by_step(70, 80)),
         "samples": samples(START_US, END_US),
@@ -115,18 +115,18 @@ def of_frames(root: str, start_us: int, end_us: int) -> dict[str, Json]:
         "start": frames.start_time,
         "system": table(frames.get_all_system_metrics()),
         "chosen system": table(frames.get_all_system_metrics(["gpu0", "cpu1"])),
-        "by time": [table(one) for one in frames.get_profiler_data_by_time(start_us, end_us)],
+        "by time": [table(frame) for frame in frames.get_profiler_data_by_time(start_us, end_us)],
         "chosen": [
-            table(one)
-            for one in frames.get_profiler_data_by_time(start_us, end_us, False, names, ["cpu0"])
+            table(frame)
+            for frame in frames.get_profiler_data_by_time(start_us, end_us, False, names, ["cpu0"])
         ],
         "not asked for": [
-            table(one)
-            for one in frames.get_profiler_data_by_time(
+            table(frame)
+            for frame in frames.get_profiler_data_by_time(
                 start_us, end_us, get_framework_metrics=False, get_system_metrics=False
             )
         ],
-        "cached": [table(one)["rows"] for one in cached[-1]],
+        "cached": [table(frame)["rows"] for frame in cached[-1]],
     }
 
 
@@ -141,8 +141,8 @@ def of_whole_frames(root: str) -> dict[str, Json]:
         "chosen framework": table(frames.get_all_framework_metrics(["Forward", EVAL])),
         "loaders": table(frames.get_all_dataloader_metrics()),
         "chosen loaders": table(frames.get_all_dataloader_metrics([".*Iter::GetNext", "ward$"])),
-        "steps": [table(one) for one in frames.get_profiler_data_by_step(1, 2)],
-        "no steps": [table(one)["rows"] for one in frames.get_profiler_data_by_step(70, 80)],
+        "steps": [table(frame) for frame in frames.get_profiler_data_by_step(1, 2)],
+        "no steps": [table(frame)["rows"] for frame in frames.get_profiler_data_by_step(70, 80)],
         # The last time lies after all events: smdebug leaves the last one out.
         "at times": plain(by_times(times[::7][:-1] + times[-1:])),
         "chosen at times": plain(by_times([*times[::5], times[-1]], ["Forward", "aten::add"])),
@@ -155,60 +155,64 @@ def of_analysis(root: str, *, nodes: int) -> dict[str, Json]:
     """Return the analysis of a job, without what smdebug cannot do for several nodes."""
     frames = PandasFrame(root)
     system, framework = frames.get_all_system_metrics(), frames.get_all_framework_metrics()
-    found = PandasFrameAnalysis(system, framework)
+    analysis = PandasFrameAnalysis(system, framework)
     usage = [
-        found.get_device_usage_stats(),
-        found.get_device_usage_stats(Resource.MEMORY, [(0, 40), (40, 60)]),
-        found.get_device_usage_stats([Resource.GPU, Resource.CPU], [(20, 30), (0, 100)]),
-        found.get_device_usage_stats("gpu"),
+        analysis.get_device_usage_stats(),
+        analysis.get_device_usage_stats(Resource.MEMORY, [(0, 40), (40, 60)]),
+        analysis.get_device_usage_stats([Resource.GPU, Resource.CPU], [(20, 30), (0, 100)]),
+        analysis.get_device_usage_stats("gpu"),
     ]
-    stats = found.get_job_statistics()
+    stats = analysis.get_job_statistics()
     names = ["start_time", "end_time", "job_duration", "training_loop_start", "training_loop_end"]
     # Its initialization counts from before the first sample, so that the parts add up to too much.
     names += ["training_loop_duration", "finalization"]
     answers = {
         "framework": table(framework),
         "job": {name: plain(stats[name]) for name in [*names, "training_loop_%", "finalization_%"]},
-        "steps": [table(found.get_step_statistics(by)) for by in StatsBy],
-        "no steps": found.get_step_statistics("process"),
-        "use": table(found.get_utilization_stats()),
-        "chosen use": table(found.get_utilization_stats([Resource.MEMORY, Resource.GPU])),
-        "no use": found.get_utilization_stats("gpu"),
-        "ranges": [[[plain(name) for name in one.columns], table(one)["rows"]] for one in usage],
-        "no phases": [found.get_training_phase_intervals(one) for one in (3, "PREDICT")],
+        "steps": [table(analysis.get_step_statistics(by)) for by in StatsBy],
+        "no steps": analysis.get_step_statistics("process"),
+        "use": table(analysis.get_utilization_stats()),
+        "chosen use": table(analysis.get_utilization_stats([Resource.MEMORY, Resource.GPU])),
+        "no use": analysis.get_utilization_stats("gpu"),
+        "ranges": [
+            [[plain(name) for name in frame.columns], table(frame)["rows"]] for frame in usage
+        ],
+        "no phases": [analysis.get_training_phase_intervals(phase) for phase in (3, "PREDICT")],
     }
     if nodes == 1:
         phases: list[Any] = [None, TRAIN, [EVAL], [EVAL, TRAIN, "PREDICT"]]
-        answers["phases"] = [table(found.get_training_phase_intervals(one)) for one in phases]
+        answers["phases"] = [
+            table(analysis.get_training_phase_intervals(phase)) for phase in phases
+        ]
         answers["use by phase"] = [
-            table(found.get_utilization_stats(by=StatsBy.TRAINING_PHASE, phase=one))
-            for one in phases
+            table(analysis.get_utilization_stats(by=StatsBy.TRAINING_PHASE, phase=phase))
+            for phase in phases
         ]
     return answers
 
 
 def of_loaders(root: str) -> dict[str, Json]:
     """Return what the analysis of data loaders returns, without what it prints."""
-    found = PT_dataloader_analysis(PandasFrame(root))
+    analysis = PT_dataloader_analysis(PandasFrame(root))
     calls: list[Any] = [
-        found.analyze_dataloaderIter_initialization,
-        found.analyze_dataloaderWorkers,
-        found.analyze_dataloader_getnext,
-        found.analyze_batchtime,
+        analysis.analyze_dataloaderIter_initialization,
+        analysis.analyze_dataloaderWorkers,
+        analysis.analyze_dataloader_getnext,
+        analysis.analyze_batchtime,
     ]
     with contextlib.redirect_stdout(io.StringIO()):
         return {call.__name__: table(call()) for call in calls}
 
 
-def answers(asked: dict[str, list[Any]]) -> dict[str, Json]:
+def answers(questions: dict[str, list[Any]]) -> dict[str, Json]:
     """Return the answers about some jobs: each is a folder, or a folder and a range of time."""
-    found: dict[str, Json] = {}
-    for root in asked["readers"]:
-        found[f"readers {root}"] = of_readers(root)
-    for root, start_us, end_us in asked["frames"]:
-        found[f"frames {root}"] = of_frames(root, start_us, end_us)
-    for root, nodes in asked["whole"]:
-        found[f"whole {root}"] = of_whole_frames(root)
-        found[f"analysis {root}"] = of_analysis(root, nodes=nodes)
-        found[f"loaders {root}"] = of_loaders(root)
-    return found
+    collected: dict[str, Json] = {}
+    for root in questions["readers"]:
+        collected[f"readers {root}"] = of_readers(root)
+    for root, start_us, end_us in questions["frames"]:
+        collected[f"frames {root}"] = of_frames(root, start_us, end_us)
+    for root, nodes in questions["whole"]:
+        collected[f"whole {root}"] = of_whole_frames(root)
+        collected[f"analysis {root}"] = of_analysis(root, nodes=nodes)
+        collected[f"loaders {root}"] = of_loaders(root)
+    return collected

@@ -56,7 +56,10 @@ def line(
     """Return one line of a file."""
     record = {"Type": kind, "Name": name, "Dimension": dimension, "Value": value}
     record |= {"NodeId": node, "Timestamp": time_s}
-    return json.dumps({key: one for key, one in record.items() if one is not None}).encode() + b"\n"
+    return (
+        json.dumps({key: field for key, field in record.items() if field is not None}).encode()
+        + b"\n"
+    )
 
 
 def key(stamp_s: int, node: str = "algo-1") -> str:
@@ -123,9 +126,9 @@ def write_samples(root: Path, *series: Series) -> None:
     write(root, files(*series))
 
 
-def write(root: Path, found: Mapping[str, bytes]) -> None:
+def write(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files below a folder."""
-    for name, content in found.items():
+    for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

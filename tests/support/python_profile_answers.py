@@ -24,24 +24,26 @@ def plain(answer: Any) -> Json:
     if answer is None:
         return None
     if isinstance(answer, list):
-        return [[one.html_file_path[-200:], one.json_stats] for one in answer]
+        return [[profile.html_file_path[-200:], profile.json_stats] for profile in answer]
     return [
-        [repr(one), sorted(one.callers)]
-        for one in sorted(answer.function_stats_list, key=lambda one: str(one.function_name))
+        [repr(function), sorted(function.callers)]
+        for function in sorted(
+            answer.function_stats_list, key=lambda function: str(function.function_name)
+        )
     ]
 
 
 def fetches(analysis: Any, steps: list[int], nodes: list[str], began: float) -> dict[str, Json]:
     """Return what each fetch answers; nothing is looked for anew."""
-    found: dict[str, Json] = {}
+    collected: dict[str, Json] = {}
 
     def ask(name: str, *args: Any, **kwargs: Any) -> None:
         answer = getattr(analysis, name)(*args, refresh_stats=False, **kwargs)
-        found[repr((name, [str(one) for one in args], kwargs))] = plain(answer)
+        collected[repr((name, [str(argument) for argument in args], kwargs))] = plain(answer)
 
     modes, phases = list(PythonProfileModes), list(StepPhase)
     # How FORWARD_PASS_END is heeded as an end was changed.
-    ends = [one for one in phases if one is not StepPhase.FORWARD_PASS_END]
+    ends = [phase for phase in phases if phase is not StepPhase.FORWARD_PASS_END]
     for first, last in itertools.combinations_with_replacement(steps, 2):
         for mode in modes[:4]:
             ask("fetch_profile_stats_by_step", first, last, mode)
@@ -51,24 +53,24 @@ def fetches(analysis: Any, steps: list[int], nodes: list[str], began: float) -> 
         ask("fetch_profile_stats_by_step", steps[0], node_id=node)
         ask("fetch_pre_step_zero_profile_stats", node)
         ask("fetch_post_hook_close_profile_stats", node)
-    for at in range(3, 20):  # longer than any span: what encloses an interval was missed
-        ask("fetch_profile_stats_by_time", began + at, began + at + 1.5)
+    for second in range(3, 20):  # longer than any span: what encloses an interval was missed
+        ask("fetch_profile_stats_by_time", began + second, began + second + 1.5)
     for start_mode, end_mode in itertools.product(modes, modes):
         ask("fetch_profile_stats_between_modes", start_mode, end_mode)
-    return found
+    return collected
 
 
 def printed(analysis: Any, step: int) -> dict[str, Json]:
     """Return what is printed of the functions of a step, without the files' names."""
-    found = {}
+    tables = {}
     for by, n in itertools.product(Metrics, (1, 10)):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             analysis.fetch_profile_stats_by_step(step).print_top_n_functions(by, n)
         lines = out.getvalue().splitlines()
-        begin = next(at for at, line in enumerate(lines) if "function calls" in line)
-        found[f"{by} {n}"] = lines[begin:]
-    return found
+        begin = next(number for number, line in enumerate(lines) if "function calls" in line)
+        tables[f"{by} {n}"] = lines[begin:]
+    return tables
 
 
 def listed(analysis: Any) -> Json:
@@ -78,9 +80,9 @@ def listed(analysis: Any) -> Json:
     return {
         "columns": list(frame.columns),
         "types": {name: str(frame[name].dtype) for name in numbers},
-        "rows": [[str(one) for one in row] for row in frame.to_numpy().tolist()],
+        "rows": [[str(cell) for cell in row] for row in frame.to_numpy().tolist()],
         "nodes": analysis.list_available_node_ids(),
-        "attributes": [repr(one) for one in analysis.python_profile_stats],
+        "attributes": [repr(stats) for stats in analysis.python_profile_stats],
     }
 
 

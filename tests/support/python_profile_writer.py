@@ -51,9 +51,9 @@ def folder(
     base: Path, span_name: str, *, profiler: str = "cprofile", node: str = NODE, fw: str = "pytorch"
 ) -> Path:
     """Make the folder of a span below the profiler's folder; return it."""
-    found = base / "framework" / fw / profiler / node / span_name
-    found.mkdir(parents=True, exist_ok=True)
-    return found
+    path = base / "framework" / fw / profiler / node / span_name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def table(calls: int = 1, seconds: float = 0.5, name: str = "forward") -> Table:
@@ -97,10 +97,10 @@ def write_pyinstrument(
         "cpu_time": 0.25,
         "root_frame": {**frame, "is_application_code": True, "children": [frame]},
     }
-    found = folder(base, span_name, profiler="pyinstrument", **where)
-    (found / "python_stats.json").write_text(json.dumps(content), encoding="utf-8")
-    (found / "python_stats.html").write_text("<script>alert(1)</script>", encoding="utf-8")
-    return found
+    path = folder(base, span_name, profiler="pyinstrument", **where)
+    (path / "python_stats.json").write_text(json.dumps(content), encoding="utf-8")
+    (path / "python_stats.html").write_text("<script>alert(1)</script>", encoding="utf-8")
+    return path
 
 
 def write_job(base: Path) -> Path:

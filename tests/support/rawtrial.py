@@ -100,13 +100,13 @@ def tensor_message(
     message = (field(1, number) if number else b"") + field(2, shape_message(sizes))
     if content is not None:
         message += field(4, content)
-    return message + b"".join(field(8, one) for one in strings)
+    return message + b"".join(field(8, text) for text in strings)
 
 
 def array_message(array: "np.ndarray") -> bytes:
     """Return the TensorProto of an array."""
     if array.dtype.kind == "U":
-        return tensor_message(0, array.shape, None, [one.encode() for one in array.tolist()])
+        return tensor_message(0, array.shape, None, [text.encode() for text in array.tolist()])
     content = array.tobytes() or None
     return tensor_message(NUMBERS[array.dtype.name], array.shape, content)
 
@@ -119,29 +119,29 @@ def event(tensor: bytes, tag: bytes = b"t", step: int = 1) -> bytes:
 
 def parse(message: bytes) -> dict[int, list[Any]]:
     """Return the fields of a protobuf message by number."""
-    found: dict[int, list[Any]] = {}
-    at = 0
+    values: dict[int, list[Any]] = {}
+    offset = 0
 
     def number() -> int:
-        nonlocal at
+        nonlocal offset
         value = shift = 0
         while True:
-            byte = message[at]
-            at += 1
+            byte = message[offset]
+            offset += 1
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return value
 
-    while at < len(message):
+    while offset < len(message):
         key = number()
         wire = key & 7
         value: Any = number() if wire in {0, 2} else {1: 8, 5: 4}[wire]
         if wire:
-            at += value
-            value = message[at - value : at]
-        found.setdefault(key >> 3, []).append(value)
-    return found
+            offset += value
+            value = message[offset - value : offset]
+        values.setdefault(key >> 3, []).append(value)
+    return values
 
 
 def array_of(data: bytes) -> "np.ndarray":
@@ -149,9 +149,9 @@ def array_of(data: bytes) -> "np.ndarray":
     summary = parse(data[12:-4])[5][0]
     message = parse(parse(parse(summary)[1][0])[8][0])
     dims = parse(message.get(2, [b""])[0]).get(2, [])
-    shape = [parse(one).get(1, [0])[0] for one in dims]
+    shape = [parse(dim).get(1, [0])[0] for dim in dims]
     if 1 not in message:
-        return np.array([one.decode() for one in message[8]]).reshape(shape)
+        return np.array([text.decode() for text in message[8]]).reshape(shape)
     dtype = dtype_of(NAMES[message[1][0]])
     return np.frombuffer(message.get(4, [b""])[0], dtype).reshape(shape)
 
@@ -161,8 +161,8 @@ def saved_value(root: Path, name: str, step: int, worker: str = "worker_0") -> "
     path = root / f"index/{step // 1000:09d}/{step:012d}_{worker}.json"
     index = json.loads(path.read_text())
     content = (root / index["meta"]["event_file_name"]).read_bytes()
-    (found,) = (one for one in index["tensor_payload"] if one["tensorname"] == name)
-    return array_of(content[found["start_idx"] :][: found["length"]])
+    (record,) = (entry for entry in index["tensor_payload"] if entry["tensorname"] == name)
+    return array_of(content[record["start_idx"] :][: record["length"]])
 
 
 def event_key(step: int, worker: str = "worker_0") -> str:

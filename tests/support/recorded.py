@@ -43,16 +43,16 @@ class Session(NamedTuple):
 def sessions(folder: Path) -> Iterator[Session]:
     """Yield the sessions recorded in one sample folder."""
     document = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
-    for one in document["sessions"]:
+    for session in document["sessions"]:
         yield Session(
             folder,
             document["sample"],
-            one["title"],
-            {**document["base_env"], **(one.get("env") or {})},
-            one["path"],
-            one.get("create") or {},
-            one.get("create_result", {"ok": True}),
-            one["queries"],
+            session["title"],
+            {**document["base_env"], **(session.get("env") or {})},
+            session["path"],
+            session.get("create") or {},
+            session.get("create_result", {"ok": True}),
+            session["queries"],
         )
 
 
@@ -68,17 +68,17 @@ def agrees(recorded: Json, got: Json, *, computed: bool = False) -> bool:
             return name.rpartition(".")[2] in classes(got)
         case {"$blocks": _}:
             return "$blocks" in got if isinstance(got, dict) else False
-        case {"$np": wanted} if computed and isinstance(got, dict) and "$np" in got:
-            found = got["$np"]
-            return wanted["dtype"] == found["dtype"] and _close(
-                np.frombuffer(bytes.fromhex(wanted["hex"]), wanted["dtype"]),
-                np.frombuffer(bytes.fromhex(found["hex"]), found["dtype"]),
-                TOLERANCE.get(wanted["dtype"], 0),
+        case {"$np": expected} if computed and isinstance(got, dict) and "$np" in got:
+            ours = got["$np"]
+            return expected["dtype"] == ours["dtype"] and _close(
+                np.frombuffer(bytes.fromhex(expected["hex"]), expected["dtype"]),
+                np.frombuffer(bytes.fromhex(ours["hex"]), ours["dtype"]),
+                TOLERANCE.get(expected["dtype"], 0),
             )
-        case {"$nd": wanted}:
-            found = got.get("$nd") if isinstance(got, dict) else None
+        case {"$nd": expected}:
+            ours = got.get("$nd") if isinstance(got, dict) else None
             keys = ("shape", "dtype", "sha256")
-            return found is not None and all(wanted[key] == found[key] for key in keys)
+            return ours is not None and all(expected[key] == ours[key] for key in keys)
     return bool(_same_json(recorded, got))
 
 
@@ -98,11 +98,11 @@ def _same_json(recorded: Json, got: Json) -> bool:
 def classes(got: Json) -> list[str]:
     """Return the names of the classes of the exception that a call raised, nearest first."""
     if isinstance(got, dict) and "$exc" in got:
-        return [one.rpartition(".")[2] for one in got["$exc"]["mro"]]
+        return [name.rpartition(".")[2] for name in got["$exc"]["mro"]]
     return []
 
 
-def _close(wanted: "np.ndarray", found: "np.ndarray", tolerance: float) -> bool:
+def _close(expected: "np.ndarray", ours: "np.ndarray", tolerance: float) -> bool:
     if not math.isclose(tolerance, 0):
-        return bool(np.allclose(wanted, found, rtol=tolerance, atol=0, equal_nan=True))
-    return wanted.tobytes() == found.tobytes()
+        return bool(np.allclose(expected, ours, rtol=tolerance, atol=0, equal_nan=True))
+    return expected.tobytes() == ours.tobytes()

@@ -17,7 +17,7 @@ def result(
     name: str = "VanishingGradient", outcome: str = "NoIssuesFound", **more: Any
 ) -> RuleResult:
     """Return the result of a rule job that judged 3 steps of 4."""
-    given = {
+    fields = {
         "configuration_name": name,
         "rule": name,
         "status": "Error" if outcome == "NotEvaluated" else outcome,
@@ -39,13 +39,13 @@ def result(
         "fingerprint": "0",
         "notes": [],
     }
-    return RuleResult(**(given | more))
+    return RuleResult(**(fields | more))
 
 
 def fired(name: str = "VanishingGradient", tensor: str = "gradient/fc", **more: Any) -> RuleResult:
     """Return the result of a rule job that found something at step 20."""
-    found = Evidence(20, tensor, "worker_0", 1e-8, 1e-7, None)
-    return result(name, "IssuesFound", step=20, evidence=[found], **more)
+    finding = Evidence(20, tensor, "worker_0", 1e-8, 1e-7, None)
+    return result(name, "IssuesFound", step=20, evidence=[finding], **more)
 
 
 def series(

@@ -24,9 +24,9 @@ def client(endpoint: str) -> Any:
 
 def make_bucket(endpoint: str, name: str = BUCKET) -> Any:
     """Make an empty bucket; return the server's client."""
-    found = client(endpoint)
-    found.create_bucket(Bucket=name)
-    return found
+    s3 = client(endpoint)
+    s3.create_bucket(Bucket=name)
+    return s3
 
 
 def put(endpoint: str, prefix: str, files: Mapping[str, bytes]) -> None:
@@ -37,17 +37,17 @@ def put(endpoint: str, prefix: str, files: Mapping[str, bytes]) -> None:
 
 def content(endpoint: str, prefix: str = "") -> dict[str, bytes]:
     """Return all objects below a prefix, by key."""
-    asked = client(endpoint)
-    listed = asked.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+    s3 = client(endpoint)
+    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
     return {
-        one["Key"].removeprefix(prefix): asked.get_object(Bucket=BUCKET, Key=one["Key"])[
+        item["Key"].removeprefix(prefix): s3.get_object(Bucket=BUCKET, Key=item["Key"])[
             "Body"
         ].read()
-        for one in listed
+        for item in listed
     }
 
 
 def uploads(endpoint: str) -> list[str]:
     """Return the keys of objects whose parts S3 holds back."""
-    found = client(endpoint).list_multipart_uploads(Bucket=BUCKET)
-    return [one["Key"] for one in found.get("Uploads", [])]
+    uploads = client(endpoint).list_multipart_uploads(Bucket=BUCKET)
+    return [upload["Key"] for upload in uploads.get("Uploads", [])]

@@ -14,22 +14,22 @@ Times = Mapping[int, float | None]
 
 def step_files(step: int, worker: str, time: float | None) -> dict[str, bytes]:
     """Return the files of one step, saved so many seconds after `BEGAN`; of None shapes only."""
-    found = rawtrial.step_files(step, {"loss": np.ones(1)}, worker=worker)
+    content = rawtrial.step_files(step, {"loss": np.ones(1)}, worker=worker)
     if time is not None:
         key = rawtrial.event_key(step, worker)
-        return found | {key: found[key].replace(_BEGAN, struct.pack("<d", BEGAN + time))}
+        return content | {key: content[key].replace(_BEGAN, struct.pack("<d", BEGAN + time))}
     key = rawtrial.index_key(step, worker)
     shape = {"tensorname": "loss", "originalname": "loss", "shape": [1]}
-    index = {"meta": json.loads(found[key])["meta"], "shape_payload": [shape]}
+    index = {"meta": json.loads(content[key])["meta"], "shape_payload": [shape]}
     return {key: json.dumps(index).encode()}
 
 
 def files(times: Sequence[Times]) -> dict[str, bytes]:
     """Return the files of a trial: for each worker the times of its steps."""
-    found: dict[str, bytes] = {}
+    content: dict[str, bytes] = {}
     for rank, steps in enumerate(times):
         worker = f"worker_{rank}"
-        found[rawtrial.collections_key(worker)] = rawtrial.collections({}, len(times))
+        content[rawtrial.collections_key(worker)] = rawtrial.collections({}, len(times))
         for step, time in steps.items():
-            found |= step_files(step, worker, time)
-    return found
+            content |= step_files(step, worker, time)
+    return content

@@ -36,16 +36,16 @@ def step(number: int, ts: float, dur: float, mode: str = "TRAIN", pid: int = 11)
 
 def records(events: Iterable[Event], start_us: int = START_US) -> list[Json]:
     """Return the records of a file: its zero, each phase before its first event, the events."""
-    found: list[Json] = [meta(0, start_time_since_epoch_in_micros=start_us)]
+    records: list[Json] = [meta(0, start_time_since_epoch_in_micros=start_us)]
     pids: dict[str, int] = {}
     for event in events:
         pid = pids.get(event.phase)
         if pid is None:
             pid = pids[event.phase] = len(pids) + 1
-            found.append(meta(pid, name=event.phase))
+            records.append(meta(pid, name=event.phase))
         record = {"name": event.name, "pid": pid, "ph": "X", "ts": event.ts, "dur": event.dur}
-        found.append(record if event.args is None else {**record, "args": event.args})
-    return found
+        records.append(record if event.args is None else {**record, "args": event.args})
+    return records
 
 
 def meta(pid: int, kind: str = "process_name", tid: int | None = None, **args: Any) -> Json:
@@ -54,9 +54,9 @@ def meta(pid: int, kind: str = "process_name", tid: int | None = None, **args: A
     return record if tid is None else {**record, "tid": tid}
 
 
-def text(found: Sequence[Json]) -> str:
+def text(records: Sequence[Json]) -> str:
     """Return records as smdebug writes them: one a line."""
-    return "[\n" + ",\n".join(json.dumps(one) for one in found) + "\n]"
+    return "[\n" + ",\n".join(json.dumps(record) for record in records) + "\n]"
 
 
 def key(end_us: int, node: str = "11-algo-1", kind: str = PYTHON) -> str:
@@ -74,7 +74,7 @@ def write(
     start_us: int = START_US,
 ) -> Path:
     """Write a timeline of events into a job's folder."""
-    end_us = start_us + int(max((one.ts + one.dur for one in events), default=0))
+    end_us = start_us + int(max((event.ts + event.dur for event in events), default=0))
     return write_text(root, key(end_us, node, kind), text(records(events, start_us)))
 
 

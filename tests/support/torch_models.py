@@ -114,43 +114,45 @@ def computed(model: Any, x: Any, labels: Any) -> Arrays:
     Its modules are called one by one; gradients are those of `torch.autograd.grad`.
     """
     name = type(model).__name__
-    found = {f"{name}_{key}": array(one) for key, one in model.named_parameters()}
+    arrays = {f"{name}_{key}": array(parameter) for key, parameter in model.named_parameters()}
 
     def call(key: str, module: Any, value: Any, at: int = 0) -> Any:
-        found[f"{key}_input_{at}"] = array(value)
-        made = module(value)
-        outputs = made if isinstance(made, tuple) else (made,)
+        arrays[f"{key}_input_{at}"] = array(value)
+        result = module(value)
+        outputs = result if isinstance(result, tuple) else (result,)
         flat = [outputs[0], *(outputs[1] if len(outputs) > 1 else ())]
-        found.update({f"{key}_output_{at + i}": array(one) for i, one in enumerate(flat)})
+        arrays.update({f"{key}_output_{at + i}": array(tensor) for i, tensor in enumerate(flat)})
         return outputs[0]
 
     value = call("relu", model.relu, call("conv", model.conv, x))
     value = call("lstm", model.lstm, value.mean(1).flatten(1)[:, None])
     value = call("relu", model.relu, value[:, 0], 1)
-    found["blocks_input_0"] = array(value)
+    arrays["blocks_input_0"] = array(value)
     for at, block in enumerate(model.blocks):
         key = f"blocks.{at}"
-        found[f"{key}_input_0"] = array(value)
+        arrays[f"{key}_input_0"] = array(value)
         value = call(f"{key}.act", block.act, call(f"{key}.fc", block.fc, value))
-        found[f"{key}_output_0"] = array(value)
-    found["blocks_output_0"] = array(value)
+        arrays[f"{key}_output_0"] = array(value)
+    arrays["blocks_output_0"] = array(value)
     output = call("head", model.head, call("drop", model.drop, value))
     loss = nn.functional.cross_entropy(output, labels)
-    found |= {f"{name}_input_0": array(x), f"{name}_output_0": array(output)}
-    found |= {"CrossEntropyLoss_input_0": array(output), "CrossEntropyLoss_input_1": array(labels)}
-    found["CrossEntropyLoss_output_0"] = array(loss)
-    return found | gradients(model, loss)
+    arrays |= {f"{name}_input_0": array(x), f"{name}_output_0": array(output)}
+    arrays |= {"CrossEntropyLoss_input_0": array(output), "CrossEntropyLoss_input_1": array(labels)}
+    arrays["CrossEntropyLoss_output_0"] = array(loss)
+    return arrays | gradients(model, loss)
 
 
 def gradients(model: Any, loss: Any) -> Arrays:
     """Return what a backward of a loss gives each parameter that it reaches, by tensor name."""
     name = type(model).__name__
-    parameters = {key: one for key, one in model.named_parameters() if one.requires_grad}
-    found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+    parameters = {
+        key: parameter for key, parameter in model.named_parameters() if parameter.requires_grad
+    }
+    computed = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
     return {
-        f"gradient/{name}_{key}": array(one)
-        for key, one in zip(parameters, found, strict=True)
-        if one is not None
+        f"gradient/{name}_{key}": array(gradient)
+        for key, gradient in zip(parameters, computed, strict=True)
+        if gradient is not None
     }
 
 
@@ -165,4 +167,4 @@ def trained(model: Any, batches: Iterable[Any], *, watched: Any = None) -> Array
         optimizer.zero_grad()
         loss(model(x), LABELS).backward()
         optimizer.step()
-    return {name: array(one) for name, one in model.state_dict().items()}
+    return {name: array(tensor) for name, tensor in model.state_dict().items()}

@@ -66,17 +66,17 @@ def main(manner: str, when: str, include: str, root: str) -> None:
     if when == "after":
         hook.register_module(training)
     optimizer = torch.optim.SGD(training.parameters(), 0.1)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for step in range(STEPS):
         optimizer.zero_grad()
-        for name, one in plain.named_parameters():
-            found[f"{step} Sequential_{name}"] = local(one)
+        for name, parameter in plain.named_parameters():
+            values[f"{step} Sequential_{name}"] = local(parameter)
         training(batch(rank, step)).square().sum().backward()
-        for name, one in plain.named_parameters():
-            found[f"{step} gradient/Sequential_{name}"] = local(one.grad)
+        for name, parameter in plain.named_parameters():
+            values[f"{step} gradient/Sequential_{name}"] = local(parameter.grad)
         optimizer.step()
     hook.close()
-    np.savez(Path(root).parent / f"by_torch_{rank}.npz", **found)
+    np.savez(Path(root).parent / f"by_torch_{rank}.npz", **values)
     distributed.barrier()
     distributed.destroy_process_group()
 

@@ -129,7 +129,8 @@ def fork_children(root: str) -> None:
 
 
 MANNERS = {
-    one.__name__: one for one in (end_without_close, end_without_a_step, fail, fork_children)
+    manner.__name__: manner
+    for manner in (end_without_close, end_without_a_step, fail, fork_children)
 }
 
 if __name__ == "__main__":

@@ -94,4 +94,6 @@ def python(folder: Path, text: str, more: Mapping[str, str]) -> "subprocess.Comp
 def said(done: "subprocess.CompletedProcess[str]") -> list[str]:
     """Return our sentences on stderr."""
     lines = done.stderr.splitlines()
-    return [one.removeprefix("rule-runner: ") for one in lines if one.startswith("rule-runner: ")]
+    return [
+        line.removeprefix("rule-runner: ") for line in lines if line.startswith("rule-runner: ")
+    ]

@@ -14,7 +14,7 @@ def table(*trees: dict[int, Sequence[int]]) -> Columns:
     rows: list[dict[str, Any]] = []
     for tree, nodes in enumerate(trees):
         for node, children in nodes.items():
-            links = [f"{tree}-{one}" for one in children] or [NOTHING, NOTHING]
+            links = [f"{tree}-{child}" for child in children] or [NOTHING, NOTHING]
             rows.append(
                 {
                     "Tree": tree,

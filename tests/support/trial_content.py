@@ -21,13 +21,13 @@ def content(trial: Any, modes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tensor(tensor: Any, modes: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"original_name": tensor.original_name, "saved": []}
+    answer: dict[str, Any] = {"original_name": tensor.original_name, "saved": []}
     for name, mode in modes.items():
         for step in tensor.steps(mode):
             for worker in tensor.workers(step, mode):
                 saved = _saved(tensor, step, mode, worker)
-                found["saved"].append([name, step, worker, *saved])
-    return found
+                answer["saved"].append([name, step, worker, *saved])
+    return answer
 
 
 def _saved(tensor: Any, step: int, mode: Any, worker: str) -> list[Any]:

@@ -25,6 +25,7 @@ ENVIRONMENT = {
 # input.
 PROGRAM = """
 import sys
+import moto.s3.responses  # otherwise loaded by the first request, within its time limit
 from moto.server import ThreadedMotoServer
 
 server = ThreadedMotoServer(ip_address=sys.argv[1], port=0, verbose=False)

@@ -19,6 +19,8 @@ Any other exception that escapes is a bug of rule-runner: exit 70.
 from collections.abc import Sequence
 from typing import Final
 
+from rule_core.failures import attempt
+
 _SHOWN: Final = 5  # items of a list in a sentence
 
 EXIT_CLIENT: Final = 1
@@ -83,10 +85,8 @@ def raised(subject: str, err: BaseException, where: str) -> str:
     where
         The place or time, such as ``at step 40``.
     """
-    try:
-        text = " ".join(str(err).split()).rstrip(".")
-    except Exception:  # noqa: BLE001 - __str__ of the user's class may raise anything
-        text = ""
+    # The class may be the user's, with any `__str__`.
+    text = attempt(lambda: " ".join(str(err).split()).rstrip("."), lambda _: "")
     return f"{subject} raised {type(err).__name__} {where}{text and f': {text}'}.{_remedy(err)}"
 
 

@@ -20,6 +20,8 @@ from multiprocessing import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from rule_core.failures import Contained
+
 if TYPE_CHECKING:
     from rule_core.saving.hook import Hook
 
@@ -140,13 +142,14 @@ class Auto:
         def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
             if self.is_off:
                 return
-            try:
+            with Contained(self._fail):
                 call(*args, **kwargs)
-            except Exception as err:  # noqa: BLE001 - no error may reach the training
-                self.is_off = True
-                self.report_unsaved(f"Nothing more is saved: {type(err).__name__}: {err}")
 
         return guarded
+
+    def _fail(self, err: Exception) -> None:
+        self.is_off = True
+        self.report_unsaved(f"Nothing more is saved: {type(err).__name__}: {err}")
 
 
 AUTO: Final = Auto()

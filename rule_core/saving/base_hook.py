@@ -7,6 +7,7 @@ import time
 from typing import Any, Final
 
 from rule_core.exceptions import SMDebugTypeError
+from rule_core.failures import Contained
 from rule_core.model.collection import Collection
 from rule_core.model.collection_manager import CollectionManager
 from rule_core.modes import ModeKeys
@@ -260,12 +261,9 @@ class BaseHook(FailSafe):
         """Write all pending steps and mark the training job as ended; also called at exit."""
         atexit.unregister(self.close)
         try:
-            if self.is_of_this_process:
-                self._close()
-        except Exception as err:  # a hook must never break the training
-            self._fail(err)
-            if self._raises:
-                raise
+            with Contained(self._fail, reraise=self._raises):
+                if self.is_of_this_process:
+                    self._close()
         finally:
             self.is_off, self._recorder = True, None
         self._raise_background_error()

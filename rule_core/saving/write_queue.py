@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from rule_core.failures import Contained
+
 ITEM: Final = 512  # bytes counted per item in addition to its tensors
 
 
@@ -102,13 +104,14 @@ class WriteQueue:
                 if not self._waiting:
                     return
                 call, nbytes = self._waiting.popleft()
-            try:
+            with Contained(self._fail):
                 if not self._failed:
                     call()
-            except Exception as err:  # noqa: BLE001 - the hook decides what an error means
-                self._failed = True
-                self._on_error(err)
             del call  # frees its tensors before their bytes are subtracted
             with self._changed:
                 self._held -= nbytes
                 self._changed.notify_all()
+
+    def _fail(self, err: Exception) -> None:
+        self._failed = True
+        self._on_error(err)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import structlog
 from msgspec.structs import replace as with_fields
 
+from rule_core.failures import attempt
 from rule_core.storage.uri import is_s3
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
@@ -158,11 +159,10 @@ def try_report(
     """Write the report of finished evaluations; a failure is logged and changes no verdict."""
     from rule_runner.report import write_report
 
-    try:
-        return write_report(folders, output, title, left_out)
-    except Exception as err:  # noqa: BLE001 - results and verdicts are there
+    def fail(err: Exception) -> None:
         _log.warning("report_not_written", path=str(output), reason=printable(err))
-        return None
+
+    return attempt(lambda: write_report(folders, output, title, left_out), fail)
 
 
 def _print(

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from rule_core.clock import Clock, SystemClock
+from rule_core.failures import attempt
 from rule_runner.containers.docker_engine import Engine, RunningContainer
 from rule_runner.containers.errors import EngineError, EngineLostError
 from rule_runner.containers.plan import ContainerPlan
@@ -164,15 +165,17 @@ class ContainerSupervisor:
 
     def _follow(self, name: str, container: RunningContainer) -> None:
         """Read the output of a container, then put its end into the queue; runs in a thread."""
-        try:
+
+        def follow() -> _ContainerEnd:
             for out, err in container.output():
                 self._hear(name, out, err)
-            ended = _ContainerEnd(name, container.wait())
-        except EngineLostError as err:
-            ended = _ContainerEnd(name, None, str(err))
-        except Exception as err:  # noqa: BLE001 - any error here ends the container
-            ended = _ContainerEnd(name, None, repr(err))
-        self._events.put(ended)
+            return _ContainerEnd(name, container.wait())
+
+        def fail(err: Exception) -> _ContainerEnd:
+            reason = str(err) if isinstance(err, EngineLostError) else repr(err)
+            return _ContainerEnd(name, None, reason)
+
+        self._events.put(attempt(follow, fail))
 
     def _await_event(self) -> None:
         """Wait for the next event or deadline, and handle it."""

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from rule_core.clock import SystemClock
+from rule_core.failures import attempt
 from rule_runner.errors import OutputError
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.event import Event
@@ -170,20 +171,22 @@ class Delivery:
 
     def _deliver(self) -> bool:
         """Send the next events once; return whether the sink took some without a failure."""
-        try:
-            batch = [*islice(read_events(self._path, self._position, self._end), BATCH_SIZE)]
-            sent = self._sink.send([event for _, event in batch])
-            if sent.done:
-                self._move(sent, batch[: sent.done])
-        except Exception as err:  # noqa: BLE001 - a sink never changes the verdict
-            text = str(err) if isinstance(err, SinkError | OutputError) else repr(err)
-            self._fail(text, transient=isinstance(err, SinkError) and err.transient)
+        sent = attempt(self._send, _sink_error)  # a sink never changes the verdict
+        if isinstance(sent, SinkError):
+            self._fail(sent)
             return False
         if sent.failure or not sent.done:
-            self._fail(sent.failure or "it took no event", transient=True)
+            self._fail(SinkError(sent.failure or "it took no event", transient=True))
             return False
         self._failure = None
         return True
+
+    def _send(self) -> Sent:
+        batch = [*islice(read_events(self._path, self._position, self._end), BATCH_SIZE)]
+        sent = self._sink.send([event for _, event in batch])
+        if sent.done:
+            self._move(sent, batch[: sent.done])
+        return sent
 
     def _move(self, sent: Sent, done: Sequence[tuple[int, Event]]) -> None:
         """Move the cursor past events; refused ones become dead letters first.
@@ -214,11 +217,17 @@ class Delivery:
             letters = [(events[refusal.event_id], refusal.reason) for refusal in refused]
             self._dead_letters.add(self._sink.name, letters)
 
-    def _fail(self, reason: str, *, transient: bool) -> None:
+    def _fail(self, failure: SinkError) -> None:
         """Record a failure; log each reason once."""
-        if str(self._failure) != reason:
-            _log.warning("sink_failed", sink=self._sink.name, reason=reason)
-        self._failure = SinkError(reason, transient=transient)
+        if str(self._failure) != str(failure):
+            _log.warning("sink_failed", sink=self._sink.name, reason=str(failure))
+        self._failure = failure
+
+
+def _sink_error(err: Exception) -> SinkError:
+    """Return the failure of a sink that raised an exception, without its traceback."""
+    text = str(err) if isinstance(err, SinkError | OutputError) else repr(err)
+    return SinkError(text, transient=isinstance(err, SinkError) and err.transient)
 
 
 def drain(

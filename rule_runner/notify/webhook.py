@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 import structlog
 
 from rule_core.clock import Clock, SystemClock
+from rule_core.failures import attempt
 from rule_runner.notify.webhook_addresses import (
     Address,
     effective_address,
@@ -209,9 +210,7 @@ class _Exchange:
     def run(self) -> None:
         """Make the request, and store its outcome."""
         try:
-            self.outcome = self._answer()
-        except Exception as err:  # noqa: BLE001 - `result` raises it in the caller's thread
-            self.outcome = err
+            self.outcome = attempt(self._answer, lambda err: err)  # `result` raises the error
         finally:
             if self.connection is not None:
                 self.connection.close()

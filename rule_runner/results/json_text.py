@@ -9,6 +9,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from rule_core.failures import attempt
+
 TEXT_LIMIT: Final = 200  # characters of an object without a JSON representation
 
 JsonScalar = str | int | float | bool | None
@@ -58,10 +60,8 @@ def _finite_or_name(value: float) -> float | str:
 
 
 def _short_text(value: object) -> str:
-    try:
-        return str(value)[:TEXT_LIMIT]
-    except Exception:  # noqa: BLE001 - __str__ of a rule's object may raise anything
-        return f"<{type(value).__name__}>"
+    # The class may be a rule's, with any `__str__`.
+    return attempt(lambda: str(value)[:TEXT_LIMIT], lambda _: f"<{type(value).__name__}>")
 
 
 def text_or_none(value: object) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from rule_core.clock import Clock, SystemClock
+from rule_core.failures import attempt
 from rule_core.logger import get_logger
 
 DEADLINE_S: Final = 30.0
@@ -29,6 +30,11 @@ class ActionOutcome:
 
     state: ActionState
     detail: str
+
+    @classmethod
+    def of_error(cls, err: Exception) -> "ActionOutcome":
+        """Return the outcome of an action that raised an exception."""
+        return cls(ActionState.FAILED, f"{type(err).__name__} was raised.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +110,14 @@ class Action(ABC):
         """Carry out the action and log its outcome; never raises."""
         logger = get_logger()
         deadline = Deadline()
-        try:
+
+        def carry_out() -> ActionOutcome:
             resolved = self.resolve(deadline)
-            outcome = (
-                resolved
-                if isinstance(resolved, ActionOutcome)
-                else resolved.carry_out(ActionTrigger(self.rule_name, message), deadline)
-            )
-        except Exception as err:  # noqa: BLE001 - an action must not fail the rule
-            outcome = ActionOutcome(ActionState.FAILED, f"{type(err).__name__} was raised.")
+            if isinstance(resolved, ActionOutcome):
+                return resolved
+            return resolved.carry_out(ActionTrigger(self.rule_name, message), deadline)
+
+        outcome = attempt(carry_out, ActionOutcome.of_error)
         log = logger.info if outcome.state is ActionState.DONE else logger.warning
         log(
             "Action %r (%s) of rule %r: %s. %s",

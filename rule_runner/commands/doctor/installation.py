@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from rule_core.failures import attempt
 from rule_runner.commands.doctor.checks import Diagnosis, good, warning, wrong
 
 DISTRIBUTION: Final = "rule-runner"
@@ -37,11 +39,16 @@ def examine_installation() -> Iterator[Diagnosis]:
 
 def _imported_package() -> Diagnosis:
     """Check that `import smdebug` gives the package beside this one."""
-    try:
+
+    def imported() -> ModuleType:
         import smdebug
-    except Exception as err:  # noqa: BLE001 - a damaged package may raise anything
-        return wrong(f"Package 'smdebug' cannot be imported: {type(err).__name__}. {_REMOVE}")
-    folder = Path(smdebug.__file__ or "").parent
+
+        return smdebug
+
+    package = attempt(imported, lambda err: type(err).__name__)
+    if isinstance(package, str):
+        return wrong(f"Package 'smdebug' cannot be imported: {package}. {_REMOVE}")
+    folder = Path(package.__file__ or "").parent
     if folder.resolve() != _OURS.resolve():
         return wrong(
             f"Package 'smdebug' is imported from {str(folder)!r} and not from {str(_OURS)!r}. "
@@ -119,32 +126,39 @@ def _satisfies(version: str, specifier: SpecifierSet) -> bool:
 
 def _numpy() -> Diagnosis:
     """Check that numpy computes, and supports bfloat16."""
-    try:
+
+    def computed() -> Diagnosis:
         import ml_dtypes
         import numpy as np
 
         product = np.eye(2) @ np.array([3.0, 4.0])
         numbers = float(product.sum()), float(np.array(1.5, dtype=ml_dtypes.bfloat16))
-    except Exception as err:  # noqa: BLE001 - compiled packages fail in many ways
-        return wrong(f"numpy does not work: {type(err).__name__}: {str(err)[:200]!r}. {_REINSTALL}")
-    if numbers != (7.0, 1.5):
-        return wrong(f"numpy computes wrong results. {_REINSTALL}")
-    return good(f"numpy {np.__version__} works.")
+        if numbers != (7.0, 1.5):
+            return wrong(f"numpy computes wrong results. {_REINSTALL}")
+        return good(f"numpy {np.__version__} works.")
+
+    def failed(err: Exception) -> Diagnosis:
+        return wrong(f"numpy does not work: {_described(err)}. {_REINSTALL}")
+
+    return attempt(computed, failed)
+
+
+def _described(err: Exception) -> str:
+    return f"{type(err).__name__}: {str(err)[:200]!r}"
 
 
 def _notifications() -> Diagnosis:
     """Check that new files are noticed: live trials depend on it."""
-    try:
+
+    def problem() -> str:
         with tempfile.TemporaryDirectory() as folder:
-            noticed = _is_noticed(Path(folder))
-    except Exception as err:  # noqa: BLE001 - the file system or a compiled package may fail in many ways
-        noticed, why = False, f"{type(err).__name__}: {str(err)[:200]!r}"
-    else:
-        why = "a new file was not noticed"
-    if noticed:
+            return "" if _is_noticed(Path(folder)) else "a new file was not noticed"
+
+    reason = attempt(problem, _described)
+    if not reason:
         return good("New files are noticed at once.")
     return warning(
-        f"File notifications do not work ({why}): trials are polled once a second. If that is "
+        f"File notifications do not work ({reason}): trials are polled once a second. If that is "
         "too slow, raise fs.inotify.max_user_instances and fs.inotify.max_user_watches."
     )
 

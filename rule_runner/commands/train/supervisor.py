@@ -6,7 +6,7 @@ import os
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -17,6 +17,7 @@ import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.exceptions import SMDebugError
+from rule_core.failures import Contained
 from rule_core.format.paths import END_OF_JOB
 from rule_core.saving.auto_hook import HOOK, numbered_path, print_line
 from rule_core.storage import open_output
@@ -126,17 +127,14 @@ class Supervisor:
                 loop.add_signal_handler(number, self._forward, number)
         script = await TrainingScript.start(self._config.command, self._control, self._hear)
         self._script = script
-        try:
+        # An internal error does not hide the exit code.
+        with closing(script), Contained(lambda _: _log.exception("training_not_judged")):
             await script.wait()
             if self._asked_to_end:
                 await script.clear(self._config.grace)
             if self._stopping is not None:
                 await self._stopping
             await self._conclude(script)
-        except Exception:  # noqa: BLE001 - a defect of ours hides no exit code
-            _log.exception("training_not_judged")
-        finally:
-            script.close()
         if self._stopping is not None or (self._has_failed and not script.exit_code):
             return EXIT_ISSUES
         return script.exit_code

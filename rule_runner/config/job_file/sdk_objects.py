@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeGuard
 
+from rule_core.failures import attempt
 from rule_runner.config.job_file.definition import (
     Kind,
     RuleConfiguration,
@@ -72,13 +73,15 @@ def _configuration(rule: object, where: str, place: str) -> RuleConfiguration:
         msg = f"{where} of {place} must be a Rule or its configuration, got {type(rule).__name__}."
         raise JobError(msg)
     kind = Kind.DEBUG if hasattr(rule, _DEBUG) else Kind.PROFILER
-    try:
-        return configuration_of(_request_of(rule), kind, where)
-    except Exception as err:  # noqa: BLE001 - the class is the user's
+
+    def fail(err: Exception) -> RuleConfiguration:
         named = getattr(rule, "name", None)
         name = named if isinstance(named, str) and named else where
         problem = raised(f"Rule {name!r}", err, "while its request was made")
         return RuleConfiguration(name, kind, problem=problem)
+
+    # The class of the rule is the user's.
+    return attempt(lambda: configuration_of(_request_of(rule), kind, where), fail)
 
 
 def _request_of(rule: Any) -> dict[str, Any]:

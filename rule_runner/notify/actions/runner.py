@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from rule_core.clock import Clock
+from rule_core.failures import Contained
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
 from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_runner.errors import OutputError
@@ -188,13 +189,13 @@ class JobActions:
         """Return the result of `call`, or the outcome of its failure or timeout."""
         results: list[T | ActionOutcome] = []
 
+        def fail(err: Exception) -> None:
+            _log.debug("action_broke", exc_info=True)
+            results.append(ActionOutcome.of_error(err))
+
         def run() -> None:
-            try:
+            with Contained(fail):  # an action never costs a verdict
                 results.append(call())
-            except Exception as err:  # noqa: BLE001 - an action never costs a verdict
-                _log.debug("action_broke", exc_info=True)
-                text = f"{type(err).__name__} was raised."
-                results.append(ActionOutcome(ActionState.FAILED, text))
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()

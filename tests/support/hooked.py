@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from memory_store import MemoryOutput, MemoryPendingFile
 
-from rule_core.storage.memory import MemoryOutput, MemoryPendingFile
 from smdebug.core.hook import Hook
 from smdebug.core.save_config import SaveConfig
 from smdebug.trials import Trial, create_trial

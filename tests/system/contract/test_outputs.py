@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import s3_objects
 from clocks import PatientClock
+from memory_store import MemoryOutput
 
 from rule_core.storage import ObjectNotFoundError, TrialOutput, open_output
 from rule_core.storage.local_output import BUFFER, LocalOutput
-from rule_core.storage.memory import MemoryOutput
 from rule_core.storage.publish import publish
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.output import S3Output

@@ -10,6 +10,7 @@ import aws_server as server
 import pytest
 import s3_objects
 from clocks import PatientClock
+from memory_store import MemoryStore
 
 from rule_core.storage import (
     ByteRange,
@@ -19,7 +20,6 @@ from rule_core.storage import (
     open_store,
 )
 from rule_core.storage.local import LocalStore
-from rule_core.storage.memory import MemoryStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.caching_store import CachingStore

@@ -11,9 +11,9 @@ import pytest
 import vanishing
 from click.testing import CliRunner
 from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
+from memory_store import MemoryStore
 from told import DOWN, ListSink
 
-from rule_core.storage.memory import MemoryStore
 from rule_runner.cli import main
 from rule_runner.config.model import RuleMode
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from evaluating import Script, WoundClock, configured, rule_job, runner
 from faulty_store import LOCAL, REMOTE, CountingStore
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, BEGIN_US, END, minute
 
-from rule_core.storage.memory import MemoryStore
 from rule_runner.config.model import DEFAULT_SCAN_INTERVAL_US, RuleJobConfig
 from rule_runner.config.profiler_windows import (
     judges_windows,

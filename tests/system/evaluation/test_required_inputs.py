@@ -10,12 +10,12 @@ import profiler_writer
 import pytest
 import timeline_writer
 from evaluating import configured, rule_job, runner
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_US, END, cpu, io_wait
 
 from builtin_rules import RULES
 from builtin_rules.profiler_table import PROFILER_RULES
 from rule_core.rules.requirements import TensorInput
-from rule_core.storage.memory import MemoryStore
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.profiler_windows import over_windows
 from rule_runner.engine.outcome import EvaluationOutcome

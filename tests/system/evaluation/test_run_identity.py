@@ -8,8 +8,8 @@ import evaluating
 import numpy as np
 import pytest
 from evaluating import END, Script, WoundClock, configured, json_lines
+from memory_store import MemoryStore
 
-from rule_core.storage.memory import MemoryStore
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner
 from rule_runner.notify.sinks.sns import _order

@@ -13,9 +13,9 @@ import rawtrial
 import s3_objects
 from evaluating import END, Script, WoundClock, configured, rule_job
 from faulty_store import REMOTE, CountingStore
+from memory_store import MemoryStore
 
 from rule_core.storage import ByteRange, StorageUnavailableError
-from rule_core.storage.memory import MemoryStore
 from rule_runner.engine.invocation import InvocationOutcome
 from rule_runner.engine.invoker_factory import _make, _WorkerRequest
 from rule_runner.engine.observer import Observer

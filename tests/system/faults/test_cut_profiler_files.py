@@ -6,10 +6,10 @@ from collections.abc import Callable
 import profiler_writer as writer
 import pytest
 import timeline_writer
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_US, END
 from timeline_writer import HOROVOD, PYTHON
 
-from rule_core.storage.memory import MemoryStore
 from smdebug.trials.profiler_trial import ProfilerTrial
 
 MINUTE_US = 60_000_000

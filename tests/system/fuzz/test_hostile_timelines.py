@@ -6,10 +6,10 @@ from typing import Any
 import timeline_writer as tw
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 
 from rule_core.profiler.traces.chunks import TimelineLimits
 from rule_core.profiler.traces.files import events_of
-from rule_core.storage.memory import MemoryStore
 
 KEY = "framework/pevents/2020091312/1600000000000000_11-algo-1_pythontimeline.json"
 RECORDS = [

@@ -14,11 +14,11 @@ from evaluating import END, Script, WoundClock, configured, rule_job
 from faulty_store import LOCAL, REMOTE, FaultyStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 
 from rule_core.format import tfrecord
 from rule_core.storage import TrialStore
 from rule_core.storage.base import ReadCosts
-from rule_core.storage.memory import MemoryStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_runner.results.schema import RuleResult
 

@@ -15,9 +15,9 @@ import rawtrial
 from evaluating import END, Script, WoundClock, configured, rule_job
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 
 from rule_core.format import tfrecord
-from rule_core.storage.memory import MemoryStore
 from rule_runner.config.model import Isolation, RuleJobConfig
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_from

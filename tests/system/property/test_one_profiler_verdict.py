@@ -14,13 +14,13 @@ import timeline_writer
 from evaluating import Script, WoundClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, BEGIN_US, END, Series
 from timeline_writer import Event
 
 from builtin_rules.profiler_table import PROFILER_RULES
 from rule_core.profiler.system.source import SystemSource
 from rule_core.profiler.traces.source import TraceSource
-from rule_core.storage.memory import MemoryStore
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.profiler_windows import over_windows
 from rule_runner.results.schema import RuleResult

@@ -16,9 +16,9 @@ import rawtrial
 from evaluating import END, Script, WoundClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 
 from rule_core.storage import ByteRange
-from rule_core.storage.memory import MemoryStore
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.results.schema import RuleResult
 from smdebug.core.modes import ModeKeys

@@ -12,6 +12,7 @@ import rawtrial
 import steps_saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 
 from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
 from builtin_rules.statistics.unit_activity import Activity
@@ -20,7 +21,6 @@ from builtin_rules.tensors.gradients.exploding_tensor import NonFiniteCount
 from rule_core.model import streaming_statistics
 from rule_core.model.reductions import OPERATIONS
 from rule_core.reading import chunked_reads, local_prefetch, step_read_plan
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials.refresh import snapshot
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError

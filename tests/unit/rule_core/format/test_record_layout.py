@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import rawtrial
 import steps_saved
+from memory_store import MemoryFile
 
 from rule_core.exceptions import CorruptFileError, TruncatedFileError
 from rule_core.format import record_layout, tensor_proto, tfrecord
@@ -15,7 +16,6 @@ from rule_core.format.index_file import Span
 from rule_core.format.record_layout import RecordLayout, learn, learn_layout
 from rule_core.modes import ModeKeys
 from rule_core.storage import StorageUnavailableError
-from rule_core.storage.memory import MemoryFile
 
 ARRAY: Final = np.arange(6, dtype=np.float32).reshape(2, 3)
 BEHIND: Final = rawtrial.field(9, b"what a mode is")

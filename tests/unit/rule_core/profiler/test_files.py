@@ -5,13 +5,13 @@ from pathlib import Path
 
 import profiler_writer as writer
 import pytest
+from memory_store import MemoryStore
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
 from rule_core.profiler.files import ProfilerFiles
 from rule_core.storage.base import ReadCosts
 from rule_core.storage.local import LocalStore
-from rule_core.storage.memory import MemoryStore
 
 S = 1_000_000
 MINUTE = 60

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from memory_store import MemoryStore
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.profiler.stop_signal import StopSignal
 from rule_core.storage.base import ByteRange, StorageUnavailableError
 from rule_core.storage.local import LocalStore
-from rule_core.storage.memory import MemoryStore
 
 NAME = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
 GRACE = "rule_stop_grace_time_secs"

@@ -10,6 +10,7 @@ import pytest
 import rawtrial
 import steps_saved
 from faulty_store import REMOTE, CountingStore
+from memory_store import MemoryFile, MemoryStore
 
 from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
 from builtin_rules.tensors.gradients.all_zero import ZeroCount
@@ -19,7 +20,6 @@ from rule_core.reading import local_prefetch, step_read_plan
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ByteRange
 from rule_core.storage.local import LocalStore
-from rule_core.storage.memory import MemoryFile, MemoryStore
 from rule_core.trials import Trial
 from rule_core.trials.refresh import snapshot
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import rawtrial
 from faulty_store import REMOTE, CountingStore
+from memory_store import MemoryStore
 
 from rule_core.exceptions import TruncatedFileError
 from rule_core.format.index_file import Span
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.storage import ByteRange, ObjectNotFoundError
-from rule_core.storage.memory import MemoryStore
 from rule_core.storage.read_pool import ReadPool
 
 ARRAY = np.arange(4, dtype=np.float32)

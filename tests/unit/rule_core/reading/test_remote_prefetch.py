@@ -12,6 +12,7 @@ from evaluating import END, WoundClock
 from faulty_store import REMOTE, CountingStore, FaultyStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_store import MemoryStore
 
 from rule_core.exceptions import SMDebugError, TensorDamaged
 from rule_core.format import tfrecord
@@ -19,7 +20,6 @@ from rule_core.reading import remote_prefetch
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ByteRange, TrialStore
 from rule_core.storage.base import ReadCosts
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial
 
 MANY = [f"t{number:02}" for number in range(50)]

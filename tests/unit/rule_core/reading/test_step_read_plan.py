@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import rawtrial
 import steps_saved
+from memory_store import MemoryFile
 
 from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
 from builtin_rules.tensors.gradients.all_zero import ZeroCount
@@ -21,7 +22,6 @@ from rule_core.model.reductions import Reduction, compute
 from rule_core.model.streaming_statistics import Piece, Want, measure
 from rule_core.reading import chunked_reads, step_read_plan
 from rule_core.reading.step_read_plan import StepPlan
-from rule_core.storage.memory import MemoryFile
 
 MEAN, L2, STD, TOP = Reduction("mean"), Reduction("l2"), Reduction("std"), Reduction("max", True)
 ZEROS, CHANGE, TOLERANCE = ZeroCount(), ChangeNorms(), Tolerance(0.5, 0.25)

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rawtrial
+from memory_store import MemoryStore
 
 from rule_core.reading.trial_files import TrialFiles
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ObjectNotFoundError
 from rule_core.storage.local import LocalStore
 from rule_core.storage.local_folder import LocalFolder
-from rule_core.storage.memory import MemoryStore
 
 COLLECTIONS = {rawtrial.collections_key(): rawtrial.collections({"losses": ["loss"]})}
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import rawtrial
 from evaluating import END
+from memory_store import MemoryStore
 
 from rule_core.model.reductions import Reduction
 from rule_core.modes import ModeKeys
 from rule_core.reading import file_problems, trial_index
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ObjectNotFoundError
-from rule_core.storage.memory import MemoryStore
 
 
 def collections(worker: int = 0, count: Any = 1, **named: Any) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ import evaluating
 import numpy as np
 import pytest
 from evaluating import END, ScriptedClock, WoundClock
+from memory_store import MemoryStore
 
 from rule_core.exceptions import (
     NoMoreData,
@@ -23,7 +24,6 @@ from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules import Rule, invoke_rule
 from rule_core.rules.invoke_rule import invoke_rule as same
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial, create_trial
 
 STEPS = (0, 3, 5, 2_000_000_000)

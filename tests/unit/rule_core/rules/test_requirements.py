@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import rawtrial
 from evaluating import END, WoundClock
+from memory_store import MemoryStore
 
 from rule_core.exceptions import StepUnavailable, TensorUnavailable, TensorUnavailableForStep
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules.requirements import RequiredTensors
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial
 
 

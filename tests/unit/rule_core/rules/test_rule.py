@@ -8,6 +8,7 @@ import evaluating
 import numpy as np
 import pytest
 from evaluating import WoundClock
+from memory_store import MemoryStore
 
 from rule_core.exceptions import (
     NoMoreData,
@@ -20,7 +21,6 @@ from rule_core.rules import Finding, Measured, Rule
 from rule_core.rules.actions import Actions
 from rule_core.rules.requirements import RequiredTensors
 from rule_core.rules.rule import Rule as SameRule
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial
 
 STOP = '{"name": "stoptraining"}'

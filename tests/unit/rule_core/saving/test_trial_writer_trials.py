@@ -7,13 +7,13 @@ from typing import Any
 import hooked
 import pytest
 import rawtrial
+from memory_store import MemoryOutput
 
 from rule_core.exceptions import SMDebugRuntimeError, SMDebugValueError
 from rule_core.model.collection import Collection
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.storage import TrialOutput
 from rule_core.storage.local_output import LocalOutput
-from rule_core.storage.memory import MemoryOutput
 from smdebug import modes
 
 

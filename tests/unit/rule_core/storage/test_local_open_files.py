@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memory_store import MemoryStore
 
 from rule_core.storage import ByteRange
 from rule_core.storage.local import LocalStore
-from rule_core.storage.memory import MemoryStore
 
 
 @pytest.fixture

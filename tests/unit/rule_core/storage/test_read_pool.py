@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from memory_store import MemoryStore
 
 from rule_core.storage import ObjectNotFoundError, read_pool
-from rule_core.storage.memory import MemoryStore
 from rule_core.storage.read_pool import ReadPool, read_each
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from clocks import PatientClock
+from memory_store import MemoryStore
 
 from rule_core.storage import (
     ByteRange,
@@ -12,7 +13,6 @@ from rule_core.storage import (
     StorageUnavailableError,
     TrialStore,
 )
-from rule_core.storage.memory import MemoryStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.wait_budget import WaitBudget
 

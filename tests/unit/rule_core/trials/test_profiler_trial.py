@@ -8,6 +8,7 @@ from typing import Any
 import profiler_writer as writer
 import pytest
 import timeline_writer
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, BEGIN_US, END, MINUTE_US
 from timeline_writer import Event
 
@@ -16,7 +17,6 @@ from rule_core.profiler.source import ProfilerSource
 from rule_core.profiler.stop_signal import StopSignal
 from rule_core.rules import Rule, invoke_rule
 from rule_core.storage.base import ReadCosts
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials import create_trial
 from rule_core.trials.profiler_trial import ProfilerTrial
 from rule_core.trials.refresh import no_refresh, snapshot

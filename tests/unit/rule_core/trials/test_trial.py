@@ -5,6 +5,7 @@ import pytest
 import rawtrial
 from evaluating import END, ScriptedClock, WoundClock
 from faulty_store import REMOTE, CountingStore
+from memory_store import MemoryStore
 
 from rule_core.exceptions import (
     InvalidWorker,
@@ -18,7 +19,6 @@ from rule_core.exceptions import (
 from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial
 from rule_core.trials.refresh import no_refresh, refresh, snapshot
 from rule_core.trials.tensor import StepState

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rawtrial
+from memory_store import MemoryStore
 
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.saving.trial_writer import TrialWriter
-from rule_core.storage.memory import MemoryStore
 from rule_core.trials import Trial, create_trial
 from rule_core.trials.refresh import snapshot
 

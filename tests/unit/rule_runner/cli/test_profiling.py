@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import python_profile_writer
 from click.testing import CliRunner, Result
+from memory_store import MemoryStore
 from profiled_job import write_job
 from profiler_writer import cpu, write_samples
 
-from rule_core.storage.memory import MemoryStore
 from rule_runner.cli import main
 from rule_runner.commands.profile.command import parse_time
 from rule_runner.commands.profile.overview import overview

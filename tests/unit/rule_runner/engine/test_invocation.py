@@ -9,9 +9,9 @@ import evaluating
 import numpy as np
 import pytest
 from evaluating import WoundClock
+from memory_store import MemoryStore
 
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.storage.memory import MemoryStore
 from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome, InvocationResult
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import (

@@ -9,9 +9,9 @@ from typing import Any
 import evaluating
 import pytest
 from evaluating import WoundClock, json_lines, rule_job
+from memory_store import MemoryStore
 
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.storage.memory import MemoryStore
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.results.output_folder import OutputFolder

@@ -12,10 +12,10 @@ import pytest
 import rawtrial
 from evaluating import END, Script, WoundClock, configured, json_lines, rule_job, runner
 from faulty_store import REMOTE, CountingStore
+from memory_store import MemoryStore
 from told import DOWN, ListSink
 
 from rule_core.storage import StorageUnavailableError
-from rule_core.storage.memory import MemoryStore
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.runner import Runner

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import rawtrial
+from memory_store import MemoryStore
 
 from rule_core.reading.trial_index import TrialIndex
-from rule_core.storage.memory import MemoryStore
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import (
     is_there,

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 from evaluating import Script, WoundClock, configured, json_lines, runner, trial
+from memory_store import MemoryStore
 
-from rule_core.storage.memory import MemoryStore
 from rule_runner.results import measurements
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.measurements import Measurements, MeasurementsRecord, excess

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from evaluating import WoundClock
 from faulty_store import REMOTE, CountingStore
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, END, minute
 
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
-from rule_core.storage.memory import MemoryStore
 from rule_runner.steps.profiler_windows import ProfilerPoller, ProfilerWindows
 from smdebug.trials.profiler_trial import ProfilerTrial
 

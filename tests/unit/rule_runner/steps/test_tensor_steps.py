@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import rawtrial
 from evaluating import END, WoundClock
+from memory_store import MemoryStore
 
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ByteRange, StorageUnavailableError
 from rule_core.storage.local import LocalStore
-from rule_core.storage.memory import MemoryStore
 from rule_runner.steps.tensor_steps import TensorSteps
 
 

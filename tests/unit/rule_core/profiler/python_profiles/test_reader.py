@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import s3_objects
+from memory_store import MemoryStore
 from python_profile_writer import NODE, folder, span, table, write_job, write_table
 
 from rule_core.profiler.python_profiles import reader as python_stats_reader
@@ -19,7 +20,6 @@ from rule_core.profiler.python_profiles.reader import (
     S3PythonStatsReader,
 )
 from rule_core.profiler.python_profiles.types import ProfileFolderError
-from rule_core.storage.memory import MemoryStore
 
 KEY = f"framework/pytorch/cprofile/{NODE}/{span(9)}/python_stats"
 PAGE = KEY.replace("cprofile", "pyinstrument") + ".html"

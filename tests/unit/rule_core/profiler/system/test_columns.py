@@ -5,11 +5,11 @@ import json
 import numpy as np
 import profiler_writer as writer
 import pytest
+from memory_store import MemoryStore
 
 from rule_core.profiler.system import columns as system_columns
 from rule_core.profiler.system.columns import SystemColumns, parse_system_metrics, pieces_of
 from rule_core.profiler.system.samples import SeriesKey, SeriesTable
-from rule_core.storage.memory import MemoryStore
 
 GOOD = [writer.line(1.5, 100.25), writer.line(2, 101.0, name="cpu1"), writer.line(3, 102.0)]
 

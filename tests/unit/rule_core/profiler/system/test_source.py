@@ -4,6 +4,7 @@ import math
 
 import profiler_writer as writer
 import pytest
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, BEGIN_US, MINUTE_US
 
 from rule_core.profiler.files import ProfilerFiles
@@ -16,7 +17,6 @@ from rule_core.storage.base import (
     ReadCosts,
     StorageUnavailableError,
 )
-from rule_core.storage.memory import MemoryStore
 
 
 class Store(MemoryStore):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import timeline_writer as tw
+from memory_store import MemoryStore
 from recorded import MISSING, shared_folder
 
 from rule_core.profiler.time_units import TimeUnits
@@ -18,7 +19,6 @@ from rule_core.profiler.traces.legacy_parsers import (
 )
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.local import LocalStore
-from rule_core.storage.memory import MemoryStore
 
 ZERO = tw.START_US
 PROFILER = shared_folder() / "profiler"

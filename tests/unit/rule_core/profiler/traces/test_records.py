@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from memory_store import MemoryStore
 
 from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
 from rule_core.profiler.traces.records import Record, RecordReader
-from rule_core.storage.memory import MemoryStore
 
 NASTY = [
     {

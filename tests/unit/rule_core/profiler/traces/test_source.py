@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import timeline_writer
+from memory_store import MemoryStore
 from profiler_writer import BEGIN_US, END, MINUTE_US
 from timeline_writer import HOROVOD, PYTHON, Event
 
@@ -17,7 +18,6 @@ from rule_core.profiler.traces.event import ProcessInfo, TraceEvent
 from rule_core.profiler.traces.packed_events import PackedEvents
 from rule_core.profiler.traces.source import TraceSource
 from rule_core.storage.base import ByteRange
-from rule_core.storage.memory import MemoryStore
 
 S = 1_000_000
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import evaluating
 import numpy as np
 import pytest
+from memory_store import MemoryStore
 
 from rule_core.storage import StorageUnavailableError
-from rule_core.storage.memory import MemoryStore
 from rule_runner.commands.check.rule_choice import choose_rules, has_ended
 from rule_runner.errors import TrialError
 from rule_runner.loading.trial_search import TrialFolder

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import structlog
 from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
+from memory_store import MemoryStore
 
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
-from rule_core.storage.memory import MemoryStore
 from rule_runner.config.model import RuleMode
 from rule_runner.engine.outcome import exit_code
 from rule_runner.errors import OutputError, ParameterError

@@ -1,7 +1,9 @@
 """The benchmarks: over which trial, who takes part, how often, and what is compared with what."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
 from statistics import median
 
 from bench_contenders import (
@@ -35,7 +37,7 @@ from bench_contenders import (
     twelve,
     twelve_watched,
 )
-from bench_rounds import Contender, Took
+from bench_rounds import HERE, Contender, Took
 from bench_tables import Line, per_tensor
 
 Times = Mapping[str, Sequence[Took]]
@@ -54,6 +56,8 @@ class Row:
         What is aimed at, in words; "" if nothing.
     share
         Give how much of their time `ours` takes instead.
+    of
+        What is compared, if it is not the time.
     """
 
     what: str
@@ -62,11 +66,13 @@ class Row:
     against: str
     target: str = ""
     share: bool = False
+    of: Clock | None = None
 
     def line(self, times: Times, clock: Clock, values: int) -> Line | None:
         """Return the line; None if one of them did not take part."""
         if not {self.ours, *self.others} <= times.keys():
             return None
+        clock = self.of or clock
         ours = [*map(clock, times[self.ours])]
         theirs = [*map(sum, zip(*(map(clock, times[one]) for one in self.others), strict=True))]
         pairs = zip(ours, theirs, strict=True)
@@ -100,6 +106,49 @@ class Case:
     pairs: int
     contenders: Callable[[str], list[Contender]]
     rows: Sequence[Row | Measure]
+
+
+def beside(name: str, case: Case, checkout: Path) -> Case:
+    """Return a case that compares this version of rule-runner with another checkout's."""
+    measures = {row.ours: row.of for row in case.rows if isinstance(row, Measure)}
+    rows = [
+        Row(
+            f"{name}: {ours.name}",
+            ours.name,
+            [other.name],
+            str(checkout),
+            "<= 1.05",
+            share=True,
+            of=measures.get(ours.name),
+        )
+        for ours, other in versions(case.contenders(""), checkout)
+    ]
+    return replace(
+        case,
+        contenders=lambda root: list(chain(*versions(case.contenders(root), checkout))),
+        rows=rows,
+    )
+
+
+def versions(
+    contenders: Sequence[Contender], checkout: Path
+) -> Iterator[tuple[Contender, Contender]]:
+    """Yield the contenders that run rule-runner, each with that of another checkout."""
+    here, there = str(HERE), str(checkout / "scripts")
+    for ours in contenders:
+        if not ours.watched and ours.name in {
+            ONE,
+            TWO,
+            CUSTOM,
+            TOGETHER,
+            LIVE,
+            LIVE_TWELVE,
+            HELP,
+            *TWELVE,
+        }:
+            command = [part.replace(here, there) for part in ours.command]
+            name = f"{ours.name}, {checkout.name}"
+            yield ours, replace(ours, name=name, command=command, checkout=checkout)
 
 
 def one(name: str, single: str = "", double: str = "", custom: str = "") -> list[Row | Measure]:

@@ -37,6 +37,8 @@ class Contender:
         Time the whole process, which reports nothing.
     watched
         Look at its memory while it runs.
+    checkout
+        The folder of another version of rule-runner to import.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Contender:
     cores: int = 1
     outside: bool = False
     watched: bool = False
+    checkout: Path | None = None
 
 
 @dataclass
@@ -74,13 +77,14 @@ def run(contender: Contender) -> Took:
     RuntimeError
         If it fails.
     """
+    imported = {"PYTHONPATH": str(contender.checkout)} if contender.checkout else {}
     began = time.perf_counter()
     process = subprocess.Popen(
         [*pinned(contender.cores), *contender.command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | ENVIRONMENT,
+        env=os.environ | ENVIRONMENT | imported,
     )
     anonymous = largest_anonymous(process) if contender.watched else 0.0
     out, err = process.communicate()

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,27 @@ def test_all_who_judge_one_rule_judge_every_step(bench: SimpleNamespace, tmp_pat
     ]
     assert [one.name for one in contenders[: len(named)]] == named
     assert [bench.rounds.run(one).judged for one in contenders] == [3, 3, 24, 3, 3, 3, 3, 3]
+
+
+def test_another_checkout_takes_part(bench: SimpleNamespace, tmp_path: Path) -> None:
+    checkout = tmp_path / "before"
+    shutil.copytree(SCRIPTS, checkout / "scripts")
+    for package in ("rule_core", "smdebug", "builtin_rules", "rule_runner"):
+        shutil.copytree(SCRIPTS.parent / package, checkout / package)
+    started = checkout / "started"
+    with (checkout / "rule_runner" / "__init__.py").open("a") as module:
+        module.write(f"\nopen({str(started)!r}, 'a').write('.')\n")
+    trial, _ = bench.trials.written("rules", tmp_path, TINY)
+    case = bench.cases.beside("rules", bench.cases.CASES["twelve"], checkout)
+    names = {"AllZero", "AllZero, before"}
+    contenders = [one for one in case.contenders(str(trial)) if one.name in names]
+    assert [one.name for one in contenders] == ["AllZero", "AllZero, before"]
+    took = bench.rounds.rounds(contenders, 1)
+    assert started.read_text() == "."  # by one of the two
+    (line,) = [row.line(took, lambda one: one.seconds, 0) for row in case.rows if row.ours in took]
+    assert (line.what, line.compared_with) == ("rules: AllZero", str(checkout))
+    ours, before = (took[one.name][0].seconds for one in contenders)
+    assert line.values == [ours / before]
 
 
 def test_twelve_rules_judge_and_their_memory_is_seen(

@@ -11,11 +11,12 @@ from msgspec.structs import replace as with_fields
 
 from rule_core.trials import Trial
 from rule_runner.commands.evaluate import event_sinks, try_report
-from rule_runner.config import model as configuration
+from rule_runner.config import defaults
+from rule_runner.config.defaults import Isolation
 from rule_runner.config.job_file.definition import JobDefinition, choose
 from rule_runner.config.job_file.reader import definition_from
 from rule_runner.config.job_file.sdk_objects import DebuggerRule, ProfilerRule
-from rule_runner.config.model import EvaluationConfig, Isolation
+from rule_runner.config.model import EvaluationConfig, check_is_local
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome
@@ -42,7 +43,7 @@ def evaluate(
     other_trials: Sequence[Place] = (),
     modes: Sequence[str] = (),
     actions: Sequence[str] = (),
-    action_timeout: float = configuration.DEFAULT_ACTION_TIMEOUT_S,
+    action_timeout: float = defaults.DEFAULT_ACTION_TIMEOUT_S,
     dry_run: bool = False,
     start_step: int | None = None,
     end_step: int | None = None,
@@ -52,12 +53,12 @@ def evaluate(
     wait: bool = True,
     wait_for_trial: float = 0.0,
     timeout: float | None = None,
-    idle_timeout: float | None = configuration.DEFAULT_IDLE_TIMEOUT_S,
+    idle_timeout: float | None = defaults.DEFAULT_IDLE_TIMEOUT_S,
     rule_timeout: float | None = None,
     isolate: str = "none",
-    end_grace: float = configuration.DEFAULT_END_GRACE_S,
-    event_file_wait: float = configuration.DEFAULT_EVENT_FILE_WAIT_S,
-    poll_max: float = configuration.DEFAULT_POLL_MAX_S,
+    end_grace: float = defaults.DEFAULT_END_GRACE_S,
+    event_file_wait: float = defaults.DEFAULT_EVENT_FILE_WAIT_S,
+    poll_max: float = defaults.DEFAULT_POLL_MAX_S,
     training_job_name: str | None = None,
     event_source: str = "rule-runner",
     sinks: Sequence[str] = (),
@@ -169,7 +170,7 @@ def _folder(output: Place | None, stack: ExitStack) -> Path:
     """Return the output folder, by default a temporary one that is removed with the stack."""
     if output is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rule-runner-")))
-    configuration.check_is_local(os.fspath(output), "output")
+    check_is_local(os.fspath(output), "output")
     return Path(output)
 
 

@@ -15,7 +15,7 @@ from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 from rule_runner.cli.training import train
-from rule_runner.config import model as configuration
+from rule_runner.config.model import check_is_local, default_output
 from rule_runner.logs import configure
 
 
@@ -82,8 +82,8 @@ def demo(output: Path | None) -> int:
     """Judge three real trainings while they run: healthy, vanishing, diverging."""
     from rule_runner.commands.demo.command import run_demo
 
-    place = output or configuration.default_output("demo")
-    configuration.check_is_local(place, "--output of demo")
+    place = output or default_output("demo")
+    check_is_local(place, "--output of demo")
     return run_demo(place)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from click import Context, Parameter
 from click.shell_completion import CompletionItem
 
-from rule_runner.config.model import EVERY_RULE, RuleMode
+from rule_runner.config.defaults import EVERY_RULE, RuleMode
 from rule_runner.errors import RuleRunnerError
 
 

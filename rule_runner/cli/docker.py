@@ -6,7 +6,7 @@ import click
 
 from rule_runner.cli.evaluation import DOCKER, ISOLATIONS, takes, with_request
 from rule_runner.cli.reporting import reporting
-from rule_runner.config.model import Isolation
+from rule_runner.config.defaults import Isolation
 
 if TYPE_CHECKING:
     from rule_runner.config.request import EvaluationRequest

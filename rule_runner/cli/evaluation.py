@@ -12,7 +12,7 @@ from rule_runner.cli import completion
 from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
-from rule_runner.config import model as configuration
+from rule_runner.config import defaults
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
 
@@ -25,7 +25,7 @@ _Option = Callable[[Command], Command]
 _Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 FORMATS: Final = ("table", "json", "junit", "sarif")
-ISOLATIONS: Final = tuple(isolation.value for isolation in configuration.Isolation)
+ISOLATIONS: Final = tuple(isolation.value for isolation in defaults.Isolation)
 _NOT_NEGATIVE: Final = click.FloatRange(0)
 _POSITIVE: Final = click.FloatRange(0, min_open=True)
 
@@ -110,7 +110,7 @@ _WAITS: Final = (
     _seconds(
         "--idle-timeout",
         "End after this time without a new file; 0 disables it.",
-        configuration.DEFAULT_IDLE_TIMEOUT_S,
+        defaults.DEFAULT_IDLE_TIMEOUT_S,
     ),
 )
 _LIMITS: Final = (
@@ -123,17 +123,17 @@ _LIMITS: Final = (
     _seconds(
         "--end-grace",
         "Keep looking for files of slow workers after the end mark.",
-        configuration.DEFAULT_END_GRACE_S,
+        defaults.DEFAULT_END_GRACE_S,
     ),
     _seconds(
         "--event-file-wait",
         "How long to wait for an event file that an index file names.",
-        configuration.DEFAULT_EVENT_FILE_WAIT_S,
+        defaults.DEFAULT_EVENT_FILE_WAIT_S,
     ),
     _seconds(
         "--poll-max",
         "Longest pause between looks at a trial in S3.",
-        configuration.DEFAULT_POLL_MAX_S,
+        defaults.DEFAULT_POLL_MAX_S,
         click.FloatRange(0.1),
     ),
 )
@@ -159,7 +159,7 @@ _RESULTS: Final = (
     _seconds(
         "--action-timeout",
         "Time limit for each action.",
-        configuration.DEFAULT_ACTION_TIMEOUT_S,
+        defaults.DEFAULT_ACTION_TIMEOUT_S,
         _POSITIVE,
     ),
     _flag("--dry-run", "Print what actions would do, without doing it."),
@@ -177,7 +177,7 @@ _isolate: Final = click.option(  # docker run has its own
     type=click.Choice(ISOLATIONS),
     default=ISOLATIONS[0],
     show_default=True,
-    callback=lambda _context, _option, value: configuration.Isolation(value),
+    callback=lambda _context, _option, value: defaults.Isolation(value),
     help="'process' runs each rule in its own process with a reduced environment. No sandbox.",
 )
 _retention: Final = _text(  # a container sees only its own output folder

@@ -11,7 +11,7 @@ import structlog
 
 from rule_core.trials.refresh import parse_bool
 from rule_runner.commands.evaluate import run as run_evaluation
-from rule_runner.config.model import DEFAULT_WINDOW, WINDOW, RuleMode
+from rule_runner.config.defaults import DEFAULT_WINDOW, WINDOW, RuleMode
 from rule_runner.config.request import ContainerRule, EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.config.sagemaker_contract import (

@@ -6,7 +6,8 @@ from typing import Final
 import structlog
 
 from rule_core.rules.params import nearest
-from rule_runner.config.model import ACTIONS, RuleJobConfig
+from rule_runner.config.defaults import ACTIONS
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.profiler_windows import judges_windows, over_windows
 from rule_runner.config.request import ContainerRule
 from rule_runner.config.sagemaker_contract import (

@@ -1,6 +1,5 @@
 """RuleJobConfig and EvaluationConfig: a resolved evaluation, ready to run."""
 
-import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rule_runner.config.defaults import DEFAULT_SCAN_INTERVAL_US, DEFAULT_WINDOW, RuleMode
 from rule_runner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,34 +16,7 @@ if TYPE_CHECKING:
     from rule_runner.config.request import EvaluationRequest
     from rule_runner.loading.loader import LoadedRule
 
-DEFAULT_IDLE_TIMEOUT_S: Final = 3600.0
-DEFAULT_END_GRACE_S: Final = 1.0
-DEFAULT_EVENT_FILE_WAIT_S: Final = 10.0
-DEFAULT_POLL_MAX_S: Final = 10.0
-DEFAULT_ACTION_TIMEOUT_S: Final = 30.0
-DEFAULT_SCAN_INTERVAL_US: Final = 60_000_000
-LEAST_SCAN_INTERVAL_US: Final = 100_000  # metrics are sampled no more often
-EVERY_RULE: Final = "all"
-ACTIONS: Final = "action_json"
-STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
-WINDOW: Final = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
-DEFAULT_WINDOW: Final = 1000
-
 _S3: Final = re.compile(r"s3[an]?:/", re.IGNORECASE)
-
-
-class RuleMode(enum.StrEnum):
-    """What happens on a finding: enforce or report only."""
-
-    ENFORCE = "enforce"  # sets the exit code, stops the training, runs actions
-    OBSERVE = "observe"  # reports only
-
-
-class Isolation(enum.StrEnum):
-    """How rules are isolated from each other and from the runner."""
-
-    NONE = "none"  # all rules share one process and each read of the trial
-    PROCESS = "process"  # one process per rule, with a reduced environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from rule_runner.config.model import (
-    DEFAULT_SCAN_INTERVAL_US,
-    LEAST_SCAN_INTERVAL_US,
-    RuleJobConfig,
-)
+from rule_runner.config.defaults import DEFAULT_SCAN_INTERVAL_US, LEAST_SCAN_INTERVAL_US
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.errors import UsageError
 from rule_runner.loading.loader import LoadedRule
 from rule_runner.loading.parameters import accepts

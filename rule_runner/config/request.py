@@ -9,8 +9,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from rule_runner.config.job_file.definition import JobDefinition
-from rule_runner.config.model import (
+from rule_runner.config.defaults import (
     DEFAULT_ACTION_TIMEOUT_S,
     DEFAULT_END_GRACE_S,
     DEFAULT_EVENT_FILE_WAIT_S,
@@ -19,6 +18,7 @@ from rule_runner.config.model import (
     EVERY_RULE,
     Isolation,
 )
+from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.errors import UsageError
 from rule_runner.notify.delivery import DEADLINE_S
 

@@ -5,17 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rule_core.storage.uri import is_s3
+from rule_runner.config.defaults import ACTIONS, DEFAULT_WINDOW, EVERY_RULE, STOP_FILE, WINDOW
 from rule_runner.config.from_contract import container_job
-from rule_runner.config.model import (
-    ACTIONS,
-    DEFAULT_WINDOW,
-    EVERY_RULE,
-    STOP_FILE,
-    WINDOW,
-    EvaluationConfig,
-    RuleJobConfig,
-    default_output,
-)
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig, default_output
 from rule_runner.config.profiler_windows import names_over, placed
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rule_runner.config.model import RuleMode
+from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import RuleRequest
 from rule_runner.errors import UsageError
 

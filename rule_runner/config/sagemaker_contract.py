@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from rule_runner.config.model import ACTIONS, STOP_FILE, RuleMode
+from rule_runner.config.defaults import ACTIONS, STOP_FILE, RuleMode
 from rule_runner.errors import ParameterError
 
 ML: Final = PurePosixPath("/opt/ml")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from rule_runner.config.model import STOP_FILE
+from rule_runner.config.defaults import STOP_FILE
 from rule_runner.containers.entry_point import ORDINARY
 from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.errors import ClientError

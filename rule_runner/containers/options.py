@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec.structs import replace
 
 from rule_core.storage.uri import is_s3
-from rule_runner.config.model import ACTIONS
+from rule_runner.config.defaults import ACTIONS
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
 from rule_runner.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from rule_core.storage.uri import is_s3
-from rule_runner.config.model import STOP_FILE, WINDOW
+from rule_runner.config.defaults import STOP_FILE, WINDOW
 from rule_runner.containers.entry_point import HOME
 from rule_runner.containers.options import ContainerRequest, Mount
 from rule_runner.errors import UsageError

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from rule_core.storage.uri import is_s3
 from rule_runner.commands.evaluate import try_report
-from rule_runner.config.model import EVERY_RULE, default_output
+from rule_runner.config.defaults import EVERY_RULE
+from rule_runner.config.model import default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.containers.docker_engine import Engine
 from rule_runner.containers.errors import HOST, EngineError

@@ -13,7 +13,8 @@ from rule_core.rules.actions.actions import DeferredActions
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials import Trial
-from rule_runner.config.model import EvaluationConfig, Isolation, RuleJobConfig, RuleMode
+from rule_runner.config.defaults import Isolation, RuleMode
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.engine.invocation import (
     UNREADABLE,
     InProcessInvoker,

@@ -9,7 +9,8 @@ import structlog
 
 from rule_core.clock import Clock
 from rule_core.rules.actions.base import Action
-from rule_runner.config.model import EvaluationConfig, RuleJobConfig, RuleMode
+from rule_runner.config.defaults import RuleMode
+from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import OutputError

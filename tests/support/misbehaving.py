@@ -31,7 +31,7 @@ class LooksAround(Rule):
             trial.mode_modestep(step),
             trial.last_complete_step,
             trial.workers(),
-            trial.worker_set,
+            sorted(trial.worker_set),
             (trial.name, trial.path, trial.num_workers, trial.loaded_all_steps),
             trial.wall_times(step),
             [self._of(trial.tensor(name), step) for name in trial.tensor_names()],

@@ -9,15 +9,16 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
 import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
+from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.rule_choice import RuleChoice, choose_rules, has_ended
 from rule_runner.commands.check.tables import print_results, ranked
 from rule_runner.commands.evaluate import run
-from rule_runner.config.model import DEFAULT_END_GRACE_S, default_output
+from rule_runner.config.defaults import DEFAULT_END_GRACE_S
+from rule_runner.config.model import default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
@@ -39,7 +40,6 @@ from rule_runner.loading.trials import real_path
 from rule_runner.report.progress import observer
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import REPORT
-from rule_runner.results.schema import EvaluationResult
 
 _log: Final = structlog.get_logger()
 NAME_LENGTH: Final = 100  # characters of a folder's name
@@ -49,51 +49,6 @@ EMPTY: Final = (
     "'events' (saved tensors), or 'system' and 'framework' (profiler data)."
 )
 PARTIAL: Final = "{path!r} was searched only in part: it holds too many folders or trials."
-
-
-class CheckedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of checking one trial: an entry of ``--format json``.
-
-    Attributes
-    ----------
-    path
-        The path of the trial, as it was found.
-    results
-        The folder of its results; "" if it has none.
-    exit_code
-        The exit code that `check` would have for this trial alone.
-    evaluation
-        The results of the rules that were run; None if the trial could not be judged.
-    problem
-        Why it could not be judged, or its results not be written; "" otherwise.
-    left_out
-        The reason why each of the other rules was not run, by name.
-    """
-
-    path: str
-    results: str = ""
-    exit_code: int = 0
-    evaluation: EvaluationResult | None = None
-    problem: str = ""
-    left_out: dict[str, str] = {}
-
-
-class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `check`: the object that ``--format json`` prints.
-
-    Attributes
-    ----------
-    problems
-        Sentences on what is wrong with the paths.
-    results, report
-        The folder of all results, and the report on all trials; "" if there is none.
-    """
-
-    schema_version: int = 1
-    trials: list[CheckedTrial]
-    problems: list[str] = []
-    results: str = ""
-    report: str = ""
 
 
 def check_trials(paths: Sequence[str], request: EvaluationRequest) -> int:

@@ -14,7 +14,7 @@ from rule_runner.results.schema import in_order, summary
 from rule_runner.results.status import Outcome
 
 if TYPE_CHECKING:
-    from rule_runner.commands.check.command import CheckedTrial, CheckResult
+    from rule_runner.commands.check.results import CheckedTrial, CheckResult
     from rule_runner.results.schema import RuleResult
 
 NOTES_SHOWN: Final = 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from builtin_rules.reports.profiler.wording import duration, moment
 from rule_runner.commands.profile.trials import present, reading
-from rule_runner.config import model as configuration
+from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
@@ -93,8 +93,8 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
     from rule_runner.engine.outcome import exit_code
     from rule_runner.engine.runner import Runner
 
-    folder = Path(output) if output else configuration.default_output(trial_name(path))
-    configuration.check_is_local(output or str(folder), "--output of profile report")
+    folder = Path(output) if output else default_output(trial_name(path))
+    check_is_local(output or str(folder), "--output of profile report")
     request = EvaluationRequest(
         profiler_trial=path,
         rules=(RuleRequest(name=RULE),),

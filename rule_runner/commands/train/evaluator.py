@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rule_core.storage.uri import is_s3
-from rule_runner.config.model import RuleMode
+from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import STDIN, EvaluationRequest
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name

@@ -24,7 +24,8 @@ from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short
 from rule_runner.commands.train.script import TrainingScript
-from rule_runner.config.model import EvaluationConfig, RuleMode
+from rule_runner.config.defaults import RuleMode
+from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_ISSUES, OutputError
 from rule_runner.escape import printable

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple, Self
 
+from rule_runner.config.defaults import RuleMode
 from rule_runner.config.from_contract import rule_job
 from rule_runner.config.job_file.definition import (
     JobDefinition,
@@ -15,7 +16,7 @@ from rule_runner.config.job_file.definition import (
     check_names,
     limits_passed,
 )
-from rule_runner.config.model import RuleJobConfig, RuleMode
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.planned_actions import planned
 from rule_runner.config.profiler_windows import judges_windows, over_windows
 from rule_runner.config.request import EvaluationRequest

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeGuard
 
 from rule_core.failures import attempt
+from rule_runner.config.defaults import ACTIONS
 from rule_runner.config.job_file.definition import (
     Kind,
     RuleConfiguration,
     capitalized,
     configuration_of,
 )
-from rule_runner.config.model import ACTIONS
 from rule_runner.config.sagemaker_contract import RULE
 from rule_runner.errors import JobError, raised
 

@@ -15,7 +15,7 @@ from memory_store import MemoryStore
 from told import DOWN, ListSink
 
 from rule_runner.cli import main
-from rule_runner.config.model import RuleMode
+from rule_runner.config.defaults import RuleMode
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.runner import Runner
 from rule_runner.errors import OutputError

@@ -11,7 +11,8 @@ from faulty_store import LOCAL, REMOTE, CountingStore
 from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, BEGIN_US, END, minute
 
-from rule_runner.config.model import DEFAULT_SCAN_INTERVAL_US, RuleJobConfig
+from rule_runner.config.defaults import DEFAULT_SCAN_INTERVAL_US
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.profiler_windows import (
     judges_windows,
     names_over,

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from memory_store import MemoryStore
 
 from rule_core.format import tfrecord
-from rule_runner.config.model import Isolation, RuleJobConfig
+from rule_runner.config.defaults import Isolation
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_from
 from rule_runner.results.schema import RuleResult
@@ -159,7 +160,9 @@ def test_rules_in_processes_of_their_own_come_to_the_same(
     with tempfile.TemporaryDirectory() as folder:
         root, out = str(rawtrial.write(Path(folder) / "trial", files)), Path(folder) / "out"
         here = configured(out / "here", jobs, root, keep_going=keep_going)
-        there = replace(here, rules=(*elsewhere,), output=out / "there", isolate=Isolation.PROCESS)
+        there = configured(
+            out / "there", elsewhere, root, keep_going=keep_going, isolate=Isolation.PROCESS
+        )
         results = [Runner(config).run().result.rules for config in (here, there)]
     inside, outside = ([verdict(one) for one in found] for found in results)
     assert outside == inside

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
-from rule_runner.config.model import RuleMode
+from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import EvaluationRequest, RuleRequest, read_request
 from rule_runner.containers import build as container_build
 from rule_runner.containers import run as container_run

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from builtin_rules import RULES
 from rule_runner.commands.evaluate import evaluate_trial
-from rule_runner.config.model import Isolation
+from rule_runner.config.defaults import Isolation
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.errors import OutputError, ParameterError, UsageError
 from rule_runner.loading.placeholder_rule import PlaceholderRule

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rule_runner.config.defaults import Isolation
 from rule_runner.config.job_file.definition import JobDefinition, Kind, RuleConfiguration
-from rule_runner.config.model import Isolation
 from rule_runner.config.request import (
     ContainerRule,
     EvaluationRequest,

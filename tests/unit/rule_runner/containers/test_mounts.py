@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rule_runner.config.model import STOP_FILE
+from rule_runner.config.defaults import STOP_FILE
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.containers import mounts as container_mounts
 from rule_runner.containers.mounts import aws_folder, make_writable, present

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import structlog
 
-from rule_runner.config.model import RuleMode
+from rule_runner.config.defaults import RuleMode
 from rule_runner.containers.results import (
     bring_to_an_end,
     combined,

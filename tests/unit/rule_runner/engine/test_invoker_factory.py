@@ -10,7 +10,8 @@ import rawtrial
 from evaluating import rule_job
 
 from rule_core.rules.actions.actions import DeferredActions
-from rule_runner.config.model import Isolation, RuleJobConfig, RuleMode
+from rule_runner.config.defaults import Isolation, RuleMode
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome
 from rule_runner.engine.invoker_factory import _make, _WorkerRequest, make_fork_server, make_invoker
 from rule_runner.errors import ParameterError, RuleFailedError

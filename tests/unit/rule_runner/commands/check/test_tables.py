@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import reports
 
-from rule_runner.commands.check.command import CheckedTrial, CheckResult
+from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.tables import print_results, ranked, state, verdict_lines
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage

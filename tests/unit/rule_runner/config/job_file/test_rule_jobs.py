@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from builtin_rules.profiler_table import PROFILER_RULES
+from rule_runner.config.defaults import RuleMode
 from rule_runner.config.job_file.definition import (
     JobDefinition,
     Kind,
@@ -13,7 +14,7 @@ from rule_runner.config.job_file.definition import (
     definition_of,
 )
 from rule_runner.config.job_file.rule_jobs import PROCESSING, JobScope, notes_on, rule_jobs_of
-from rule_runner.config.model import RuleJobConfig, RuleMode
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import JobError, UsageError
 from rule_runner.loading.placeholder_rule import PlaceholderRule

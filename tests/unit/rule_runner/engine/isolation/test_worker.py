@@ -14,7 +14,8 @@ import pytest
 import rawtrial
 from evaluating import configured
 
-from rule_runner.config.model import Isolation, RuleJobConfig
+from rule_runner.config.defaults import Isolation
+from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
 from rule_runner.engine.invoker_factory import make_invoker
 from rule_runner.engine.isolation.fork_server import ForkServer, WorkerHandle

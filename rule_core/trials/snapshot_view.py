@@ -261,8 +261,7 @@ class TrialView:
         """Return (name, worker) for each of `names` and each worker that saved it at a step."""
         is_visible = self.horizon is None or step <= self.horizon
         files = sorted(self.index.files.get(step, {}).items()) if is_visible else []
-        saved = [(worker, file.entries) for worker, file in files]
-        return [(name, worker) for name in names for worker, entries in saved if name in entries]
+        return [(name, worker) for name in names for worker, file in files if name in file.entries]
 
     def _find_workers(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         """Return the global step and the workers of a tensor; look for new files if necessary."""

@@ -269,7 +269,8 @@ def test_training_that_a_shell_started_is_stopped_too(home: Path) -> None:
     "more", [[], ["--stop-on-finding", "--mode", "observe"]], ids=["not-asked-for", "observed"]
 )
 def test_training_goes_on_after_a_finding(home: Path, more: list[str]) -> None:
-    words = waiting(home, "save(6, 9)")
+    # The training goes on long enough for the finding to be reported.
+    words = waiting(home, "import time\ntime.sleep(1)\nsave(6, 9)")
     done = training_scripts.train(home, [*rule(home, PIPE), "--keep-going", *more], words)
     assert (done.returncode, done.stdout) == (0, "saved 6\nsaved 9\n")
     assert said(done) == [

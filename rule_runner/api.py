@@ -140,14 +140,13 @@ def evaluate(
             poll_max=poll_max,
             training_job_name=training_job_name or definition.training_job_name,
             event_source=event_source,
+            sink_deadline=sink_deadline,
         )
         if request.trial is None and request.profiler_trial is None:
             msg = f"No trial was given, and {definition.place} does not say where one is saved."
             raise UsageError(msg)
         config = resolve(request)
-        runner = Runner(
-            config, sinks=event_sinks(sinks), sink_deadline=sink_deadline, handle_signals=False
-        )
+        runner = Runner(config, sinks=event_sinks(sinks), handle_signals=False)
         return _result(runner.run(), config, keep=output is not None)
 
 

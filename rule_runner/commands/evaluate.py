@@ -139,7 +139,6 @@ def run(
     evaluated = Runner(
         config,
         sinks=sinks,
-        sink_deadline=config.request.sink_deadline,
         observer=progress,
         recorded=recorded,
         signals_of_command=signals,

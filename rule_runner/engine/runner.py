@@ -20,7 +20,7 @@ from rule_runner.engine.stop_requests import Signals, StopReason, StopRequests, 
 from rule_runner.engine.verdicts import Verdicts
 from rule_runner.errors import EXIT_OUTPUT, ClientError, OutputError
 from rule_runner.file_descriptors import exhausted
-from rule_runner.notify.delivery import DEADLINE_S, Undelivered
+from rule_runner.notify.delivery import Undelivered
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.status import CLIENT_ERROR, INTERNAL_ERROR
 from rule_runner.steps.protocol import StepSource
@@ -39,8 +39,6 @@ class Runner:
         What to evaluate, and how.
     sinks
         Receivers of events, in addition to the output folder.
-    sink_deadline
-        Seconds that the sinks may take after the end.
     observer
         Receives the progress.
     clock, waiter
@@ -66,7 +64,6 @@ class Runner:
         config: EvaluationConfig,
         *,
         sinks: Sequence[EventSink] = (),
-        sink_deadline: float = DEADLINE_S,
         observer: Observer | None = None,
         clock: Clock | None = None,
         waiter: Waiter | None = None,
@@ -77,7 +74,6 @@ class Runner:
         self.config = config
         self.clock = clock or SystemClock()
         self.observer = observer or Observer()
-        self._sink_deadline = sink_deadline
         request = config.request
         self.stops = StopRequests(
             self.clock,
@@ -170,7 +166,8 @@ class Runner:
     def _drain(self) -> tuple[Undelivered, ...]:
         """Send the remaining events once results are written, until a signal arrives."""
         signalled = self.stops.signalled is not None
-        seconds = min(self._sink_deadline, STOPPED_DRAIN_S) if signalled else self._sink_deadline
+        deadline = self.config.request.sink_deadline
+        seconds = min(deadline, STOPPED_DRAIN_S) if signalled else deadline
 
         def stopped() -> bool:
             return not signalled and self.stops.signalled is not None

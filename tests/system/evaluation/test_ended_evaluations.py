@@ -73,10 +73,10 @@ def evaluate(
     deadline: float = 30.0,
     **more: Any,
 ) -> EvaluationOutcome:
-    config = configured(output, rules or [Above], **more)
+    config = configured(output, rules or [Above], sink_deadline=deadline, **more)
     script = Script(WoundClock(), waits)
     store = MemoryStore(losses() if files is None else files)
-    return evaluating.runner(config, store, script, sinks=sinks, sink_deadline=deadline).run()
+    return evaluating.runner(config, store, script, sinks=sinks).run()
 
 
 def statuses(found: EvaluationOutcome) -> list[str]:

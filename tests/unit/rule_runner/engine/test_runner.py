@@ -22,7 +22,9 @@ from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import StopReason
 from rule_runner.engine.verdicts import Verdicts
 from rule_runner.errors import ClientError, OutputError, TrialError
+from rule_runner.notify.delivery import Undelivered
 from rule_runner.notify.event import Event
+from rule_runner.notify.publisher import EventPublisher
 from rule_runner.notify.sinks import Sent
 from rule_runner.results import durable_files
 from rule_runner.results.schema import RuleResult
@@ -1057,8 +1059,8 @@ def test_a_signal_ends_the_wait_for_sinks_and_costs_no_verdict(tmp_path: Path) -
     sink = DownSink(
         lambda: found.stops.by_signal(signal.SIGTERM) if found.step_sources.ended else None
     )
-    config = configured(tmp_path, [Below])
-    found = runner(config, MemoryStore(losses(1, 0)), sinks=[sink], sink_deadline=1e6)
+    config = configured(tmp_path, [Below], sink_deadline=1e6)
+    found = runner(config, MemoryStore(losses(1, 0)), sinks=[sink])
     evaluated = found.run()
     assert evaluated.result.rules[0].status == "IssuesFound"
     assert [(one.sink, one.unsent, one.reason) for one in evaluated.undelivered_events] == [
@@ -1067,13 +1069,23 @@ def test_a_signal_ends_the_wait_for_sinks_and_costs_no_verdict(tmp_path: Path) -
     assert exit_code(evaluated, fail_on_issues=False) == 0
 
 
-def test_sinks_are_given_the_time_that_is_asked_for(tmp_path: Path) -> None:
+def test_sinks_have_the_time_of_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drain, deadlines = EventPublisher.drain, []
+
+    def recorded(
+        publisher: EventPublisher, seconds: float, stopped: Callable[[], bool]
+    ) -> list[Undelivered]:
+        deadlines.append(seconds)
+        return drain(publisher, seconds, stopped)
+
+    monkeypatch.setattr(EventPublisher, "drain", recorded)
     sink = DownSink(int)
-    found = runner(
-        configured(tmp_path, [Below]), MemoryStore(losses(1, 0)), sinks=[sink], sink_deadline=0
-    )
-    (left,) = found.run().undelivered_events
-    assert (left.unsent, sink.taken) == (3, [])
+    config = configured(tmp_path, [Below], sink_deadline=0)
+    evaluated = runner(config, MemoryStore(losses(1, 0)), sinks=[sink]).run()
+    (undelivered,) = evaluated.undelivered_events
+    assert (undelivered.unsent, sink.taken, deadlines) == (3, [], [0])
 
 
 # -- minimum coverage ------------------------------------------------------------------------

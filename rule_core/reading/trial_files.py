@@ -2,14 +2,14 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import TrialFileError
 from rule_core.format import paths
-from rule_core.format.index_file import IndexParser
+from rule_core.format.index_file import IndexFile, IndexParser
 from rule_core.format.paths import StepFile
 from rule_core.model.collection import Collection, parse_collections
 from rule_core.reading.failed_reads import FailedReads
@@ -18,6 +18,9 @@ from rule_core.reading.new_files import NewFiles, Read
 from rule_core.reading.saved_steps import SavedSteps
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 from rule_core.storage.read_pool import ReadPool, read_each
+
+if TYPE_CHECKING:
+    from rule_core.modes import ModeKeys
 
 _COLLECTIONS: Final = paths.COLLECTIONS
 _UNREADABLE: Final = (TrialFileError, ObjectNotFoundError, StorageUnavailableError)
@@ -64,8 +67,11 @@ class TrialFiles:
         self.range_steps = range_steps
         self.window = window
         self._saved = saved = SavedSteps()
-        self.files, self.steps, self.mode_steps = saved.files, saved.steps, saved.mode_steps
-        self.names, self.names_by_mode = saved.names, saved.names_by_mode
+        self.files: Mapping[int, Mapping[str, IndexFile]] = saved.files
+        self.steps: Sequence[int] = saved.steps
+        self.mode_steps: Mapping[ModeKeys, Mapping[int, int]] = saved.mode_steps
+        self.names: Mapping[str, Sequence[int]] = saved.names
+        self.names_by_mode: Mapping[ModeKeys, Mapping[str, Sequence[int]]] = saved.names_by_mode
         self.collections: dict[str, Collection] = {}
         self.collections_version = 0
         self.workers: list[str] = []

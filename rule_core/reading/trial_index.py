@@ -1,7 +1,8 @@
 """TrialIndex: the index of a trial's files and tensors, shared by all rules."""
 
+import math
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class TrialIndex(TrialFiles):
             return step
         return min(file.mode_step for file in self.files[step].values() if file.mode is mode)
 
-    def places(self, name: str, mode: ModeKeys) -> list[int]:
+    def places(self, name: str, mode: ModeKeys) -> Sequence[int]:
         """Return the global steps at which a tensor was saved in a mode; do not modify them."""
         steps_by_name = self.names if mode is ModeKeys.GLOBAL else self.names_by_mode.get(mode, {})
         return steps_by_name.get(name, [])
@@ -156,6 +157,11 @@ class TrialIndex(TrialFiles):
         except UNREADABLE as err:
             self.failures.add(file.event_key, WALL_TIME, err)
             raise
+
+    def row_time(self, step: int, worker: str) -> float:
+        """Return the time of a step without an event file, in seconds since the epoch; or NaN."""
+        del step, worker
+        return math.nan
 
     def measure(
         self,

@@ -68,6 +68,13 @@ class ReadCosts(NamedTuple):
     gap: int = 0
 
 
+class FileStatus(NamedTuple):
+    """The size of a file in bytes, and when it was written, in seconds since the epoch."""
+
+    size: int
+    modified: float
+
+
 class TrialStore(Protocol):
     """Read-only files of one trial; keys are '/'-separated and relative to the trial's root.
 
@@ -108,6 +115,10 @@ class TrialStore(Protocol):
         StorageUnavailableError
             If it exists but cannot be read, or is not a regular file.
         """
+        ...
+
+    def status(self, key: str) -> FileStatus:
+        """Return the size and time of `key`; raises what `read` does."""
         ...
 
 

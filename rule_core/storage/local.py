@@ -15,6 +15,7 @@ import numpy as np
 
 from rule_core.storage.base import (
     ByteRange,
+    FileStatus,
     ObjectNotFoundError,
     ReadCosts,
     StorageUnavailableError,
@@ -89,6 +90,11 @@ class LocalStore:
             start, stop = byte_range or ByteRange(0, nbytes)
             # Never allocate more memory than the size of the file.
             return _pread(fd, start, min(stop, nbytes) - start, key)
+
+    def status(self, key: str) -> FileStatus:
+        """Return the size and time of a regular file below the root; see `TrialStore`."""
+        with self._open(key) as fd:
+            return FileStatus(_file_size(fd, key), os.fstat(fd).st_mtime)
 
     @contextmanager
     def _open(self, key: str, flags: int = 0) -> Iterator[int]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from rule_core.clock import Clock
 from rule_core.logger import get_logger
-from rule_core.storage.base import ByteRange, StorageUnavailableError, TrialStore
+from rule_core.storage.base import ByteRange, FileStatus, StorageUnavailableError, TrialStore
 from rule_core.storage.retry import retry
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ class RetryingStore:
         if failed:
             self._failed.pop(key, None)
         return data
+
+    def status(self, key: str) -> FileStatus:
+        """Return the size and time of a file; see `TrialStore`."""
+        return self.ask(lambda: self.store.status(key))
 
     def ask(self, call: Callable[[], T], *, once: bool = False) -> T:
         """Return the result of a call, which is retried after transient errors.

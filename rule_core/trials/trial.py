@@ -5,7 +5,7 @@ and horizon, over the same data.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Self
 
 from rule_core.clock import Clock
@@ -242,9 +242,10 @@ class Trial(TrialView):
             if with_incomplete or self.index.is_settled(global_step)
         ]
 
-    def _visible(self, steps: list[int]) -> list[int]:
+    def _visible(self, steps: Sequence[int]) -> list[int]:
         """Return the visible ones of ascending global steps."""
-        return steps[:] if self.horizon is None else steps[: bisect_right(steps, self.horizon)]
+        horizon = self.horizon
+        return list(steps if horizon is None else steps[: bisect_right(steps, horizon)])
 
     def modes(self) -> list[ModeKeys]:
         """Return the modes seen so far, without GLOBAL, in the order of their first steps."""

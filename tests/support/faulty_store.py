@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from threading import Lock
 
 from rule_core.storage import ByteRange, StorageUnavailableError, TrialStore
-from rule_core.storage.base import ReadCosts
+from rule_core.storage.base import FileStatus, ReadCosts
 
 LOCAL, REMOTE = ReadCosts(), ReadCosts(parallel=4, gap=1 << 18)
 
@@ -40,6 +40,10 @@ class CountingStore:
         with self._lock:
             self.bytes += len(data)
         return data
+
+    def status(self, key: str) -> FileStatus:
+        self.counts["status"] += 1
+        return self.store.status(key)
 
 
 class FaultyStore:
@@ -101,3 +105,6 @@ class FaultyStore:
                 raise StorageUnavailableError(key, "it broke off", transient=True)
             return data[: len(data) // 2]
         return data
+
+    def status(self, key: str) -> FileStatus:
+        return self.store.status(key)

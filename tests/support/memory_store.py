@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 
-from rule_core.storage.base import ByteRange, ObjectNotFoundError, ReadCosts
+from rule_core.storage.base import ByteRange, FileStatus, ObjectNotFoundError, ReadCosts
 
 
 class MemoryStore:
@@ -34,6 +34,10 @@ class MemoryStore:
             raise ObjectNotFoundError(key) from None
         start, stop = byte_range or ByteRange(0, len(data))
         return memoryview(data)[start:stop].toreadonly()
+
+    def status(self, key: str) -> FileStatus:
+        """Return the size of a key, written at the epoch; see `TrialStore`."""
+        return FileStatus(len(self.read(key)), 0.0)
 
 
 class MemoryOutput(MemoryStore):

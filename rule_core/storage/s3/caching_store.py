@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 
-from rule_core.storage.base import ByteRange
+from rule_core.storage.base import ByteRange, FileStatus
 from rule_core.storage.s3.disk_cache import CachedObject, DiskCache
 from rule_core.storage.s3.store import S3Store
 
@@ -37,6 +37,10 @@ class CachingStore:
         if fetched.etag:
             self.cache.put(name, CachedObject(fetched.etag, fetched.data))
         return fetched.data
+
+    def status(self, key: str) -> FileStatus:
+        """Return the size and time of an object, never cached; see `TrialStore`."""
+        return self.store.status(key)
 
     def _name(self, key: str, byte_range: ByteRange | None) -> str:
         """Return the cache name of a byte range, equal in all processes."""

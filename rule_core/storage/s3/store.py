@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any, Final, NamedTuple
 
 from rule_core.storage import aws
-from rule_core.storage.base import ByteRange, ReadCosts, StorageUnavailableError
+from rule_core.storage.base import ByteRange, FileStatus, ReadCosts, StorageUnavailableError
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.size_limit import check_file_size
 
@@ -14,6 +14,7 @@ PARALLEL: Final = 8
 GAP: Final = 1 << 18  # bytes: about the transfer during the latency of a request
 _LIST: Final = "list_objects_v2"
 _GET: Final = "get_object"
+_HEAD: Final = "head_object"
 _BEYOND: Final = frozenset({"InvalidRange", "416"})
 _UNCHANGED: Final = frozenset({"NotModified", "304"})
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
@@ -97,6 +98,14 @@ class S3Store:
         """Return bytes of an object; see `TrialStore`."""
         fetched = self.fetch(key, byte_range)
         return fetched.data if fetched is not None else memoryview(b"")
+
+    def status(self, key: str) -> FileStatus:
+        """Return the size and time of an object; see `TrialStore`."""
+        try:
+            response = self.bucket.call(_HEAD, key)
+        except aws.errors() as err:
+            raise self.bucket.error(_HEAD, key, aws.fault(err)) from err
+        return FileStatus(response["ContentLength"], response["LastModified"].timestamp())
 
     def fetch(
         self, key: str, byte_range: ByteRange | None = None, *, unless: str = ""

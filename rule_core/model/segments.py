@@ -1,0 +1,54 @@
+"""Segments: the parts of a run between restarts, in which steps only grow.
+
+A run that is resumed from a checkpoint repeats steps. Each time the steps go back, a new segment
+begins. The global step of a later segment contains the segment's number in its high bits, so that
+global steps always grow; those of the first segment, and of trials that hooks write, are the steps
+of the training itself.
+"""
+
+from typing import Final
+
+SEGMENT_STEPS: Final = 1 << 48  # steps of a training are smaller
+MAX_SEGMENTS: Final = 1 << 14
+
+
+def global_step(segment: int, step: int) -> int:
+    """Return the global step of a step of a segment; the first segment is 0.
+
+    >>> global_step(0, 120), global_step(1, 120) - global_step(1, 0)
+    (120, 120)
+    """
+    return segment * SEGMENT_STEPS + step
+
+
+def segment_of(step: int) -> int:
+    """Return the segment of a global step.
+
+    >>> segment_of(120), segment_of(global_step(3, 120))
+    (0, 3)
+    """
+    return step // SEGMENT_STEPS
+
+
+def step_in_segment(step: int) -> int:
+    """Return the step of the training that a global step stands for.
+
+    >>> step_in_segment(120), step_in_segment(global_step(3, 120))
+    (120, 120)
+    """
+    return step % SEGMENT_STEPS
+
+
+def first_of_segment(step: int) -> int:
+    """Return the smallest global step in the segment of a global step."""
+    return step - step % SEGMENT_STEPS
+
+
+def step_text(step: int) -> str:
+    """Return a global step for users, who count segments from 1.
+
+    >>> step_text(120), step_text(global_step(1, 120))
+    ('120', '120 of segment 2')
+    """
+    segment = segment_of(step)
+    return f"{step_in_segment(step)} of segment {segment + 1}" if segment else str(step)

@@ -1,0 +1,424 @@
+"""SourceIndex: the outputs of a training run in other formats, as the index of a trial."""
+
+import math
+import time
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rule_core.environment import number
+from rule_core.exceptions import CorruptFileError
+from rule_core.format import paths
+from rule_core.format.index_file import Entry, IndexFile, Layout
+from rule_core.model.collection import Collection
+from rule_core.model.segments import SEGMENT_STEPS, segment_of, step_in_segment
+from rule_core.modes import ModeKeys
+from rule_core.reading.source import Source
+from rule_core.reading.source_record import (
+    NUMBER,
+    WORKER,
+    Column,
+    Lane,
+    SourceRecord,
+    TensorName,
+    position_in,
+)
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.storage.base import ObjectNotFoundError, TrialStore
+
+QUIET_S: Final = 600.0  # without a write, after which a run counts as ended
+STEPS_CACHED: Final = 256
+_EMPTY: Final = array("q")
+
+Array = NDArray[Any]
+SourceFiles = Mapping[str, IndexFile]
+
+
+class SourceIndex(TrialIndex):
+    """The index of a trial that consists of sources.
+
+    A step is settled once every source has passed it, or `window` later steps are known, or the
+    run has ended: the order between the files of a run is unknown, so that the steps and their
+    contents must not depend on which file is read first.
+
+    Parameters
+    ----------
+    store, range_steps, window
+        As for `TrialIndex`.
+    sources
+        The sources, each with the key of its file or folder.
+    name
+        Returns the mode and collection of a tensor.
+
+    Attributes
+    ----------
+    sources
+        The sources, for messages.
+    """
+
+    def __init__(
+        self,
+        store: TrialStore,
+        sources: Sequence[tuple[str, Source, ModeKeys | None]],
+        name: Callable[[str], TensorName],
+        range_steps: tuple[int | None, int | None] | None = None,
+        window: int = 1000,
+    ) -> None:
+        super().__init__(store, range_steps, window)
+        self.sources = [source for _, source, _ in sources]
+        self._records = [
+            SourceRecord(key, f"{place}." if place else "", name, self.report, mode)
+            for place, (key, _, mode) in enumerate(sources)
+        ]
+        self.steps: Any = _EMPTY
+        self._counts: tuple[int, ...] = ()
+        self._names = 0
+        self._members = 0
+        self.files: Any = _FilesByStep(self._lanes)
+        self.num_workers = 1
+        self.workers = self.described = [WORKER]
+        self.local_prefetch = None
+        self._plan = None
+
+    def _lanes(self) -> Iterator[Lane]:
+        for record in self._records:
+            yield from record.lanes.values()
+
+    def has_files(self) -> bool:
+        """Return whether the store has any file of the trial."""
+        return bool(self.steps or next(iter(self.store.list_keys("")), ""))
+
+    def has_ended(self) -> bool:
+        """Return whether the run has ended.
+
+        That is so if a source says it, if the end mark of a trial is beside the files, or if
+        nothing was written for some time (``RULE_RUNNER_SOURCE_QUIET_S``, by default ten minutes).
+        """
+        answers = [source.has_ended() for source in self.sources]
+        if True in answers:
+            return True
+        if paths.END_OF_JOB in self.store.list_keys(paths.END_OF_JOB):
+            return True
+        if False in answers:
+            return False
+        last_write = max((source.last_write() for source in self.sources), default=0.0)
+        quiet = number("RULE_RUNNER_SOURCE_QUIET_S", QUIET_S, "seconds")
+        return 0 < last_write < time.time() - quiet
+
+    def lacks_collections(self) -> bool:
+        """Return False: sources have no collections files."""
+        return False
+
+    def lost_files(self) -> int:
+        """Return 0: sources are read up to their ends."""
+        return 0
+
+    def missing_collections(self) -> list[str]:
+        """Return no texts: sources have no collections files."""
+        return []
+
+    def refresh(self, whole: bool = False, *, ended: bool = False) -> bool:
+        """Read what is new; see `TrialFiles.refresh`."""
+        del whole, ended
+        self.failures.turn_to(None)
+        for source, record in zip(self.sources, self._records, strict=True):
+            try:
+                while source.read_new(record):
+                    pass
+            except ObjectNotFoundError as err:
+                record.problem(str(err), err.key)
+        counts = tuple(len(lane.steps) for lane in self._lanes())
+        if counts == self._counts:
+            return False
+        self._counts = counts
+        self._update_steps()
+        self._update_names()
+        self._settle()
+        return True
+
+    def _update_steps(self) -> None:
+        """Merge the steps of the lanes."""
+        lanes = [lane.steps for lane in self._lanes()]
+        begin, end = self.range_steps or (None, None)
+        if len(lanes) == 1 and self.range_steps is None:
+            self.steps = lanes[0]
+            return
+        steps = array("q")
+        last = -1
+        for step in merge(*lanes):
+            own = step_in_segment(step)
+            if step != last and (begin is None or own >= begin) and (end is None or own < end):
+                steps.append(step)
+                last = step
+        self.steps = steps
+
+    def _update_names(self) -> None:
+        """Update names, modes and collections after new ones have appeared."""
+        lanes = list(self._lanes())
+        count = sum(len(lane.columns) + len(lane.files) for lane in lanes)
+        if count == self._names:
+            return
+        self._names = count
+        modes = dict.fromkeys(lane.mode for lane in lanes)
+        self.mode_steps = {mode: _StepsByModeStep(self._lanes, mode) for mode in modes}
+        self.names = _StepsByName(lanes)
+        self.names_by_mode = {
+            mode: _StepsByName([lane for lane in lanes if lane.mode is mode]) for mode in modes
+        }
+        members: dict[str, set[str]] = {}
+        for record in self._records:
+            for collection, names in record.members.items():
+                members.setdefault(collection, set()).update(names)
+        size = sum(map(len, members.values()))
+        if size != self._members:
+            self._members = size
+            self.collections = {
+                name: Collection(name, (), names) for name, names in sorted(members.items())
+            }
+            self.collections_version += 1
+
+    def _settle(self) -> None:
+        """Determine up to which step no source can add anything."""
+        if not self.steps:
+            return
+        slowest = min((record.last for record in self._records), default=-1)
+        position = bisect_left(self.steps, slowest)
+        position = max(position, len(self.steps) - 1 - self.window)
+        if position > 0:
+            settled = self.steps[position - 1]
+            self.last_complete_step = self.settled_step = max(settled, self.settled_step)
+
+    def finish(self) -> None:
+        """Consider everything read complete, since the run has ended."""
+        self.loaded_all_steps = True
+        self.last_complete_step = self.settled_step = self.steps[-1] if self.steps else -1
+
+    def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
+        """Return the mode and mode step of a global step; of several modes, TRAIN comes first."""
+        parts = self.files.get(step)
+        if not parts:
+            return None
+        modes = [file.mode for file in parts.values()]
+        return min(modes, key=lambda mode: mode.value), step_in_segment(step)
+
+    def missing_workers(self, step: int) -> list[str]:
+        """Return no workers: there is only one."""
+        del step
+        return []
+
+    def event_file_exists(self, step: int, worker: str) -> bool:
+        """Return True: sources are read before their steps are known."""
+        del step, worker
+        return True
+
+    def row_time(self, step: int, worker: str) -> float:
+        """Return when a step was written, in seconds since the epoch; NaN if unknown."""
+        for lane in self._lanes():
+            if worker.startswith(lane.part):
+                position = position_in(lane.steps, step)
+                return (lane.times[position] or math.nan) if position >= 0 else math.nan
+        return math.nan
+
+    def tensor(
+        self, name: str, step: int, worker: str, reduction: tuple[str, bool] | None = None
+    ) -> Array:
+        """Return a value, of shape (1,) for a number, or a reduction; read-only."""
+        file = self.files[step][worker]
+        if file.event_key is not None:
+            return super().tensor(name, step, worker, reduction)
+        column = self._column(name, worker)
+        if column is None:
+            raise ObjectNotFoundError(file.key)
+        position = position_in(column.steps, step)
+        if position < 0:
+            raise CorruptFileError(file.key, f"a value of {name!r}", "none")
+        if column.reductions is None:
+            value = column.values[position]
+        else:
+            width = len(column.reductions)
+            place = position * width + column.reductions.index(reduction or ("", False))
+            value = column.values[place]
+        result = np.array([value])
+        result.flags.writeable = False
+        return result
+
+    def _column(self, name: str, part: str) -> Column | None:
+        for lane in self._lanes():
+            if lane.part == part:
+                return lane.columns.get(name)
+        return None
+
+    @property
+    def segments(self) -> list[int]:
+        """The first global step of each segment, ascending."""
+        firsts: list[int] = []
+        position = 0
+        while position < len(self.steps):
+            first = self.steps[position]
+            firsts.append(first)
+            end = first - step_in_segment(first) + SEGMENT_STEPS
+            position = bisect_left(self.steps, end)
+        return firsts
+
+    def was_abandoned(self, step: int) -> int | None:
+        """Return the first global step of the segment that repeated a step; None if none did."""
+        for first in self.segments:
+            if segment_of(first) > segment_of(step) and step_in_segment(first) <= step_in_segment(
+                step
+            ):
+                return first
+        return None
+
+
+class _FilesByStep(Mapping[int, SourceFiles]):
+    """Global step -> part -> what it holds, made when it is asked for."""
+
+    def __init__(self, lanes: Any) -> None:
+        self._lanes = lanes
+        self._cached: OrderedDict[int, tuple[int, SourceFiles]] = OrderedDict()
+        self._layouts: dict[tuple[Any, ...], Layout] = {}
+
+    def __getitem__(self, step: int) -> SourceFiles:
+        lanes = list(self._lanes())
+        size = sum(len(lane.steps) for lane in lanes)
+        cached = self._cached.get(step)
+        if cached is not None and (cached[0] == size or all(step < lane.last for lane in lanes)):
+            return cached[1]
+        files: dict[str, IndexFile] = {}
+        for lane in lanes:
+            if position_in(lane.steps, step) < 0:
+                continue
+            layout = self._layout(lane, step)
+            if layout.names:
+                files[lane.part] = IndexFile(
+                    step,
+                    WORKER,
+                    lane.key,
+                    lane.mode,
+                    step_in_segment(step),
+                    None,
+                    layout,
+                    layout.entries,
+                )
+            files.update(lane.files.get(step, {}))
+        if not files:
+            raise KeyError(step)
+        self._cached[step] = size, files
+        if len(self._cached) > STEPS_CACHED:
+            self._cached.popitem(last=False)
+        return files
+
+    def _layout(self, lane: Lane, step: int) -> Layout:
+        columns = [
+            column for column in lane.columns.values() if position_in(column.steps, step) >= 0
+        ]
+        key = tuple(column.name for column in columns)
+        layout = self._layouts.get((lane.part, key))
+        if layout is None:
+            entries = {
+                column.name: NUMBER
+                if column.reductions is None
+                else Entry(reductions=dict.fromkeys(column.reductions, NUMBER.raw))  # type: ignore[arg-type]
+                for column in columns
+            }
+            layout = Layout(entries, key, {}, has_records=False, first_record=None, end=0)
+            if len(self._layouts) > STEPS_CACHED:
+                self._layouts.clear()
+            self._layouts[lane.part, key] = layout
+        return layout
+
+    def __iter__(self) -> Iterator[int]:
+        last = -1
+        for step in merge(*(lane.steps for lane in self._lanes())):
+            if step != last:
+                yield step
+                last = step
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, step: object) -> bool:
+        return isinstance(step, int) and any(
+            position_in(lane.steps, step) >= 0 for lane in self._lanes()
+        )
+
+
+class _StepsByName(Mapping[str, Sequence[int]]):
+    """Tensor name -> the global steps that have it, ascending."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self._lanes = lanes
+        self._merged: dict[str, tuple[int, Sequence[int]]] = {}
+        self._in_files: dict[str, list[int]] = {}
+        self._files = -1
+
+    def __getitem__(self, name: str) -> Sequence[int]:
+        found = [lane.columns[name].steps for lane in self._lanes if name in lane.columns]
+        in_files = self._steps_in_files().get(name)
+        if in_files is not None:
+            found.append(in_files)  # type: ignore[arg-type]
+        if not found:
+            raise KeyError(name)
+        if len(found) == 1:
+            return found[0]
+        size = sum(map(len, found))
+        cached = self._merged.get(name)
+        if cached is None or cached[0] != size:
+            cached = self._merged[name] = size, array("q", sorted(set().union(*found)))
+        return cached[1]
+
+    def _steps_in_files(self) -> dict[str, list[int]]:
+        count = sum(len(lane.files) for lane in self._lanes)
+        if count != self._files:
+            self._files = count
+            steps: dict[str, set[int]] = {}
+            for lane in self._lanes:
+                for step, parts in lane.files.items():
+                    for file in parts.values():
+                        for name in file.entries:
+                            steps.setdefault(name, set()).add(step)
+            self._in_files = {name: sorted(its_steps) for name, its_steps in steps.items()}
+        return self._in_files
+
+    def __iter__(self) -> Iterator[str]:
+        names = dict.fromkeys(name for lane in self._lanes for name in lane.columns)
+        names.update(dict.fromkeys(self._steps_in_files()))
+        return iter(names)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _StepsByModeStep(Mapping[int, int]):
+    """Mode step -> global step of one mode; of several segments, the last that has the step."""
+
+    def __init__(self, lanes: Any, mode: ModeKeys) -> None:
+        self._lanes = lanes
+        self._mode = mode
+
+    def positions(self) -> Sequence[int]:
+        """Return the global steps of the mode, ascending."""
+        lanes = [lane.steps for lane in self._lanes() if lane.mode is self._mode]
+        return lanes[0] if len(lanes) == 1 else array("q", sorted(set().union(*lanes)))
+
+    def __getitem__(self, mode_step: int) -> int:
+        positions = self.positions()
+        segments = segment_of(positions[-1]) if positions else -1
+        for segment in range(segments, -1, -1):
+            step = segment * SEGMENT_STEPS + mode_step
+            place = bisect_right(positions, step) - 1
+            if place >= 0 and positions[place] == step:
+                return step
+        raise KeyError(mode_step)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(dict.fromkeys(map(step_in_segment, self.positions())))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,264 @@
+"""SourceRecord: the steps, numbers and files that a `Source` has read, in columns.
+
+A number takes 16 bytes: its step and its value. Nothing else is stored for each number.
+"""
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from rule_core.format.index_file import Entry, IndexFile, Layout, Span
+from rule_core.model.segments import MAX_SEGMENTS, SEGMENT_STEPS
+from rule_core.modes import ModeKeys
+
+WORKER: Final = "worker_0"
+NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
+Reductions = Mapping[tuple[str, bool], float]
+
+
+class TensorName(NamedTuple):
+    """What the name of a tensor says: its mode, and its collection ("" for none)."""
+
+    mode: ModeKeys
+    collection: str
+
+
+class Column:
+    """The values of one tensor in one mode: global steps, ascending, and a value for each.
+
+    Attributes
+    ----------
+    reductions
+        The reductions that the columns of `values` hold; None if there is one value a step.
+    """
+
+    __slots__ = ("lane", "last", "name", "reductions", "steps", "values")
+
+    def __init__(self, name: str, lane: "Lane") -> None:
+        self.name = name
+        self.lane = lane
+        self.last = -1
+        self.steps = array("q")
+        self.values = array("d")
+        self.reductions: tuple[tuple[str, bool], ...] | None = None
+
+
+class Lane:
+    """The steps of one source in one mode.
+
+    Attributes
+    ----------
+    part
+        The key of the lane in ``TrialIndex.files``.
+    key
+        The key of the source's file.
+    steps, times
+        The global steps, ascending, and when each was written: seconds since the epoch, or 0.
+    files
+        The files of tensors by global step and part, such as those of a checkpoint.
+    """
+
+    def __init__(self, part: str, key: str, mode: ModeKeys) -> None:
+        self.part = part
+        self.key = key
+        self.mode = mode
+        self.last = -1
+        self.steps = array("q")
+        self.times = array("d")
+        self.columns: dict[str, Column] = {}
+        self.files: dict[int, dict[str, IndexFile]] = {}
+
+
+class SourceRecord:
+    """What was read of one source.
+
+    A row whose step does not grow within its mode begins a new segment, for all modes. Rows of one
+    step without a common name are one row: some writers use a line for each name.
+
+    Parameters
+    ----------
+    key
+        The key of the source's file or folder, for messages.
+    prefix
+        Distinguishes the lanes of this source from those of others.
+    name
+        Returns the mode and collection of a tensor.
+    mode
+        The mode of everything in this source; None: that of each name.
+    report
+        Called with a key and a sentence for each problem.
+
+    Attributes
+    ----------
+    lanes
+        By mode.
+    columns
+        By name. A name has one mode.
+    members
+        The tensors of each collection.
+    segment
+        The current segment; the first is 0.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        prefix: str,
+        name: Callable[[str], TensorName],
+        report: Callable[[str, str], None],
+        mode: ModeKeys | None = None,
+    ) -> None:
+        self.key = key
+        self.lanes: dict[ModeKeys, Lane] = {}
+        self.columns: dict[str, Column] = {}
+        self.members: dict[str, set[str]] = {}
+        self.segment = 0
+        self._prefix = prefix
+        self._name = name
+        self._mode = mode
+        self._report = report
+        self._base = 0
+
+    def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
+        """Add one number.
+
+        If the step did not grow for this name, a new segment begins. If it is merely smaller than
+        that of other names, the number belongs to their latest step.
+
+        Parameters
+        ----------
+        step
+            ``0 <= step < 2**48``; see `is_step`.
+        time
+            When it was written, in seconds since the epoch; 0 if unknown.
+        """
+        column = self.columns.get(name) or self._add_column(name)
+        position = self._base + step
+        if position <= column.last and not self.begin_segment():
+            return
+        position = self._base + step
+        column.last = position
+        lane = column.lane
+        if position < lane.last:  # a name that counts epochs, say, where others count batches
+            position = lane.last + (bool(column.steps) and column.steps[-1] == lane.last)
+        if position > lane.last:
+            lane.last = position
+            lane.steps.append(position)
+            lane.times.append(time)
+        column.steps.append(position)
+        column.values.append(value)
+
+    def row(self, step: int, values: Mapping[str, float], time: float = 0.0) -> None:
+        """Add the numbers of one line; its step must not be smaller than any before in its mode.
+
+        Otherwise a new segment begins; see `point`.
+        """
+        position = self._base + step
+        columns = [self.columns.get(name) or self._add_column(name) for name in values]
+        goes_back = any(
+            position < column.lane.last or position <= column.last for column in columns
+        )
+        if goes_back and not self.begin_segment():
+            return
+        for name, value in values.items():
+            self.point(name, step, value, time)
+
+    def summary(self, name: str, step: int, reductions: Reductions, time: float = 0.0) -> None:
+        """Add the reductions of a tensor whose elements are unknown, such as a histogram.
+
+        Parameters
+        ----------
+        reductions
+            By name and whether of the magnitudes; the same ones at each step.
+        """
+        column = self.columns.get(name) or self._add_column(name)
+        if column.reductions is None:
+            column.reductions = tuple(reductions)
+        before = len(column.steps)
+        first, *others = (reductions.get(key, math.nan) for key in column.reductions)
+        self.point(name, step, first, time)
+        if len(column.steps) > before:
+            column.values.extend(others)
+
+    def files(self, step: int, layouts: Mapping[str, Layout], time: float = 0.0) -> None:
+        """Add files that hold tensors of a step, such as a checkpoint.
+
+        Parameters
+        ----------
+        layouts
+            The entries of each file, by its key.
+        """
+        lane = self._lane(self._mode or ModeKeys.TRAIN)
+        if self._base + step <= lane.last and not self.begin_segment():
+            return
+        position = self._base + step
+        lane.last = position
+        lane.steps.append(position)
+        lane.times.append(time)
+        lane.files[position] = {
+            f"{lane.part}.{number}": IndexFile(
+                position, WORKER, key, lane.mode, step, key, layout, layout.entries
+            )
+            for number, (key, layout) in enumerate(layouts.items())
+        }
+        for layout in layouts.values():
+            for name in layout.names:
+                self.members.setdefault(self._name(name).collection or "weights", set()).add(name)
+
+    def begin_segment(self) -> bool:
+        """Begin a new segment: steps may start again.
+
+        A reader calls it if a file was begun anew with other content. Returns False, after a
+        report, if there are too many segments.
+        """
+        if self.last < self._base:  # the current one is empty
+            return True
+        if self.segment + 1 >= MAX_SEGMENTS:
+            self.problem(
+                f"Its steps go back more than {MAX_SEGMENTS - 1} times; later ones are skipped."
+            )
+            return False
+        self.segment += 1
+        self._base = self.segment * SEGMENT_STEPS
+        return True
+
+    def problem(self, text: str, key: str | None = None) -> None:
+        """Report what is wrong with a file, as a sentence; each is logged once."""
+        self._report(self.key if key is None else key, text)
+
+    @property
+    def last(self) -> int:
+        """The last global step; -1 before the first."""
+        return max((lane.last for lane in self.lanes.values()), default=-1)
+
+    def _lane(self, mode: ModeKeys) -> Lane:
+        lane = self.lanes.get(mode)
+        if lane is None:
+            part = f"{WORKER}@{self._prefix}{mode.name}"
+            lane = self.lanes[mode] = Lane(part, self.key, mode)
+        return lane
+
+    def _add_column(self, name: str) -> Column:
+        meaning = self._name(name)
+        lane = self._lane(self._mode or meaning.mode)
+        column = self.columns[name] = lane.columns[name] = Column(name, lane)
+        if meaning.collection:
+            self.members.setdefault(meaning.collection, set()).add(name)
+        return column
+
+
+def is_step(number: float) -> bool:
+    """Return whether a number can be a step.
+
+    >>> is_step(3), is_step(3.0), is_step(3.5), is_step(-1), is_step(float("nan"))
+    (True, True, False, False, False)
+    """
+    return 0 <= number < SEGMENT_STEPS and number == int(number)
+
+
+def position_in(steps: "array[int]", step: int) -> int:
+    """Return the position of a step in ascending steps; -1 if it is absent."""
+    position = bisect_left(steps, step)
+    return position if position < len(steps) and steps[position] == step else -1

@@ -1,0 +1,1 @@
+"""Outputs of training runs in other formats, read as trials."""

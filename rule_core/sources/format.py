@@ -1,0 +1,86 @@
+"""SourceFormat: recognises and opens the files of one format."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from rule_core.modes import ModeKeys
+from rule_core.reading.source import Source
+from rule_core.sources.options import SourceOptions
+from rule_core.storage.base import TrialStore
+
+HEAD_BYTES = 1 << 16
+
+
+class Recognized(NamedTuple):
+    """A file or folder that a format can read.
+
+    Attributes
+    ----------
+    kind
+        The name of the format, as in ``--trial csv:PATH``.
+    key
+        The file, or the folder with a final slash ("" for the root), relative to the root.
+    reason
+        Why it was recognised, as the end of a sentence: ``its columns include step``.
+    mode
+        The mode of everything in it; None: that of each name.
+    """
+
+    kind: str
+    key: str
+    reason: str
+    mode: ModeKeys | None = None
+
+
+class SourceFolder(NamedTuple):
+    """A folder in which sources are looked for.
+
+    Attributes
+    ----------
+    key
+        The folder with a final slash, relative to the root; "" for the root.
+    names
+        The sorted names of its files, and of its folders with a final slash.
+    list_folder
+        Returns the names in a folder below it, given as a name with a final slash; [] if there is
+        none.
+    head
+        Returns the first `HEAD_BYTES` of a file in it or below; b"" if it cannot be read.
+    """
+
+    key: str
+    names: Sequence[str]
+    list_folder: Callable[[str], Sequence[str]]
+    head: Callable[[str], bytes]
+
+
+class SourceFormat(Protocol):
+    """One format; each module of this package has one, named ``FORMAT``.
+
+    Packages of others register theirs as entry points of the group ``rule_runner.sources``.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The name of the format."""
+        ...
+
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+        """Yield the files in a folder, or the folder itself, that the format can read.
+
+        It is called for each folder below a path, so that it looks at names first and reads the
+        head of a file only if its name fits.
+        """
+        ...
+
+    def open(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> Source:
+        """Return the reader of a file or folder, without reading it.
+
+        It may be one that was not recognised, since users can name the format.
+
+        Raises
+        ------
+        SMDebugValueError
+            If this file can never be read, with what to do instead.
+        """
+        ...

@@ -22,6 +22,10 @@ _INDEX_NAME = re.compile(rf"(\d{{1,19}})_{_WORKER}\.(?:json|csv)")
 _COLLECTIONS_NAME = re.compile(rf"{_WORKER}_collections\.(?:json|ts)")
 
 
+# What a part adds to its worker: a mode, and for sources the numbers of source and file.
+_PART = re.compile(r"(.+)@(?:\d+\.)?(?:TRAIN|EVAL|PREDICT|GLOBAL)(?:\.\d+)?", re.DOTALL)
+
+
 class StepFile(NamedTuple):
     """The global step and worker in the name of an index file."""
 
@@ -42,6 +46,21 @@ def worker_from_file_name(text: str) -> str:
 def worker_to_file_name(worker: str) -> str:
     """Return the form of a worker's name in file names."""
     return worker.replace("/", "_").replace(":", "-")
+
+
+@lru_cache(maxsize=1 << 10)
+def worker_of(part: str) -> str:
+    """Return the worker of a part: a worker writes a part for each mode of a step.
+
+    The part of a worker's first mode is the worker's name.
+
+    >>> worker_of("worker_0"), worker_of("worker_0@EVAL"), worker_of("worker_0@1.TRAIN.3")
+    ('worker_0', 'worker_0', 'worker_0')
+    >>> worker_of("me@laptop")
+    'me@laptop'
+    """
+    match = _PART.fullmatch(part)
+    return part if match is None else match[1]
 
 
 def parse_index_key(key: str) -> StepFile | None:

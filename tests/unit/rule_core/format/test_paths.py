@@ -12,6 +12,20 @@ PLAIN_WORKERS = st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True)
 DEVICES = st.from_regex(r"(/[a-z]{1,5}(:[A-Z0-9]{1,3}){0,2}){1,4}", fullmatch=True)
 
 
+@given(
+    PLAIN_WORKERS | DEVICES,
+    st.sampled_from(["TRAIN", "EVAL", "PREDICT", "GLOBAL", "1.TRAIN", "12.EVAL.3", "TRAIN.0"]),
+)
+def test_parts_have_workers(worker: str, rest: str) -> None:
+    assert paths.worker_of(f"{worker}@{rest}") == worker
+    assert paths.worker_of(worker) == worker
+
+
+@pytest.mark.parametrize("worker", ["me@laptop", "a@TRAINING", "@TRAIN", "a@x.TRAIN", "a@train"])
+def test_other_names_with_an_at_sign_are_workers(worker: str) -> None:
+    assert paths.worker_of(worker) == worker
+
+
 @given(STEPS, PLAIN_WORKERS | DEVICES)
 def test_index_names_hold_step_and_worker(step: int, worker: str) -> None:
     key = paths.index_key(step, worker)

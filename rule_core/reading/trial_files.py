@@ -12,8 +12,7 @@ from rule_core.format import paths
 from rule_core.format.index_file import IndexFile, IndexParser
 from rule_core.format.paths import StepFile
 from rule_core.model.collection import Collection, parse_collections
-from rule_core.reading.failed_reads import FailedReads
-from rule_core.reading.file_problems import TrialFileProblems
+from rule_core.reading.file_problems import FailedReads, TrialFileProblems
 from rule_core.reading.new_files import NewFiles, Read
 from rule_core.reading.saved_steps import SavedSteps
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore

@@ -13,7 +13,7 @@ from rule_core.model.reductions import Reduction, compute
 from rule_core.model.streaming_statistics import StreamingStatistic, measure
 from rule_core.modes import ModeKeys
 from rule_core.reading.event_reader import EventReader
-from rule_core.reading.failed_reads import UNREADABLE
+from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.local_prefetch import LocalPrefetch
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.reading.remote_prefetch import WALL_TIME, RemotePrefetch, beginning

@@ -21,7 +21,7 @@ from rule_core.format.index_file import Entry
 from rule_core.format.paths import StepFile
 from rule_core.model.streaming_statistics import StreamingStatistic
 from rule_core.modes import ModeKeys
-from rule_core.reading.failed_reads import UNREADABLE
+from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.trials.tensor import StepState, TensorLocation

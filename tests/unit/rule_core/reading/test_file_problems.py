@@ -3,7 +3,7 @@
 import pytest
 
 from rule_core.exceptions import CorruptFileError, SMDebugError, TruncatedFileError
-from rule_core.reading.failed_reads import FailedReads
+from rule_core.reading.file_problems import FailedReads
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 
 GONE = ObjectNotFoundError("events/1")

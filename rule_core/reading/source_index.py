@@ -4,7 +4,7 @@ import math
 import time
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, Final
@@ -32,6 +32,7 @@ from rule_core.reading.source_record import (
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
+WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush after two minutes
 QUIET_S: Final = 600.0  # without a write, after which a run counts as ended
 STEPS_CACHED: Final = 256
 _EMPTY: Final = array("q")
@@ -43,9 +44,11 @@ SourceFiles = Mapping[str, IndexFile]
 class SourceIndex(TrialIndex):
     """The index of a trial that consists of sources.
 
-    A step is settled once every source has passed it, or `window` later steps are known, or the
-    run has ended: the order between the files of a run is unknown, so that the steps and their
-    contents must not depend on which file is read first.
+    The order between the files of a run is unknown, so that the steps and their contents must not
+    depend on which file is read first. A step is therefore settled once every source has passed it.
+    A source that falls behind is waited for: until the step has been known for some time
+    (``RULE_RUNNER_SOURCE_WAIT_S``, by default 150), or `window` later ones are known. The last step
+    of the source that leads is settled at the end of the run only.
 
     Parameters
     ----------
@@ -78,6 +81,8 @@ class SourceIndex(TrialIndex):
         ]
         self.steps: Any = _EMPTY
         self._counts: tuple[int, ...] = ()
+        self._known: deque[tuple[float, int]] = deque()  # when which step was the last known
+        self._passed = -1  # the last step that the other sources were waited for
         self._names = 0
         self._members = 0
         self.files: Any = _FilesByStep(self._lanes)
@@ -135,7 +140,9 @@ class SourceIndex(TrialIndex):
                 record.problem(str(err), err.key)
         counts = tuple(len(lane.steps) for lane in self._lanes())
         if counts == self._counts:
-            return False
+            settled = self.settled_step
+            self._settle()
+            return self.settled_step > settled
         self._counts = counts
         self._update_steps()
         self._update_names()
@@ -187,8 +194,14 @@ class SourceIndex(TrialIndex):
         """Determine up to which step no source can add anything."""
         if not self.steps:
             return
-        slowest = min((record.last for record in self._records), default=-1)
-        position = bisect_left(self.steps, slowest)
+        lasts = [record.last for record in self._records]
+        now = time.monotonic()
+        self._known.append((now, max(lasts)))
+        patience = number("RULE_RUNNER_SOURCE_WAIT_S", WAIT_S, "seconds")
+        while self._known and self._known[0][0] <= now - patience:
+            self._passed = self._known.popleft()[1]
+        first_open = max(min(lasts), min(self._passed + 1, max(lasts)))
+        position = bisect_left(self.steps, first_open)
         position = max(position, len(self.steps) - 1 - self.window)
         if position > 0:
             settled = self.steps[position - 1]
@@ -198,6 +211,15 @@ class SourceIndex(TrialIndex):
         """Consider everything read complete, since the run has ended."""
         self.loaded_all_steps = True
         self.last_complete_step = self.settled_step = self.steps[-1] if self.steps else -1
+
+    def settled(self, steps: Sequence[int]) -> list[int]:
+        """Return the settled ones of known steps, ascending."""
+        last = self.last_complete_step
+        return list(steps if self.loaded_all_steps else steps[: bisect_right(steps, last)])
+
+    def is_settled(self, step: int) -> bool:
+        """Return whether nothing more is expected for a known global step."""
+        return self.loaded_all_steps or step <= self.last_complete_step
 
     def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
         """Return the mode and mode step of a global step; of several modes, TRAIN comes first."""

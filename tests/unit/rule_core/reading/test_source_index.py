@@ -1,0 +1,136 @@
+"""SourceIndex: sources answer as the index of a trial does."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+from list_source import ListSource, source_index, source_trial
+
+from rule_core.exceptions import TensorUnavailable, TensorUnavailableForStep
+from rule_core.model.segments import global_step
+from rule_core.modes import ModeKeys
+from rule_core.reading.source_record import SourceRecord
+
+ROWS = [(step, {"loss": 1 / (step + 1), "lr": 0.1}) for step in range(5)]
+
+
+def test_a_source_is_a_trial() -> None:
+    index = source_index(ListSource(*ROWS, (4, {"eval_loss": math.nan})))
+    index.refresh()
+    index.finish()
+    trial = source_trial(index)
+    assert trial.steps() == [0, 1, 2, 3, 4]
+    assert trial.tensor_names() == ["eval_loss", "loss", "lr"]
+    assert trial.tensor_names(step=4, mode=ModeKeys.EVAL) == ["eval_loss"]
+    assert trial.collection("losses").tensor_names == {"loss", "eval_loss"}
+    assert trial.modes() == [ModeKeys.TRAIN, ModeKeys.EVAL]
+    assert trial.mode_modestep(4) == (ModeKeys.TRAIN, 4)
+    assert trial.steps(ModeKeys.EVAL) == [4]
+    value = trial.tensor("loss").value(1)
+    assert value.shape == (1,)
+    assert value.dtype == np.float64
+    assert value[0] == 0.5
+    assert np.isnan(trial.tensor("eval_loss").value(4, ModeKeys.EVAL)[0])
+    assert trial.tensor("loss").reduction_value(3, "max") == 0.25
+    with pytest.raises(TensorUnavailable):
+        trial.tensor("accuracy")
+    with pytest.raises(TensorUnavailableForStep):
+        trial.tensor("eval_loss").value(3)
+
+
+def test_the_last_step_may_still_grow() -> None:
+    source = ListSource(*ROWS)
+    index = source_index(source)
+    assert index.refresh()
+    assert index.settled_step == 3
+    assert not index.is_settled(4)
+    source.rows.append((4, {"eval_loss": 1.0}))
+    assert index.refresh()
+    assert index.settled_step == 3
+    source.rows.append((5, {"loss": 1.0}))
+    assert index.refresh()
+    assert index.settled_step == 4
+    assert not index.refresh()
+
+
+def test_a_step_waits_for_the_sources_that_fall_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, evaluation = ListSource(*ROWS), ListSource((1, {"loss": 2.0}))
+    index = source_index(train, evaluation, modes={1: ModeKeys.EVAL})
+    index.refresh()
+    assert index.settled_step == 0
+    evaluation.rows.append((3, {"loss": 2.0}))
+    index.refresh()
+    assert index.settled_step == 2
+    monkeypatch.setenv("RULE_RUNNER_SOURCE_WAIT_S", "0")
+    assert index.refresh()
+    assert index.settled_step == 3  # the last one of the source that leads stays open
+
+
+def test_a_source_that_falls_far_behind_is_no_longer_waited_for() -> None:
+    index = source_index(ListSource(*ROWS), ListSource(), window=2)
+    index.refresh()
+    assert index.settled_step == 1
+
+
+def test_one_name_in_two_modes_has_two_values() -> None:
+    train, evaluation = ListSource(*ROWS), ListSource((1, {"loss": 2.0}), (3, {"loss": 3.0}))
+    index = source_index(train, evaluation, modes={1: ModeKeys.EVAL})
+    index.refresh()
+    index.finish()
+    loss = source_trial(index).tensor("loss")
+    assert loss.steps() == [0, 1, 2, 3, 4]
+    assert loss.steps(ModeKeys.EVAL) == [1, 3]
+    assert loss.value(3, ModeKeys.EVAL)[0] == 3.0
+    assert loss.value(3, ModeKeys.TRAIN)[0] == 0.25
+
+
+def test_segments_and_what_was_abandoned() -> None:
+    rows = [*ROWS, (3, {"loss": 7.0}), (4, {"loss": 8.0}), (5, {"loss": 9.0}), (4, {"loss": 1.0})]
+    index = source_index(ListSource(*rows))
+    index.refresh()
+    assert index.segments == [0, global_step(1, 3), global_step(2, 4)]
+    assert [index.was_abandoned(step) for step in (2, 3)] == [None, global_step(1, 3)]
+    assert index.was_abandoned(global_step(1, 3)) is None
+    assert index.was_abandoned(global_step(1, 5)) == global_step(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("says", "written", "ends"),
+    [(True, 0.0, True), (False, 1.0, False), (None, 1.0, True), (None, 0.0, False)],
+)
+def test_a_run_ends_when_its_format_says_so_or_nothing_is_written(
+    says: bool | None, written: float, ends: bool
+) -> None:
+    source = ListSource(*ROWS, ended=says)
+    source.written = written
+    assert source_index(source).has_ended() is ends
+
+
+def test_a_run_that_was_written_lately_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ListSource(*ROWS)
+    source.written = time.time() - 5
+    assert not source_index(source).has_ended()
+    monkeypatch.setenv("RULE_RUNNER_SOURCE_QUIET_S", "1")
+    assert source_index(source).has_ended()
+
+
+def test_a_histogram_has_its_reductions_alone() -> None:
+    class Histograms(ListSource):
+        def read_new(self, record: SourceRecord) -> bool:
+            if record.lanes:
+                return False
+            record.summary("weight", 1, {("min", False): -1.0, ("mean", False): 0.5})
+            record.summary("weight", 2, {("min", False): -2.0, ("mean", False): 0.25})
+            return True
+
+    index = source_index(Histograms())
+    index.refresh()
+    index.finish()
+    weight = source_trial(index).tensor("weight")
+    assert weight.steps() == [1, 2]
+    assert weight.reduction_value(2, "mean")[0] == 0.25
+    assert weight.reduction_value(1, "min")[0] == -1.0
+    for unknown in (lambda: weight.value(1), lambda: weight.reduction_value(1, "max")):
+        with pytest.raises(TensorUnavailableForStep):
+            unknown()

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.reading import growing_file
-from rule_core.reading.growing_file import GrowingFile
+from rule_core.storage import growing_file
 from rule_core.storage.base import ObjectNotFoundError
+from rule_core.storage.growing_file import GrowingFile
 from rule_core.storage.local import LocalStore
 
 

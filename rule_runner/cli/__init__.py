@@ -25,8 +25,8 @@ from rule_runner.logs import configure
 def main(context: click.Context) -> None:
     """Evaluate rules over the tensors that a training job saved.
 
-    Without a command, the job of a rule container is done if the environment or
-    processingjobconfig.json describes one.
+    Without a command, evaluate as a rule container if the environment or
+    processingjobconfig.json describes a rule.
     """
     if context.invoked_subcommand is None:
         _without_command(context)
@@ -69,7 +69,7 @@ def rules_list() -> None:
 @click.argument("name", shell_complete=completion.rule_names)
 @reporting
 def rules_show(name: str) -> None:
-    """Show the page of a built-in rule: what it finds, reads and takes, and what to do then."""
+    """Show the page of a built-in rule: its inputs, parameters and findings, and what to do."""
     from rule_runner.commands.rules import show
 
     show(name)
@@ -89,12 +89,12 @@ def demo(output: Path | None) -> int:
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@click.option("--output", metavar="FILE", help="The page, or its folder; s3:// too.")
-@click.option("--title", help="What stands at the top; by default the trials' names.")
+@click.option("--output", metavar="FILE", help="File or folder of the page; s3:// too.")
+@click.option("--title", help="Title of the page; by default the trials' names.")
 @endpoint_option
 @reporting
 def report(folders: tuple[str, ...], output: str | None, title: str | None) -> int:
-    """Make a page with charts from the results in output folders: one page for all of them.
+    """Write one page with charts from the results in one or more output folders.
 
     Folders may be addresses, s3://bucket/prefix.
     """
@@ -105,13 +105,13 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None) -> i
 
 @main.group()
 def trial() -> None:
-    """Look into a trial."""
+    """Inspect a trial."""
 
 
 @trial.command("show")
 @click.argument("path")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-@click.option("--all", "everything", is_flag=True, help="Cut no table.")
+@click.option("--all", "everything", is_flag=True, help="Show every row of each table.")
 @endpoint_option
 @reporting
 def trial_show(path: str, form: str, everything: bool) -> int:
@@ -127,9 +127,9 @@ def trial_show(path: str, form: str, everything: bool) -> int:
 @endpoint_option
 @reporting
 def doctor(path: str | None) -> int:
-    """Say what is wrong with the installation, and with the trial at PATH, and the remedy.
+    """Diagnose problems of the installation and of the trial at PATH, and suggest remedies.
 
-    PATH may be an address, s3://bucket/prefix: then credentials and permissions are looked at too.
+    PATH may be an address, s3://bucket/prefix: then credentials and permissions are checked too.
     """
     from rule_runner.commands.doctor.command import run_doctor
 

@@ -24,7 +24,7 @@ def docker_group() -> None:
 @click.option(
     "--image", default=IMAGE, envvar="RULE_RUNNER_IMAGE", show_default=True, help="Image to run."
 )
-@click.option("--pull", is_flag=True, help="Get the image from its registry first.")
+@click.option("--pull", is_flag=True, help="Pull the image from its registry first.")
 @click.option(
     "--isolate",
     "isolation",
@@ -33,7 +33,7 @@ def docker_group() -> None:
     flag_value=CONTAINER,
     default=ISOLATIONS[0],
     metavar="[none|process|container]",
-    help="What each rule has of its own; without a value a container.",
+    help="Isolation of each rule: its own process or container; without a value, a container.",
 )
 @click.option(
     "--parallel",
@@ -41,16 +41,16 @@ def docker_group() -> None:
     default=2,
     show_default=True,
     metavar="N",
-    help="With --isolate: how many containers at a time.",
+    help="With --isolate: how many containers to run at a time.",
 )
 @click.option(
-    "--memory", default="4g", show_default=True, metavar="SIZE", help="Of each container."
+    "--memory", default="4g", show_default=True, metavar="SIZE", help="Memory of each container."
 )
 @click.option(
     "--cpus",
     type=click.FloatRange(0, min_open=True),
     metavar="N",
-    help="Of each container; by default 2, or all if there are fewer.",
+    help="Processors of each container; by default 2, or all if there are fewer.",
 )
 @click.option(
     "--pids-limit",
@@ -58,12 +58,12 @@ def docker_group() -> None:
     default=256,
     show_default=True,
     metavar="N",
-    help="Processes and threads of each container.",
+    help="Most processes and threads of each container.",
 )
 @click.option(
     "--network",
     metavar="NAME",
-    help="The engine's network to use; by default none if nothing is to be reached, else 'bridge'.",
+    help="Network of the engine; by default 'bridge', or none if the evaluation needs none.",
 )
 @click.option(
     "--aws-config", is_flag=True, help="Mount ~/.aws read-only for AWS_PROFILE, and pass its name."
@@ -83,10 +83,10 @@ def run(
     network: str | None,
     aws_config: bool,
 ) -> int:
-    """Evaluate in a hardened container what evaluate would evaluate here; same options.
+    """Run an evaluation in a hardened container, with the options of 'evaluate'.
 
     Trials and the folders of rule files are mounted read-only at their own paths, because rules
-    import what is beside them; the output folder is the only one that can be written to.
+    may import files next to them. Only the output folder is writable.
     """
     from msgspec.structs import replace
 

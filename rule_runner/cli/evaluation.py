@@ -301,12 +301,12 @@ def _definition(values: dict[str, Any], form: str) -> "JobDefinition | None":
     if values.get("job") is None:
         for name, option in _JOB_ONLY.items():
             if values.get(name):
-                msg = f"Option {option} goes with --job only."
+                msg = f"Option {option} requires --job."
                 raise UsageError(msg)
         return None
     for name, option in _NOT_WITH_JOB.items():
         if values[name]:
-            msg = f"Options --job and {option} do not go together: rules come from one of them."
+            msg = f"Options --job and {option} cannot be combined: give the rules by one of them."
             raise UsageError(msg)
     from rule_runner.commands.evaluate_job_file import read_job
 

@@ -13,12 +13,12 @@ _region = click.option(
     required=True,
     metavar="R",
     shell_complete=completion.regions,
-    help="Such as eu-west-1.",
+    help="AWS region, such as eu-west-1.",
 )
 _where = click.option(
     "--project/--user",
     default=False,
-    help="The file: the project's images.toml, or the user's own (default).",
+    help="Register in the project's images.toml, or in the user's own file (default).",
 )
 
 
@@ -34,7 +34,7 @@ def images() -> None:
     type=click.Choice(["builtin", "custom"]),
     default="builtin",
     show_default=True,
-    help="Of AWS's image; yours does the work of both.",
+    help="Kind of AWS's image; yours replaces both.",
 )
 @reporting
 def uri(region: str, kind: str) -> None:
@@ -47,7 +47,7 @@ def uri(region: str, kind: str) -> None:
 @images.command("list")
 @reporting
 def list_() -> None:
-    """List the image of every region, and where each comes from."""
+    """List the image of each region, and the file that names it."""
     from rule_runner.images.listing import listing
 
     click.echo("\n".join(listing()))
@@ -71,7 +71,7 @@ def register(region: str, uri: str, project: bool) -> None:
 @_where
 @reporting
 def unregister(region: str, project: bool) -> None:
-    """Forget your image in a region."""
+    """Stop using your image in a region."""
     from rule_runner.images import registrations
 
     file = registrations.unregister(region, project=project)
@@ -82,7 +82,7 @@ def unregister(region: str, project: bool) -> None:
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @reporting
 def trust(path: Path | None) -> None:
-    """Use the images of a project's file, as it is now; by default the nearest images.toml."""
+    """Trust the current content of a project's file; by default the nearest images.toml."""
     from rule_runner.images.listing import trusted
 
     click.echo("\n".join(trusted(path)))
@@ -90,19 +90,22 @@ def trust(path: Path | None) -> None:
 
 @images.command("push")
 @click.option(
-    "--image", default="rule-runner:latest", show_default=True, help="As the engine calls it."
+    "--image",
+    default="rule-runner:latest",
+    show_default=True,
+    help="Name of the image in the engine.",
 )
 @click.option(
     "--region",
     "regions",
     multiple=True,
     metavar="R[,R]",
-    help="Push to your ECR there.",
+    help="Push to your ECR in these regions.",
 )
 @click.option("--to", metavar="HOST/REPO", help="Push to another registry, and register nothing.")
-@click.option("--repository", default="rule-runner", show_default=True, help="Its name in ECR.")
-@click.option("--tag", metavar="TAG", help="In the registry; by default that of --image.")
-@click.option("--create", is_flag=True, help="Make the repository in ECR if it is not there.")
+@click.option("--repository", default="rule-runner", show_default=True, help="Repository in ECR.")
+@click.option("--tag", metavar="TAG", help="Tag in the registry; by default that of --image.")
+@click.option("--create", is_flag=True, help="Create the repository in ECR if it does not exist.")
 @_where
 @reporting
 def push(

@@ -12,7 +12,7 @@ _MODE = click.Choice(["train", "eval", "predict", "global"], case_sensitive=Fals
 
 @click.group()
 def profile() -> None:
-    """Look into the profiler data of a training job, and report on them.
+    """Inspect the profiler data of a training job, and report on them.
 
     DIR is the folder that holds 'system' and 'framework', or its address: s3://bucket/prefix.
     """
@@ -21,7 +21,7 @@ def profile() -> None:
 @profile.command()
 @_FOLDER
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-@click.option("--check", is_flag=True, help="Read all data, and say what is damaged.")
+@click.option("--check", is_flag=True, help="Read all data, and report what is damaged.")
 @endpoint_option
 @reporting
 def show(folder: str, form: str, check: bool) -> int:
@@ -35,12 +35,12 @@ def show(folder: str, form: str, check: bool) -> int:
 @profile.command()
 @_FOLDER
 @click.option("-o", "--output", metavar="FOLDER", help="Output folder.")
-@click.option("-p", "--param", multiple=True, metavar="RULE_KEY=VALUE", help="Of a rule in it.")
+@click.option("-p", "--param", multiple=True, metavar="RULE_KEY=VALUE", help="Parameter of a rule.")
 @click.option("--overwrite", is_flag=True, help="Replace an evaluation in the output folder.")
 @endpoint_option
 @reporting
 def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: bool) -> int:
-    """Judge the profiler data in DIR by all profiler rules, and make a page of what they find."""
+    """Evaluate all profiler rules over the data in DIR, and write a page of their findings."""
     from rule_runner.commands.profile import command as commands
 
     return commands.report(folder, output, param, overwrite=overwrite)
@@ -48,10 +48,10 @@ def report(folder: str, output: str | None, param: tuple[str, ...], overwrite: b
 
 @profile.command()
 @_FOLDER
-@click.option("--start", metavar="T", help="Epoch seconds, a time in ISO format, or a step.")
-@click.option("--end", metavar="T", help="Likewise; a step is the one before which it ends.")
+@click.option("--start", metavar="T", help="Start: epoch seconds, a time in ISO format, or a step.")
+@click.option("--end", metavar="T", help="End in the same notation; a step is not included.")
 @click.option("--unit", type=click.Choice(["time", "step"]), default="time", show_default=True)
-@click.option("--mode", type=_MODE, help="Whose steps are meant.")
+@click.option("--mode", type=_MODE, help="Mode of the steps.")
 @click.option("-o", "--output", default="trace.json", show_default=True, metavar="FILE")
 @endpoint_option
 @reporting
@@ -67,9 +67,9 @@ def timeline(
 
 @profile.command()
 @_FOLDER
-@click.option("--step", metavar="FIRST:LAST", help="Steps, without the last.")
+@click.option("--step", metavar="FIRST:LAST", help="Range of steps, without the last.")
 @click.option("--mode", metavar="MODE", help="train, eval, predict, prestepzero, ...")
-@click.option("--node", metavar="NAME", help="One node; by default all are added up.")
+@click.option("--node", metavar="NAME", help="One node; by default the sum of all.")
 @click.option("-n", "count", type=click.IntRange(0), default=20, show_default=True)
 @click.option(
     "--sort",
@@ -82,7 +82,7 @@ def timeline(
 def python(
     folder: str, step: str | None, mode: str | None, node: str | None, count: int, sort: str
 ) -> int:
-    """Show the Python functions in DIR that took most time, as cProfile saw them."""
+    """Show the Python functions in DIR that took the most time, as measured by cProfile."""
     from rule_runner.commands.profile import command as commands
 
     configure(-1)

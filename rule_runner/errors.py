@@ -10,7 +10,7 @@
     |   |-- TrialError         missing, unreadable, without data
     |   |-- JobError           a job definition: missing, does not parse, holds no rules
     |   `-- RuleFailedError    the rule itself raised
-    |-- UsageError             options that do not go together                  exit 2
+    |-- UsageError             options that cannot be combined                   exit 2
     `-- OutputError            the output folder: locked, of another job, full  exit 73
 
 Any other exception that escapes is a bug of rule-runner: exit 70.

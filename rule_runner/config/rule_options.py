@@ -30,8 +30,8 @@ def parse_requests(rules: Sequence[str], sources: Sequence[str]) -> list[RuleReq
     free_files = sum(rule_id is None for rule_id, _ in files)
     if free_names and free_files and (free_names, free_files) != (1, 1):
         msg = (
-            f"{free_names} rules and {free_files} source files have no ID: it cannot be "
-            "told which belong together. Give IDs: --rule ID=NAME --source ID=FILE."
+            f"{free_names} rules and {free_files} source files have no ID, so which "
+            "belong together is ambiguous. Give IDs: --rule ID=NAME --source ID=FILE."
         )
         raise UsageError(msg)
     name_of, file_of = dict(names), dict(files)
@@ -52,7 +52,7 @@ def _split_id(text: str, option: str) -> tuple[str | None, str]:
     if not equals or (option == "--source" and not _ID.fullmatch(rule_id)):
         rule_id, rest = "", text
     if not rest:
-        msg = f"Option {option} needs a value behind {text!r}."
+        msg = f"Option {option} needs a value after {text!r}."
         raise UsageError(msg)
     return rule_id or None, rest
 
@@ -94,7 +94,7 @@ def _owner(key: str, ids: Sequence[str]) -> tuple[str, str]:
     if len(ids) == 1:
         return ids[0], key
     msg = (
-        f"Parameter {key!r} does not say which rule it goes to. "
+        f"Parameter {key!r} does not name its rule. "
         f"Write ID.{key.rpartition('.')[2]}=value with an ID of {', '.join(map(repr, ids))}."
     )
     raise UsageError(msg)
@@ -118,7 +118,7 @@ def parse_modes(texts: Sequence[str], ids: Sequence[str]) -> dict[str, RuleMode]
             from rule_core.rules.params import did_you_mean
 
             hint, names = did_you_mean(rule_id, ids), ", ".join(map(repr, ids))
-            msg = f"Mode {text!r} is for no rule of this evaluation.{hint} Its IDs: {names}."
+            msg = f"Mode {text!r} names no rule of this evaluation.{hint} Its IDs: {names}."
             raise UsageError(msg)
         if rule_id in modes:
             whose = "all rules" if rule_id is None else f"rule {rule_id!r}"

@@ -148,8 +148,8 @@ def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
 def _check_action(text: str) -> None:
     if kind_of("--action", text) == "command":
         msg = (
-            "An action 'command:' would run inside the container, where nothing of this machine "
-            "is. Use 'rule-runner evaluate' for actions that run commands."
+            "An action 'command:' would run inside the container, without the programs of this "
+            "machine. Use 'rule-runner evaluate' for actions that run commands."
         )
         raise UsageError(msg)
 
@@ -215,13 +215,13 @@ def _check_mountable(folder: Path, home: Path) -> None:
     if any(path.is_relative_to(folder) or folder.is_relative_to(path) for path in _OF_THE_IMAGE):
         msg = (
             f"Folder {str(folder)!r} cannot be mounted into a container: the image has its own "
-            "there. Move what is needed to a folder of its own."
+            "there. Move the files to a folder of their own."
         )
         raise UsageError(msg)
     if home.is_relative_to(folder):
         msg = (
-            f"Folder {str(folder)!r} would show a whole home folder to the rules. "
-            "Move what is needed to a folder of its own."
+            f"Folder {str(folder)!r} would expose a whole home folder to the rules. "
+            "Move the files to a folder of their own."
         )
         raise UsageError(msg)
 

@@ -40,7 +40,7 @@ class EvaluationOutcome:
         """Return the message that an earlier process completed the evaluation in `place`."""
         return (
             f"Output folder {place!r} holds this evaluation, which ended at {self.earlier}: "
-            "nothing was judged again. Use --overwrite to evaluate anew."
+            "nothing was judged again. Use --overwrite to evaluate it again."
         )
 
     def sentences(self, folder: str, place: str) -> Iterator[str]:

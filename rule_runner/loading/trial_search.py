@@ -120,7 +120,7 @@ def missing(path: str, seconds: float = math.inf) -> str:
     """Return the error message for a path that does not exist, with the nearest existing path."""
     nearest = nearest_path(path, seconds)
     hint = f" Did you mean {nearest!r}?" if nearest else ""
-    return f"Trial {path!r} is not there.{hint}"
+    return f"Trial {path!r} does not exist.{hint}"
 
 
 def nearest_path(path: str, seconds: float = math.inf) -> str | None:

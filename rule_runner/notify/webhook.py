@@ -127,12 +127,12 @@ def _check_address(address: Address, url: str, *, secure: bool) -> None:
     """Raise if an address is forbidden, or is forbidden without TLS."""
     if is_forbidden(address):
         msg = (
-            f"Webhook {url} leads to {address}: link-local, metadata, multicast, reserved and "
+            f"Webhook {url} resolves to {address}: link-local, metadata, multicast, reserved and "
             "translated addresses are not allowed."
         )
         raise WebhookError(msg)
     if not secure and not address.is_loopback:
-        msg = f"Webhook {url} must be https: it does not lead to this machine."
+        msg = f"Webhook {url} must be https: it does not resolve to this machine."
         raise WebhookError(msg)
 
 

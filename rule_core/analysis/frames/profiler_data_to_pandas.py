@@ -234,7 +234,7 @@ class PandasFrame:
         """
         times = sorted(map(epoch_us, timestep_list))
         if not times:
-            msg = "Framework metrics are asked for at no time. Give one time or more."
+            msg = "No times of framework metrics were given. Give at least one."
             raise IndexError(msg)
         self._source.refresh()
         sums = sums_at(times, self._source.events(times[0], times[-1], selected_framework_metrics))

@@ -40,7 +40,7 @@ class Collection(CoreCollection):
         for module, *sides in self.modules:
             if id(module) not in names:
                 msg = (
-                    f"Collection {self.name!r} names a module that is in no registered model, "
+                    f"Collection {self.name!r} names a module that no registered model contains, "
                     f"got {module!r}."
                 )
                 raise SMDebugTypeError(msg)

@@ -100,7 +100,7 @@ class DownloadFolder:
             if existing == data:
                 return
             if existing is not None and not self._is_ours(name, existing):
-                raise FileExistsError(errno.EEXIST, "a file that was not downloaded is there")
+                raise FileExistsError(errno.EEXIST, "it holds a file that was not downloaded")
             _write(fd, leaf, data)
         self._checksums[name] = zlib.crc32(data)
 
@@ -148,7 +148,7 @@ class DownloadFolder:
             subject = repr(name) if name else "Python profiles"
             msg = (
                 f"Cannot download {subject} into '{self.path}': {reason}. "
-                "Give another local_profile_dir, or move what is there."
+                "Give another local_profile_dir, or move that file."
             )
             raise ProfileFolderError(msg) from err
 

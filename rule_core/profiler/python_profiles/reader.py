@@ -161,7 +161,7 @@ class LocalPythonStatsReader(PythonStatsReader):
     def __init__(self, profile_dir: str | os.PathLike[str]) -> None:
         super().__init__(profile_dir)
         if not Path(self.profile_dir).is_dir():
-            msg = f"There is no folder of Python profiles at {os.fspath(profile_dir)!r}."
+            msg = f"{os.fspath(profile_dir)!r} is not an existing folder of Python profiles."
             raise ProfileFolderError(msg)
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:

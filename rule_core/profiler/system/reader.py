@@ -65,7 +65,7 @@ class S3NumpySystemMetricsReader:
     def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
         del args, kwargs
         msg = (
-            "S3NumpySystemMetricsReader is not offered. Use the arrays that "
+            "S3NumpySystemMetricsReader is not supported. Use the arrays that "
             "S3SystemMetricsReader(address).samples(start_us, end_us) returns."
         )
         raise SMDebugNotImplementedError(msg)

@@ -76,7 +76,7 @@ def chunks(store: TrialStore, key: str, limits: TimelineLimits = LIMITS) -> Iter
     read = 0
     for piece in _unzipped(whole, limits) if first.startswith(GZIP) else whole:
         if (read := read + len(piece)) > limits.total:
-            msg = f"has more than {limits.total} bytes: what follows is left out"
+            msg = f"has more than {limits.total} bytes: the rest is left out"
             raise TimelineFaultError(msg)
         yield piece
 
@@ -110,12 +110,12 @@ def _unzipped(pieces: Iterable[bytes], limits: TimelineLimits) -> Iterator[bytes
             rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
             written += len(text)
             if written > max(limits.swelling * read, limits.unsuspected):
-                msg = f"swells to more than {limits.swelling} times its size: it is not read on"
+                msg = f"expands to more than {limits.swelling} times its size: the rest is not read"
                 raise TimelineFaultError(msg)
             if text:
                 yield text
     if not inflate.eof:
-        msg = "is gzip data that are cut off"
+        msg = "is truncated gzip data"
         raise TimelineFaultError(msg)
 
 
@@ -123,5 +123,5 @@ def _inflate(inflate: "zlib._Decompress", data: bytes, most: int) -> bytes:
     try:
         return inflate.decompress(data, most)
     except zlib.error as err:
-        msg = "is gzip data that are damaged"
+        msg = "is damaged gzip data"
         raise TimelineFaultError(msg) from err

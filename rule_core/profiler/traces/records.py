@@ -80,7 +80,7 @@ class RecordReader:
         self.skipped += 1
         self.reason = self.reason or reason
         if self.skipped > self.limits.skipped:
-            msg = "is not read on, for too many of its records make no sense"
+            msg = "is not read further: too many of its records are invalid"
             raise TimelineFaultError(msg)
 
     def batches(self) -> Iterator[list[Record]]:
@@ -106,7 +106,7 @@ class RecordReader:
                 return
             self._check(text)
         if position < 0:
-            msg = "is no JSON array of trace events" if text.strip() else "is empty"
+            msg = "is not a JSON array of trace events" if text.strip() else "is empty"
             raise TimelineFaultError(msg)
         yield from self._last(text)
 
@@ -131,7 +131,7 @@ class RecordReader:
         if start.startswith(_ARRAY):
             return position + 1
         if start and not start.startswith(_OBJECT):
-            msg = f"is no JSON array of trace events, it begins with {bytes(start[:_SHOWN])!r}"
+            msg = f"is not a JSON array of trace events: it begins with {bytes(start[:_SHOWN])!r}"
             raise TimelineFaultError(msg)
         self._is_object = bool(start)
         depth = 0
@@ -158,7 +158,7 @@ class RecordReader:
     def _finish(self, rest: bytes) -> None:
         """Check the text after the records: more keys of an object, or nothing."""
         if rest[1:].strip() and not self._is_object:
-            msg = "goes on after the end of its array"
+            msg = "continues after the end of its array"
             raise TimelineFaultError(msg)
 
     def _take(self, text: bytes, position: int) -> tuple[list[Record], int]:

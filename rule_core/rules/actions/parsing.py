@@ -88,7 +88,7 @@ def _check_action(action: object) -> dict[str, str]:
         return {"name": name}
     if not isinstance(value, str):
         got = "none" if value is None else type(value).__name__
-        msg = f"Action {name!r} needs a text as {key!r}, got {got}."
+        msg = f"Action {name!r} needs a string as {key!r}, got {got}."
         raise SMDebugValueError(msg)
     if name == STOP:
         check_job(value)
@@ -102,7 +102,7 @@ def _name(raw: object) -> str:
     """Validate the name of an action and return it in lower case."""
     if not isinstance(raw, str):
         got = "none" if raw is None else type(raw).__name__
-        msg = f"An action needs a text as 'name', got {got}."
+        msg = f"An action needs a string as 'name', got {got}."
         raise SMDebugValueError(msg)
     name = raw.lower()
     if name in _OPERATORS:

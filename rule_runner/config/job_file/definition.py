@@ -198,7 +198,7 @@ def choose(definition: JobDefinition, only: Sequence[str], exclude: Sequence[str
         if (not only or rule.name in only) and rule.name not in exclude
     )
     if not kept:
-        msg = "No rule configuration is left by --only and --except."
+        msg = "No rule configuration is left after --only and --except."
         raise UsageError(msg)
     return replace(definition, configurations=kept)
 

@@ -52,7 +52,7 @@ def read_text(path: Path) -> str:
         msg = f"Job file {shown(path)} cannot be read: {getattr(err, 'strerror', err)}."
         raise JobError(msg) from err
     if len(data) > LIMIT:
-        msg = f"Job file {shown(path)} is too large: it may have {LIMIT:,} bytes."
+        msg = f"Job file {shown(path)} is too large: the limit is {LIMIT:,} bytes."
         raise JobError(msg)
     try:
         return data.decode("utf-8-sig")
@@ -173,7 +173,7 @@ class _Unfinished:
         if key in self.value:
             raise _twice(key, line)
         if key == _MERGE:
-            msg = f"line {line + 1}: mappings cannot be merged with '<<'"
+            msg = f"line {line + 1}: merging mappings with '<<' is not supported"
             raise TextError(msg)
         return key
 
@@ -202,7 +202,7 @@ class _YamlBuilder:
                 self._add(event.value, 1, line, event.anchor)
             case yaml.AliasEvent():
                 if event.anchor not in self._anchored:
-                    msg = f"line {line + 1}: alias '*{event.anchor}' stands for nothing before it"
+                    msg = f"line {line + 1}: alias '*{event.anchor}' is not defined before it"
                     raise TextError(msg)
                 self._add(*self._anchored[event.anchor], line)
             case yaml.CollectionStartEvent():
@@ -232,7 +232,7 @@ class _YamlBuilder:
         """Add a finished value to what it stands in."""
         self._nodes += size
         if self._nodes > NODES:
-            msg = f"line {line + 1}: it stands for more than {NODES:,} values"
+            msg = f"line {line + 1}: it expands to more than {NODES:,} values"
             raise TextError(msg)
         if anchor is not None:
             self._anchored[anchor] = (value, size)

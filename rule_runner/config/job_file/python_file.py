@@ -86,11 +86,11 @@ def _list_in(names: Mapping[str, object], name: str) -> Sequence[object]:
         case [(_, rules)]:
             return rules
         case []:
-            msg = f"Job file {name} makes no list of rules. Call the list {NAME!r}."
+            msg = f"Job file {name} defines no list of rules. Name the list {NAME!r}."
         case several:
             listed = ", ".join(repr(key) for key, _ in several)
             msg = (
-                f"Job file {name} makes {len(several)} lists of rules: {listed}. "
-                f"Call the one to evaluate {NAME!r}."
+                f"Job file {name} defines {len(several)} lists of rules: {listed}. "
+                f"Name the one to evaluate {NAME!r}."
             )
     raise JobError(msg)

@@ -153,7 +153,7 @@ def test_events_go_to_stdout_when_asked(trial: Path) -> None:
         pytest.param(
             ["--rule", "AllZero", "--rule", "ExplodingTensor", "-p", "only_nan=1"],
             2,
-            "Error: Parameter 'only_nan' does not say which rule it goes to. "
+            "Error: Parameter 'only_nan' does not name its rule. "
             "Write ID.only_nan=value with an ID of 'AllZero', 'ExplodingTensor'.",
             id="whose-parameter",
         ),
@@ -199,7 +199,7 @@ def test_wrong_arguments_are_one_sentence(
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        pytest.param("nowhere", "Trial '{}' is not there.", id="missing"),
+        pytest.param("nowhere", "Trial '{}' does not exist.", id="missing"),
         pytest.param(
             "file", "Trial '{}' is not a folder. Give the root folder of a trial.", id="no-folder"
         ),
@@ -493,7 +493,7 @@ def test_a_mode_of_no_rule_is_one_sentence(trial: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         2,
         (
-            "Error: Mode 'Vanishing=observe' is for no rule of this evaluation. "
+            "Error: Mode 'Vanishing=observe' names no rule of this evaluation. "
             "Did you mean 'VanishingGradient'? Its IDs: 'VanishingGradient'.\n"
         ),
     )

@@ -273,7 +273,7 @@ def test_each_rule_is_given_its_own_other_trials(trial: Path, tmp_path: Path) ->
     measured = {name: rules[name]["evidence"][0]["measured"] for name in "ABC"}
     assert measured == {"A": "all,one", "B": "all,two,one", "C": "all"}
     assert rules["D"]["status_details"] == (
-        f"ClientError: Trial '{tmp_path / 'none'}' is not there."
+        f"ClientError: Trial '{tmp_path / 'none'}' does not exist."
     )
 
 
@@ -383,8 +383,8 @@ def test_check_of_a_program(tmp_path: Path) -> None:
         2,
         "",
         (
-            f"Error: Job file {job} is a program, and to check it is to run it. "
-            "Give --allow-code if that may be.\n"
+            f"Error: Job file {job} is a program, and checking it runs it. "
+            "Give --allow-code to allow that.\n"
         ),
     )
     allowed = check(job, "--allow-code", "--training-job-name", "mnist")
@@ -422,10 +422,10 @@ def test_profiler_rules_only(trial: Path, tmp_path: Path) -> None:
         ("job.yaml", "", " must hold an object with DebugRuleConfigurations, got nothing."),
         ("job.json", '{"a": 1,\n"a": 2}', " does not parse: line 2: key 'a' stands there twice."),
         ("job.yaml", "a: 1\nb: 2\na: 3", " does not parse: line 3: key 'a' stands there twice."),
-        ("job.yaml", "a: &a x\nb: [" + "*a," * 150_000 + "]", " does not parse: line 2: it stands"),
+        ("job.yaml", "a: &a x\nb: [" + "*a," * 150_000 + "]", " does not parse: line 2: it expands"),
         ("job.yaml", "[" * 200_000, " does not parse: line 1: it is nested too deeply."),
         ("job.json", "[" * 200_000, " does not parse: it is nested too deeply."),
-        ("job.json", " " * 1_100_000, " is too large: it may have 1,048,576 bytes."),
+        ("job.json", " " * 1_100_000, " is too large: the limit is 1,048,576 bytes."),
         ("job.yaml", "a: !!python/name:os.system", " does not parse: line 1: tag "),
         ("job.py", "rules = 5", " must be a list of rules, got int."),
         ("job.py", "raise ValueError('no')", " raised ValueError at line 1: no."),
@@ -473,14 +473,20 @@ def test_places_that_are_no_job_files(trial: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--rule", "AllZero"], "Options --job and --rule do not go together: rules come from one"),
-        (["--source", "x.py"], "Options --job and --source do not go together"),
-        (["-p", "a=b"], "Options --job and --param do not go together"),
-        (["--allow-code"], "Option --allow-code goes with --check only"),
-        (["--check", "--format", "json"], "Option --check prints lines only, got --format json."),
-        (["--mode", "B=observe"], "Mode 'B=observe' is for no rule of this evaluation."),
+        (
+            ["--rule", "AllZero"],
+            "Options --job and --rule cannot be combined: give the rules by one",
+        ),
+        (["--source", "x.py"], "Options --job and --source cannot be combined"),
+        (["-p", "a=b"], "Options --job and --param cannot be combined"),
+        (["--allow-code"], "Option --allow-code requires --check"),
+        (["--check", "--format", "json"], "Option --check cannot be combined with --format json."),
+        (["--mode", "B=observe"], "Mode 'B=observe' names no rule of this evaluation."),
         (["--action", "B=sms:+4912"], "Action for unknown rule 'B'."),
-        (["--only", "A", "--except", "A"], "No rule configuration is left by --only and --except."),
+        (
+            ["--only", "A", "--except", "A"],
+            "No rule configuration is left after --only and --except.",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -497,7 +503,7 @@ def test_options_of_a_job_without_one(trial: Path, option: str) -> None:
     result = CliRunner().invoke(main, given)
     assert (result.exit_code, result.stderr) == (
         2,
-        f"Error: Option {option.partition('=')[0]} goes with --job only.\n",
+        f"Error: Option {option.partition('=')[0]} requires --job.\n",
     )
 
 

@@ -252,7 +252,7 @@ def test_data_that_are_not_there(tmp_path: Path) -> None:
     result, _ = evaluate("--profiler-trial", missing, "--rule", "BatchSize")
     assert (result.exit_code, result.stderr) == (
         1,
-        f"Error: Trial '{missing}' is not there.\n",
+        f"Error: Trial '{missing}' does not exist.\n",
     )
 
 

@@ -133,7 +133,7 @@ def test_trial_other_trial_rule_and_output_are_in_s3(
     assert (again.returncode, again.stdout) == (0, done.stdout)
     assert again.stderr == (
         f"Output folder '{OUT}' holds this evaluation, which ended at {found['ended_at']}: "
-        "nothing was judged again. Use --overwrite to evaluate anew.\n"
+        "nothing was judged again. Use --overwrite to evaluate it again.\n"
     )
     after = s3_objects.content(s3, "out/")
     assert set(after) == set(before)

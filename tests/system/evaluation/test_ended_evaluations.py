@@ -200,6 +200,6 @@ def test_killed_after_the_verdict_the_same_command_gives_it_with_its_report(
     ended_at = json.loads((tmp_path / "out" / "rule_result.json").read_text())["ended_at"]
     assert first.stderr == (
         f"Output folder '{tmp_path / 'out'}' holds this evaluation, which ended at {ended_at}: "
-        "nothing was judged again. Use --overwrite to evaluate anew.\n"
+        "nothing was judged again. Use --overwrite to evaluate it again.\n"
     )
     assert CliRunner().invoke(main, [*command, "--overwrite"]).stderr == ""

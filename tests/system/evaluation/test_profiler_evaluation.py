@@ -192,12 +192,12 @@ def test_the_end_mark_of_tensors_ends_no_profiler_data(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     trial = str(tmp_path / "none")
     config = configured(tmp_path / "out", [windows()], trial)
-    with pytest.raises(TrialError, match=f"^Trial {trial!r} is not there.$"):
+    with pytest.raises(TrialError, match=f"^Trial {trial!r} does not exist.$"):
         Runner(config)
     later = configured(tmp_path / "out", [windows()], trial, wait_for_trial=3.0)
     script = Script(WoundClock())
     (found,) = Runner(later, clock=script.clock, waiter=script).run().result.rules
-    assert found.status_details == f"ClientError: Trial {trial!r} is not there."
+    assert found.status_details == f"ClientError: Trial {trial!r} does not exist."
 
 
 # -- rules with a clock of their own -----------------------------------------------------------

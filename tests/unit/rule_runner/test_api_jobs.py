@@ -200,7 +200,7 @@ def test_no_rules(trial: Path, given: Any, error: type[Exception], problem: str)
 
 
 def test_what_cannot_be(trial: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrialError, match=r"none' is not there\.$"):
+    with pytest.raises(TrialError, match=r"none' does not exist\.$"):
         rule_runner.evaluate(tmp_path / "none", rules())
     with pytest.raises(UsageError, match=r"^output must be a folder of this machine"):
         rule_runner.evaluate(trial, rules(), output="s3://bucket/out")

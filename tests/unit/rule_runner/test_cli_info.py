@@ -80,7 +80,7 @@ def test_trial_show_says_on_stdout_alone_what_is_damaged(trial: str) -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        pytest.param(False, "Trial '{path}' is not there.", id="missing"),
+        pytest.param(False, "Trial '{path}' does not exist.", id="missing"),
         pytest.param(
             True,
             "Folder '{path}' holds no trial: neither 'collections/' nor 'index/' has a file. Give "

@@ -78,7 +78,7 @@ def test_only_files_near_the_range_are_read(tmp_path: Path) -> None:
     assert "TRAIN" in found(reader, *ALWAYS)
     assert found(reader, *ALWAYS)
     key = str(far.relative_to(tmp_path))
-    said = "is no JSON array of trace events, it begins with b'junk'"
+    said = "is not a JSON array of trace events: it begins with b'junk'"
     assert reader.file_problems.problems == {key: f"Timeline {key!r} {said}."}
 
 

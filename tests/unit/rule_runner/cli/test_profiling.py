@@ -136,7 +136,7 @@ def test_a_folder_that_is_not_there(
     monkeypatch.chdir(tmp_path)
     done = call(command, str(tmp_path / "none"))
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == f"Error: Trial '{tmp_path / 'none'}' is not there.\n"
+    assert done.stderr == f"Error: Trial '{tmp_path / 'none'}' does not exist.\n"
 
 
 def test_a_folder_without_profiler_data(tmp_path: Path) -> None:

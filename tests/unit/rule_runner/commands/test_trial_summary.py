@@ -173,7 +173,7 @@ def test_a_trial_without_collections(tmp_path: Path) -> None:
 
 def test_no_trial_there(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    with pytest.raises(TrialError, match=r"^Trial '.*/missing' is not there\.$"):
+    with pytest.raises(TrialError, match=r"^Trial '.*/missing' does not exist\.$"):
         report_trial(str(missing))
 
 

@@ -54,12 +54,12 @@ def test_requests(rules: list[str], sources: list[str], expected: list[RuleReque
 @pytest.mark.parametrize(
     ("rules", "sources", "match"),
     [
-        (["A", "B"], ["a.py"], r"^2 rules and 1 source files have no ID: it cannot be told"),
+        (["A", "B"], ["a.py"], r"^2 rules and 1 source files have no ID, so which belong"),
         (["A"], ["a.py", "b.py"], r"^1 rules and 2 source files have no ID"),
         (["a=A", "a=B"], [], r"^ID 'a' is given to two --rule options\. IDs must differ\.$"),
         ([], ["a=a.py", "a=b.py"], r"^ID 'a' is given to two --source options\."),
-        (["a="], [], r"^Option --rule needs a value behind 'a='\.$"),
-        ([], [""], r"^Option --source needs a value behind ''\.$"),
+        (["a="], [], r"^Option --rule needs a value after 'a='\.$"),
+        ([], [""], r"^Option --source needs a value after ''\.$"),
     ],
 )
 def test_requests_that_cannot_be(rules: list[str], sources: list[str], match: str) -> None:
@@ -94,7 +94,7 @@ def test_parameters(texts: list[str], ids: list[str], expected: dict[str, dict[s
         (
             ["x=1"],
             ["a", "b"],
-            r"^Parameter 'x' does not say which rule it goes to\. Write ID\.x=value with an ID",
+            r"^Parameter 'x' does not name its rule\. Write ID\.x=value with an ID",
         ),
         (["c.x=1"], ["a", "b"], r"Write ID\.x=value with an ID of 'a', 'b'\.$"),
     ],
@@ -124,9 +124,9 @@ def test_modes_by_rule(texts: list[str], expected: list[str]) -> None:
         (["Loss="], r"^A mode must be 'enforce' or 'observe', got ''\.$"),
         (
             ["Los=observe"],
-            r"^Mode 'Los=observe' is .*\. Did you mean 'Loss'\? Its IDs: 'Loss', 'x'\.$",
+            r"^Mode 'Los=observe' names no .*\. Did you mean 'Loss'\? Its IDs: 'Loss', 'x'\.$",
         ),
-        (["=observe"], r"is for no rule of this evaluation\. Its IDs"),
+        (["=observe"], r"names no rule of this evaluation\. Its IDs"),
         (["observe", "enforce"], r"^The mode of all rules is given twice\.$"),
         (["x=observe", "x=observe"], r"^The mode of rule 'x' is given twice\.$"),
     ],

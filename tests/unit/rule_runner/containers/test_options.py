@@ -168,7 +168,7 @@ def test_folders_that_would_hide_the_image_are_refused(folder: str) -> None:
 
 @pytest.mark.parametrize("path", ["/home/me/rule.py", "/home/rule.py"])
 def test_a_whole_home_folder_is_not_shown_to_rules(path: str) -> None:
-    with pytest.raises(UsageError, match="would show a whole home folder to the rules"):
+    with pytest.raises(UsageError, match="would expose a whole home folder to the rules"):
         translated(**source(path))
 
 

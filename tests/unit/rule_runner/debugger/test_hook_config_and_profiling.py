@@ -23,11 +23,11 @@ from rule_runner.debugger import (
 from rule_runner.debugger.metrics_config import StepRange, TimeRange
 
 
-def test_collections_are_compared_with_their_like() -> None:
+def test_collections_are_compared_with_each_other() -> None:
     assert CollectionConfig("a", {"b": 1, "c": 2}) == CollectionConfig("a", {"c": 2, "b": 1})
     assert CollectionConfig("a") != CollectionConfig("a", {})
     assert len({CollectionConfig("a"), CollectionConfig("a"), CollectionConfig("a", {})}) == 2
-    with pytest.raises(TypeError, match=r"^CollectionConfig is comparable .* got None\."):
+    with pytest.raises(TypeError, match=r"^A CollectionConfig can only be compared .* got None\."):
         operator.eq(CollectionConfig("a"), None)
 
 

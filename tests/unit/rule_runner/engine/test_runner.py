@@ -694,7 +694,7 @@ def test_rule_that_does_not_come_back_ends_the_process_with_what_there_is(
 
 
 def test_missing_trial_is_an_error_at_once(tmp_path: Path) -> None:
-    with pytest.raises(TrialError, match=r"^Trial '.*/no' is not there\.$"):
+    with pytest.raises(TrialError, match=r"^Trial '.*/no' does not exist\.$"):
         Runner(configured(tmp_path / "out", [Never], str(tmp_path / "no")))
     assert not (tmp_path / "out").exists()
 
@@ -751,7 +751,7 @@ def test_trial_is_not_waited_for_longer(tmp_path: Path) -> None:
     clock = WoundClock()
     config = configured(tmp_path / "out", [Never], str(tmp_path / "no"), wait_for_trial=5.0)
     found = Runner(config, clock=clock, waiter=Script(clock)).run()
-    assert only(found).status_details == f"ClientError: Trial '{tmp_path / 'no'}' is not there."
+    assert only(found).status_details == f"ClientError: Trial '{tmp_path / 'no'}' does not exist."
     assert clock.now - WoundClock().now == pytest.approx(5, abs=1.5)
     assert codes(found) == (1, 1)
 

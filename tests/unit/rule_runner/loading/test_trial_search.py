@@ -124,7 +124,7 @@ def test_wrong_path_gets_the_nearest_name(
     hint = f" Did you mean '{nearest}'?" if nearest else ""
     with pytest.raises(TrialError) as error:
         find_trials(path)
-    assert str(error.value) == f"Trial {path!r} is not there.{hint}"
+    assert str(error.value) == f"Trial {path!r} does not exist.{hint}"
 
 
 def test_wrong_address_gets_the_nearest_name(aws_endpoint: str) -> None:
@@ -190,6 +190,6 @@ def test_hint_is_not_waited_for_long(aws_endpoint: str, monkeypatch: pytest.Monk
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
         server.always["list-type=2"] = faulty_s3.SLOW_DOWN
         began = time.monotonic()
-        assert missing("s3://bucket/a/b/c") == "Trial 's3://bucket/a/b/c' is not there."
+        assert missing("s3://bucket/a/b/c") == "Trial 's3://bucket/a/b/c' does not exist."
         assert trials_below("s3://bucket/a") == []
         assert time.monotonic() - began < 10.0

@@ -252,7 +252,7 @@ def to(*addresses: str) -> Any:
     ["169.254.169.254", "fe80::1", "fd00:ec2::254", "0.0.0.0", "::ffff:169.254.169.254"],
 )
 def test_a_name_that_leads_where_nobody_may_go_is_refused(address: str) -> None:
-    message = r"leads to .*: link-local, metadata, multicast, reserved and translated addresses"
+    message = r"resolves to .*: link-local, metadata, multicast, reserved and translated addresses"
     for addresses in ([address], ["127.0.0.1", address]):
         with pytest.raises(WebhookError, match=message) as found:
             send(f"https://{NAME}/x", resolve=to(*addresses))
@@ -268,7 +268,9 @@ def test_such_an_address_itself_is_refused(host: str) -> None:
 
 
 def test_http_is_for_this_machine_only() -> None:
-    message = r"http://hooks\.example\.org/\.\.\. must be https: it does not lead to this machine"
+    message = (
+        r"http://hooks\.example\.org/\.\.\. must be https: it does not resolve to this machine"
+    )
     with pytest.raises(WebhookError, match=message):
         send(f"http://{NAME}/x", resolve=to("93.184.216.34"))
     with pytest.raises(WebhookError, match="must be https"):
@@ -378,9 +380,9 @@ def test_what_is_secret_is_masked(url: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("https://169.254.169.254/latest", r"/\.\.\. leads to 169\.254\.169\.254: link-local"),
-        ("https://[::ffff:169.254.169.254]/x", r"leads to 169\.254\.169\.254: link-local"),
-        ("https://[fd00:ec2::254]/x", "leads to fd00:ec2::254: link-local, metadata"),
+        ("https://169.254.169.254/latest", r"/\.\.\. resolves to 169\.254\.169\.254: link-local"),
+        ("https://[::ffff:169.254.169.254]/x", r"resolves to 169\.254\.169\.254: link-local"),
+        ("https://[fd00:ec2::254]/x", "resolves to fd00:ec2::254: link-local, metadata"),
         ("http://10.0.0.1/x", r"^Webhook http://10\.0\.0\.1/\.\.\. must be https"),
     ],
 )

@@ -294,7 +294,9 @@ def test_what_runs_at_given_times(tmp_path: Path) -> None:
 
 
 def test_no_times_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(IndexError, match=r"asked for at no time\. Give one time or more\."):
+    with pytest.raises(
+        IndexError, match=r"No times of framework metrics were given\. Give at least one\."
+    ):
         PandasFrame(tmp_path).get_framework_metrics_by_timesteps([])
 
 

@@ -170,7 +170,9 @@ def test_a_module_in_a_collection_that_no_model_has(tmp_path: Path) -> None:
     watching = hook(tmp_path)
     watching.get_collection("mine").add_module_tensors(nn.Linear(1, 2))
     watching.register_module(model := small())
-    with pytest.raises(TypeError, match=r"'mine' names a module that is in no registered model, "):
+    with pytest.raises(
+        TypeError, match=r"'mine' names a module that no registered model contains, "
+    ):
         model(rows(0))
 
 

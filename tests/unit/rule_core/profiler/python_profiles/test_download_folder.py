@@ -83,8 +83,8 @@ def test_what_another_put_there_is_not_replaced(root: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(b"mine")
     message = (
-        f"Cannot download {NAME!r} into '{root}': a file that was not downloaded is there. "
-        "Give another local_profile_dir, or move what is there."
+        f"Cannot download {NAME!r} into '{root}': it holds a file that was not downloaded. "
+        "Give another local_profile_dir, or move that file."
     )
     with pytest.raises(ProfileFolderError, match=f"^{re.escape(message)}$"):
         put(root, {NAME: b"theirs"})

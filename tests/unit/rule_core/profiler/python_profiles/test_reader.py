@@ -99,10 +99,10 @@ def test_folders_that_are_links_are_not_entered(tmp_path: Path) -> None:
     assert len(LocalPythonStatsReader(tmp_path / "link").load_python_profile_stats()) == 18
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "no", tmp_path / "file"):
-        with pytest.raises(ProfileFolderError, match=rf"no folder of Python profiles at '{path}'"):
+        with pytest.raises(ProfileFolderError, match=rf"'{path}' is not an existing folder"):
             cProfileAnalysis(path)
 
 

@@ -149,7 +149,7 @@ def test_what_is_no_address_of_s3_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_bulk_reader_says_what_to_use() -> None:
-    match = r"^S3NumpySystemMetricsReader is not offered\. Use the arrays that "
+    match = r"^S3NumpySystemMetricsReader is not supported\. Use the arrays that "
     with pytest.raises(SMDebugNotImplementedError, match=match):
         S3NumpySystemMetricsReader("s3://b/p", use_in_memory_cache=False)
 

@@ -99,8 +99,8 @@ def test_a_record_that_is_none_is_skipped_among_others(record: str, reason: str)
     ("text", "before", "said"),
     [
         pytest.param("", [], "is empty", id="empty"),
-        pytest.param("hello", [], "is no JSON array of trace events, it begins with b'hello'"),
-        pytest.param('{"a": 1}', [], "is no JSON array of trace events", id="other-object"),
+        pytest.param("hello", [], "is not a JSON array of trace events: it begins with b'hello'"),
+        pytest.param('{"a": 1}', [], "is not a JSON array of trace events", id="other-object"),
         pytest.param('[{"name": "a"}, {"name": "b', ["a"], "is cut off", id="cut-in-string"),
         pytest.param('[{"name": "a"}, {"args": {}', ["a"], "is cut off", id="cut-in-record"),
         pytest.param('{"traceEvents": [{"name": "a"},', ["a"], "is cut off", id="cut-object"),
@@ -111,7 +111,7 @@ def test_a_record_that_is_none_is_skipped_among_others(record: str, reason: str)
             "has a record of more than 64 nested objects and lists",
             id="deep",
         ),
-        pytest.param('[{"name": "a"}] [', ["a"], "goes on after the end of its array"),
+        pytest.param('[{"name": "a"}] [', ["a"], "continues after the end of its array"),
     ],
 )
 def test_what_ends_the_reading_is_said_after_the_records_before_it(
@@ -132,7 +132,7 @@ def test_a_record_without_end_does_not_fill_the_memory() -> None:
 def test_a_file_of_records_without_sense_is_given_up() -> None:
     text = b'[{"name": "a"},' + b'{"ts": NaN},' * 9 + b"{}]"
     found, said = fault([text], TimelineLimits(skipped=3))
-    assert said == "is not read on, for too many of its records make no sense"
+    assert said == "is not read further: too many of its records are invalid"
     assert names(found) == ["a"]
 
 
@@ -174,14 +174,16 @@ def test_text_is_the_same_in_pieces_of_any_size_out_of_gzip_too(size: int) -> No
     ("content", "limits", "said"),
     [
         pytest.param(
-            b"x" * 99, TimelineLimits(total=50, chunk=20), "has more than 50 bytes: what follows"
+            b"x" * 99,
+            TimelineLimits(total=50, chunk=20),
+            "has more than 50 bytes: the rest is left out",
         ),
-        pytest.param(compressed(b"x" * 9999)[:-12], LIMITS, "is gzip data that are cut off"),
-        pytest.param(compressed(b"x")[:4] + b"junk" * 9, LIMITS, "is gzip data that are damaged"),
+        pytest.param(compressed(b"x" * 9999)[:-12], LIMITS, "is truncated gzip data"),
+        pytest.param(compressed(b"x")[:4] + b"junk" * 9, LIMITS, "is damaged gzip data"),
         pytest.param(
             compressed(b"x" * 99999),
             TimelineLimits(chunk=1000, unsuspected=5000),
-            "swells to more than 200 times its size: it is not read on",
+            "expands to more than 200 times its size: the rest is not read",
         ),
     ],
 )

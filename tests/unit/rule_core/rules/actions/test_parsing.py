@@ -55,8 +55,8 @@ def test_actions_as_platforms_hand_them_over(text: str, expected: object) -> Non
         ("null", r"^An action must be a JSON object, got NoneType\.$"),
         ('["sms"]', r"^An action must be a JSON object, got str\.$"),
         ("[[]]", r"^An action must be a JSON object, got list\.$"),
-        ("{}", r"^An action needs a text as 'name', got none\.$"),
-        ('{"name": 1}', r"^An action needs a text as 'name', got int\.$"),
+        ("{}", r"^An action needs a string as 'name', got none\.$"),
+        ('{"name": 1}', r"^An action needs a string as 'name', got int\.$"),
         (
             '{"name": "stoptrainin"}',
             r"^Unknown action 'stoptrainin'\. Did you mean 'stoptraining'\? Actions: 'stoptrai",
@@ -69,11 +69,11 @@ def test_actions_as_platforms_hand_them_over(text: str, expected: object) -> Non
             '{"name": "webhook"}',
             r"^Action 'webhook' is not accepted .* with --action webhook:\.\.\.$",
         ),
-        ('{"name": "email"}', r"^Action 'email' needs a text as 'endpoint', got none\.$"),
+        ('{"name": "email"}', r"^Action 'email' needs a string as 'endpoint', got none\.$"),
         ('{"name": "sms", "endpoint": 155}', r"^Action 'sms' needs .* 'endpoint', got int\.$"),
         (
             '{"name": "sms", "endpoint": null}',
-            r"^Action 'sms' needs a text as 'endpoint', got none\.$",
+            r"^Action 'sms' needs a string as 'endpoint', got none\.$",
         ),
         (
             '{"name": "stoptraining", "training_job_prefx": "a"}',

@@ -269,7 +269,7 @@ def test_a_wrong_path_gets_the_nearest_name_and_affects_no_other() -> None:
     assert "Did you mean 'runs'?" in alone.stderr.replace(f"{Path.cwd()}/", "")
     done = check("rnus", "runs/a")
     assert (done.exit_code, "runs/a: " in done.stdout) == (1, True)
-    assert "Trial 'rnus' is not there." in done.stdout
+    assert "Trial 'rnus' does not exist." in done.stdout
 
 
 def test_damaged_trials_are_named_and_affect_no_other(runs: Path) -> None:

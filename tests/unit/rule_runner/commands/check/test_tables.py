@@ -45,7 +45,7 @@ EMPTY = trial(HOSTILE, silent("A"), ended=False)
 GONE = CheckedTrial(path="/runs/gone", problem="It is gone.", exit_code=1)
 ALL = CheckResult(
     trials=[FINE, EMPTY, GONE, BAD, WRONG],
-    problems=["Trial 'x' is not there."],
+    problems=["Trial 'x' does not exist."],
     results="/out",
     report="/out/report.html",
 )
@@ -87,7 +87,7 @@ def test_plain_lines_elsewhere_than_on_a_terminal() -> None:
     )
     assert lines[-5:] == [
         explanation,
-        "Trial 'x' is not there.",
+        "Trial 'x' does not exist.",
         "Checked 5 trials: 1 with issues, 2 with errors, 1 not judged, 1 without issues.",
         "Results: /out",
         "Report: /out/report.html",

@@ -274,7 +274,7 @@ def test_a_healthy_trial(tmp_path: Path) -> None:
 
 
 def test_no_trial_there(tmp_path: Path) -> None:
-    text = f"Trial '{tmp_path}/t' is not there. Give the root folder of a trial."
+    text = f"Trial '{tmp_path}/t' does not exist. Give the root folder of a trial."
     assert diagnosed(tmp_path / "t") == [wrong(text)]
 
 

@@ -213,7 +213,7 @@ def test_only_and_except(only: list[str], exclude: list[str], names: list[str]) 
             ["x"],
             "Option --except names no rule configuration: 'x'. Names: 'Gradients', 'Loss'.",
         ),
-        (["Loss"], ["Loss"], "No rule configuration is left by --only and --except."),
+        (["Loss"], ["Loss"], "No rule configuration is left after --only and --except."),
     ],
 )
 def test_only_and_except_that_choose_nothing(

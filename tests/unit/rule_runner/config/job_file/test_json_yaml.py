@@ -51,15 +51,15 @@ def test_yaml_is_taken_as_it_is_written(written: str, value: object) -> None:
         ("a: !!python/object/apply:os.system [x]", "line 1: tag 'tag:yaml.org,2002:python"),
         ("a:\n  !own b", "line 2: tag '!own' cannot be used"),
         ("a: !!int 5", "line 1: tag 'tag:yaml.org,2002:int' cannot be used"),
-        ("&a [*a]", "line 1: alias '*a' stands for nothing before it"),
+        ("&a [*a]", "line 1: alias '*a' is not defined before it"),
         ("a: 1\n--- \nb: 2", "line 2: a second document begins"),
-        ("b: &b {c: d}\na:\n  <<: *b", "line 3: mappings cannot be merged with '<<'"),
+        ("b: &b {c: d}\na:\n  <<: *b", "line 3: merging mappings with '<<' is not supported"),
         ("? [a]\n: b", "line 1: a key must be text"),
         ("a: b: c", "line 1: mapping values are not allowed in this context"),
         ("a: 'b", "line 1: found unexpected end of stream"),
         ("a: \x01", "control characters are not allowed"),
         ("[" * DEEP, "line 1: it is nested too deeply"),
-        ("a:\n" + "- x\n" * DEEP, "line 99999: it stands for more than 100,000 values"),
+        ("a:\n" + "- x\n" * DEEP, "line 99999: it expands to more than 100,000 values"),
     ],
 )
 def test_yaml_that_is_refused(written: str, problem: str) -> None:
@@ -71,9 +71,9 @@ def test_yaml_that_is_refused(written: str, problem: str) -> None:
 def test_aliases_count_as_what_they_stand_for() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
-    with pytest.raises(TextError, match=r"^line 6: it stands for more than 100,000 values$"):
+    with pytest.raises(TextError, match=r"^line 6: it expands to more than 100,000 values$"):
         parse_yaml("\n".join(lines))
-    with pytest.raises(TextError, match=r"^line 2: it stands for more than 100,000 values$"):
+    with pytest.raises(TextError, match=r"^line 2: it expands to more than 100,000 values$"):
         parse_yaml("a: &a x\nb: [" + "*a," * 300_000 + "]")
 
 
@@ -139,7 +139,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         "none": "does not exist.",
         "latin/none": "does not exist.",
         "latin": "is not UTF-8 text: byte 0xe9 in line 2.",
-        "large": "is too large: it may have 1,048,576 bytes.",
+        "large": "is too large: the limit is 1,048,576 bytes.",
         "pipe": "is not a regular file.",
         ".": "is not a regular file.",
         "n" * 300: "cannot be read: File name too long.",

@@ -85,11 +85,11 @@ def test_modules_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("x = 1", " makes no list of rules. Call the list 'rules'."),
+        ("x = 1", " defines no list of rules. Name the list 'rules'."),
         ("rules = rule('A')", "'rules' in job file {} must be a list of rules, got Rule."),
         (
             "a = [rule('A')]\nb = [rule('B')]",
-            " makes 2 lists of rules: 'a', 'b'. Call the one to evaluate 'rules'.",
+            " defines 2 lists of rules: 'a', 'b'. Name the one to evaluate 'rules'.",
         ),
         ("rules = []", " holds no rules: the list is empty."),
         (

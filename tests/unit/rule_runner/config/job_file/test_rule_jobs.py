@@ -126,7 +126,7 @@ def test_a_rule_with_a_process_of_its_own_is_not_run_here(custom: str) -> None:
         ),
         (
             {"rule_to_invoke": "ExplodingTensor", "other_trial_0": "/no/such"},
-            "Trial '/no/such' is not there.",
+            "Trial '/no/such' does not exist.",
         ),
         (
             {"rule_to_invoke": "ExplodingTensor", "other_trials": "ftp://x"},
@@ -227,7 +227,7 @@ def test_what_the_caller_knows(tmp_path: Path) -> None:
 
 
 def test_options_for_a_rule_that_is_not_there() -> None:
-    with pytest.raises(UsageError, match=r"^Mode 'B=observe' is for no rule of this evaluation\."):
+    with pytest.raises(UsageError, match=r"^Mode 'B=observe' names no rule of this evaluation\."):
         job_of(JobScope(EvaluationRequest(modes=("B=observe",))), rule_to_invoke="ExplodingTensor")
     with pytest.raises(UsageError, match=r"^Action for unknown rule 'B'\."):
         job_of(

@@ -118,7 +118,7 @@ def _check_keys(text: str) -> None:
 
 
 def _twice(key: str, line: int) -> TextError:
-    return TextError(f"line {line + 1}: key {key[:100]!r} stands there twice")
+    return TextError(f"line {line + 1}: key {key[:100]!r} occurs twice")
 
 
 def parse_yaml(text: str) -> Any:

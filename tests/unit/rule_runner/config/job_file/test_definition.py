@@ -252,7 +252,7 @@ def test_files_of_a_request(tmp_path: Path, suffix: str) -> None:
 def test_a_file_that_does_not_parse(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("a: 1\na: 2")
-    problem = f"^Job file {path} does not parse: line 2: key 'a' stands there twice\\.$"
+    problem = f"^Job file {path} does not parse: line 2: key 'a' occurs twice\\.$"
     with pytest.raises(JobError, match=problem):
         read_job_file(str(path))
 

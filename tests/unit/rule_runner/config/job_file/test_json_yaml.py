@@ -46,8 +46,8 @@ def test_yaml_is_taken_as_it_is_written(written: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("a: 1\nb: 2\na: 3", "line 3: key 'a' stands there twice"),
-        ("x:\n  - {b: 1, 'b': 2}", "line 2: key 'b' stands there twice"),
+        ("a: 1\nb: 2\na: 3", "line 3: key 'a' occurs twice"),
+        ("x:\n  - {b: 1, 'b': 2}", "line 2: key 'b' occurs twice"),
         ("a: !!python/object/apply:os.system [x]", "line 1: tag 'tag:yaml.org,2002:python"),
         ("a:\n  !own b", "line 2: tag '!own' cannot be used"),
         ("a: !!int 5", "line 1: tag 'tag:yaml.org,2002:int' cannot be used"),
@@ -86,8 +86,8 @@ def test_json_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ('{"a": 1,\n"b": {"c": 1,\n"c": 2}}', "line 3: key 'c' stands there twice"),
-        ('{"a": "{", "\\u0061": 1}', "line 1: key 'a' stands there twice"),
+        ('{"a": 1,\n"b": {"c": 1,\n"c": 2}}', "line 3: key 'c' occurs twice"),
+        ('{"a": "{", "\\u0061": 1}', "line 1: key 'a' occurs twice"),
         ("{\n,}", "line 2: Expecting property name enclosed in double quotes"),
         ("[" * DEEP, "it is nested too deeply"),
         ('{"a": ' + "9" * 5000 + "}", "Exceeds the limit (4300 digits)"),

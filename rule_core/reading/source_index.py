@@ -35,7 +35,6 @@ from rule_core.storage.base import ObjectNotFoundError, TrialStore
 WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush after two minutes
 QUIET_S: Final = 600.0  # without a write, after which a run counts as ended
 STEPS_CACHED: Final = 256
-_EMPTY: Final = array("q")
 
 Array = NDArray[Any]
 SourceFiles = Mapping[str, IndexFile]
@@ -79,7 +78,8 @@ class SourceIndex(TrialIndex):
             SourceRecord(key, f"{place}." if place else "", name, self.report, mode)
             for place, (key, _, mode) in enumerate(sources)
         ]
-        self.steps: Any = _EMPTY
+        self.steps: array[int] = array("q")
+        self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
         self._known: deque[tuple[float, int]] = deque()  # when which step was the last known
         self._passed = -1  # the last step that the other sources were waited for
@@ -150,20 +150,24 @@ class SourceIndex(TrialIndex):
         return True
 
     def _update_steps(self) -> None:
-        """Merge the steps of the lanes."""
-        lanes = [lane.steps for lane in self._lanes()]
-        begin, end = self.range_steps or (None, None)
-        if len(lanes) == 1 and self.range_steps is None:
-            self.steps = lanes[0]
-            return
-        steps = array("q")
-        last = -1
-        for step in merge(*lanes):
-            own = step_in_segment(step)
-            if step != last and (begin is None or own >= begin) and (end is None or own < end):
-                steps.append(step)
-                last = step
-        self.steps = steps
+        """Add the new steps of the lanes, in place: others hold the same array."""
+        lanes = list(self._lanes())
+        new = self._in_range([lane.steps[self._merged.get(lane.part, 0) :] for lane in lanes])
+        if len(new) and self.steps and new[0] <= self.steps[-1]:
+            position = bisect_left(self.steps, new[0])
+            new = self._in_range([self.steps[position:], new])
+            del self.steps[position:]
+        self.steps.frombytes(new.tobytes())
+        self._merged = {lane.part: len(lane.steps) for lane in lanes}
+
+    def _in_range(self, series: Sequence["array[int] | NDArray[np.int64]"]) -> NDArray[np.int64]:
+        """Return the distinct steps of several series that are in `range_steps`, ascending."""
+        steps = np.unique(np.concatenate([np.asarray(steps, np.int64) for steps in series]))
+        if self.range_steps is None:
+            return steps
+        begin, end = self.range_steps
+        own = steps % SEGMENT_STEPS
+        return steps[(own >= (begin or 0)) & (own < (SEGMENT_STEPS if end is None else end))]
 
     def _update_names(self) -> None:
         """Update names, modes and collections after new ones have appeared."""
@@ -228,6 +232,10 @@ class SourceIndex(TrialIndex):
             return None
         modes = [file.mode for file in parts.values()]
         return min(modes, key=lambda mode: mode.value), step_in_segment(step)
+
+    def mode_step_at(self, step: int, mode: ModeKeys) -> int:
+        """Return the mode step of a global step: that of the training itself, in every mode."""
+        return step if mode is ModeKeys.GLOBAL else step_in_segment(step)
 
     def missing_workers(self, step: int) -> list[str]:
         """Return no workers: there is only one."""

@@ -43,14 +43,17 @@ class ListSource:
 
 
 def source_index(
-    *sources: ListSource, modes: Mapping[int, ModeKeys] | None = None, window: int = 1000
+    *sources: ListSource,
+    modes: Mapping[int, ModeKeys] | None = None,
+    window: int = 1000,
+    range_steps: tuple[int | None, int | None] | None = None,
 ) -> SourceIndex:
     """Return the index over sources, with the modes of some by their place."""
     listed = [
         (f"source-{place}", source, (modes or {}).get(place))
         for place, source in enumerate(sources)
     ]
-    return SourceIndex(MemoryStore({}), listed, NameTable(), window=window)
+    return SourceIndex(MemoryStore({}), listed, NameTable(), range_steps, window)
 
 
 def source_trial(index: SourceIndex) -> Trial:

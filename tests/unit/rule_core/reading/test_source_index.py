@@ -134,3 +134,22 @@ def test_a_histogram_has_its_reductions_alone() -> None:
     for unknown in (lambda: weight.value(1), lambda: weight.reduction_value(1, "max")):
         with pytest.raises(TensorUnavailableForStep):
             unknown()
+
+
+def test_steps_of_slower_sources_are_put_in_their_places() -> None:
+    train, evaluation = ListSource(*ROWS), ListSource()
+    index = source_index(train, evaluation, modes={1: ModeKeys.EVAL})
+    steps = index.steps
+    index.refresh()
+    evaluation.rows += [(2, {"loss": 1.0}), (7, {"loss": 1.0})]
+    train.rows.append((6, {"loss": 1.0}))
+    index.refresh()
+    assert [*steps] == [0, 1, 2, 3, 4, 6, 7]
+    assert steps is index.steps  # others hold it
+
+
+def test_only_the_steps_of_a_range_are_known() -> None:
+    source = ListSource(*ROWS, (2, {"loss": 1.0}))
+    index = source_index(source, range_steps=(1, 3))
+    index.refresh()
+    assert [*index.steps] == [1, 2, global_step(1, 2)]

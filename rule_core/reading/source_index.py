@@ -34,6 +34,7 @@ from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush after two minutes
 QUIET_S: Final = 600.0  # without a write, after which a run counts as ended
+PAUSES: Final = 3.0  # of the longest pause that was seen, after which a run counts as ended
 STEPS_CACHED: Final = 256
 
 Array = NDArray[Any]
@@ -82,6 +83,7 @@ class SourceIndex(TrialIndex):
         self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
         self._known: deque[tuple[float, int]] = deque()  # when which step was the last known
+        self._last_write = self._longest_pause = 0.0
         self._passed = -1  # the last step that the other sources were waited for
         self._names = 0
         self._members = 0
@@ -103,7 +105,8 @@ class SourceIndex(TrialIndex):
         """Return whether the run has ended.
 
         That is so if a source says it, if the end mark of a trial is beside the files, or if
-        nothing was written for some time (``RULE_RUNNER_SOURCE_QUIET_S``, by default ten minutes).
+        nothing was written for some time: ``RULE_RUNNER_SOURCE_QUIET_S``, by default ten minutes,
+        and more for a run that was seen to pause for longer between two writes.
         """
         answers = [source.has_ended() for source in self.sources]
         if True in answers:
@@ -112,9 +115,13 @@ class SourceIndex(TrialIndex):
             return True
         if False in answers:
             return False
-        last_write = max((source.last_write() for source in self.sources), default=0.0)
+        before = self._last_write
+        self._last_write = max((source.last_write() for source in self.sources), default=0.0)
+        if 0 < before < self._last_write:
+            self._longest_pause = max(self._longest_pause, self._last_write - before)
         quiet = number("RULE_RUNNER_SOURCE_QUIET_S", QUIET_S, "seconds")
-        return 0 < last_write < time.time() - quiet
+        quiet = max(quiet, PAUSES * self._longest_pause)
+        return 0 < self._last_write < time.time() - quiet
 
     def lacks_collections(self) -> bool:
         """Return False: sources have no collections files."""

@@ -153,3 +153,15 @@ def test_only_the_steps_of_a_range_are_known() -> None:
     index = source_index(source, range_steps=(1, 3))
     index.refresh()
     assert [*index.steps] == [1, 2, global_step(1, 2)]
+
+
+def test_a_run_that_pauses_for_long_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RULE_RUNNER_SOURCE_QUIET_S", "1")
+    source = ListSource(*ROWS)
+    index = source_index(source)
+    source.written = time.time() - 600
+    assert index.has_ended()
+    source.written += 300
+    assert not index.has_ended()  # seen to pause for 300 seconds, now silent for as long
+    source.written -= 700
+    assert index.has_ended()

@@ -6,10 +6,13 @@ global steps always grow; those of the first segment, and of trials that hooks w
 of the training itself.
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 SEGMENT_STEPS: Final = 1 << 48  # steps of a training are smaller
 MAX_SEGMENTS: Final = 1 << 14
+SEGMENTS_SHOWN: Final = 10
 
 
 def global_step(segment: int, step: int) -> int:
@@ -52,3 +55,33 @@ def step_text(step: int) -> str:
     """
     segment = segment_of(step)
     return f"{step_in_segment(step)} of segment {segment + 1}" if segment else str(step)
+
+
+def segments_of(steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and the last global step of each segment of ascending global steps.
+
+    >>> segments_of([3, 4, 5, global_step(1, 4)]) == [(3, 5), (global_step(1, 4),) * 2]
+    True
+    """
+    segments = []
+    position = 0
+    while position < len(steps):
+        first = steps[position]
+        position = bisect_left(steps, first_of_segment(first) + SEGMENT_STEPS, position)
+        segments.append((first, steps[position - 1]))
+    return segments
+
+
+def steps_text(steps: Sequence[int]) -> str:
+    """Return the range of ascending global steps for users; that of each segment if several.
+
+    >>> steps_text([3, 4, 5]), steps_text([3, 4, global_step(1, 2), global_step(1, 6)])
+    ('3 to 5', '2 segments: 3 to 4, 2 to 6')
+    """
+    ranges = [
+        f"{step_in_segment(first)} to {step_in_segment(last)}" for first, last in segments_of(steps)
+    ]
+    if len(ranges) > SEGMENTS_SHOWN:
+        ranges[SEGMENTS_SHOWN - 2 : -1] = ["..."]
+    count = len(segments_of(steps))
+    return ", ".join(ranges) if count < 2 else f"{count} segments: {', '.join(ranges)}"

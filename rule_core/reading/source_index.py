@@ -5,7 +5,7 @@ import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, Final
 
@@ -17,7 +17,13 @@ from rule_core.exceptions import CorruptFileError
 from rule_core.format import paths
 from rule_core.format.index_file import Entry, IndexFile, Layout
 from rule_core.model.collection import Collection
-from rule_core.model.segments import SEGMENT_STEPS, segment_of, step_in_segment
+from rule_core.model.segments import (
+    SEGMENT_STEPS,
+    first_of_segment,
+    segment_of,
+    segments_of,
+    step_in_segment,
+)
 from rule_core.modes import ModeKeys
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import (
@@ -240,9 +246,43 @@ class SourceIndex(TrialIndex):
         modes = [file.mode for file in parts.values()]
         return min(modes, key=lambda mode: mode.value), step_in_segment(step)
 
+    def mode_step_pairs(
+        self, mode: ModeKeys, horizon: int | None = None
+    ) -> Iterable[tuple[int, int]]:
+        """Return the mode step and global step of the steps of a mode; see `TrialIndex`."""
+        positions = self._positions(mode)
+        if horizon is None:
+            return {step_in_segment(step): step for step in positions}.items()
+        first = bisect_left(positions, first_of_segment(horizon))
+        end = bisect_right(positions, horizon)
+        return [(step_in_segment(step), step) for step in positions[first:end]]
+
+    def global_step_of(
+        self, mode: ModeKeys, mode_step: int, horizon: int | None = None
+    ) -> int | None:
+        """Return the global step of a mode step; see `TrialIndex`."""
+        steps = self.mode_steps.get(mode)
+        if steps is None:
+            return None
+        if horizon is None:
+            return steps.get(mode_step)
+        step = first_of_segment(horizon) + mode_step
+        return step if position_in(self._positions(mode), step) >= 0 else None
+
     def mode_step_at(self, step: int, mode: ModeKeys) -> int:
         """Return the mode step of a global step: that of the training itself, in every mode."""
         return step if mode is ModeKeys.GLOBAL else step_in_segment(step)
+
+    def first_of_mode(self, mode: ModeKeys, horizon: int | None = None) -> int:
+        """Return the first global step of a mode; see `TrialIndex`."""
+        positions = self._positions(mode)
+        position = 0 if horizon is None else bisect_left(positions, first_of_segment(horizon))
+        return positions[min(position, len(positions) - 1)]
+
+    def _positions(self, mode: ModeKeys) -> Sequence[int]:
+        """Return the global steps of a mode, ascending."""
+        steps = self.mode_steps.get(mode)
+        return steps.positions() if isinstance(steps, _StepsByModeStep) else _EMPTY
 
     def missing_workers(self, step: int) -> list[str]:
         """Return no workers: there is only one."""
@@ -294,14 +334,7 @@ class SourceIndex(TrialIndex):
     @property
     def segments(self) -> list[int]:
         """The first global step of each segment, ascending."""
-        firsts: list[int] = []
-        position = 0
-        while position < len(self.steps):
-            first = self.steps[position]
-            firsts.append(first)
-            end = first - step_in_segment(first) + SEGMENT_STEPS
-            position = bisect_left(self.steps, end)
-        return firsts
+        return [first for first, _ in segments_of(self.steps)]
 
     def was_abandoned(self, step: int) -> int | None:
         """Return the first global step of the segment that repeated a step; None if none did."""
@@ -438,11 +471,17 @@ class _StepsByModeStep(Mapping[int, int]):
     def __init__(self, lanes: Any, mode: ModeKeys) -> None:
         self._lanes = lanes
         self._mode = mode
+        self._merged: tuple[int, array[int]] = 0, _EMPTY
 
-    def positions(self) -> Sequence[int]:
+    def positions(self) -> "array[int]":
         """Return the global steps of the mode, ascending."""
         lanes = [lane.steps for lane in self._lanes() if lane.mode is self._mode]
-        return lanes[0] if len(lanes) == 1 else array("q", sorted(set().union(*lanes)))
+        if len(lanes) == 1:
+            return lanes[0]
+        size = sum(map(len, lanes))
+        if size != self._merged[0]:
+            self._merged = size, array("q", sorted(set().union(*lanes)))
+        return self._merged[1]
 
     def __getitem__(self, mode_step: int) -> int:
         positions = self.positions()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.format.index_file import Span
+from rule_core.format.paths import worker_of
 from rule_core.model.reductions import Reduction, compute
 from rule_core.model.streaming_statistics import StreamingStatistic, measure
 from rule_core.modes import ModeKeys
@@ -74,6 +75,32 @@ class TrialIndex(TrialFiles):
             return step
         return min(file.mode_step for file in self.files[step].values() if file.mode is mode)
 
+    def mode_step_pairs(
+        self, mode: ModeKeys, horizon: int | None = None
+    ) -> Iterable[tuple[int, int]]:
+        """Return the mode step and global step of the steps of a mode.
+
+        Parameters
+        ----------
+        horizon
+            Only steps up to this global step, and of its segment. None: all mode steps; the last
+            segment that has one counts.
+        """
+        pairs = self.mode_steps.get(mode, {}).items()
+        return pairs if horizon is None else [pair for pair in pairs if pair[1] <= horizon]
+
+    def global_step_of(
+        self, mode: ModeKeys, mode_step: int, horizon: int | None = None
+    ) -> int | None:
+        """Return the global step of a mode step; for `horizon` see `mode_step_pairs`."""
+        del horizon
+        return self.mode_steps.get(mode, {}).get(mode_step)
+
+    def first_of_mode(self, mode: ModeKeys, horizon: int | None = None) -> int:
+        """Return the first global step of a known mode, in the segment of a horizon if any."""
+        del horizon
+        return min(self.mode_steps[mode].values())
+
     def places(self, name: str, mode: ModeKeys) -> Sequence[int]:
         """Return the global steps at which a tensor was saved in a mode; do not modify them."""
         steps_by_name = self.names if mode is ModeKeys.GLOBAL else self.names_by_mode.get(mode, {})
@@ -83,21 +110,28 @@ class TrialIndex(TrialFiles):
         """Return the known workers that have not written a step, sorted."""
         return sorted(set(self.workers) - set(self.files.get(step, ())))
 
-    def workers_with(self, name: str, step: int, mode: ModeKeys) -> list[str]:
-        """Return the workers that saved anything of a tensor at a global step, sorted."""
-        return sorted(
-            [
-                worker
-                for worker, file in self.files.get(step, {}).items()
-                if name in file.entries and (mode is ModeKeys.GLOBAL or file.mode is mode)
-            ]
-        )
+    def parts_with(self, name: str, step: int, mode: ModeKeys) -> list[str]:
+        """Return the parts of a global step with anything of a tensor.
+
+        They are ordered by worker, and those of one worker by mode, TRAIN first.
+        """
+        files = self.files.get(step, {})
+        parts = [
+            part
+            for part, file in files.items()
+            if name in file.entries and (mode is ModeKeys.GLOBAL or file.mode is mode)
+        ]
+        if len(parts) > 1:
+            parts.sort()
+            if "@" in "".join(parts):
+                parts.sort(key=lambda part: (worker_of(part), files[part].mode.value))
+        return parts
 
     def original_name(self, name: str, steps: Iterable[int]) -> str | None:
         """Return the framework's own name of a tensor, from the first shape saved at `steps`."""
         for step in steps:
-            for worker in self.workers_with(name, step, ModeKeys.GLOBAL):
-                original_name = self.files[step][worker].entries[name].original_name
+            for part in self.parts_with(name, step, ModeKeys.GLOBAL):
+                original_name = self.files[step][part].entries[name].original_name
                 if original_name:
                     return original_name
         return None
@@ -201,7 +235,9 @@ class TrialIndex(TrialFiles):
         array = self.tensor(name, step, worker)
         if isinstance(statistic, Reduction):
             return compute(array, *statistic)
-        earlier = None if before is None else self.tensor(name, before, worker)
+        earlier = None
+        if before is not None:
+            earlier = self.tensor(name, before, self._like_part(name, before, worker))
         if array.dtype.kind not in "biufV" or not array.size:
             msg = f"Tensor {name!r} holds no real numbers at step {step}."
             raise SMDebugTypeError(msg)
@@ -209,3 +245,11 @@ class TrialIndex(TrialFiles):
             msg = f"Tensor {name!r} is of another shape or type at step {before}."
             raise SMDebugValueError(msg)
         return measure(array, [statistic], earlier)[statistic]
+
+    def _like_part(self, name: str, step: int, part: str) -> str:
+        """Return the part of another step that holds a tensor of the same worker."""
+        files = self.files[step]
+        if part in files and name in files[part].entries:
+            return part
+        parts, worker = self.parts_with(name, step, ModeKeys.GLOBAL), worker_of(part)
+        return next(other for other in parts if worker_of(other) == worker)

@@ -1,7 +1,7 @@
 """TrialView: a view of a trial up to a step, and the reads of its tensors."""
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NoReturn, TypeVar
@@ -18,7 +18,8 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.format.index_file import Entry
-from rule_core.format.paths import StepFile
+from rule_core.format.paths import StepFile, worker_of
+from rule_core.model.segments import SEGMENT_STEPS, first_of_segment
 from rule_core.model.streaming_statistics import StreamingStatistic
 from rule_core.modes import ModeKeys
 from rule_core.reading.file_problems import UNREADABLE
@@ -45,7 +46,8 @@ class TrialView:
     dynamic_refresh
         Whether queries look for new files.
     horizon
-        The global step that a rule is evaluating; later steps are hidden. Otherwise None.
+        The global step that a rule is evaluating; later steps, and those of other segments, are
+        hidden. Otherwise None.
     reads
         The number of values and reductions read so far.
     damaged
@@ -112,20 +114,47 @@ class TrialView:
     def _known_steps(self, mode: ModeKeys) -> list[tuple[int, int]]:
         """Return (mode step, global step) of all visible steps, ascending."""
         if mode is ModeKeys.GLOBAL:
-            steps = self.index.steps
-            if self.horizon is not None:
-                steps = steps[: bisect_right(steps, self.horizon)]
-            return [(step, step) for step in steps]
-        pairs = self.index.mode_steps.get(mode, {}).items()
-        return sorted(pair for pair in pairs if self.horizon is None or pair[1] <= self.horizon)
+            return [(step, step) for step in self._visible(self.index.steps)]
+        return sorted(self.index.mode_step_pairs(mode, self.horizon))
+
+    def _visible(self, steps: Sequence[int]) -> Sequence[int]:
+        """Return the visible ones of ascending global steps."""
+        if self.horizon is None:
+            return steps
+        first, end = self._visible_range(steps, self.horizon)
+        return steps[first:end]
+
+    def _visible_range(self, steps: Sequence[int], horizon: int) -> tuple[int, int]:
+        """Return where the steps of a horizon's segment up to it begin and end."""
+        end = bisect_right(steps, horizon)
+        if horizon < SEGMENT_STEPS:
+            return 0, end
+        return bisect_left(steps, first_of_segment(horizon), 0, end), end
+
+    def _is_visible(self, step: int) -> bool:
+        """Return whether a global step is visible."""
+        horizon = self.horizon
+        return horizon is None or horizon - horizon % SEGMENT_STEPS <= step <= horizon
+
+    def _shows_any(self, steps: Sequence[int]) -> bool:
+        """Return whether any of ascending global steps, at least one, is visible."""
+        horizon = self.horizon
+        if horizon is None or horizon < SEGMENT_STEPS:
+            return horizon is None or steps[0] <= horizon
+        first, end = self._visible_range(steps, horizon)
+        return first < end
 
     def _global(self, step: int, mode: ModeKeys) -> int | None:
         """Return the global step of a visible step, without looking for new files."""
-        global_step = (
-            step if mode is ModeKeys.GLOBAL else self.index.mode_steps.get(mode, {}).get(step)
-        )
-        hidden = global_step is not None and self.horizon is not None and global_step > self.horizon
-        return None if hidden else global_step
+        if mode is ModeKeys.GLOBAL:
+            global_step: int | None = step
+        else:
+            global_step = self.index.global_step_of(mode, step, self.horizon)
+        horizon = self.horizon
+        if global_step is None or horizon is None:
+            return global_step
+        is_visible = horizon - horizon % SEGMENT_STEPS <= global_step <= horizon
+        return global_step if is_visible else None
 
     def _state(self, step: int, mode: ModeKeys) -> StepState:
         global_step = self._global(step, mode)
@@ -165,21 +194,24 @@ class TrialView:
         """Return worker -> `wall_time` of a global step, without workers whose time is None."""
         if step not in self.index.files:
             self._look()
-        is_visible = self.horizon is None or step <= self.horizon
-        workers = sorted(self.index.files.get(step, ())) if is_visible else []
-        times = {worker: self._wall_time(step, worker) for worker in workers}
-        return {worker: time for worker, time in times.items() if time > 0}
+        parts = sorted(self.index.files.get(step, ())) if self._is_visible(step) else []
+        times: dict[str, float] = {}
+        for part in parts:
+            time, worker = self._wall_time(step, part), worker_of(part)
+            if time > times.get(worker, 0):
+                times[worker] = time
+        return times
 
-    def _wall_time(self, step: int, worker: str) -> float:
-        """Return the time at which a worker saved a step, or NaN."""
-        file = self.index.files[step][worker]
+    def _wall_time(self, step: int, part: str) -> float:
+        """Return the time at which a part of a step was saved, or NaN."""
+        file = self.index.files[step][part]
         span = file.first_record
         if span is None or file.event_key is None:
-            return math.nan
-        location = TensorLocation(step, worker, Entry(raw=span))
+            return self.index.row_time(step, part)
+        location = TensorLocation(step, part, Entry(raw=span))
         try:
             seconds = self._read_when_written(
-                "", location, lambda: self.index.wall_time(step, worker, span)
+                "", location, lambda: self.index.wall_time(step, part, span)
             )
         except TensorDamaged:  # already reported
             return math.nan
@@ -187,9 +219,7 @@ class TrialView:
 
     def original_name(self, name: str) -> str | None:
         """Return the framework's own name of a tensor; see `TensorSource`."""
-        steps = self.index.names.get(name, [])
-        visible_count = len(steps) if self.horizon is None else bisect_right(steps, self.horizon)
-        return self.index.original_name(name, steps[:visible_count])
+        return self.index.original_name(name, self._visible(self.index.names.get(name, [])))
 
     def tensor_steps(
         self, name: str, mode: ModeKeys | None, show_incomplete_steps: bool
@@ -198,9 +228,7 @@ class TrialView:
         self._look()
         mode = mode or ModeKeys.GLOBAL
         index = self.index
-        global_steps = index.places(name, mode)
-        if self.horizon is not None:
-            global_steps = global_steps[: bisect_right(global_steps, self.horizon)]
+        global_steps = self._visible(index.places(name, mode))
         if not (show_incomplete_steps or self.horizon is not None or index.loaded_all_steps):
             global_steps = index.settled(global_steps)
         if mode is ModeKeys.GLOBAL:
@@ -222,29 +250,36 @@ class TrialView:
         def number(global_step: int) -> int:
             return index.mode_step_at(global_step, mode)
 
-        position = bisect_right(global_steps, step, key=number)
+        first, end = 0, len(global_steps)
         if self.horizon is not None:
-            position = min(position, bisect_right(global_steps, self.horizon))
-        while position > 0:
+            first, end = self._visible_range(global_steps, self.horizon)
+        position = bisect_right(global_steps, step, first, end, key=number)
+        while position > first:
             position -= 1
             yield number(global_steps[position])
 
     def first_step(self, name: str) -> int:
-        """Return the first global step of a known tensor; see `TensorSource`."""
-        return self.index.names[name][0]
+        """Return the first visible global step of a known tensor; see `TensorSource`."""
+        steps, horizon = self.index.names[name], self.horizon
+        if horizon is None or horizon < SEGMENT_STEPS:
+            return steps[0]
+        return steps[self._visible_range(steps, horizon)[0]]
 
     def _ascend(self, name: str, mode: ModeKeys, global_steps: Sequence[int]) -> bool:
-        """Return whether the mode steps of a tensor ascend with its global steps."""
-        checked, last, mode_step, ascend = self._ascents.get((name, mode), (0, -1, -1, True))
+        """Return whether the visible mode steps of a tensor ascend with its global steps."""
+        if self.horizon is None and global_steps and global_steps[-1] >= SEGMENT_STEPS:
+            return False
+        checked, last, position, ascend = self._ascents.get((name, mode), (0, -1, -1, True))
         if checked and global_steps[checked - 1] != last:  # an older step was added
-            checked, mode_step, ascend = 0, -1, True
-        for global_step in islice(global_steps, checked, None):
-            previous, mode_step = mode_step, self.index.mode_step_at(global_step, mode)
-            ascend = ascend and previous < mode_step
+            checked, position, ascend = 0, -1, True
+        for step in islice(global_steps, checked, None):
+            first = step - step % SEGMENT_STEPS
+            previous, position = position, first + self.index.mode_step_at(step, mode)
+            ascend = ascend and previous < position
         self._ascents[name, mode] = (
             len(global_steps),
             global_steps[-1] if global_steps else -1,
-            mode_step,
+            position,
             ascend,
         )
         return ascend
@@ -252,31 +287,38 @@ class TrialView:
     def tensor_workers(self, name: str, step: int, mode: ModeKeys | None) -> list[str]:
         """Return the workers of a tensor at a step; see `TensorSource`."""
         mode = mode or ModeKeys.GLOBAL
-        _, workers = self._find_workers(name, step, mode)
-        if not workers:
+        _, parts = self._find_parts(name, step, mode)
+        if not parts:
             raise TensorUnavailableForStep(name, step, mode)
-        return workers
+        return [*dict.fromkeys(map(worker_of, parts))]
 
     def saved_by(self, step: int, names: Iterable[str]) -> list[tuple[str, str]]:
         """Return (name, worker) for each of `names` and each worker that saved it at a step."""
-        is_visible = self.horizon is None or step <= self.horizon
+        horizon = self.horizon
+        is_visible = horizon is None or horizon - horizon % SEGMENT_STEPS <= step <= horizon
         files = sorted(self.index.files.get(step, {}).items()) if is_visible else []
-        return [(name, worker) for name in names for worker, file in files if name in file.entries]
+        pairs = [
+            (name, worker_of(part))
+            for name in names
+            for part, file in files
+            if name in file.entries
+        ]
+        return pairs if len(files) == 1 else [*dict.fromkeys(pairs)]
 
-    def _find_workers(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
-        """Return the global step and the workers of a tensor; look for new files if necessary."""
-        location = self._workers(name, step, mode)
+    def _find_parts(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
+        """Return the global step and the parts of a tensor; look for new files if necessary."""
+        location = self._parts(name, step, mode)
         if not location[1]:
             self._look()
-            location = self._workers(name, step, mode)
+            location = self._parts(name, step, mode)
         return location
 
-    def _workers(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
+    def _parts(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         global_step = self._global(step, mode)
         return (
             (-1, [])
             if global_step is None
-            else (global_step, self.index.workers_with(name, global_step, mode))
+            else (global_step, self.index.parts_with(name, global_step, mode))
         )
 
     def find(
@@ -284,16 +326,13 @@ class TrialView:
     ) -> TensorLocation:
         """Return the location of a tensor; see `TensorSource`."""
         mode = mode or ModeKeys.GLOBAL
-        global_step, workers = self._find_workers(name, step, mode)
-        if not workers:
+        global_step, parts = self._find_parts(name, step, mode)
+        if not parts:
             self._raise_not_found(name, step, mode)
-        if worker is None:
-            worker = workers[0]
-        elif worker not in workers:
+        part = parts[0] if worker is None or parts == [worker] else _part_of(worker, parts)
+        if part is None:
             raise InvalidWorker(worker)
-        return TensorLocation(
-            global_step, worker, self.index.files[global_step][worker].entries[name]
-        )
+        return TensorLocation(global_step, part, self.index.files[global_step][part].entries[name])
 
     def _raise_not_found(self, name: str, step: int, mode: ModeKeys) -> NoReturn:
         state = self._state(step, mode)
@@ -402,3 +441,11 @@ class TrialView:
             return 0.0
         tries = number("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", EVENT_FILE_TRIES, "tries")
         return EVENT_FILE_TRY_S * tries
+
+
+def _part_of(worker: str, parts: Sequence[str]) -> str | None:
+    """Return the first of a worker's parts, or None; a part is returned if it is one of them."""
+    name = worker_of(worker)
+    if worker in parts and (name != worker or len(set(map(worker_of, parts))) == len(parts)):
+        return worker
+    return next((part for part in parts if worker_of(part) == name), None)

@@ -4,14 +4,14 @@ Several trials can share one `TrialIndex`: each rule has its own trial, with its
 and horizon, over the same data.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final, Self
 
 from rule_core.clock import Clock
 from rule_core.exceptions import NoMoreData, StepUnavailable, TensorUnavailable
 from rule_core.model import patterns
 from rule_core.model.collection import Collection
+from rule_core.model.segments import SEGMENT_STEPS, segment_of
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.trials.snapshot_view import Array, TrialView
@@ -179,9 +179,12 @@ class Trial(TrialView):
             of_mode = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
             return sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
         first_steps = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
-        if self.horizon is None:
+        horizon = self.horizon
+        if horizon is None:
             return sorted(first_steps)
-        return sorted(name for name, steps in first_steps.items() if steps[0] <= self.horizon)
+        if horizon < SEGMENT_STEPS:
+            return sorted(name for name, steps in first_steps.items() if steps[0] <= horizon)
+        return sorted(name for name, steps in first_steps.items() if self._shows_any(steps))
 
     def _members(self, collection: Collection, names: list[str]) -> list[str]:
         """Return the members of a collection among names; repeated queries are cached."""
@@ -199,7 +202,7 @@ class Trial(TrialView):
 
     def _knows(self, tname: str) -> bool:
         steps = self.index.names.get(tname)
-        return steps is not None and (self.horizon is None or steps[0] <= self.horizon)
+        return steps is not None and self._shows_any(steps)
 
     def tensor(self, tname: str) -> Tensor:
         """Return the tensor of this name.
@@ -234,7 +237,7 @@ class Trial(TrialView):
         with_incomplete = show_incomplete_steps or self.horizon is not None
         if mode is ModeKeys.GLOBAL:
             steps = self._visible(self.index.steps)
-            return steps if with_incomplete else self.index.settled(steps)
+            return list(steps) if with_incomplete else self.index.settled(steps)
         pairs = self._known_steps(mode)
         return [
             step
@@ -242,18 +245,21 @@ class Trial(TrialView):
             if with_incomplete or self.index.is_settled(global_step)
         ]
 
-    def _visible(self, steps: Sequence[int]) -> list[int]:
-        """Return the visible ones of ascending global steps."""
-        horizon = self.horizon
-        return list(steps if horizon is None else steps[: bisect_right(steps, horizon)])
-
     def modes(self) -> list[ModeKeys]:
         """Return the modes seen so far, without GLOBAL, in the order of their first steps."""
-        firsts = {mode: min(numbers.values()) for mode, numbers in self.index.mode_steps.items()}
-        visible = [
-            mode for mode, step in firsts.items() if self.horizon is None or step <= self.horizon
-        ]
+        index, horizon = self.index, self.horizon
+        firsts = {mode: index.first_of_mode(mode, horizon) for mode in index.mode_steps}
+        visible = [mode for mode, step in firsts.items() if horizon is None or step <= horizon]
         return sorted(visible, key=firsts.__getitem__)
+
+    def segment(self, step: int) -> int:
+        """Return the segment of a global step: how often the training was resumed before it.
+
+        A training that is resumed from a checkpoint repeats steps. The steps from one resume to
+        the next are a segment; the first is 0. While a rule judges a step, it sees the steps of
+        that segment only.
+        """
+        return segment_of(step)
 
     def mode(self, global_step: int) -> ModeKeys | None:
         """Return the mode of a global step, or None if the step is unknown."""
@@ -272,7 +278,7 @@ class Trial(TrialView):
         """Return `mode` and `mode_step` together."""
         if global_step not in self.index.files:
             self._look()
-        is_visible = self.horizon is None or global_step <= self.horizon
+        is_visible = self._is_visible(global_step)
         return (self.index.mode_of(global_step) if is_visible else None) or (None, None)
 
     def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rule_core.clock import Clock
+from rule_core.format.paths import worker_of
+from rule_core.model.segments import step_text, steps_text
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
@@ -187,14 +189,19 @@ class TensorSteps:
             yield step
 
     def kind(self, step: int) -> str:
-        """Return the mode of a step, as the first worker saved it; see `StepSource`."""
-        files = self.base.files.get(step)
-        return files[min(files)].mode.name if files else ""
+        """Return the modes of a step, such as ``EVAL+TRAIN``; see `StepSource`."""
+        files = self.base.files.get(step, {})
+        if len(files) == 1:
+            (file,) = files.values()
+            return file.mode.name
+        return "+".join(sorted({file.mode.name for file in files.values()}))
 
     def missing_workers(self, step: int) -> list[str] | None:
         """Return the workers whose data of a ready step is missing; see `StepSource`."""
         files = self.base.files.get(step)
-        return None if files is None else sorted(set(self.base.workers).difference(files))
+        if files is None:
+            return None
+        return sorted(set(self.base.workers).difference(map(worker_of, files)))
 
     def lost_files(self) -> int:
         """Return how many files arrived after the trial was considered ended."""
@@ -213,7 +220,7 @@ class TensorSteps:
             return f"holds no {'readable steps' if base.all_steps else 'steps'}."
         names = ", ".join(map(repr, sorted(base.collections)[:_NAMES_SHOWN])) or "none"
         return (
-            f"holds {len(base.steps)} steps ({base.steps[0]} to {base.steps[-1]}), "
+            f"holds {len(base.steps)} steps ({steps_text(base.steps)}), "
             f"{len(base.names)} tensors and the collections {names}."
         )
 
@@ -230,11 +237,11 @@ class TensorSteps:
             return unread
         if not base.loaded_all_steps and step > base.settled_step:
             workers = ", ".join(map(repr, base.missing_workers(step)))
-            return f"step {step} of workers {workers}" if workers else f"step {step}"
+            return f"step {step_text(step)}{f' of workers {workers}' if workers else ''}"
         for followed in self._followed[1:]:
             index = followed.index
             if not index.loaded_all_steps and index.settled_step < step:
-                return f"step {step} of the other trial {index.store.uri!r}"
+                return f"step {step_text(step)} of the other trial {index.store.uri!r}"
         return "" if base.loaded_all_steps else self._missing_event_file(step)
 
     def _unread(self, step: int) -> str:
@@ -280,6 +287,6 @@ class TensorSteps:
         steps = base.all_steps
         position = bisect_right(steps, after)
         if position < len(steps):
-            return self._why_not(steps[position]) or f"step {steps[position]}"
-        last = f"step {steps[-1]}" if steps else "its start"
+            return self._why_not(steps[position]) or f"step {step_text(steps[position])}"
+        last = f"step {step_text(steps[-1])}" if steps else "its start"
         return f"a step after {last}, or the end, of trial {base.store.uri!r}"

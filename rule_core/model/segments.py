@@ -81,7 +81,7 @@ def steps_text(steps: Sequence[int]) -> str:
     ranges = [
         f"{step_in_segment(first)} to {step_in_segment(last)}" for first, last in segments_of(steps)
     ]
-    if len(ranges) > SEGMENTS_SHOWN:
+    count = len(ranges)
+    if count > SEGMENTS_SHOWN:
         ranges[SEGMENTS_SHOWN - 2 : -1] = ["..."]
-    count = len(segments_of(steps))
-    return ", ".join(ranges) if count < 2 else f"{count} segments: {', '.join(ranges)}"
+    return f"{count} segments: {', '.join(ranges)}" if count > 1 else "".join(ranges)

@@ -273,13 +273,13 @@ class SourceIndex(TrialIndex):
         """Return the mode step of a global step: that of the training itself, in every mode."""
         return step if mode is ModeKeys.GLOBAL else step_in_segment(step)
 
-    def first_of_mode(self, mode: ModeKeys, horizon: int | None = None) -> int:
+    def first_of_mode(self, mode: ModeKeys, horizon: int | None = None) -> int | None:
         """Return the first global step of a mode; see `TrialIndex`."""
         positions = self._positions(mode)
         position = 0 if horizon is None else bisect_left(positions, first_of_segment(horizon))
-        return positions[min(position, len(positions) - 1)]
+        return positions[position] if position < len(positions) else None
 
-    def _positions(self, mode: ModeKeys) -> Sequence[int]:
+    def _positions(self, mode: ModeKeys) -> "array[int]":
         """Return the global steps of a mode, ascending."""
         steps = self.mode_steps.get(mode)
         return steps.positions() if isinstance(steps, _StepsByModeStep) else _EMPTY
@@ -477,7 +477,8 @@ class _StepsByModeStep(Mapping[int, int]):
         """Return the global steps of the mode, ascending."""
         lanes = [lane.steps for lane in self._lanes() if lane.mode is self._mode]
         if len(lanes) == 1:
-            return lanes[0]
+            steps: array[int] = lanes[0]
+            return steps
         size = sum(map(len, lanes))
         if size != self._merged[0]:
             self._merged = size, array("q", sorted(set().union(*lanes)))

@@ -96,8 +96,8 @@ class TrialIndex(TrialFiles):
         del horizon
         return self.mode_steps.get(mode, {}).get(mode_step)
 
-    def first_of_mode(self, mode: ModeKeys, horizon: int | None = None) -> int:
-        """Return the first global step of a known mode, in the segment of a horizon if any."""
+    def first_of_mode(self, mode: ModeKeys, horizon: int | None = None) -> int | None:
+        """Return the first global step of a known mode, not before the segment of a horizon."""
         del horizon
         return min(self.mode_steps[mode].values())
 

@@ -329,9 +329,9 @@ class TrialView:
         global_step, parts = self._find_parts(name, step, mode)
         if not parts:
             self._raise_not_found(name, step, mode)
-        part = parts[0] if worker is None or parts == [worker] else _part_of(worker, parts)
-        if part is None:
-            raise InvalidWorker(worker)
+        part = parts[0]
+        if worker is not None and parts != [worker]:
+            part = _part_of(worker, parts)
         return TensorLocation(global_step, part, self.index.files[global_step][part].entries[name])
 
     def _raise_not_found(self, name: str, step: int, mode: ModeKeys) -> NoReturn:
@@ -443,9 +443,18 @@ class TrialView:
         return EVENT_FILE_TRY_S * tries
 
 
-def _part_of(worker: str, parts: Sequence[str]) -> str | None:
-    """Return the first of a worker's parts, or None; a part is returned if it is one of them."""
+def _part_of(worker: str, parts: Sequence[str]) -> str:
+    """Return the first of a worker's parts; a part is returned if it is one of them.
+
+    Raises
+    ------
+    InvalidWorker
+        If the worker has none.
+    """
     name = worker_of(worker)
     if worker in parts and (name != worker or len(set(map(worker_of, parts))) == len(parts)):
         return worker
-    return next((part for part in parts if worker_of(part) == name), None)
+    for part in parts:
+        if worker_of(part) == name:
+            return part
+    raise InvalidWorker(worker)

@@ -248,7 +248,11 @@ class Trial(TrialView):
     def modes(self) -> list[ModeKeys]:
         """Return the modes seen so far, without GLOBAL, in the order of their first steps."""
         index, horizon = self.index, self.horizon
-        firsts = {mode: index.first_of_mode(mode, horizon) for mode in index.mode_steps}
+        firsts = {
+            mode: step
+            for mode in index.mode_steps
+            if (step := index.first_of_mode(mode, horizon)) is not None
+        }
         visible = [mode for mode, step in firsts.items() if horizon is None or step <= horizon]
         return sorted(visible, key=firsts.__getitem__)
 

@@ -183,8 +183,8 @@ def test_workers_that_disagree_about_a_step() -> None:
     assert one.mode_of(5) is None
     assert one.mode_step_at(4, ModeKeys.EVAL) == 2
     assert one.mode_step_at(4, ModeKeys.GLOBAL) == 4
-    assert one.workers_with("loss", 4, ModeKeys.EVAL) == ["worker_1"]
-    assert one.workers_with("loss", 4, ModeKeys.GLOBAL) == ["worker_0", "worker_1"]
+    assert one.parts_with("loss", 4, ModeKeys.EVAL) == ["worker_1"]
+    assert one.parts_with("loss", 4, ModeKeys.GLOBAL) == ["worker_0", "worker_1"]
 
 
 def test_more_writers_than_announced_make_a_step_complete() -> None:

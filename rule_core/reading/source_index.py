@@ -282,7 +282,7 @@ class SourceIndex(TrialIndex):
     def _positions(self, mode: ModeKeys) -> "array[int]":
         """Return the global steps of a mode, ascending."""
         steps = self.mode_steps.get(mode)
-        return steps.positions() if isinstance(steps, _StepsByModeStep) else _EMPTY
+        return steps.positions() if isinstance(steps, _StepsByModeStep) else array("q")
 
     def missing_workers(self, step: int) -> list[str]:
         """Return no workers: there is only one."""
@@ -471,7 +471,7 @@ class _StepsByModeStep(Mapping[int, int]):
     def __init__(self, lanes: Any, mode: ModeKeys) -> None:
         self._lanes = lanes
         self._mode = mode
-        self._merged: tuple[int, array[int]] = 0, _EMPTY
+        self._merged: tuple[int, array[int]] = 0, array("q")
 
     def positions(self) -> "array[int]":
         """Return the global steps of the mode, ascending."""

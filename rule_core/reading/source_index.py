@@ -33,6 +33,7 @@ from rule_core.reading.source_record import (
     Lane,
     SourceRecord,
     TensorName,
+    parameter_collection,
     position_in,
 )
 from rule_core.reading.trial_index import TrialIndex
@@ -64,6 +65,8 @@ class SourceIndex(TrialIndex):
         The sources, each with the key of its file or folder.
     name
         Returns the mode and collection of a tensor.
+    parameter
+        Returns the collection of a tensor in a checkpoint; "" for none.
 
     Attributes
     ----------
@@ -78,11 +81,12 @@ class SourceIndex(TrialIndex):
         name: Callable[[str], TensorName],
         range_steps: tuple[int | None, int | None] | None = None,
         window: int = 1000,
+        parameter: Callable[[str], str] = parameter_collection,
     ) -> None:
         super().__init__(store, range_steps, window)
         self.sources = [source for _, source, _ in sources]
         self._records = [
-            SourceRecord(key, f"{place}." if place else "", name, self.report, mode)
+            SourceRecord(key, f"{place}." if place else "", name, self.report, mode, parameter)
             for place, (key, _, mode) in enumerate(sources)
         ]
         self.steps: array[int] = array("q")

@@ -18,6 +18,33 @@ NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
 Reductions = Mapping[tuple[str, bool], float]
 
 
+# What models store beside their parameters; training does not change most of it.
+_BUFFERS: Final = frozenset(
+    {
+        "running_mean",
+        "running_var",
+        "num_batches_tracked",
+        "inv_freq",
+        "position_ids",
+        "token_type_ids",
+        "masked_bias",
+        "relative_position_index",
+    }
+)
+
+
+def parameter_collection(name: str) -> str:
+    """Return the collection of a tensor in a checkpoint, as hooks do; "" for buffers.
+
+    >>> [*map(parameter_collection, ("fc.weight", "fc.bias", "embedding", "bn.running_mean"))]
+    ['weights', 'biases', 'weights', '']
+    """
+    last = name.replace("/", ".").rpartition(".")[2]
+    if last in _BUFFERS:
+        return ""
+    return "biases" if "bias" in last and "weight" not in last else "weights"
+
+
 class TensorName(NamedTuple):
     """What the name of a tensor says: its mode, and its collection ("" for none)."""
 
@@ -89,6 +116,8 @@ class SourceRecord:
         The mode of everything in this source; None: that of each name.
     report
         Called with a key and a sentence for each problem.
+    parameter
+        Returns the collection of a tensor in a file; "" for none.
 
     Attributes
     ----------
@@ -109,6 +138,7 @@ class SourceRecord:
         name: Callable[[str], TensorName],
         report: Callable[[str, str], None],
         mode: ModeKeys | None = None,
+        parameter: Callable[[str], str] = parameter_collection,
     ) -> None:
         self.key = key
         self.lanes: dict[ModeKeys, Lane] = {}
@@ -117,6 +147,7 @@ class SourceRecord:
         self.segment = 0
         self._prefix = prefix
         self._name = name
+        self._parameter = parameter
         self._mode = mode
         self._report = report
         self._base = 0
@@ -205,7 +236,8 @@ class SourceRecord:
         }
         for layout in layouts.values():
             for name in layout.names:
-                self.members.setdefault(self._name(name).collection or "weights", set()).add(name)
+                if collection := self._parameter(name):
+                    self.members.setdefault(collection, set()).add(name)
 
     def begin_segment(self) -> bool:
         """Begin a new segment: steps may start again.

@@ -27,4 +27,5 @@ def open_sources(
         (item.key, source_format.open(store, item, options), item.mode)
         for source_format, item in recognized
     ]
-    return SourceIndex(store, sources, NameTable(options), range_steps, window)
+    names = NameTable(options)
+    return SourceIndex(store, sources, names, range_steps, window, names.parameter)

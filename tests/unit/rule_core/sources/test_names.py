@@ -1,0 +1,181 @@
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.model import patterns
+from rule_core.modes import ModeKeys
+from rule_core.reading.source_record import TensorName
+from rule_core.sources import names
+from rule_core.sources.names import MODE_ROWS, ROWS, NameTable
+from rule_core.sources.options import NameRule, SourceOptions
+
+PAGE = Path(__file__).parents[4] / "docs/sources/names.md"
+
+# By writer: names as they leave them.
+TRAINING_LOSSES = """
+    loss; train/loss; train_loss; lm loss; train_loss_step; batch_loss; epoch_loss; train/box_loss
+    Train/Samples/train_loss; nll_loss; train loss; loss_cls; total_loss; train/CrossEntropyLoss
+    lm-loss-training/lm loss; metrics/train/LanguageCrossEntropy; loss/train/total; trainLoss
+    training's binary_logloss; train_loss_epoch
+"""
+EVALUATION_LOSSES = """
+    eval_loss; val_loss; validation/loss; eval/loss; test_loss; val/box_loss; eval_squad_loss
+    valid_loss; valid_nll_loss; lm loss validation; val loss; lm-loss-validation/lm loss validation
+    validation_0-mlogloss; evaluation_loss_vs_iterations; Loss/test; loss/val; loss_val; valLoss
+    valid_0's binary_logloss; test_loss_ce; eval_loss/dataloader_idx_0; loss/dev_clean
+"""
+GRADIENT_NORMS = """
+    grad_norm; train/grad_norm; grad norm; gnorm; grad-norm/grad-norm; grad_2.0_norm_total
+    l2_norm/grad/global; optim/total_grad_norm; train_grad_norm; gradNorm; grad_2.0_norm/fc.bias.0
+    global_grad_norm; gradient_norm_before_clip
+"""
+LEARNING_RATES = """
+    lr; learning_rate; lr-Adam; x/lr0; lr/pg0; train/learning_rate; lr-AdamW/pg1; train_lr
+    learning-rate/learning-rate; Train/Samples/lr; loss_fn_lr; epoch_learning_rate; train_min_lr
+    optim/learning_rate_group0; lr-DecoupledAdamW/group0; learning rate
+"""
+LOSS_SCALES = (
+    "loss scale; loss_scale; loss-scale/loss-scale; Train/Samples/loss_scale; amp/lossScale"
+)
+TRAINING_METRICS = """
+    accuracy; train_acc; bleu; perplexity; reward; rewards/chosen; train-rmse; ppl; train_class_acc
+    sparse_categorical_accuracy; rollout/ep_rew_mean; bbox/AP; bbox_mAP_50; mean_squared_error
+"""
+EVALUATION_METRICS = """
+    eval_accuracy; eval_f1; val_auc; metrics/mAP50(B); metrics/mAP50-95(B); metrics/precision(B)
+    metrics/recall(B); metrics/mAP_0.5:0.95; metrics/accuracy_top1; test_acc1; eval_top5; valid_ppl
+    lm loss validation ppl; eval_rouge1; eval/rougeL; eval_bleu; acc/test; acc_val; valid_0's auc
+"""
+THROUGHPUTS = """
+    tokens/s; train_samples_per_second; train_steps_per_second; mfu; mfu(%); throughput(tps); wps
+    throughput per GPU (TFLOP/s/GPU); throughput/device/tokens_per_second; time/fps; ups
+"""
+TRAINING_OTHERS = """
+    epoch; step; total_flos; auxiliary_loss_weight; step time; train_runtime; lr-SGD-momentum
+    lr-AdamW-weight_decay; best_loss; loss_std; max_grad_norm; grad_norm_clip; num_valid_tokens
+    clip_val; fc.weight; value_max; train/policy_gradient_loss; train/entropy_loss; num zeros
+    glossary; global batch size; number of nan iterations; gradient/fc.weight; slurm; consumed samples
+    n_parameters; loss_time; train/rewards/std; device/memory; color; ; /; 0; \u00e9
+"""
+EVALUATION_OTHERS = "eval_runtime; valid_best_loss; valid_num_updates; val_runtime; test/time"
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for line in text.strip("\n").splitlines() for name in line.split(";")]
+
+
+CASES = {
+    (ModeKeys.TRAIN, "losses"): TRAINING_LOSSES,
+    (ModeKeys.EVAL, "losses"): EVALUATION_LOSSES,
+    (ModeKeys.TRAIN, "gradient_norms"): GRADIENT_NORMS,
+    (ModeKeys.TRAIN, "learning_rates"): LEARNING_RATES,
+    (ModeKeys.TRAIN, "loss_scales"): LOSS_SCALES,
+    (ModeKeys.TRAIN, "metrics"): TRAINING_METRICS,
+    (ModeKeys.EVAL, "metrics"): EVALUATION_METRICS,
+    (ModeKeys.TRAIN, "throughputs"): THROUGHPUTS,
+    (ModeKeys.EVAL, "throughputs"): "eval_samples_per_second; eval_steps_per_second",
+    (ModeKeys.TRAIN, ""): TRAINING_OTHERS,
+    (ModeKeys.EVAL, ""): EVALUATION_OTHERS,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [(name, TensorName(*meaning)) for meaning, text in CASES.items() for name in _listed(text)],
+)
+def test_names_of_writers_have_a_mode_and_a_collection(name: str, meaning: TensorName) -> None:
+    assert NameTable()(name) == meaning
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "meaning"),
+    [
+        (NameRule("critic.*", "EVAL", "losses"), "critic_1", (ModeKeys.EVAL, "losses")),
+        (NameRule("critic", "EVAL", "losses"), "critic_1", (ModeKeys.TRAIN, "")),  # whole names
+        (NameRule("a|loss", collection=""), "loss", (ModeKeys.TRAIN, "")),
+        (NameRule("a|loss", collection=""), "loss2", (ModeKeys.TRAIN, "losses")),
+        (NameRule("val/.*", mode="TRAIN"), "val/loss", (ModeKeys.TRAIN, "losses")),
+        (NameRule("val/.*", collection="x"), "val/loss", (ModeKeys.EVAL, "x")),
+        (NameRule("(?i)LOSS", mode="GLOBAL"), "Loss", (ModeKeys.GLOBAL, "losses")),
+        (NameRule("loss"), "loss", (ModeKeys.TRAIN, "losses")),
+    ],
+)
+def test_rules_of_users_come_first(
+    options: NameRule, name: str, meaning: tuple[ModeKeys, str]
+) -> None:
+    later = NameRule(".*", "PREDICT", "late")
+    assert NameTable(SourceOptions((options,)))(name) == meaning
+    both = NameTable(SourceOptions((options, later)))
+    matches = patterns.search(names.whole(options.pattern), name)
+    assert both(name) == (meaning if matches else (ModeKeys.PREDICT, "late"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        (NameRule("("), "not a regular expression: missing"),
+        (NameRule("a)|(b"), "not a regular expression: unbalanced"),
+        (NameRule("a{999999}b{999999}"), "repeats too much"),
+        (NameRule("a", mode="train"), "must be one of TRAIN, EVAL, PREDICT, GLOBAL, got 'train'"),
+    ],
+)
+def test_wrong_rules_are_rejected(rule: NameRule, problem: str) -> None:
+    with pytest.raises(SMDebugValueError, match=problem):
+        NameTable(SourceOptions((rule,)))
+
+
+def test_a_pattern_that_never_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "TIME_LIMIT_S", 0.01)
+    table = NameTable(SourceOptions((NameRule(r"(a|aa)+$"),)))
+    with pytest.raises(SMDebugValueError, match="takes more than"):
+        table("a" * 80 + "b")
+
+
+@pytest.mark.parametrize(
+    ("name", "collection"),
+    [
+        ("fc.weight", "weights"),
+        ("fc.bias", "biases"),
+        ("embeddings", "weights"),
+        ("loss_head.precision.weight", "weights"),
+        ("dense/kernel", "weights"),
+        ("dense/bias", "biases"),
+        ("attention.bias_gate.weight", "weights"),
+        ("bn.running_var", ""),
+        ("rotary.inv_freq", ""),
+    ],
+)
+def test_tensors_of_checkpoints_are_parameters(name: str, collection: str) -> None:
+    assert NameTable().parameter(name) == collection
+
+
+def test_rules_of_users_apply_to_checkpoints() -> None:
+    table = NameTable(SourceOptions((NameRule(r".*\.lora_A\..*", collection="adapters"),)))
+    assert table.parameter("q.lora_A.weight") == "adapters"
+    assert table.parameter("q.weight") == "weights"
+
+
+@given(st.text())
+def test_any_text_is_a_name(name: str) -> None:
+    table = NameTable()
+    assert table(name) is table(name)
+
+
+def test_the_page_shows_the_table() -> None:
+    page = PAGE.read_text()
+    names_of = [f"`{row.collection}`" if row.collection else "none" for row in ROWS]
+    rows = [
+        f"| {name} | {row.where} | {_code(row.phrases)} |"
+        for name, row in zip(names_of, ROWS, strict=True)
+    ]
+    modes = [f"| {row.mode.name} | {row.where} | {_code(row.phrases)} |" for row in MODE_ROWS]
+    found = [line for line in page.splitlines() if re.match(r"\| (none|`\w+`|TRAIN|EVAL) \|", line)]
+    assert found == [*rows, *modes]
+
+
+def _code(phrases: tuple[str, ...]) -> str:
+    return ", ".join(f"`{phrase}`" for phrase in phrases)

@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"(?: [0-9]+)+(?= )")
 _SLASH: Final = re.compile(r" ?/ +")
 
 
-class Row(NamedTuple):
+class CollectionRow(NamedTuple):
     """The collection of names that have one of some phrases among their words.
 
     Attributes
@@ -63,7 +63,7 @@ def _phrases(text: str) -> tuple[str, ...]:
 
 # The first row that matches decides.
 ROWS: Final = (
-    Row(
+    CollectionRow(
         "",
         LAST,
         _phrases(
@@ -72,7 +72,7 @@ ROWS: Final = (
             "patience"
         ),
     ),
-    Row(
+    CollectionRow(
         "",
         ANYWHERE,
         _phrases(
@@ -80,8 +80,10 @@ ROWS: Final = (
             "gradient norm clip, step time, iter time, total flos, num tokens, grad scale growth"
         ),
     ),
-    Row("loss_scales", ANYWHERE, _phrases("loss scale, loss scaler, loss scaling, grad scale")),
-    Row(
+    CollectionRow(
+        "loss_scales", ANYWHERE, _phrases("loss scale, loss scaler, loss scaling, grad scale")
+    ),
+    CollectionRow(
         "gradient_norms",
         ANYWHERE,
         _phrases(
@@ -90,8 +92,8 @@ ROWS: Final = (
             "grad l2 norm, gradient l2 norm, norm grad, norm gradient, norm gradients"
         ),
     ),
-    Row("learning_rates", ANYWHERE, _phrases("lr, learning rate, learning rates")),
-    Row(
+    CollectionRow("learning_rates", ANYWHERE, _phrases("lr, learning rate, learning rates")),
+    CollectionRow(
         "throughputs",
         ANYWHERE,
         _phrases(
@@ -99,9 +101,11 @@ ROWS: Final = (
             "wps, ups, mfu, hfu, flops, tflops, tflop s"
         ),
     ),
-    Row("metrics", ANYWHERE, _phrases("ppl, perplexity")),
-    Row("losses", ANYWHERE, _phrases("cross entropy, crossentropy, logloss, mlogloss, nll")),
-    Row(
+    CollectionRow("metrics", ANYWHERE, _phrases("ppl, perplexity")),
+    CollectionRow(
+        "losses", ANYWHERE, _phrases("cross entropy, crossentropy, logloss, mlogloss, nll")
+    ),
+    CollectionRow(
         "",
         ANYWHERE,
         _phrases(
@@ -109,8 +113,8 @@ ROWS: Final = (
             "loss policy, loss actor, loss entropy"
         ),
     ),
-    Row("losses", ANYWHERE, _phrases("loss, losses")),
-    Row(
+    CollectionRow("losses", ANYWHERE, _phrases("loss, losses")),
+    CollectionRow(
         "metrics",
         ANYWHERE,
         _phrases(
@@ -206,8 +210,8 @@ def check_name_rule(rule: NameRule) -> None:
         msg = f"Pattern {rule.pattern!r} is not a regular expression: {err}."
         raise SMDebugValueError(msg) from err
     if rule.mode is not None and rule.mode not in ModeKeys.__members__:
-        known = ", ".join(ModeKeys.__members__)
-        msg = f"The mode of {rule.pattern!r} must be one of {known}, got {rule.mode!r}."
+        modes = ", ".join(ModeKeys.__members__)
+        msg = f"The mode of {rule.pattern!r} must be one of {modes}, got {rule.mode!r}."
         raise SMDebugValueError(msg)
 
 
@@ -241,10 +245,10 @@ class _Phrases(NamedTuple):
     """Searches the words of a name for the phrases of a row."""
 
     search: Callable[[str], re.Match[str] | None]
-    row: Row | ModeRow
+    row: CollectionRow | ModeRow
 
 
-def _by_first_word(rows: Sequence[Row | ModeRow]) -> dict[str, list[int]]:
+def _by_first_word(rows: Sequence[CollectionRow | ModeRow]) -> dict[str, list[int]]:
     """Return the positions of the rows by the first words of their phrases, without numbers."""
     positions: dict[str, list[int]] = {}
     for position, row in enumerate(rows):
@@ -253,7 +257,7 @@ def _by_first_word(rows: Sequence[Row | ModeRow]) -> dict[str, list[int]]:
     return positions
 
 
-_ALL: Final[tuple[Row | ModeRow, ...]] = (*ROWS, *MODE_ROWS)
+_ALL: Final[tuple[CollectionRow | ModeRow, ...]] = (*ROWS, *MODE_ROWS)
 _COMPILED: Final = [_Phrases(_pattern(row.where, row.phrases).search, row) for row in _ALL]
 _BY_FIRST_WORD: Final = _by_first_word(_ALL)
 _LAST_COUNTS: Final = frozenset({"losses", "metrics"})
@@ -268,7 +272,7 @@ def _built_in(name: str) -> TensorName:
     mode, first = ModeKeys.TRAIN, len(words)
     for position in sorted(positions):
         search, row = _COMPILED[position]
-        if isinstance(row, Row):
+        if isinstance(row, CollectionRow):
             if collection is None and search(words):
                 collection = row.collection
             continue

@@ -58,8 +58,8 @@ TRAINING_OTHERS = """
     epoch; step; total_flos; auxiliary_loss_weight; step time; train_runtime; lr-SGD-momentum
     lr-AdamW-weight_decay; best_loss; loss_std; max_grad_norm; grad_norm_clip; num_valid_tokens
     clip_val; fc.weight; value_max; train/policy_gradient_loss; train/entropy_loss; num zeros
-    glossary; global batch size; number of nan iterations; gradient/fc.weight; slurm; consumed samples
-    n_parameters; loss_time; train/rewards/std; device/memory; color; ; /; 0; \u00e9
+    glossary; global batch size; number of nan iterations; gradient/fc.weight; slurm; loss_time
+    n_parameters; consumed samples; train/rewards/std; device/memory; color; ; /; 0; \u00e9
 """
 EVALUATION_OTHERS = "eval_runtime; valid_best_loss; valid_num_updates; val_runtime; test/time"
 
@@ -173,8 +173,10 @@ def test_the_page_shows_the_table() -> None:
         for name, row in zip(names_of, ROWS, strict=True)
     ]
     modes = [f"| {row.mode.name} | {row.where} | {_code(row.phrases)} |" for row in MODE_ROWS]
-    found = [line for line in page.splitlines() if re.match(r"\| (none|`\w+`|TRAIN|EVAL) \|", line)]
-    assert found == [*rows, *modes]
+    shown_rows = [
+        line for line in page.splitlines() if re.match(r"\| (none|`\w+`|TRAIN|EVAL) \|", line)
+    ]
+    assert shown_rows == [*rows, *modes]
 
 
 def _code(phrases: tuple[str, ...]) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import (
     DEFAULT_ACTION_TIMEOUT_S,
     DEFAULT_END_GRACE_S,
@@ -94,6 +95,8 @@ class EvaluationRequest(
         Minimum share of steps; None: that of `job`, else 0.
     output
         Folder or ``s3://`` address; None: a new folder in ``rule-output``.
+    sources
+        How to read outputs of other writers; it precedes that of `job`.
     window
         Wait window for incomplete steps; None: that of the environment.
     stop_file
@@ -108,6 +111,7 @@ class EvaluationRequest(
     rules: tuple[RuleRequest, ...] = ()
     job: JobDefinition | None = None
     container: ContainerRule | None = None
+    sources: SourceOptions = SourceOptions()
     parameters: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
     start_step: Step | None = None
@@ -177,6 +181,16 @@ class EvaluationRequest(
         if sum(ways) > 1:
             msg = "A request has 'rules', a 'job' or a 'container', not several of them."
             raise UsageError(msg)
+
+    @property
+    def source_options(self) -> SourceOptions:
+        """How to read outputs of other writers: as the request says, then as its job says."""
+        if self.job is None:
+            return self.sources
+        job = self.job.sources
+        return SourceOptions(
+            self.sources.names + job.names, self.sources.log_patterns + job.log_patterns
+        )
 
     @property
     def own_processes(self) -> bool:

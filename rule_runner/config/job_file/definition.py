@@ -8,6 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from rule_core.rules.params import did_you_mean
+from rule_core.sources.options import SourceOptions
+from rule_runner.config.job_file.sources import SECTION as SOURCES
+from rule_runner.config.job_file.sources import source_options
 from rule_runner.config.sagemaker_contract import RULE, parse_share
 from rule_runner.errors import JobError, ParameterError, UsageError
 from rule_runner.results.job_names import safe_name
@@ -75,6 +78,8 @@ class JobDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         Where the job saves its tensors and its profiler data; None if unknown.
     min_coverage
         Minimum share of its steps that each rule must judge, or None; an extension of requests.
+    sources
+        How to read outputs of other writers; an extension too.
     place
         Its source, for messages: such as ``job file x.yaml``.
     """
@@ -85,6 +90,7 @@ class JobDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     trial: str | None = None
     profiler_trial: str | None = None
     min_coverage: float | None = None
+    sources: SourceOptions = SourceOptions()
 
     def of(self, kind: Kind) -> list[RuleConfiguration]:
         """Return the configurations of one list."""
@@ -133,7 +139,8 @@ def definition_of(request: object, place: str) -> JobDefinition:
     name = _text(request.get("TrainingJobName"))
     trial, profiler_trial = (_saved_to(request, name, *saved) for saved in _PLACES)
     min_coverage = _min_coverage(request, place)
-    return JobDefinition(place, configurations, name, trial, profiler_trial, min_coverage)
+    sources = source_options(request.get(SOURCES), place)
+    return JobDefinition(place, configurations, name, trial, profiler_trial, min_coverage, sources)
 
 
 def _min_coverage(request: Mapping[str, Any], place: str) -> float | None:

@@ -185,7 +185,7 @@ def decode_tensor(message: memoryview, key: str) -> NDArray[np.generic]:
         if field == 1:
             number = value if isinstance(value, int) else -1
         elif field == 2:  # noqa: PLR2004 - field numbers of TensorProto
-            shape = _decode_shape(_message(field, value, key), key)
+            shape = decode_shape(_message(field, value, key), key)
         elif field == 4:  # noqa: PLR2004 - likewise
             content = _message(field, value, key)
         elif field == 8:  # noqa: PLR2004 - likewise
@@ -214,7 +214,7 @@ def _shaped(flat: NDArray[np.generic], shape: tuple[int, ...], key: str) -> NDAr
     return array
 
 
-def _decode_shape(message: memoryview, key: str) -> tuple[int, ...]:
+def decode_shape(message: memoryview, key: str) -> tuple[int, ...]:
     """Return the shape of one TensorShapeProto message."""
     shape: list[int] = []
     for number, dim in fields(message, key):

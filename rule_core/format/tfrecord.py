@@ -1,10 +1,16 @@
 """TFRecord framing of event files: header, payload and footer, with checksums."""
 
 import struct
+from typing import TypeVar
 
 import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
 
 from rule_core.exceptions import CorruptFileError, TruncatedFileError
+
+crc32c = google_crc32c.value  # of `bytes`, without the mask
+Checksums = TypeVar("Checksums", int, NDArray[np.int64])
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
@@ -25,6 +31,11 @@ def masked_crc(data: bytes | memoryview) -> int:
     crc = 0
     for start in range(0, len(data), CHUNK):
         crc = google_crc32c.extend(crc, bytes(data[start : start + CHUNK]))
+    return masked(crc)
+
+
+def masked(crc: Checksums) -> Checksums:
+    """Return TensorFlow's mask of a CRC-32C, or of several in an array of 64-bit integers."""
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 

@@ -1,0 +1,314 @@
+"""Reads the numbers in TensorBoard event files: TFRecord frames that hold Event messages.
+
+Most events hold one scalar, and those of one tag differ in time, step and value only. The bytes
+between the step and the value, the *layout*, are therefore looked up in a table. Times, steps and
+values are then taken from thousands of events at once. An event whose layout is new is parsed field
+by field, as are histograms. Images, texts, graphs and the like are passed over.
+"""
+
+from array import array
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rule_core.exceptions import CorruptFileError, TruncatedFileError
+from rule_core.format.tensor_proto import MORE, fields
+from rule_core.format.tfrecord import (
+    FOOTER,
+    HEADER,
+    OVERHEAD,
+    crc32c,
+    masked,
+    masked_crc,
+    payload_length,
+)
+from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.sources.tensorboard_values import (
+    EVENT,
+    Event,
+    Histogram,
+    Scalar,
+    parse_event,
+    parse_value,
+    varint,
+)
+
+MAX_CACHED: Final = 1 << 17  # record headers, and layouts
+TIME, STEP, SUMMARY = 0x09, 0x10, 0x2A  # the bytes before time, step and summary of an event
+VALUE, FLOAT = 0x0A, 0x15  # the bytes before a value of a summary, and before its float
+TIME_END: Final = 9  # offset in an event
+SHORTEST: Final = 20  # bytes of an event with a scalar
+LONGEST_STEP: Final = 6  # bytes of a step that a layout may follow: below 2**42
+WRONG_CHECKSUM: Final = "a record has a wrong checksum; such records are skipped"
+NO_EVENT: Final = "a record is no event; such records are skipped"
+NO_STEP: Final = "a step is negative or too large; such events are skipped"
+
+Report = Callable[[str, int], None]
+
+
+class RecordHeaderError(Exception):
+    """The header of a record is wrong, so that the rest of the file cannot be read.
+
+    Attributes
+    ----------
+    position
+        The offset of the record in the bytes that were decoded.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class EventDecoder:
+    """Passes the numbers in records to a `SourceRecord`; its tables serve all files of a folder."""
+
+    def __init__(self) -> None:
+        self._lengths: dict[bytes, int] = {}  # of payloads, by the header before them
+        self._layouts: dict[bytes, int] = {}  # the number of a tag
+        self._tags: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._plugins: dict[str, str] = {}  # of tags; some writers name it once
+
+    def decode(self, data: bytes, record: SourceRecord, report: Report) -> int:
+        """Pass on the numbers in complete records, in order.
+
+        Parameters
+        ----------
+        data
+            Bytes of a file, from the start of a record.
+        report
+            Called with what is wrong with a record, and its offset in `data`.
+
+        Returns
+        -------
+        int
+            The number of bytes that were decoded; a partial record follows, or nothing.
+
+        Raises
+        ------
+        RecordHeaderError
+            If a header is wrong; what stands before it has been passed on.
+        """
+        events = _ScalarEvents(data, self._tags, record, report)
+        try:
+            return self._decode(data, events)
+        finally:
+            events.flush()
+
+    def _decode(self, data: bytes, events: "_ScalarEvents") -> int:  # noqa: C901 - per event
+        lengths, layouts = self._lengths, self._layouts
+        add_number, add_start = events.numbers.append, events.starts.append
+        add_end, add_after = events.ends.append, events.afters.append
+        add_checksum, checksum = events.checksums.append, crc32c
+        position, size = 0, len(data)
+        while True:
+            start = position + 12
+            length = lengths.get(data[position:start])
+            if length is None:
+                length = self._length(data, position)
+                if length < 0:
+                    return position
+            end = start + length
+            if end + 4 > size:
+                return position
+            payload = data[start:end]
+            number, after = None, 0
+            if length >= SHORTEST and payload[0] == TIME:
+                if payload[9] != STEP:
+                    after = 9
+                elif payload[10] < MORE:
+                    after = 11
+                elif payload[11] < MORE:
+                    after = 12
+                elif payload[12] < MORE:
+                    after = 13
+                else:
+                    after = _step_end(payload)
+                number = layouts.get(payload[after:-4])
+            if number is None:
+                self._decode_any(payload, end, events)
+            else:
+                add_number(number)
+                add_start(start)
+                add_after(after)
+                add_end(end)
+                add_checksum(checksum(payload))
+            position = end + 4
+
+    def missing(self, data: bytes, position: int) -> int:
+        """Return how many bytes the record at a position lacks; 0 if its length is unknown."""
+        length = self._lengths.get(data[position : position + HEADER.size])
+        return 0 if length is None else position + OVERHEAD + length - len(data)
+
+    def _length(self, data: bytes, position: int) -> int:
+        """Return the length of the payload of a record; -1 if its header is incomplete."""
+        header = data[position : position + HEADER.size]
+        try:
+            length = payload_length(memoryview(header), EVENT)
+        except TruncatedFileError:
+            return -1
+        except CorruptFileError as err:
+            raise RecordHeaderError(position) from err
+        if len(self._lengths) >= MAX_CACHED:
+            self._lengths.clear()
+        self._lengths[header] = length
+        return length
+
+    def _decode_any(self, payload: bytes, end: int, events: "_ScalarEvents") -> None:
+        """Pass on the numbers of an event whose layout is unknown."""
+        if FOOTER.unpack_from(events.data, end)[0] != masked_crc(payload):
+            events.report(WRONG_CHECKSUM, end - len(payload) - HEADER.size)
+            return
+        try:
+            event = parse_event(memoryview(payload))
+            values = [
+                value
+                for summary in event.summaries
+                for number, content in fields(summary, EVENT)
+                if number == 1 and (value := parse_value(content, self._plugins)) is not None
+            ]
+        except (CorruptFileError, TruncatedFileError):
+            events.report(NO_EVENT, end - len(payload) - HEADER.size)
+            return
+        if not values:
+            return
+        if not is_step(event.step):
+            events.report(NO_STEP, end - len(payload) - HEADER.size)
+            return
+        for value in values:
+            if isinstance(value, Histogram):
+                events.flush()
+                events.record.summary(value.tag, event.step, value.reductions, event.time)
+            else:
+                events.add(self._number(value.tag), event, value.number)
+                layout = scalar_layout(payload, event, value)
+                if layout:
+                    if len(self._layouts) >= MAX_CACHED:
+                        self._layouts.clear()
+                    self._layouts[layout] = self._number(value.tag)
+
+    def _number(self, tag: str) -> int:
+        number = self._numbers.setdefault(tag, len(self._tags))
+        if number == len(self._tags):
+            self._tags.append(tag)
+        return number
+
+
+class _ScalarEvents:
+    """Consecutive events that hold a scalar, as positions in the bytes of a file.
+
+    Attributes
+    ----------
+    numbers
+        The tag of each, as a position in `tags`.
+    starts, ends
+        Where its payload is in `data`.
+    afters
+        The offset in its payload of what follows the step.
+    checksums
+        That of its payload, which is compared later.
+    """
+
+    def __init__(self, data: bytes, tags: list[str], record: SourceRecord, report: Report) -> None:
+        self.data = data
+        self.record = record
+        self.report = report
+        self.numbers = array("q")
+        self.starts = array("q")
+        self.ends = array("q")
+        self.afters = array("q")
+        self.checksums = array("q")
+        self._tags = tags
+        self._parsed: list[tuple[int, Event, float]] = []  # position, and what was parsed
+
+    def add(self, number: int, event: Event, value: float) -> None:
+        """Add a scalar that was parsed."""
+        self._parsed.append((len(self.numbers), event, value))
+        self.numbers.append(number)
+        self.starts.append(0)
+        self.ends.append(FOOTER.size)
+        self.afters.append(TIME_END)
+        self.checksums.append(0)
+
+    def flush(self) -> None:
+        """Pass the events on, and forget them."""
+        if not self.numbers:
+            return
+        numbers, starts, ends, afters, checksums = (
+            np.frombuffer(column, np.int64)
+            for column in (self.numbers, self.starts, self.ends, self.afters, self.checksums)
+        )
+        is_right = self._at(ends, "<u4") == masked(checksums)
+        times = self._at(starts + 1, "<f8")
+        steps = _varints(self._at(starts + TIME_END + 1, "<u8"), afters - TIME_END - 1)
+        values = self._at(ends - FOOTER.size, "<f4").astype(np.float64)
+        for position, event, value in self._parsed:
+            is_right[position] = True
+            times[position], steps[position], values[position] = event.time, event.step, value
+        if not is_right.all():
+            first = int(starts[np.argmin(is_right)])
+            self.report(WRONG_CHECKSUM, first - HEADER.size)
+            numbers, steps, values, times = (
+                column[is_right] for column in (numbers, steps, values, times)
+            )
+        self.record.points(self._tags, numbers, steps, values, times)
+        del numbers, starts, ends, afters, checksums  # views forbid to clear what they show
+        for column in (self.numbers, self.starts, self.ends, self.afters, self.checksums):
+            del column[:]
+        self._parsed.clear()
+
+    def _at(self, offsets: NDArray[np.int64], dtype: str) -> NDArray[Any]:
+        """Return the numbers at offsets in the data."""
+        size = np.dtype(dtype).itemsize
+        everywhere: NDArray[Any] = np.ndarray(
+            (len(self.data) - size + 1,), dtype, self.data, strides=(1,)
+        )
+        return everywhere[offsets]
+
+
+def _step_end(payload: bytes) -> int:
+    """Return the offset after the step of an event; 9, before it, if it is too long."""
+    for offset in range(TIME_END + 1, TIME_END + 1 + LONGEST_STEP):
+        if payload[offset] < MORE:
+            return offset + 1
+    return TIME_END
+
+
+def _varints(words: NDArray[np.uint64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return varints, given eight bytes from the start of each, and their lengths up to 7.
+
+    A length below 1 means 0.
+
+    >>> _varints(np.array([0xFF_01_AC, 5], np.uint64), np.array([2, 1])).tolist()
+    [172, 5]
+    """
+    bits = (8 * np.maximum(lengths, 0)).astype(np.uint64)
+    words = words & ((np.uint64(1) << bits) - np.uint64(1))
+    result = np.zeros(len(words), np.uint64)
+    for place in range(int(max(lengths.max(), 0))):
+        group = words >> np.uint64(8 * place) & np.uint64(MORE - 1)
+        result |= group << np.uint64(7 * place)
+    return result.astype(np.int64)
+
+
+def scalar_layout(payload: bytes, event: Event, scalar: Scalar) -> bytes | None:
+    """Return the bytes of an event between its step and its float.
+
+    Events that have these bytes between a step and four last bytes have the same tag. Returns None
+    if the event contains something else, or in another order.
+    """
+    tag = scalar.tag.encode()
+    value = bytes([VALUE]) + varint(len(tag)) + tag + bytes([FLOAT])
+    summary = bytes([VALUE]) + varint(len(value) + 4) + value
+    layout = bytes([SUMMARY]) + varint(len(summary) + 4) + summary
+    step = bytes([STEP]) + varint(event.step) if event.step else b""
+    is_usual = (
+        len(payload) >= SHORTEST
+        and len(step) <= LONGEST_STEP + 1
+        and payload[:1] == bytes([TIME])
+        and payload[TIME_END:-4] == step + layout
+    )
+    return layout if is_usual else None

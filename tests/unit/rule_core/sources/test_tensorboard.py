@@ -1,0 +1,348 @@
+"""Folders with event files of TensorBoard are trials, whatever happens to the files."""
+
+import math
+from collections.abc import Mapping, MutableMapping
+
+import numpy as np
+import pytest
+from event_files import (
+    LATER,
+    NAME,
+    event,
+    event_file,
+    framed,
+    histogram,
+    losses,
+    simple,
+    tensor,
+    tensor_of,
+)
+from list_source import source_trial
+from memory_store import MemoryStore
+
+from rule_core.exceptions import TensorUnavailableForStep
+from rule_core.model.segments import global_step
+from rule_core.modes import ModeKeys
+from rule_core.reading.source_index import SourceIndex
+from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.open import open_sources
+from rule_core.sources.tensorboard import FORMAT
+
+Points = dict[str, list[tuple[int, float]]]
+
+
+def opened(files: Mapping[str, bytes], *folders: str) -> SourceIndex:
+    items = [Recognized("tensorboard", folder, "it is tested") for folder in folders or ("",)]
+    return open_sources(MemoryStore(files), [(FORMAT, item) for item in items])
+
+
+def points(index: SourceIndex) -> Points:
+    return {
+        name: [*zip(column.steps, column.values, strict=False)]
+        for record in index._records
+        for name, column in record.columns.items()
+    }
+
+
+def read(*records: bytes) -> SourceIndex:
+    index = opened({NAME: event_file(*records)})
+    index.refresh()
+    return index
+
+
+def folder_of(files: Mapping[str, list[str]], key: str = "run/") -> SourceFolder:
+    return SourceFolder(key, files[""], lambda name: files.get(name, []), lambda _: b"")
+
+
+def test_scalars_are_numbers_of_their_steps() -> None:
+    records = [
+        event(step, simple("loss", 1 / (step + 1)), time=1000.0 + step)
+        for step in (0, 1, 127, 128, 16384, 1 << 21, 1 << 28, 1 << 35, 1 << 41, (1 << 48) - 1)
+    ]
+    index = read(*records, *losses(range(0, 300, 3), "other"))
+    index.finish()
+    trial = source_trial(index)
+    steps = [0, 1, 127, 128, 16384, 1 << 21, 1 << 28, 1 << 35, 1 << 41, (1 << 48) - 1]
+    assert trial.tensor("loss").steps() == steps
+    for step in steps:
+        assert trial.tensor("loss").value(step)[0] == np.float32(1 / (step + 1))
+    assert index.row_time(16384, "worker_0@TRAIN") == 1000.0 + 16384
+    assert not index.problems
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -0.0, 1e-45])
+def test_no_number_is_lost(number: float) -> None:
+    index = read(event(1, simple("loss", 1.0)), event(2, simple("loss", number)))
+    ((_, first), (_, second)) = points(index)["loss"]
+    assert first == 1.0
+    np.testing.assert_array_equal(second, np.float32(number))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        tensor("loss", np.array(0.5, np.float32)),
+        tensor("loss", np.array([0.5], np.float64)),
+        tensor("loss", np.array(0.5, np.float16), name=""),
+        tensor_of("loss", 1, b"\x2a\x04\x00\x00\x00\x3f"),  # float_val, packed
+        tensor_of("loss", 1, b"\x2d\x00\x00\x00\x3f"),  # and on its own
+        tensor_of("loss", 2, b"\x32\x08\x00\x00\x00\x00\x00\x00\xe0\x3f"),  # double_val
+        tensor_of("loss", 19, b"\x6a\x02\x80\x70"),  # half_val
+        tensor_of("loss", 14, b"\x6a\x02\x80\x7e"),  # of bfloat16
+    ],
+)
+def test_scalars_of_tensorflow_are_numbers(value: bytes) -> None:
+    assert points(read(event(3, value), event(4, value))) == {"loss": [(3, 0.5), (4, 0.5)]}
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (tensor("n", np.array(-7, np.int64)), -7),
+        (tensor("n", np.array(200, np.uint8)), 200),
+        (tensor("n", np.array([True])), 1),
+        (tensor_of("n", 3, b"\x3a\x01\x07"), 7),  # int_val
+        (tensor_of("n", 9, b"\x52\x0a" + b"\xff" * 9 + b"\x01"), -1),  # int64_val
+        (tensor_of("n", 23, b"\x8a\x01\x0a" + b"\xff" * 9 + b"\x01"), 2.0**64),  # uint64_val
+        (tensor_of("n", 10, b"\x58\x01"), 1),  # bool_val
+    ],
+)
+def test_integers_are_numbers(value: bytes, number: float) -> None:
+    assert points(read(event(3, value))) == {"n": [(3, number)]}
+
+
+def test_a_writer_may_name_the_plugin_once() -> None:
+    array = np.array([[0.0, 1.0, 2.0], [1.0, 4.0, 3.0]])
+    index = read(event(0, tensor("w", array, "histograms")), event(1, tensor("w", array, name="")))
+    assert index._records[0].columns["w"].steps.tolist() == [0, 1]
+
+
+def test_several_values_of_an_event_belong_to_its_step() -> None:
+    index = read(*(event(n, simple("a", n), simple("b", -n), simple("c", 0)) for n in range(5)))
+    assert index.steps.tolist() == [0, 1, 2, 3, 4]
+    assert points(index)["b"] == [(n, -n) for n in range(5)]
+
+
+def test_histograms_answer_what_they_know() -> None:
+    numbers = [1.0, -2.0, 4.0]
+    index = read(event(0, histogram("w", numbers)), event(1, histogram("w", [-3.0, -3.0])))
+    index.finish()
+    tensor_w = source_trial(index).tensor("w")
+    for step, array in ((0, np.array(numbers)), (1, np.array([-3.0, -3.0]))):
+        for name in ("min", "max", "mean", "std", "sum"):
+            expected = getattr(array, name)()
+            assert tensor_w.reduction_value(step, name) == pytest.approx(expected)
+        assert tensor_w.reduction_value(step, "l2") == pytest.approx(np.linalg.norm(array))
+    with pytest.raises(TensorUnavailableForStep):
+        tensor_w.reduction_value(0, "max", abs=True)
+    with pytest.raises(TensorUnavailableForStep):
+        tensor_w.reduction_value(0, "median")
+    with pytest.raises(TensorUnavailableForStep):
+        tensor_w.value(0)
+
+
+def test_histograms_of_tensorflow_know_their_extremes() -> None:
+    buckets = np.array([[-2.0, 0.0, 1.0], [0.0, 2.0, 0.0], [2.0, 4.0, 2.0]])
+    equal = np.array([[2.5, 3.5, 7.0]])
+    index = read(
+        event(0, tensor("w", buckets, "histograms")), event(1, tensor("w", equal, "histograms"))
+    )
+    index.finish()
+    tensor_w = source_trial(index).tensor("w")
+    assert [tensor_w.reduction_value(step, "min") for step in (0, 1)] == [-2.0, 3.0]
+    assert [tensor_w.reduction_value(step, "max") for step in (0, 1)] == [4.0, 3.0]
+    with pytest.raises(TensorUnavailableForStep):
+        tensor_w.reduction_value(0, "mean")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        tensor("x", np.zeros((2, 2), np.float32)),  # of several numbers
+        tensor("x", np.array(1 + 2j, np.complex64)),
+        tensor("x", np.array(1.0, np.float32), "hparams"),
+        tensor("x", np.zeros((0, 3)), "histograms"),
+        tensor("x", np.array(1.0), "histograms"),
+        tensor("x", np.zeros((2, 3)), "histograms"),
+        tensor_of("x", 7, b"\x42\x04text", "text"),
+        tensor_of("x", 1, b""),
+        tensor_of("x", 3, b"\x3a\x80\x01" + b"\x01" * 128),
+        b"\x0a\x01x" + b"\x22\x03\x08\x01\x10",  # an image
+        b"\x0a\x01x",
+        simple("", 1.0),
+    ],
+)
+def test_what_is_no_number_is_passed_over(value: bytes) -> None:
+    index = read(event(1, value), *losses(range(2, 4)))
+    assert [*points(index)] == ["loss"]
+    assert not index.problems
+
+
+def test_every_cut_of_a_growing_file_leads_to_the_same_trial() -> None:
+    whole = event_file(
+        *losses(range(3)),
+        event(3, tensor("other", np.array(0.5)), histogram("w", [1.0, 2.0])),
+        *losses(range(4, 6)),
+        *losses(range(4, 5)),
+    )
+    expected = opened({NAME: whole})
+    expected.refresh()
+    assert expected.segments == [0, global_step(1, 4)]
+    for cut in range(len(whole)):
+        files = {NAME: whole[:cut]}
+        index = opened(files)
+        index.refresh()
+        before = points(index)
+        files[NAME] = whole
+        index.refresh()
+        assert points(index) == points(expected)
+        for name, column in before.items():
+            assert points(index)[name][: len(column)] == column
+        assert not index.problems
+
+
+def test_a_file_that_grows_byte_by_byte_leads_to_the_same_trial() -> None:
+    whole = event_file(*losses(range(3)), event(3, tensor("other", np.array(0.5))))
+    files = {NAME: b""}
+    index = opened(files)
+    for size in range(len(whole) + 1):
+        files[NAME] = whole[:size]
+        index.refresh()
+    assert points(index) == points(
+        read(*losses(range(3)), event(3, tensor("other", np.array(0.5))))
+    )
+
+
+@pytest.mark.parametrize("place", range(40))
+def test_no_wrong_bit_goes_unnoticed(place: int) -> None:
+    records = [*losses(range(100)), *losses([100]), *losses(range(101, 200))]
+    start = len(event_file(*records[:100]))
+    whole = bytearray(event_file(*records))
+    assert len(records[100]) > 40
+    whole[start + place] ^= 1
+    index = opened({NAME: bytes(whole)})
+    index.refresh()
+    steps = [step for step, _ in points(index)["loss"]]
+    is_length = place < 12
+    assert steps == [*range(100), *(() if is_length else range(101, 200))]
+    text = index.problems[NAME]
+    assert text.startswith(f"At byte {start}, ")
+    assert ("length" in text) == is_length
+
+
+def test_a_wrong_checksum_is_reported_once_for_a_file(caplog: pytest.LogCaptureFixture) -> None:
+    records = losses(range(100))
+    for place in (2, 50, 70):
+        records[place] = records[place][:-1] + b"\x00"
+    index = read(*records)
+    assert len(points(index)["loss"]) == 97
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("length", [1 << 32, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_record_of_hostile_length_is_not_waited_for_in_memory(length: int) -> None:
+    import struct
+
+    from rule_core.format.tfrecord import FOOTER, masked_crc
+
+    head = struct.pack("<Q", length)
+    hostile = head + FOOTER.pack(masked_crc(head)) + bytes(100)
+    files = {NAME: event_file(*losses(range(3)), hostile)}
+    index = opened(files)
+    index.refresh()
+    assert len(points(index)["loss"]) == 3
+    assert "too long" in index.problems[NAME]
+    file = next(iter(index.sources[0]._files.values()))  # type: ignore[attr-defined]
+    assert not file._partial
+
+
+def test_records_too_long_for_numbers_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rule_core.sources.tensorboard.MAX_RECORD", 1000)
+    monkeypatch.setattr("rule_core.storage.growing_file.PIECE_BYTES", 700)
+    image = framed(b"\x09" + bytes(8) + b"\x2a" + b"\x90\x4e" + bytes(10000))
+    index = read(*losses(range(3)), image, *losses(range(3, 6)))
+    assert [step for step, _ in points(index)["loss"]] == [*range(6)]
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"\xff", b"\x09", b"\x2a\x05\x0a\xff", b"\x0b", b"\x2a\x03\x0a\x01\x07"]
+)
+def test_records_that_are_no_events_are_skipped(payload: bytes) -> None:
+    index = read(*losses(range(3)), framed(payload), *losses(range(3, 5)))
+    assert len(points(index)["loss"]) == 5
+    assert bool(index.problems) == (payload != b"")
+
+
+@pytest.mark.parametrize("step", [-1, 1 << 48, -(1 << 63)])
+def test_steps_out_of_range_are_skipped(step: int) -> None:
+    index = read(*losses(range(2)), event(step, simple("loss", 1.0)), *losses(range(2, 4)))
+    assert [at for at, _ in points(index)["loss"]] == [0, 1, 2, 3]
+    assert "step" in index.problems[NAME]
+
+
+def test_a_step_that_goes_back_begins_a_segment_and_deletes_nothing() -> None:
+    restart = framed(b"\x09" + bytes(8) + b"\x10\x05" + b"\x3a\x02\x08\x01")  # session_log: START
+    files = {
+        NAME: event_file(*losses(range(10))),
+        LATER: event_file(restart, *losses(range(5, 12))),
+    }
+    index = opened(files)
+    index.refresh()
+    assert [step for step, _ in points(index)["loss"]] == [
+        *range(10),
+        *(global_step(1, step) for step in range(5, 12)),
+    ]
+    assert index.was_abandoned(7) == global_step(1, 5)
+
+
+def test_files_are_followed_that_appear_and_disappear() -> None:
+    files: MutableMapping[str, bytes] = {NAME: event_file(*losses(range(3)))}
+    index = opened(files)
+    index.refresh()
+    files[NAME] += b"".join(losses(range(3, 5)))
+    files[LATER] = event_file(*losses(range(5, 8)))
+    index.refresh()
+    del files[NAME]
+    files[LATER] += b"".join(losses(range(8, 10)))
+    index.refresh()
+    assert [step for step, _ in points(index)["loss"]] == [*range(10)]
+
+
+def test_a_file_that_is_begun_anew_keeps_its_history() -> None:
+    files = {NAME: event_file(*losses(range(100)))}
+    index = opened(files)
+    index.refresh()
+    files[NAME] = event_file(*losses(range(100, 103), "new"))
+    index.refresh()
+    assert len(points(index)["loss"]) == 100
+    assert points(index)["new"][0][0] == global_step(1, 100)
+
+
+def test_a_hundred_thousand_tags_are_columns() -> None:
+    count = 100_000
+    records = [event(1, simple(f"tag/{n}", n)) for n in range(count)]
+    index = read(*records, *(event(2, simple(f"tag/{n}", n)) for n in range(10)))
+    columns = index._records[0].columns
+    assert len(columns) == count
+    assert columns["tag/7"].steps.tolist() == [1, 2]
+    assert columns["tag/99999"].values[0] == 99999
+
+
+def test_event_files_are_recognised_by_name() -> None:
+    assert [*FORMAT.recognize(folder_of({"": ["a.txt", LATER, NAME]}))] == [
+        Recognized("tensorboard", "run/", "it holds 2 TensorBoard event files", None)
+    ]
+    assert not [*FORMAT.recognize(folder_of({"": ["0_worker_0.tfevents", "events/"]}))]
+    assert not [*FORMAT.recognize(folder_of({"": ["sub/"], "sub/": [NAME]}))]
+
+
+def test_folders_of_modes_are_parts_of_a_run() -> None:
+    files = {"": ["train/", "validation/", "other/"], "train/": [NAME], "validation/": [NAME]}
+    found = {item.key: item.mode for item in FORMAT.recognize(folder_of(files))}
+    assert found == {"run/train/": ModeKeys.TRAIN, "run/validation/": ModeKeys.EVAL}
+
+
+def test_event_files_do_not_say_that_a_run_has_ended() -> None:
+    index = read(*losses(range(3)))
+    assert index.sources[0].has_ended() is None
+    assert "event file" in index.sources[0].description or index.sources[0].description

@@ -43,9 +43,12 @@ WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush 
 QUIET_S: Final = 600.0  # without a write, after which a run counts as ended
 PAUSES: Final = 3.0  # of the longest pause that was seen, after which a run counts as ended
 STEPS_CACHED: Final = 256
+SEARCH_EVERY_S: Final = 1.0  # for sources that appear later
+SEARCH_SHARE: Final = 50.0  # ratio of a pause to the search before
 
 Array = NDArray[Any]
 SourceFiles = Mapping[str, IndexFile]
+KeyedSource = tuple[str, Source, ModeKeys | None]
 
 
 class SourceIndex(TrialIndex):
@@ -67,6 +70,8 @@ class SourceIndex(TrialIndex):
         Returns the mode and collection of a tensor.
     parameter
         Returns the collection of a tensor in a checkpoint; "" for none.
+    find_more
+        Returns sources of the same run that appeared later, such as its first checkpoint.
 
     Attributes
     ----------
@@ -77,18 +82,21 @@ class SourceIndex(TrialIndex):
     def __init__(
         self,
         store: TrialStore,
-        sources: Sequence[tuple[str, Source, ModeKeys | None]],
+        sources: Sequence[KeyedSource],
         name: Callable[[str], TensorName],
         range_steps: tuple[int | None, int | None] | None = None,
         window: int = 1000,
         parameter: Callable[[str], str] = parameter_collection,
+        find_more: Callable[[], Sequence[KeyedSource]] = tuple,
     ) -> None:
         super().__init__(store, range_steps, window)
-        self.sources = [source for _, source, _ in sources]
-        self._records = [
-            SourceRecord(key, f"{place}." if place else "", name, self.report, mode, parameter)
-            for place, (key, _, mode) in enumerate(sources)
-        ]
+        self.sources: list[Source] = []
+        self._records: list[SourceRecord] = []
+        self._name = name
+        self._parameter = parameter
+        self._find_more = find_more
+        self._search_due = time.monotonic() + SEARCH_EVERY_S
+        self._add(sources)
         self.steps: array[int] = array("q")
         self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
@@ -102,6 +110,22 @@ class SourceIndex(TrialIndex):
         self.workers = self.described = [WORKER]
         self.local_prefetch = None
         self._plan = None
+
+    def _add(self, sources: Sequence[KeyedSource]) -> None:
+        for key, source, mode in sources:
+            prefix = f"{len(self.sources)}." if self.sources else ""
+            self.sources.append(source)
+            record = SourceRecord(key, prefix, self._name, self.report, mode, self._parameter)
+            self._records.append(record)
+
+    def _search(self) -> None:
+        """Add sources that have appeared, if a search is due."""
+        began = time.monotonic()
+        if began < self._search_due:
+            return
+        self._add(self._find_more())
+        now = time.monotonic()
+        self._search_due = now + max(SEARCH_EVERY_S, SEARCH_SHARE * (now - began))
 
     def _lanes(self) -> Iterator[Lane]:
         for record in self._records:
@@ -148,6 +172,7 @@ class SourceIndex(TrialIndex):
     def refresh(self, whole: bool = False, *, ended: bool = False) -> bool:
         """Read what is new; see `TrialFiles.refresh`."""
         del whole, ended
+        self._search()
         self.failures.turn_to(None)
         for source, record in zip(self.sources, self._records, strict=True):
             try:

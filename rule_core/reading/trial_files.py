@@ -50,6 +50,9 @@ class TrialFiles:
         The workers with readable collections files.
     damaged_collections
         The number of damaged collections files.
+    unrecognized
+        Whether the folder held nothing known when it was opened: it may become a trial in any
+        format.
     looked_at
         The time at which a query of a remote trial last looked for new files.
     """
@@ -79,6 +82,7 @@ class TrialFiles:
         self.last_complete_step = -1
         self.settled_step = -1
         self.loaded_all_steps = False
+        self.unrecognized = False
         self.looked_at = -math.inf
         self.file_problems = TrialFileProblems(store.uri)
         self.problems = self.file_problems.problems

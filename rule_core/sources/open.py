@@ -1,11 +1,13 @@
 """open_sources: the index of a trial that consists of sources."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.source_index import KeyedSource, SourceIndex
 from rule_core.sources.format import Recognized, SourceFormat
+from rule_core.sources.formats import CHECKPOINTS
 from rule_core.sources.names import NameTable
 from rule_core.sources.options import DEFAULT, SourceOptions
+from rule_core.sources.recognize import SourceRun
 from rule_core.storage.base import TrialStore
 
 
@@ -15,17 +17,52 @@ def open_sources(
     options: SourceOptions = DEFAULT,
     range_steps: tuple[int | None, int | None] | None = None,
     window: int = 1000,
+    find_runs: Callable[[], Sequence[SourceRun]] = tuple,
 ) -> SourceIndex:
     """Return the index over the recognised files below a store, without reading them.
+
+    Parameters
+    ----------
+    find_runs
+        Returns the runs that the folder holds now, for files that appear later.
 
     Raises
     ------
     SMDebugValueError
         If one of the files can never be read, with what to do instead.
     """
-    sources = [
-        (item.key, source_format.open(store, item, options), item.mode)
-        for source_format, item in recognized
-    ]
+    known = list(recognized)
+
+    def opened(items: Sequence[tuple[SourceFormat, Recognized]]) -> list[KeyedSource]:
+        return [
+            (item.key, source_format.open(store, item, options), item.mode)
+            for source_format, item in items
+        ]
+
+    def find_more() -> list[KeyedSource]:
+        more = _new_ones(known, find_runs())
+        known.extend(more)
+        return opened(more)
+
     names = NameTable(options)
-    return SourceIndex(store, sources, names, range_steps, window, names.parameter)
+    return SourceIndex(
+        store, opened(known), names, range_steps, window, names.parameter, find_more
+    )
+
+
+def _new_ones(
+    known: Sequence[tuple[SourceFormat, Recognized]], runs: Sequence[SourceRun]
+) -> list[tuple[SourceFormat, Recognized]]:
+    """Return what has appeared of a run: files of its formats, and checkpoints.
+
+    A run whose numbers are being read is not read in another format as well.
+    """
+    keys = {item.key for _, item in known}
+    of_run = [run for run in runs if keys.intersection(item.key for _, item in run.sources)]
+    run = next(iter(of_run or (runs if len(runs) == 1 else ())), None)
+    kinds = {item.kind for _, item in known} | {CHECKPOINTS}
+    return [
+        (source_format, item)
+        for source_format, item in (run.sources if run else ())
+        if item.key not in keys and (item.kind in kinds or kinds == {CHECKPOINTS})
+    ]

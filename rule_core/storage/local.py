@@ -64,6 +64,15 @@ class LocalStore:
             elif key > start_after:
                 yield key
 
+    def list_folder(self, folder: str) -> Iterator[str]:
+        """Yield the names in a folder, in any order; see `ListedStore`.
+
+        Links are listed like files.
+        """
+        with self._open(folder, os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
+            for entry in entries:
+                yield entry.name + "/" * entry.is_dir(follow_symlinks=False)
+
     def folders(self, prefix: str, *, start_after: str = "") -> Iterator[LocalFolder]:
         """Yield the folder `prefix` and the folders below it with files; see `FolderStore`."""
         if not self.root.is_dir():

@@ -1,11 +1,13 @@
 """RetryingStore: repeats requests to a store after transient errors."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from rule_core.clock import Clock
 from rule_core.logger import get_logger
 from rule_core.storage.base import ByteRange, FileStatus, StorageUnavailableError, TrialStore
+from rule_core.storage.list_folder import list_folder
 from rule_core.storage.retry import retry
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEADLINE_S: Final = 30.0
+ENTRIES: Final = 10_001  # listed at most of one folder
 
 
 class RetryingStore:
@@ -60,6 +63,10 @@ class RetryingStore:
         while (key := self.ask(next_key)) is not None:
             last = key
             yield key
+
+    def list_folder(self, folder: str) -> Iterator[str]:
+        """Yield the names in a folder; see `ListedStore`."""
+        return iter(self.ask(lambda: list(islice(list_folder(self.store, folder), ENTRIES))))
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of a file; see `TrialStore`."""

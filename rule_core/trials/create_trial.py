@@ -4,6 +4,8 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rule_core.clock import Clock
+from rule_core.sources.address import split_kind
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.uri import is_s3
 from rule_core.trials.local_trial import LocalTrial
 from rule_core.trials.opened_trial import Range
@@ -28,6 +30,7 @@ def create_trial(
     index_mode: Any = None,
     cache: Any = None,
     parallel: Any = None,
+    sources: SourceOptions = DEFAULT,
 ) -> Trial: ...
 
 
@@ -56,13 +59,15 @@ def create_trial(
     index_mode: Any = None,
     cache: Any = None,
     parallel: Any = None,
+    sources: SourceOptions = DEFAULT,
 ) -> "Trial | ProfilerTrial":
     """Open the trial at a path and wait until its collections or metrics exist.
 
     Parameters
     ----------
     path
-        A local folder, or an ``s3://bucket/prefix`` address.
+        A local folder, or an ``s3://bucket/prefix`` address: of saved tensors, or of files in
+        another format, such as TensorBoard events or a CSV log. ``csv:PATH`` names the format.
     name
         Any name; by default the last part of `path`.
     profiler
@@ -74,6 +79,8 @@ def create_trial(
     timeout
         Seconds to wait for the collections or the first metrics of a running training job. None
         waits forever, with a warning after ten seconds.
+    sources
+        The meaning of names and log lines in files of other formats.
     check, index_mode, cache, parallel
         Accepted for compatibility; ignored.
 
@@ -90,13 +97,19 @@ def create_trial(
     """
     del check, index_mode, cache, parallel
     text = os.fspath(path).strip()
-    basename = text.rsplit("/", 1)[-1] if name is None else name
+    kind, place = ("", text) if profiler else split_kind(text)
+    basename = place.rsplit("/", 1)[-1] if name is None else name
     if profiler:
         from rule_core.trials import profiler_trial
 
         return profiler_trial.open_profiler_trial(basename, text, output_dir, timeout, clock)
-    options: dict[str, Any] = {"range_steps": range_steps, "timeout": timeout, "clock": clock}
-    if not is_s3(text):
+    options: dict[str, Any] = {
+        "range_steps": range_steps,
+        "timeout": timeout,
+        "clock": clock,
+        "sources": sources,
+    }
+    if not is_s3(place):
         return LocalTrial(basename, text, **options)
-    bucket, _, prefix = text.partition("://")[2].partition("/")
-    return S3Trial(basename, bucket, prefix, **options)
+    bucket, _, prefix = place.partition("://")[2].partition("/")
+    return S3Trial(basename, bucket, prefix, kind=kind, **options)

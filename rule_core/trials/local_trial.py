@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from rule_core.clock import Clock
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.trials.opened_trial import OpenedTrial, Range
 
 
@@ -14,7 +15,7 @@ class LocalTrial(OpenedTrial):
     ----------
     name, dirname
         A name of your choice, and the folder.
-    range_steps, timeout
+    range_steps, timeout, sources
         As for `create_trial`.
     parallel, check, index_mode, cache
         Accepted for compatibility; ignored.
@@ -32,6 +33,7 @@ class LocalTrial(OpenedTrial):
         *,
         timeout: float | None = None,
         clock: Clock | None = None,
+        sources: SourceOptions = DEFAULT,
     ) -> None:
         del parallel, check, index_mode, cache
-        super().__init__(name, os.fspath(dirname), range_steps, timeout, clock)
+        super().__init__(name, os.fspath(dirname), range_steps, timeout, clock, sources)

@@ -1,12 +1,15 @@
 """OpenedTrial: a trial whose constructor waits for collections and loads the index."""
 
+from collections.abc import Callable
+
 from rule_core.clock import Clock
 from rule_core.environment import number
 from rule_core.exceptions import MissingCollectionFiles
 from rule_core.logger import get_logger
 from rule_core.reading.trial_index import TrialIndex
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage.base import ObjectNotFoundError
-from rule_core.storage.uri import open_store
+from rule_core.trials.open_index import open_index
 from rule_core.trials.snapshot_view import POLL_S, WARN_AFTER_S
 from rule_core.trials.trial import Trial
 
@@ -18,7 +21,7 @@ class OpenedTrial(Trial):
 
     Parameters
     ----------
-    name, path, range_steps, timeout
+    name, path, range_steps, timeout, sources
         As for `create_trial`.
     """
 
@@ -29,11 +32,16 @@ class OpenedTrial(Trial):
         range_steps: Range | None = None,
         timeout: float | None = None,
         clock: Clock | None = None,
+        sources: SourceOptions = DEFAULT,
     ) -> None:
         _check_range(range_steps)
         window = int(number("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", 1000, "steps"))
-        super().__init__(name, path, TrialIndex(open_store(path), range_steps, window), clock)
-        _wait_for_collections(self, timeout, self.clock)
+
+        def opened() -> TrialIndex:
+            return open_index(path, options=sources, range_steps=range_steps, window=window)
+
+        super().__init__(name, path, opened(), clock)
+        _wait_for_collections(self, opened, timeout, self.clock)
         self.index.refresh(whole=True)
 
 
@@ -50,11 +58,15 @@ def _check_range(range_steps: Range | None) -> None:
         raise ValueError(msg)
 
 
-def _wait_for_collections(trial: Trial, timeout: float | None, clock: Clock) -> None:
-    """Wait until the collections files of all workers exist."""
+def _wait_for_collections(
+    trial: Trial, opened: Callable[[], TrialIndex], timeout: float | None, clock: Clock
+) -> None:
+    """Wait until the collections files of all workers exist, or a file in another format."""
     start = clock.monotonic()
     warned = False
     while True:
+        if trial.index.unrecognized:
+            trial.index = opened()
         ended = _refresh(trial)
         if not trial.index.lacks_collections():
             return

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rule_core.clock import Clock
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.trials.opened_trial import OpenedTrial, Range
 
 
@@ -13,8 +14,10 @@ class S3Trial(OpenedTrial):
     ----------
     name, bucket_name, prefix_name
         A name of your choice, and the location: ``s3://bucket_name/prefix_name``.
-    range_steps, timeout
+    range_steps, timeout, sources
         As for `create_trial`.
+    kind
+        The format of the files with a colon, such as ``csv:``, if it is not to be recognised.
     check, index_mode, cache
         Accepted for compatibility; ignored.
     """
@@ -31,7 +34,9 @@ class S3Trial(OpenedTrial):
         *,
         timeout: float | None = None,
         clock: Clock | None = None,
+        sources: SourceOptions = DEFAULT,
+        kind: str = "",
     ) -> None:
         del check, index_mode, cache
-        path = f"s3://{bucket_name}/{prefix_name}" if prefix_name else f"s3://{bucket_name}"
-        super().__init__(name, path, range_steps, timeout, clock)
+        path = f"{kind}s3://{bucket_name}" + (f"/{prefix_name}" if prefix_name else "")
+        super().__init__(name, path, range_steps, timeout, clock, sources)

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
+from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
+from rule_core.sources.address import split_kind
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
@@ -16,6 +19,7 @@ from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials import LocalTrial, S3Trial, Trial
+from rule_core.trials.open_index import open_index
 from rule_runner.errors import TrialError, listed
 from rule_runner.loading.trial_search import missing, trials_below
 
@@ -30,12 +34,19 @@ _ML_FOLDERS: Final = frozenset({"ml", "data", "input", "output", "outputs", "pro
 
 
 def open_trial(
-    path: str, name: str | None = None, window: int = 1000, *, patience: WaitBudget | None = None
+    path: str,
+    name: str | None = None,
+    window: int = 1000,
+    sources: SourceOptions = DEFAULT,
+    *,
+    patience: WaitBudget | None = None,
 ) -> Trial:
-    """Return the tensor trial at `path`, without reading its files.
+    """Return the tensor trial at ``PATH`` or ``KIND:PATH``, without reading its numbers.
 
     Parameters
     ----------
+    sources
+        The meaning of names and log lines in files of other formats.
     patience
         Bounds the waits for its storage.
 
@@ -44,9 +55,42 @@ def open_trial(
     TrialError
         If paths of this kind cannot be read.
     """
-    store = _store_at(path, patience)
-    kind = S3Trial if is_s3(path) else LocalTrial
-    return kind.over(name or trial_name(path), path, TrialIndex(store, window=window))
+    index = _open_index(path, window, sources, patience)
+    kind = S3Trial if is_s3(split_kind(path)[1]) else LocalTrial
+    return kind.over(name or trial_name(path), path, index)
+
+
+def _open_index(
+    path: str, window: int, sources: SourceOptions, patience: WaitBudget | None
+) -> TrialIndex:
+    try:
+        return open_index(
+            path, lambda place: _store_at(place, patience), options=sources, window=window
+        )
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
+
+
+def recognize_again(
+    trial: Trial, sources: SourceOptions = DEFAULT, *, patience: WaitBudget | None = None
+) -> bool:
+    """Look again at a trial of which no file is known; return whether its index was replaced.
+
+    Raises
+    ------
+    TrialError
+        If it holds a file that cannot be read.
+    """
+    index = trial.index
+    if not index.unrecognized:
+        return False
+    if not index.steps and not index.workers:
+        trial.index = _open_index(trial.path, index.window, sources, patience)
+        if trial.index.unrecognized or type(trial.index) is type(index):
+            trial.index, index.unrecognized = index, trial.index.unrecognized
+    else:
+        index.unrecognized = False
+    return trial.index is not index
 
 
 def _store_at(path: str, patience: WaitBudget | None) -> TrialStore:
@@ -101,6 +145,7 @@ def trial_name(path: str) -> str:
     >>> trial_name("/runs/mnist/"), trial_name("s3://bucket/mnist-42/debug-output/")
     ('mnist', 'mnist-42')
     """
+    _, path = split_kind(path)
     place = Path(path) if Path(path).name else Path(path).resolve()
     if place.name in _SAGEMAKER_FOLDERS:
         job = (place if place.parent.name else place.resolve()).parent
@@ -115,16 +160,24 @@ def real_path(path: str) -> str:
     >>> real_path(" S3://bucket/runs/mnist/")
     's3://bucket/runs/mnist'
     """
-    if is_s3(path):
-        bucket, prefix = parse_s3(path)
-        return f"s3://{bucket}/{prefix}".removesuffix("/")
-    return os.path.realpath(Path(path.strip()).expanduser())
+    kind, place = split_kind(path)
+    if is_s3(place):
+        bucket, prefix = parse_s3(place)
+        return f"{kind}s3://{bucket}/{prefix}".removesuffix("/")
+    if kind and "://" in place:
+        return f"{kind}{place.strip()}"
+    return kind + os.path.realpath(Path(place.strip()).expanduser())
 
 
 def roots(trials: "Iterable[AnyTrial]") -> list[Path]:
     """Return the folders of local trials, which can be watched."""
     stores = (_store(trial) for trial in trials)
     return [store.root for store in stores if isinstance(store, LocalStore)]
+
+
+def is_of_sources(trial: "AnyTrial") -> bool:
+    """Return whether a trial consists of files in other formats."""
+    return isinstance(trial, Trial) and isinstance(trial.index, SourceIndex)
 
 
 def _store(trial: "AnyTrial") -> TrialStore:

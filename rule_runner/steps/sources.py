@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rule_core.clock import Clock
 from rule_core.storage.wait_budget import WaitBudget
@@ -15,6 +15,7 @@ from rule_runner.loading.trials import (
     open_profiler_trial,
     open_trial,
     real_path,
+    recognize_again,
     reject_parent,
     roots,
 )
@@ -25,6 +26,9 @@ from rule_runner.steps.tensor_steps import TensorSteps
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
     from rule_runner.loading.trials import AnyTrial
+
+
+RECOGNIZE_EVERY_S: Final = 0.5  # while nothing is known of a trial
 
 
 class StepSources:
@@ -65,6 +69,9 @@ class StepSources:
                 self._checked.append(trial)
         self._windows = self._over_windows(lengths, clock)
         self._steps = self._over_steps(clock)
+        self._clock = clock
+        self._recognition_due = clock.monotonic() + RECOGNIZE_EVERY_S
+        self._set_begun()
         self.all: tuple[StepSource, ...] = (*self._steps, *self._windows.values())
 
     def _opened(self) -> "Iterator[AnyTrial]":
@@ -93,7 +100,7 @@ class StepSources:
             patience=self._patience,
         )
 
-    def _over_steps(self, clock: Clock) -> Sequence[StepSource]:
+    def _over_steps(self, clock: Clock) -> Sequence[TensorSteps]:
         if not self.trials:
             return ()
         request = self._config.request
@@ -147,8 +154,28 @@ class StepSources:
         StorageUnavailableError
             If a store does not answer, unless it has answered before and the error is transient.
         """
+        self._recognize(at_once=at_once or last)
         changes = [source.look(at_once=at_once, last=last) for source in self.all]
         return any(changes)
+
+    def _recognize(self, *, at_once: bool) -> None:
+        """Look at trials without known files again: they may be in any format."""
+        now = self._clock.monotonic()
+        unrecognized = [trial for trial in self.trials if trial.index.unrecognized]
+        if not unrecognized or (now < self._recognition_due and not at_once):
+            return
+        remote = any(trial.index.is_remote for trial in unrecognized)
+        pause = self._config.request.poll_max if remote else RECOGNIZE_EVERY_S
+        self._recognition_due = now + pause
+        replaced = [recognize_again(trial, patience=self._patience) for trial in unrecognized]
+        if any(replaced):
+            self._steps[0].replace([trial.index for trial in self.trials])
+        self._set_begun()
+
+    def _set_begun(self) -> None:
+        """Let rules over tensors wait until the formats of their trials are known."""
+        for steps in self._steps:
+            steps.begun = not any(trial.index.unrecognized for trial in self.trials)
 
     def check_that_trials_exist(self) -> None:
         """Raise an error if the folder of a trial does not exist, or only contains trials.

@@ -66,13 +66,10 @@ class TensorSteps:
 
     Attributes
     ----------
-    steps
-        The known steps that can be read, ascending.
     begun
-        Whether rules can be constructed: always, since they read the trial when they judge.
+        Whether rules can be constructed: once the formats of the trials are known, since they read
+        the trial when they judge.
     """
-
-    begun = True
 
     def __init__(
         self,
@@ -86,7 +83,7 @@ class TensorSteps:
         once: bool = False,
     ) -> None:
         self.base = base
-        self.steps: Sequence[int] = base.steps
+        self.begun = True
         self._followed = [_Followed(index) for index in (base, *others)]
         self._clock = clock
         self._end_grace = end_grace
@@ -95,6 +92,19 @@ class TensorSteps:
         self._once = once
         self._missed: dict[int, float] = {}
         self._visited: set[int] = set()
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """The known steps that can be read, ascending."""
+        return self.base.steps
+
+    def replace(self, indexes: Sequence[TrialIndex]) -> None:
+        """Follow these indexes, of which some have turned out to be in other formats."""
+        self.base = indexes[0]
+        self._followed = [
+            followed if followed.index is index else _Followed(index)
+            for followed, index in zip(self._followed, indexes, strict=True)
+        ]
 
     @property
     def all_steps(self) -> Sequence[int]:
@@ -160,6 +170,8 @@ class TensorSteps:
         changed = index.refresh(whole=ended, ended=ended)
         if changed and (self._once or not index.is_remote):  # otherwise the next look does it
             index.refresh(whole=ended, ended=ended)
+        if self._once and not ended:  # when a source was last written is known once it is read
+            ended = index.has_ended()
         if not ended:
             return changed
         now = self._clock.monotonic()

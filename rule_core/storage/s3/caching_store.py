@@ -25,6 +25,10 @@ class CachingStore:
         """Yield keys as the store does; see `TrialStore`."""
         return self.store.list_keys(prefix, start_after=start_after)
 
+    def list_folder(self, folder: str) -> Iterator[str]:
+        """Yield the names in a folder as the store does; see `ListedStore`."""
+        return self.store.list_folder(folder)
+
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of an object; see `TrialStore`."""
         if byte_range is not None and byte_range.stop <= byte_range.start:

@@ -178,10 +178,8 @@ def test_no_trial_there(tmp_path: Path) -> None:
 
 
 def test_a_file_is_no_trial(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(
-        TrialError, match=r"file' is not a folder\. Give the root folder of a trial\.$"
-    ):
+    (tmp_path / "file").write_text("x" * 5000)
+    with pytest.raises(TrialError, match=r"file' is in no format that is read as a trial\."):
         report_trial(str(tmp_path / "file"))
 
 

@@ -727,10 +727,8 @@ def test_trial_may_come_into_a_folder_of_trials(tmp_path: Path) -> None:
 
 
 def test_trial_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(
-        TrialError, match=r"^Trial '.*/file' is not a folder\. Give the root folder"
-    ):
+    (tmp_path / "file").write_text("x" * 5000)
+    with pytest.raises(TrialError, match=r"^File '.*/file' is in no format that is read as a"):
         Runner(configured(tmp_path / "out", [Never], str(tmp_path / "file")))
 
 

@@ -90,13 +90,13 @@ def test_only_folders_can_be_watched(tmp_path: Path) -> None:
 
 
 def test_whether_a_folder_is_there(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "file").write_text("x" * 5000)
     assert is_there(open_trial(str(tmp_path)))
+    assert is_there(open_trial(str(tmp_path / "empty")))  # its first row may be written soon
     assert not is_there(open_trial(str(tmp_path / "no")))
-    with pytest.raises(
-        TrialError, match=r"^Trial '.*/file' is not a folder\. Give the root folder"
-    ):
-        is_there(open_trial(str(tmp_path / "file")))
+    with pytest.raises(TrialError, match=r"^File '.*/file' is in no format that is read as a"):
+        open_trial(str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("folder", ["runs", "runs/"])

@@ -279,9 +279,10 @@ def test_no_trial_there(tmp_path: Path) -> None:
 
 
 def test_a_file(tmp_path: Path) -> None:
-    (tmp_path / "t").write_text("")
-    text = f"Trial '{tmp_path}/t' is not a folder. Give the root folder of a trial."
-    assert diagnosed(tmp_path / "t") == [wrong(text)]
+    (tmp_path / "t").write_text("x" * 5000)
+    (check,) = diagnosed(tmp_path / "t")
+    assert check.grade is Grade.WRONG
+    assert check.text.startswith(f"File '{tmp_path}/t' is in no format that is read as a trial. ")
 
 
 def test_an_address_that_cannot_be_read() -> None:

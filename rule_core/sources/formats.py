@@ -1,0 +1,114 @@
+"""Formats: the formats of this package and those that other packages register."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.failures import attempt
+
+if TYPE_CHECKING:
+    from rule_core.sources.format import SourceFormat
+
+GROUP: Final = "rule_runner.sources"  # of entry points
+CHECKPOINTS: Final = "safetensors"
+# If several describe one run, the first is read: those that are written at once and in full
+# precision come before those that are written rarely or rounded.
+MODULES: Final = {
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+    "jsonl": "json_lines",
+    "csv": "csv_table",
+    "trainer-state": "trainer_state",
+    "text-log": "text_log",
+    CHECKPOINTS: "safetensors",
+}
+
+
+class Formats(NamedTuple):
+    """The formats that can be read.
+
+    Attributes
+    ----------
+    by_kind
+        Those of other packages first, then those of this one in the order of `MODULES`.
+    problems
+        A sentence for each format that cannot be loaded, by kind.
+    """
+
+    by_kind: "dict[str, SourceFormat]"
+    problems: dict[str, str]
+
+
+@cache
+def formats() -> Formats:
+    """Return the formats that can be read; each is loaded once."""
+    return load_formats(entry_points(group=GROUP))
+
+
+def load_formats(plugins: Iterable[EntryPoint]) -> Formats:
+    """Return the formats of some entry points and of this package.
+
+    A format of another package does not replace one of this package. The entry point's name is
+    the kind.
+    """
+    by_kind: dict[str, SourceFormat] = {}
+    problems: dict[str, str] = {}
+    for plugin in sorted(plugins, key=lambda plugin: plugin.name):
+        loaded = _load(plugin)
+        if isinstance(loaded, str):
+            problems[plugin.name] = loaded
+        else:
+            by_kind[plugin.name] = loaded
+    for kind, name in MODULES.items():
+        try:
+            module = import_module(f"rule_core.sources.{name}")
+        except ModuleNotFoundError as err:
+            if err.name != f"rule_core.sources.{name}":
+                raise
+            continue
+        by_kind[kind] = module.FORMAT
+    return Formats(by_kind, problems)
+
+
+def _load(plugin: EntryPoint) -> "SourceFormat | str":
+    """Return the format of an entry point, or a sentence on why it cannot be used."""
+    subject = f"Format {plugin.name!r} of the entry point {plugin.value!r}"
+    if plugin.name in MODULES:
+        return f"{subject} is ignored: a format of rule-runner has the same name."
+    loaded = attempt(plugin.load, lambda err: f"{subject} cannot be loaded: {_reason(err)}.")
+    if isinstance(loaded, str):
+        return loaded
+    instance: object = attempt(loaded, lambda _: loaded) if isinstance(loaded, type) else loaded
+    for name in ("kind", "recognize", "open"):
+        if isinstance(instance, type) or not hasattr(instance, name):
+            return f"{subject} is not a SourceFormat: it lacks {name!r}."
+    source_format = cast("SourceFormat", instance)
+    if source_format.kind != plugin.name:
+        return f"{subject} calls itself {source_format.kind!r}. Give the entry point that name."
+    return source_format
+
+
+def _reason(err: BaseException) -> str:
+    """Return the type and text of an exception of other code, on one line."""
+    text = attempt(lambda: " ".join(str(err).split()).rstrip("."), lambda _: "")
+    return f"{type(err).__name__}{text and f': {text}'}"
+
+
+def format_named(kind: str) -> "SourceFormat":
+    """Return the format of a kind.
+
+    Raises
+    ------
+    SMDebugValueError
+        If it cannot be loaded, or does not exist.
+    """
+    known = formats()
+    if kind in known.by_kind:
+        return known.by_kind[kind]
+    if kind in known.problems:
+        raise SMDebugValueError(known.problems[kind])
+    msg = f"Format {kind!r} is not installed."
+    raise SMDebugValueError(msg)

@@ -1,0 +1,196 @@
+"""open_index: the index of the trial at a path, whatever its format."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.format.marks import TENSORS, has_marks
+from rule_core.reading.trial_index import TrialIndex
+from rule_core.sources.address import TrialAddress, parse_address
+from rule_core.sources.format import Recognized
+from rule_core.sources.formats import format_named
+from rule_core.sources.open import open_sources
+from rule_core.sources.options import DEFAULT, SourceOptions
+from rule_core.sources.recognize import Recognition, SourceRun, recognize, source_folder
+from rule_core.storage.address_store import AddressStore
+from rule_core.storage.base import (
+    FileStatus,
+    ObjectNotFoundError,
+    StorageUnavailableError,
+    TrialStore,
+)
+from rule_core.storage.local import LocalStore
+from rule_core.storage.uri import is_s3, open_store
+from rule_core.storage.wait_budget import WaitEndedError
+
+YOUNG_S: Final = 60.0  # since the last write of a file whose first row may still be written
+YOUNG_BYTES: Final = 4096
+SAID_SO: Final = "you said so"
+LOOKED_FOR: Final = (
+    "These are TensorBoard event files, trainer_state.json, CSV and JSON lines with a step or "
+    "epoch, text logs with known lines, MLflow runs and safetensors. If it is one of them, say "
+    "so, as in text-log:PATH."
+)
+
+
+class TrialPlace(NamedTuple):
+    """Where the files of a trial are.
+
+    Attributes
+    ----------
+    store
+        A folder or prefix.
+    file
+        The only file in it to look at; "" if the trial is the whole folder.
+    """
+
+    store: TrialStore
+    file: str
+
+
+def open_index(
+    text: str,
+    open_at: Callable[[str], TrialStore] = open_store,
+    *,
+    options: SourceOptions = DEFAULT,
+    range_steps: tuple[int | None, int | None] | None = None,
+    window: int = 1000,
+) -> TrialIndex:
+    """Return the index of the trial at ``PATH`` or ``KIND:PATH``, without reading its numbers.
+
+    Saved tensors come first, then files in other formats. Of a folder that holds neither, the
+    index has no files, and is `unrecognized`, as it is if the store does not answer.
+
+    Parameters
+    ----------
+    open_at
+        Opens a folder or prefix.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the address is not valid, or names a file that cannot be read.
+    """
+    address = parse_address(text)
+    if address.kind and "://" in address.path and not _is_file_address(address.path):
+        named = Recognized(address.kind, address.path, SAID_SO)
+        source_format = format_named(address.kind)
+        return open_sources(
+            AddressStore(address.path), [(source_format, named)], options, range_steps, window
+        )
+    store = open_at(address.path)
+    with suppress(StorageUnavailableError, WaitEndedError):  # whoever reads the index says it
+        place = find_place(address.path, store, open_at)
+        if not address.kind and not place.file and _is_native(place.store):
+            return TrialIndex(place.store, range_steps, window)
+        index = _open_place(place, address, options, range_steps, window)
+        if index is not None:
+            return index
+    index = TrialIndex(store, range_steps, window)
+    index.unrecognized = True
+    return index
+
+
+def _open_place(
+    place: TrialPlace,
+    address: TrialAddress,
+    options: SourceOptions,
+    range_steps: tuple[int | None, int | None] | None,
+    window: int,
+) -> TrialIndex | None:
+    """Return the index over files of other formats; None if there is no run, or several."""
+    find = partial(find_runs, place, address.kind)
+    recognition = find()
+    runs = recognition.runs
+    if place.file and not runs and address.kind:
+        item = Recognized(address.kind, place.file, SAID_SO)
+        runs = [SourceRun(place.file, [(format_named(address.kind), item)])]
+    if place.file and not runs:
+        _check_young(place, address)
+    elif len(runs) != 1:
+        return None
+    sources = runs[0].sources if runs else ()
+    more = partial(_runs_of, find)
+    index = open_sources(place.store, sources, options, range_steps, window, more)
+    for problem in recognition.problems:
+        index.report("", problem)
+    return index
+
+
+def _runs_of(find: Callable[[], Recognition]) -> Sequence[SourceRun]:
+    return find().runs
+
+
+def find_runs(place: TrialPlace, kind: str = "") -> Recognition:
+    """Return the runs at a place in formats of others.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the format that the user named cannot be used.
+    """
+    folder = source_folder(place.store, "", place.file or None)
+    return recognize(folder, {kind: format_named(kind)} if kind else None)
+
+
+def find_place(path: str, store: TrialStore, open_at: Callable[[str], TrialStore]) -> TrialPlace:
+    """Return the folder and file that a path means; see `TrialPlace`.
+
+    A path that does not exist means a folder.
+
+    Parameters
+    ----------
+    store
+        The store that `open_at` returns for the path.
+
+    Raises
+    ------
+    StorageUnavailableError
+        If the store does not answer.
+    """
+    if isinstance(store, LocalStore):
+        if not store.root.is_file():
+            return TrialPlace(store, "")
+        real = Path(os.path.realpath(store.root))
+        return TrialPlace(open_at(str(real.parent)), real.name)
+    parent, _, name = path.strip().rstrip("/").rpartition("/")
+    if path.strip().endswith("/") or next(store.list_keys(""), None) or not is_s3(parent + "/x"):
+        return TrialPlace(store, "")
+    with suppress(ObjectNotFoundError, SMDebugValueError):
+        above = open_at(parent)
+        above.status(name)
+        return TrialPlace(above, name)
+    return TrialPlace(store, "")
+
+
+def _is_native(store: TrialStore) -> bool:
+    """Return whether a folder holds saved tensors."""
+    folder = source_folder(store, "")
+    return has_marks(folder.names, TENSORS, folder.list_folder)
+
+
+def _is_file_address(path: str) -> bool:
+    return is_s3(path) or path.strip().lower().startswith("file://")
+
+
+def _check_young(place: TrialPlace, address: TrialAddress) -> None:
+    """Reject a file that no format reads, unless its first rows may still be written.
+
+    Raises
+    ------
+    SMDebugValueError
+        Says what was looked for.
+    """
+    status = FileStatus(0, 0.0)
+    with suppress(ObjectNotFoundError):
+        status = place.store.status(place.file)
+    if status.size < YOUNG_BYTES and time.time() - status.modified < YOUNG_S:
+        return
+    state = "is in no format that is read as a trial" if status.size else "is empty"
+    msg = f"File {str(address)!r} {state}. {LOOKED_FOR}"
+    raise SMDebugValueError(msg)

@@ -45,9 +45,7 @@ def open_sources(
         return opened(more)
 
     names = NameTable(options)
-    return SourceIndex(
-        store, opened(known), names, range_steps, window, names.parameter, find_more
-    )
+    return SourceIndex(store, opened(known), names, range_steps, window, names.parameter, find_more)
 
 
 def _new_ones(

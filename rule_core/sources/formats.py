@@ -78,7 +78,7 @@ def _load(plugin: EntryPoint) -> "SourceFormat | str":
     subject = f"Format {plugin.name!r} of the entry point {plugin.value!r}"
     if plugin.name in MODULES:
         return f"{subject} is ignored: a format of rule-runner has the same name."
-    loaded = attempt(plugin.load, lambda err: f"{subject} cannot be loaded: {_reason(err)}.")
+    loaded = attempt(plugin.load, lambda err: f"{subject} cannot be loaded: {reason_of(err)}.")
     if isinstance(loaded, str):
         return loaded
     instance: object = attempt(loaded, lambda _: loaded) if isinstance(loaded, type) else loaded
@@ -91,7 +91,7 @@ def _load(plugin: EntryPoint) -> "SourceFormat | str":
     return source_format
 
 
-def _reason(err: BaseException) -> str:
+def reason_of(err: BaseException) -> str:
     """Return the type and text of an exception of other code, on one line."""
     text = attempt(lambda: " ".join(str(err).split()).rstrip("."), lambda _: "")
     return f"{type(err).__name__}{text and f': {text}'}"

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from rule_core.failures import attempt
 from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat
-from rule_core.sources.formats import CHECKPOINTS, MODULES, formats
+from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
@@ -142,7 +142,7 @@ def _ask(
     def failed(err: Exception) -> list[Recognized]:
         report(
             f"Format {source_format.kind!r} failed on folder {folder.key or '.'!r}: "
-            f"{type(err).__name__}: {' '.join(str(err).split())}"
+            f"{reason_of(err)}."
         )
         return []
 

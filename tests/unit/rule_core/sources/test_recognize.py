@@ -1,0 +1,160 @@
+"""Which files of a folder are one run, and in which format they are read."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memory_store import MemoryStore
+
+from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.recognize import SourceRun, recognize, source_folder
+
+
+class NamedFormat:
+    """Recognises the files with an ending, and folders with a prefix; opens nothing."""
+
+    def __init__(self, kind: str, *, ending: str = "?", folder: str = "?") -> None:
+        self.kind = kind
+        self._ending = ending
+        self._folder = folder
+
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+        """Yield the files with the ending."""
+        for name in folder.names:
+            if name.endswith(self._ending) or name.startswith(self._folder):
+                yield Recognized(self.kind, folder.key + name, f"its name is {name}")
+
+    def open(self, *_: object) -> Any:
+        """Not called."""
+        raise NotImplementedError
+
+
+FORMATS = {
+    source_format.kind: source_format
+    for source_format in (
+        NamedFormat("tensorboard", ending=".tfevents"),
+        NamedFormat("jsonl", ending=".jsonl"),
+        NamedFormat("csv", ending=".csv"),
+        NamedFormat("trainer-state", ending="trainer_state.json"),
+        NamedFormat("safetensors", ending=".safetensors", folder="checkpoint-"),
+    )
+}
+
+
+def runs(*files: str) -> list[SourceRun]:
+    store = MemoryStore(dict.fromkeys(files, b""))
+    return list(recognize(source_folder(store, ""), FORMATS).runs)
+
+
+def read(run: SourceRun) -> list[str]:
+    return [item.key for _, item in run.sources]
+
+
+def keys(found: Sequence[SourceRun]) -> dict[str, list[str]]:
+    return {run.key: read(run) for run in found}
+
+
+def test_nothing_is_recognised() -> None:
+    assert runs("notes.md", "below/metrics.csv") == []
+
+
+def test_one_file_makes_the_folder_a_run() -> None:
+    assert keys(runs("metrics.csv", "notes.md")) == {"": ["metrics.csv"]}
+
+
+def test_log_and_checkpoints_are_one_run() -> None:
+    found = runs("metrics.csv", "checkpoint-10/model", "checkpoint-20/model")
+    assert keys(found) == {"": ["metrics.csv", "checkpoint-10/", "checkpoint-20/"]}
+
+
+def test_checkpoints_alone_are_a_run() -> None:
+    assert keys(runs("model.safetensors")) == {"": ["model.safetensors"]}
+
+
+def test_one_format_of_numbers_is_read_and_the_others_are_set_aside() -> None:
+    (run,) = runs("a.tfevents", "metrics.csv", "log.jsonl", "model.safetensors")
+    assert read(run) == ["a.tfevents", "model.safetensors"]
+    assert [item.key for item in run.set_aside] == ["log.jsonl", "metrics.csv"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train.csv", "val.csv"),
+        ("metrics_train.csv", "metrics_val.csv", "test_metrics.csv"),
+        ("Train-Loss.csv", "validation.loss.csv"),
+    ],
+)
+def test_files_of_the_modes_are_one_run(names: tuple[str, ...]) -> None:
+    assert keys(runs(*names)) == {"": sorted(names)}
+
+
+@pytest.mark.parametrize("names", [("run1.csv", "run2.csv"), ("adam.csv", "sgd.csv", "train.csv")])
+def test_other_files_of_one_format_are_runs_of_their_own(names: tuple[str, ...]) -> None:
+    assert keys(runs(*names)) == {name: [name] for name in names}
+
+
+def test_checkpoints_beside_several_runs_belong_to_none() -> None:
+    found = runs("run1.csv", "run2.csv", "model.safetensors")
+    assert keys(found) == {
+        "": ["model.safetensors"],
+        "run1.csv": ["run1.csv"],
+        "run2.csv": ["run2.csv"],
+    }
+
+
+def test_logs_of_a_trainer_are_read_instead_of_its_state() -> None:
+    store = MemoryStore(
+        dict.fromkeys(
+            ["trainer_state.json", "runs/Jan01_host/a.tfevents", "checkpoint-5/model"], b""
+        )
+    )
+    found = recognize(source_folder(store, ""), FORMATS)
+    assert keys(found.runs) == {"": ["runs/Jan01_host/a.tfevents", "checkpoint-5/"]}
+    assert [item.key for item in found.runs[0].set_aside] == ["trainer_state.json"]
+    assert found.owned == {"runs/", "checkpoint-5/"}
+
+
+def test_state_of_a_trainer_that_was_resumed_is_read_instead_of_its_logs() -> None:
+    store = MemoryStore(
+        dict.fromkeys(
+            ["trainer_state.json", "runs/Jan01_host/a.tfevents", "runs/Jan02_host/b.tfevents"],
+            b"",
+        )
+    )
+    found = recognize(source_folder(store, ""), FORMATS)
+    assert keys(found.runs) == {"": ["trainer_state.json"]}
+    assert found.owned == {"runs/"}
+
+
+def test_logs_below_a_folder_without_a_trainer_are_not_its_own() -> None:
+    store = MemoryStore({"runs/first/a.tfevents": b"", "runs/second/a.tfevents": b""})
+    assert recognize(source_folder(store, ""), FORMATS).runs == []
+
+
+def test_format_of_another_package_that_fails_is_named() -> None:
+    class Failing(NamedFormat):
+        def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+            raise KeyError(folder.names[0])
+
+    store = MemoryStore({"metrics.csv": b""})
+    found = recognize(source_folder(store, ""), {"mine": Failing("mine"), **FORMATS})
+    assert keys(found.runs) == {"": ["metrics.csv"]}
+    assert found.problems == ["Format 'mine' failed on folder '.': KeyError: 'metrics.csv'."]
+
+
+def test_head_of_a_file_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a").write_bytes(b"x" * (1 << 17))
+    reads = []
+
+    class Counting(MemoryStore):
+        def read(self, key: str, byte_range: Any = None) -> memoryview:
+            reads.append(key)
+            return super().read(key, byte_range)
+
+    folder = source_folder(Counting({"a/b": b"12"}), "a/")
+    assert (folder.names, folder.head("b"), folder.head("b")) == (["b"], b"12", b"12")
+    assert (folder.head("no"), list(folder.list_folder("no/"))) == (b"", [])
+    assert reads == ["a/b", "a/no"]

@@ -1,7 +1,7 @@
 """IndexParser: parses index files, which list what one worker saved at one global step."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -9,6 +9,9 @@ from rule_core.exceptions import CorruptFileError, TruncatedFileError
 from rule_core.format import paths
 from rule_core.format.paths import StepFile
 from rule_core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from rule_core.format.record_layout import RecordLayout
 
 MAX_RANK: Final = 64
 MAX_STEP: Final = 2**63 - 1
@@ -24,12 +27,19 @@ class Span(NamedTuple):
 
 
 class Entry(msgspec.Struct):
-    """The entry of one tensor in an index file: value, reductions and shape, if saved."""
+    """The entry of one tensor in an index file: value, reductions and shape, if saved.
+
+    Attributes
+    ----------
+    layout
+        The layout of the value, if it is known beforehand; otherwise the record is parsed.
+    """
 
     raw: Span | None = None
     reductions: dict[tuple[str, bool], Span] = {}
     shape: tuple[int, ...] | None = None
     original_name: str | None = None
+    layout: "RecordLayout | None" = None
 
 
 class Layout(msgspec.Struct, frozen=True, eq=False):

@@ -1,7 +1,8 @@
 """RecordLayout: the position of the elements in a record, learned at one step and then reused.
 
 The records of a tensor differ between steps only in time, step and elements. A record that matches
-the layout of an earlier one is not parsed field by field again.
+the layout of an earlier one is not parsed field by field again. Files of other formats may store
+elements alone; their layouts are known beforehand.
 """
 
 from collections.abc import MutableMapping
@@ -43,6 +44,8 @@ class RecordLayout:
     mask, head
         A mask of the constant bits before the elements, and these bits, as little-endian integers
         of `start` bytes.
+    footer
+        The last bytes of a record; none if elements are stored without a frame.
     """
 
     length: int
@@ -52,6 +55,7 @@ class RecordLayout:
     shape: tuple[int, ...]
     mask: int
     head: int
+    footer: bytes = FOOTER
 
     @property
     def size(self) -> int:
@@ -64,7 +68,8 @@ class RecordLayout:
 
     def view(self, record: memoryview) -> Array | None:
         """Return a read-only view of a record's tensor, or None if the record does not match."""
-        is_complete = len(record) == self.length and record[-len(FOOTER) :] == FOOTER
+        footer = record[len(record) - len(self.footer) :]
+        is_complete = len(record) == self.length and footer == self.footer
         if not is_complete or not self.matches_head(record[: self.start]):
             return None
         flat = np.frombuffer(record, self.dtype, self.size, self.start)

@@ -43,7 +43,9 @@ class Reduction(NamedTuple):
     def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> np.generic:
         """Return the reduction of all pieces with numpy's result type; see `StreamingStatistic`."""
         joined = _JOIN[self.operation](parts, size)
-        return _cast(joined, np.dtype(np.float32) if dtype.kind == "V" else dtype, self.operation)
+        return _cast(
+            joined, np.dtype(np.float32) if _is_extension(dtype) else dtype, self.operation
+        )
 
 
 def is_in_pieces(reduction: ReductionKey, dtype: "np.dtype[Any]", size: int) -> bool:
@@ -51,6 +53,11 @@ def is_in_pieces(reduction: ReductionKey, dtype: "np.dtype[Any]", size: int) -> 
     operation, _ = reduction
     is_defined = operation in _PART and (size > 0 or operation not in NEED_ELEMENTS)
     return is_defined and dtype.kind in "biufV"
+
+
+def _is_extension(dtype: "np.dtype[Any]") -> bool:
+    """Return whether numpy itself lacks a type: bfloat16 and those of 8 bits."""
+    return dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize == 1)
 
 
 def compute(array: Array, operation: str, absolute: bool = False) -> np.generic:
@@ -99,7 +106,7 @@ def compute_all(array: Array, reductions: Iterable[ReductionKey]) -> dict[Reduct
 def _of_whole(array: Array, operation: str, absolute: bool) -> np.generic:
     """Return a reduction of the whole array at once."""
     flat = array.reshape(-1)
-    flat = flat.astype(np.float32) if flat.dtype.kind == "V" else flat
+    flat = flat.astype(np.float32) if _is_extension(flat.dtype) else flat
     # The magnitude of the smallest integer does not fit its type.
     wide = flat.astype(np.int64) if flat.dtype.kind == "i" else flat
     with np.errstate(all="ignore"):
@@ -118,7 +125,7 @@ def of_rows(rows: Array, reductions: Sequence[Reduction]) -> dict[Reduction, lis
     if elements.dtype.kind != "f":
         each = [measure(row, reductions) for row in rows]
         return {reduction: [results[reduction] for results in each] for reduction in reductions}
-    dtype = elements.dtype if rows.dtype.kind == "V" else rows.dtype
+    dtype = elements.dtype if _is_extension(rows.dtype) else rows.dtype
     results: dict[Reduction, list[np.generic]] = {}
     with np.errstate(all="ignore"):
         by_absolute = {False: elements}

@@ -20,7 +20,7 @@ class Piece:
     Attributes
     ----------
     elements
-        Shape ``(n,)``, aligned; float16 and bfloat16 as float32, signed integers as int64.
+        Shape ``(n,)``, aligned; float16 and smaller as float32, signed integers as int64.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def piece_length(dtype: "np.dtype[Any]") -> int:
 def to_computable(elements: Array) -> Array:
     """Convert elements to an aligned array of a type with native arithmetic and large range."""
     dtype = elements.dtype
-    if dtype.kind == "V" or dtype == np.float16:
+    if dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize <= np.dtype(np.float16).itemsize):
         return elements.astype(np.float32)
     if dtype.kind == "i":
         return elements.astype(np.int64, copy=not elements.flags.aligned)

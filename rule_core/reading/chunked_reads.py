@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.format.record_layout import FOOTER, ORDER, RecordLayout
+from rule_core.format.record_layout import ORDER, RecordLayout
 from rule_core.model.reductions import Reduction
 from rule_core.model.streaming_statistics import (
     PIECE_BYTES,
@@ -219,6 +219,7 @@ def _frame(part: RecordPart) -> tuple[bytes, bytes]:
     mask = part.layout.mask.to_bytes(part.head, ORDER) if part.head else b""
     head = part.layout.head.to_bytes(part.head, ORDER) if part.head else b""
     if part.tail:
-        mask += bytes([0xFF] * len(FOOTER)).rjust(part.tail, b"\0")
-        head += FOOTER.rjust(part.tail, b"\0")
+        footer = part.layout.footer
+        mask += bytes([0xFF] * len(footer)).rjust(part.tail, b"\0")
+        head += footer.rjust(part.tail, b"\0")
     return mask, head

@@ -66,13 +66,17 @@ class EventReader:
         self._kept: OrderedDict[CacheKey, CachedBytes] = OrderedDict()
         self._bytes = 0
 
-    def tensor(self, key: str, span: Span, content: Hashable = None) -> Array:
+    def tensor(
+        self, key: str, span: Span, content: Hashable = None, known: RecordLayout | None = None
+    ) -> Array:
         """Return the tensor of one record as a read-only view of the bytes read.
 
         Parameters
         ----------
         content
             A key for the content; records with the same content at other steps are similar.
+        known
+            The layout of the record, if it is known.
 
         Raises
         ------
@@ -85,7 +89,8 @@ class EventReader:
         array = kept.tensors.get(span)
         if array is None:
             offset = span.start - kept.start
-            array = self._decode(key, span, kept.data[offset : offset + span.length], content)
+            record = kept.data[offset : offset + span.length]
+            array = self._decode(key, span, record, content, known)
             if array.dtype.kind not in "UO":  # strings need memory beyond the bytes counted
                 kept.tensors[span] = array
         return array
@@ -111,8 +116,15 @@ class EventReader:
             return kept.data[start:stop]
         return self._store.read(key, ByteRange(start, stop))
 
-    def _decode(self, key: str, span: Span, record: memoryview, content: Hashable) -> Array:
-        layout = self.layouts.get((content, span.length))
+    def _decode(
+        self,
+        key: str,
+        span: Span,
+        record: memoryview,
+        content: Hashable,
+        known: RecordLayout | None,
+    ) -> Array:
+        layout = known or self.layouts.get((content, span.length))
         view = None if layout is None else layout.view(record)
         if view is not None:
             return view
@@ -123,13 +135,13 @@ class EventReader:
                 )
             array, layout = learn(record, key)
         except (TruncatedFileError, CorruptFileError):
-            self._forget(key)  # the file may be replaced: read it again next time
+            self.forget(key)  # the file may be replaced: read it again next time
             raise
         if layout is not None and content is not None:
             store_layout(self.layouts, (content, span.length), layout)
         return array
 
-    def _forget(self, key: str) -> None:
+    def forget(self, key: str) -> None:
         """Drop the cached bytes of an event file."""
         for part in [part for part in self._kept if part[0] == key]:
             self._drop(part)

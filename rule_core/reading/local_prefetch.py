@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import IndexFile, Span
+from rule_core.format.paths import worker_of
 from rule_core.format.record_layout import RecordLayout, learn_layout
 from rule_core.model.streaming_statistics import StreamingStatistic, Want
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
@@ -79,7 +80,8 @@ class LocalPrefetch:
         self._layouts = layouts
         self._step = -1
         self._present: Mapping[str, IndexFile] = {}  # at the current step
-        self._results: dict[str, dict[Question, _Prefetched]] = {}
+        self._places: dict[tuple[str, str], str] = {}  # by worker and tensor, if there are parts
+        self._results: dict[str, dict[Question, _Prefetched]] = {}  # by part
         self._plans: dict[str, StepPlan] = {}
         self._missed: dict[str, dict[Question, set[str]]] = {}
         self._patterns: dict[tuple[str, ModeKeys], _AccessPattern] = {}
@@ -91,9 +93,8 @@ class LocalPrefetch:
         """Return the prefetched answer, or None; `worker` may be None if there is only one."""
         if step != self._step:
             self._turn_to(step)
-        if worker is None and len(self._present) == 1:
-            (worker,) = self._present
-        results = None if worker is None else self._results.get(worker)
+        part = self._part(worker, name)
+        results = None if part is None else self._results.get(part)
         prefetched = None if results is None else results.get(question)
         if prefetched is None:
             return None
@@ -106,6 +107,9 @@ class LocalPrefetch:
         """Return name -> prefetched answer, for the tensors that have one."""
         if step != self._step:
             self._turn_to(step)
+        if self._places:
+            answers = {name: self.get(step, worker, name, question) for name in names}
+            return {name: answer for name, answer in answers.items() if answer is not None}
         prefetched = self._results.get(worker, {}).get(question)
         if prefetched is None:
             return {}
@@ -117,10 +121,23 @@ class LocalPrefetch:
         """Return the shape of a prefetched value, or None."""
         if step != self._step:
             self._turn_to(step)
-        for prefetched in self._results.get(worker, {}).values():
-            if name in prefetched.values:
-                return self._plans[worker].shapes[name]
+        part = self._part(worker, name)
+        if part is not None:
+            for prefetched in self._results.get(part, {}).values():
+                if name in prefetched.values:
+                    return self._plans[part].shapes[name]
         return None
+
+    def _part(self, worker: str | None, name: str) -> str | None:
+        """Return the part of the current step in which a worker saved a tensor."""
+        if self._places:
+            if worker is None:
+                workers = {worker_of(part) for part in self._present}
+                worker = workers.pop() if len(workers) == 1 else ""
+            return self._places.get((worker_of(worker), name))
+        if worker is None and len(self._present) == 1:
+            (worker,) = self._present
+        return worker
 
     def missed(self, step: int, worker: str, name: str, question: Question) -> None:
         """Record a query about the current step that was not prefetched."""
@@ -152,14 +169,22 @@ class LocalPrefetch:
             self._learn()
         self._step, self._plans, self._results, self._missed = step, {}, {}, {}
         self._present = self._files.get(step, {})
-        if len(self._present) > 1 and "@" in "".join(self._present):
-            return  # a tensor of a worker may be in several parts
+        self._places = {}
+        if "@" in "".join(self._present):
+            self._places = {
+                (worker_of(part), name): part
+                for part, file in self._present.items()
+                for name in file.entries
+            }
+            if len(self._places) < sum(len(file.entries) for file in self._present.values()):
+                self._present = {}  # a tensor of a worker is in several parts
         for worker, file in self._present.items():
             pattern = self._patterns.get((worker, file.mode))
             if pattern is not None and pattern.wants:
                 self._plans[worker] = plan = self._plan_for(file, pattern)
                 self._results[worker] = self._execute(plan, step, worker)
-        self._read_ahead()
+        if self._present:
+            self._read_ahead()
 
     def _learn(self) -> None:
         for worker, file in self._files.get(self._step, {}).items():

@@ -7,6 +7,7 @@ from typing import Final
 
 from rule_core.exceptions import TrialFileError
 from rule_core.format.index_file import Span
+from rule_core.format.record_layout import RecordLayout
 from rule_core.reading.event_reader import Array, CachedBytes, CacheKey, EventReader
 from rule_core.storage.base import ByteRange, TrialStore
 from rule_core.storage.read_pool import ReadPool
@@ -29,16 +30,18 @@ class PrefetchingReader(EventReader):
         self._pool = pool
         self._parts: dict[str, list[CacheKey]] = {}
 
-    def tensor(self, key: str, span: Span, content: Hashable = None) -> Array:
+    def tensor(
+        self, key: str, span: Span, content: Hashable = None, known: RecordLayout | None = None
+    ) -> Array:
         """Return the tensor of one record; see `EventReader.tensor`."""
         part = self._covering(key, span.start, span.start + span.length)
         early = part is not None and self._kept[part].early
         try:
-            return super().tensor(key, span, content)
+            return super().tensor(key, span, content, known)
         except TrialFileError:
             if not early:  # prefetched bytes may be outdated, so try again
                 raise
-            return super().tensor(key, span, content)
+            return super().tensor(key, span, content, known)
 
     def holds(self, key: str) -> bool:
         """Return whether any part of an event file has been read or is being read."""

@@ -108,8 +108,12 @@ class SourceIndex(TrialIndex):
         self.files: Any = _FilesByStep(self._lanes)
         self.num_workers = 1
         self.workers = self.described = [WORKER]
+        self._changes = 0
+        self._step_files: dict[int, SourceFiles] = {}
+        self._steps_with_files: list[int] = []
         self.local_prefetch = None
         self._plan = None
+        self._prefetch(self._step_files, self._steps_with_files)
 
     def _add(self, sources: Sequence[KeyedSource]) -> None:
         for key, source, mode in sources:
@@ -180,7 +184,8 @@ class SourceIndex(TrialIndex):
                     pass
             except ObjectNotFoundError as err:
                 record.problem(str(err), err.key)
-        counts = tuple(len(lane.steps) for lane in self._lanes())
+        self._update_files()
+        counts = tuple(len(lane.steps) + lane.changes for lane in self._lanes())
         if counts == self._counts:
             settled = self.settled_step
             self._settle()
@@ -190,6 +195,31 @@ class SourceIndex(TrialIndex):
         self._update_names()
         self._settle()
         return True
+
+    def _update_files(self) -> None:
+        """Tell the prefetch which files of tensors there are."""
+        lanes = [lane for lane in self._lanes() if lane.files]
+        changes = sum(lane.changes for lane in lanes)
+        if changes == self._changes:
+            return
+        self._changes = changes
+        self.files.forget()
+        before = self._keys_by_step()
+        self._step_files.clear()
+        for lane in lanes:
+            for step, parts in lane.files.items():
+                self._step_files[step] = {**self._step_files.get(step, {}), **parts}
+        self._steps_with_files[:] = sorted(self._step_files)
+        for _, key in before - self._keys_by_step():
+            self._reader.forget(key)
+
+    def _keys_by_step(self) -> set[tuple[int, str]]:
+        return {
+            (step, file.event_key)
+            for step, parts in self._step_files.items()
+            for file in parts.values()
+            if file.event_key is not None
+        }
 
     def _update_steps(self) -> None:
         """Add the new steps of the lanes, in place: others hold the same array."""
@@ -214,7 +244,7 @@ class SourceIndex(TrialIndex):
     def _update_names(self) -> None:
         """Update names, modes and collections after new ones have appeared."""
         lanes = list(self._lanes())
-        count = sum(len(lane.columns) + len(lane.files) for lane in lanes)
+        count = sum(len(lane.columns) + lane.changes for lane in lanes)
         if count == self._names:
             return
         self._names = count
@@ -413,6 +443,10 @@ class _FilesByStep(Mapping[int, SourceFiles]):
             self._cached.popitem(last=False)
         return files
 
+    def forget(self) -> None:
+        """Make all steps anew: files were deleted or replaced."""
+        self._cached.clear()
+
     def _layout(self, lane: Lane, step: int) -> Layout:
         columns = [
             column for column in lane.columns.values() if position_in(column.steps, step) >= 0
@@ -473,7 +507,7 @@ class _StepsByName(Mapping[str, Sequence[int]]):
         return cached[1]
 
     def _steps_in_files(self) -> dict[str, list[int]]:
-        count = sum(len(lane.files) for lane in self._lanes)
+        count = sum(lane.changes for lane in self._lanes)
         if count != self._files:
             self._files = count
             steps: dict[str, set[int]] = {}

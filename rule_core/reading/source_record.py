@@ -20,6 +20,7 @@ WORKER: Final = "worker_0"
 NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
 POINTS_AT_ONCE: Final = 8192
 FEW_POINTS: Final = 64  # fewer are added one by one
+NO_TENSORS: Final = Layout({}, (), {}, has_records=False, first_record=None, end=0)
 Reductions = Mapping[tuple[str, bool], float]
 
 
@@ -44,6 +45,8 @@ def parameter_collection(name: str) -> str:
     >>> [*map(parameter_collection, ("fc.weight", "fc.bias", "embedding", "bn.running_mean"))]
     ['weights', 'biases', 'weights', '']
     """
+    if name.startswith("optimizer/"):
+        return "optimizer_variables"
     last = name.replace("/", ".").rpartition(".")[2]
     if last in _BUFFERS:
         return ""
@@ -96,6 +99,8 @@ class Lane:
         The global steps, ascending, and when each was written: seconds since the epoch, or 0.
     files
         The files of tensors by global step and part, such as those of a checkpoint.
+    changes
+        The number of changes of `files`.
     """
 
     def __init__(self, part: str, key: str, mode: ModeKeys) -> None:
@@ -107,6 +112,7 @@ class Lane:
         self.times = array("d")
         self.columns: dict[str, Column] = {}
         self.files: dict[int, dict[str, IndexFile]] = {}
+        self.changes = 0
 
     def extend(self, steps: NDArray[np.int64], times: NDArray[np.float64]) -> None:
         """Add steps, which are larger than any before."""
@@ -316,21 +322,32 @@ class SourceRecord:
         if len(column.steps) > before:
             column.values.extend(others)
 
-    def files(self, step: int, layouts: Mapping[str, Layout], time: float = 0.0) -> None:
+    def files(
+        self,
+        step: int,
+        layouts: Mapping[str, Layout],
+        time: float = 0.0,
+    ) -> int | None:
         """Add files that hold tensors of a step, such as a checkpoint.
 
         Parameters
         ----------
         layouts
             The entries of each file, by its key.
+
+        Returns
+        -------
+        int or None
+            The global step; None if there are too many segments.
         """
         lane = self._lane(self._mode or ModeKeys.TRAIN)
         if self._base + step <= lane.last and not self.begin_segment():
-            return
+            return None
         position = self._base + step
         lane.last = position
         lane.steps.append(position)
         lane.times.append(time)
+        lane.changes += 1
         lane.files[position] = {
             f"{lane.part}.{number}": IndexFile(
                 position, WORKER, key, lane.mode, step, key, layout, layout.entries
@@ -341,6 +358,27 @@ class SourceRecord:
             for name in layout.names:
                 if collection := self._parameter(name):
                     self.members.setdefault(collection, set()).add(name)
+        return position
+
+    def lose_files(self, position: int) -> None:
+        """Consider the files of a global step deleted: it holds no tensors any more."""
+        for lane in self.lanes.values():
+            parts = lane.files.get(position)
+            if parts:
+                lane.changes += 1
+                lane.files[position] = {
+                    part: IndexFile(
+                        position,
+                        WORKER,
+                        file.own_key,
+                        file.mode,
+                        file.mode_step,
+                        None,
+                        NO_TENSORS,
+                        NO_TENSORS.entries,
+                    )
+                    for part, file in parts.items()
+                }
 
     def begin_segment(self) -> bool:
         """Begin a new segment: steps may start again.

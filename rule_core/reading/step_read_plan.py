@@ -12,7 +12,6 @@ import numpy as np
 
 from rule_core.format.index_file import Entry, Span
 from rule_core.format.record_layout import (
-    FOOTER,
     ORDER,
     RecordLayout,
     RecordLocation,
@@ -109,10 +108,12 @@ class StepPlan:
         if entries is self._entries:
             return True
         same_entries = map(entries.get, self._locations)
-        spans = (location.span for location in self._locations.values())
         same = all(
-            entry is not None and entry.raw == span and not entry.reductions
-            for entry, span in zip(same_entries, spans, strict=True)
+            entry is not None
+            and entry.raw == location.span
+            and not entry.reductions
+            and (entry.layout is None or entry.layout == location.layout)
+            for entry, location in zip(same_entries, self._locations.values(), strict=True)
         )
         if same:
             self._entries = entries
@@ -157,7 +158,7 @@ class StepPlan:
         if entry is None or entry.raw is None:
             return None
         key = (name, None), entry.raw.length
-        layout = self._layouts.get(key)
+        layout = entry.layout or self._layouts.get(key)
         if layout is None and learn is not None:
             layout = learn(name, entry.raw)
             if layout is not None:
@@ -218,9 +219,9 @@ class SmallTensorBatch:
             span, layout = locations[name]
             offset = self._read(span)
             self._frame(offset, offset + layout.start)
-            self._frame(offset + layout.length - len(FOOTER), offset + layout.length)
-            masks += [layout.mask.to_bytes(layout.start, ORDER), b"\xff" * len(FOOTER)]
-            heads += [layout.head.to_bytes(layout.start, ORDER), FOOTER]
+            self._frame(offset + layout.length - len(layout.footer), offset + layout.length)
+            masks += [layout.mask.to_bytes(layout.start, ORDER), b"\xff" * len(layout.footer)]
+            heads += [layout.head.to_bytes(layout.start, ORDER), layout.footer]
             reductions = tuple(stat for stat, _ in wants[name] if isinstance(stat, Reduction))
             key = layout.dtype, layout.size, reductions
             group = self._groups.setdefault(key, _Group([], [], *key))
@@ -276,7 +277,7 @@ class _Group(NamedTuple):
 def _can_measure(want: Want, entry: Entry, layout: RecordLayout) -> bool:
     """Return whether a statistic can be computed piece by piece and was not saved."""
     statistic, _ = want
-    if layout.dtype.kind not in "biufV":
+    if layout.dtype.kind not in "biufV" or not layout.size:
         return False
     if not isinstance(statistic, Reduction):
         return True

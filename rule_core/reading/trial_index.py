@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.format.index_file import Span
 from rule_core.format.paths import worker_of
-from rule_core.model.reductions import Reduction, compute
+from rule_core.model.reductions import Reduction, compute, is_in_pieces
 from rule_core.model.streaming_statistics import StreamingStatistic, measure
 from rule_core.modes import ModeKeys
 from rule_core.reading.event_reader import EventReader
 from rule_core.reading.file_problems import UNREADABLE
-from rule_core.reading.local_prefetch import LocalPrefetch
+from rule_core.reading.large_tensors import LARGE, LargeTensor, LargeTensors
+from rule_core.reading.local_prefetch import Files, LocalPrefetch
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.reading.remote_prefetch import WALL_TIME, RemotePrefetch, beginning
 from rule_core.reading.trial_files import TrialFiles
@@ -54,12 +55,17 @@ class TrialIndex(TrialFiles):
         )
         self._reader = EventReader(store)
         self._plan: RemotePrefetch | None = None
-        if self._pool is not None:
-            self._reader = prefetching = PrefetchingReader(store, self._pool)
-            self._plan = RemotePrefetch(prefetching, store.costs.gap, self.files, self.steps)
         self.local_prefetch: LocalPrefetch | None = None
-        if self._pool is None and isinstance(store, FileStore):
-            self.local_prefetch = LocalPrefetch(store, self.files, self.steps, self._reader.layouts)
+        self._large = LargeTensors(store, self._pool)
+        self._prefetch(self.files, self.steps)
+
+    def _prefetch(self, files: Files, steps: Sequence[int]) -> None:
+        """Read and measure in advance what rules will query of growing collections of files."""
+        if self._pool is not None:
+            self._reader = prefetching = PrefetchingReader(self.store, self._pool)
+            self._plan = RemotePrefetch(prefetching, self.store.costs.gap, files, steps)
+        elif isinstance(self.store, FileStore):
+            self.local_prefetch = LocalPrefetch(self.store, files, steps, self._reader.layouts)
 
     def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
         """Return the mode and mode step of a global step, as the first worker saved it."""
@@ -166,6 +172,7 @@ class TrialIndex(TrialFiles):
         file = self.files[step][worker]
         entry = file.entries[name]
         span = (entry.raw if reduction is None else entry.reductions[reduction]) or Span(0, 0)
+        known = entry.layout if reduction is None else None
         if file.event_key is None:  # the index reader refuses records without an event file
             raise ObjectNotFoundError(file.key)
         content = name, reduction
@@ -173,7 +180,7 @@ class TrialIndex(TrialFiles):
         try:
             if self._plan is not None:
                 self._plan.before(step, worker, content, span)
-            return self._reader.tensor(file.event_key, span, content)
+            return self._reader.tensor(file.event_key, span, content, known)
         except UNREADABLE as err:
             self.failures.add(file.event_key, content, err)
             raise
@@ -229,9 +236,40 @@ class TrialIndex(TrialFiles):
             self.local_prefetch.missed(step, worker, name, (statistic, before))
         return result
 
+    def _large_tensor(
+        self, name: str, step: int, worker: str, statistic: StreamingStatistic, before: int | None
+    ) -> LargeTensor | None:
+        """Return a tensor that is measured piece by piece, or None if it is read whole."""
+        file = self.files[step][worker]
+        entry = file.entries[name]
+        layout = entry.layout
+        if layout is None or layout.length < LARGE or file.event_key is None:
+            return None
+        if layout.dtype.kind not in "biufV":
+            return None
+        if isinstance(statistic, Reduction) and not is_in_pieces(
+            statistic, layout.dtype, layout.size
+        ):
+            return None
+        earlier = None
+        if before is not None:
+            file_before = self.files[before][self._like_part(name, before, worker)]
+            if file_before.event_key is None:
+                return None
+            earlier = file_before.event_key, file_before.entries[name]
+        return LargeTensor(name, step, file.event_key, entry, earlier)
+
     def _measured(
         self, name: str, step: int, worker: str, statistic: StreamingStatistic, before: int | None
     ) -> Any:
+        large = self._large_tensor(name, step, worker, statistic, before)
+        if large is not None:
+            self.failures.check(large.key, name)
+            try:
+                return self._large.measure(large, (statistic, before))
+            except UNREADABLE as err:
+                self.failures.add(large.key, name, err)
+                raise
         array = self.tensor(name, step, worker)
         if isinstance(statistic, Reduction):
             return compute(array, *statistic)

@@ -55,7 +55,7 @@ class _TensorInfo(msgspec.Struct, gc=False):
     data_offsets: tuple[int, int] | str = ""
 
 
-class _Tensor(NamedTuple):
+class _TensorRange(NamedTuple):
     """One tensor; its bytes are counted from the end of the header."""
 
     start: int
@@ -146,7 +146,7 @@ def parse_header(text: memoryview | bytes, size: int, key: str) -> Layout:
     return Layout(entries, tuple(entries), damaged, has_records=True, first_record=None, end=end)
 
 
-def _decode(text: memoryview | bytes, key: str) -> list[_Tensor]:
+def _decode(text: memoryview | bytes, key: str) -> list[_TensorRange]:
     try:
         infos = _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as err:
@@ -160,11 +160,11 @@ def _decode(text: memoryview | bytes, key: str) -> list[_Tensor]:
     for name, info in infos.items():
         if isinstance(info.data_offsets, str) or isinstance(info.shape, str):
             raise CorruptFileError(key, "a shape and offsets of each tensor", repr(name[:100]))
-        tensors.append(_Tensor(*info.data_offsets, name, info.dtype, tuple(info.shape)))
+        tensors.append(_TensorRange(*info.data_offsets, name, info.dtype, tuple(info.shape)))
     return tensors
 
 
-def _check_sequence(tensors: Sequence[_Tensor], key: str) -> int:
+def _check_sequence(tensors: Sequence[_TensorRange], key: str) -> int:
     """Return the number of bytes of all tensors; they must follow each other without gaps."""
     end = 0
     for tensor in sorted(tensors):
@@ -176,7 +176,7 @@ def _check_sequence(tensors: Sequence[_Tensor], key: str) -> int:
     return end
 
 
-def _entry(tensor: _Tensor, start: int) -> Entry | str:
+def _entry(tensor: _TensorRange, start: int) -> Entry | str:
     """Return the entry of a tensor, or a sentence on what is wrong with it."""
     dtype = DTYPES.get(tensor.dtype)
     if dtype is None:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError, TruncatedFileError
+from rule_core.failures import attempt
 from rule_core.format.index_file import Entry
 from rule_core.model.streaming_statistics import StreamingStatistic, Want
 from rule_core.reading.file_problems import UNREADABLE
@@ -104,12 +105,13 @@ class LargeTensors:
             if _form(tensor.entry) != _form(tensor.before[1]):
                 msg = f"Tensor {tensor.name!r} is of another shape or type at step {before}."
                 raise SMDebugValueError(msg)
-        try:
-            return self._carry_out(tensor.name, others, files)
-        except UNREADABLE:
-            raise
-        except Exception:  # noqa: BLE001 - a statistic of a user may fail on this tensor
-            return self._carry_out(tensor.name, [question], files)
+
+        def failed(err: Exception) -> dict[Question, Any]:
+            if isinstance(err, UNREADABLE):
+                raise err
+            return self._carry_out(tensor.name, [question], files)  # another one is a user's
+
+        return attempt(lambda: self._carry_out(tensor.name, others, files), failed)
 
     def _carry_out(
         self, name: str, questions: Sequence[Question], files: Sequence[tuple[str, Entry]]

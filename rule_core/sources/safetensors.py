@@ -94,7 +94,7 @@ class _IncompleteError(Exception):
         return f"Shard {key!r}: {missing}."
 
 
-class _File(NamedTuple):
+class _ReadFile(NamedTuple):
     """A file of a checkpoint, and what is wrong with it as a sentence, or ""."""
 
     key: str
@@ -276,7 +276,7 @@ class SafetensorsSource:
         self._own_step = own[0] if own is not None else 0
         self._has_steps = True
         self._last_write = 0.0
-        self._files: dict[str, _File] = {}  # read before, by key
+        self._files: dict[str, _ReadFile] = {}  # read before, by key
         self._layouts: dict[bytes, Layout] = {}  # by digest of the header, and prefix
         self._given: dict[int, _Given] = {}  # by step
         self._incomplete: dict[int, str] = {}  # by step
@@ -419,7 +419,7 @@ class SafetensorsSource:
         self._given[step] = _Given(position, statuses, set(keys) - statuses.keys())
         return position is not None
 
-    def _complete_files(self, keys: Sequence[str]) -> list["_File"]:
+    def _complete_files(self, keys: Sequence[str]) -> list["_ReadFile"]:
         """Return the files of a checkpoint, with the entries that count.
 
         Raises
@@ -457,7 +457,7 @@ class SafetensorsSource:
             shards.setdefault(shard, set()).add(name)
         return shards
 
-    def _file_at(self, key: str) -> "_File":
+    def _file_at(self, key: str) -> "_ReadFile":
         """Return a file, or one without tensors if it is damaged; see `_complete_files`."""
         status = self._store.status(key)
         cached = self._files.get(key)
@@ -466,9 +466,9 @@ class SafetensorsSource:
         location = locate(key[len(self._folder) :])
         prefix = "" if location is None else location.prefix
         try:
-            file = _File(key, status, prefix, self._layout(key, status.size, prefix))
+            file = _ReadFile(key, status, prefix, self._layout(key, status.size, prefix))
         except CorruptFileError as err:
-            file = _File(key, status, prefix, NO_TENSORS, f"{err} It is skipped.")
+            file = _ReadFile(key, status, prefix, NO_TENSORS, f"{err} It is skipped.")
         if len(self._files) >= FILES_KEPT:
             self._files.clear()
         self._files[key] = file
@@ -532,7 +532,7 @@ def _expected(family: str, members: set[str], shards: Mapping[str, set[str]] | N
     return {f"{family}-{place:0{width}}-of-{count}{SUFFIX}" for place in range(1, int(count) + 1)}
 
 
-def _as_assigned(file: "_File", names: set[str]) -> "_File":
+def _as_assigned(file: "_ReadFile", names: set[str]) -> "_ReadFile":
     """Return a shard with the tensors that the index assigns to it."""
     layout = file.layout
     assigned = {file.prefix + name for name in names}
@@ -548,7 +548,7 @@ def _as_assigned(file: "_File", names: set[str]) -> "_File":
     return file._replace(layout=_without(layout, stray, damaged))
 
 
-def _with_unique_names(files: Sequence["_File"]) -> list["_File"]:
+def _with_unique_names(files: Sequence["_ReadFile"]) -> list["_ReadFile"]:
     """Return files in which no tensor occurs twice; the first one counts."""
     seen: dict[str, str] = {}
     unique = []

@@ -4,9 +4,11 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.formats import MODULES, formats
+from rule_core.storage.uri import is_s3
 
 _KIND: Final = re.compile(r"\s*([A-Za-z][A-Za-z_-]+):(?!//)(.*)", re.DOTALL)
 
@@ -67,6 +69,28 @@ def split_kind(text: str) -> tuple[str, str]:
     except SMDebugValueError:
         return "", text
     return (f"{kind}:" if kind else ""), path
+
+
+def is_in_s3(text: str) -> bool:
+    """Return whether the path of a trial is in S3.
+
+    >>> is_in_s3("csv:s3://bucket/log.csv"), is_in_s3("s3://bucket"), is_in_s3("csv:log.csv")
+    (True, True, False)
+    """
+    return is_s3(split_kind(text)[1])
+
+
+def folder_of(text: str) -> Path | None:
+    """Return the local folder of a trial, or that of its file; None if it is elsewhere.
+
+    >>> folder_of("csv:/etc/passwd"), folder_of("/etc"), folder_of("mlflow:http://localhost")
+    (PosixPath('/etc'), PosixPath('/etc'), None)
+    """
+    path = split_kind(text)[1].strip()
+    if "://" in path and not path.lower().startswith("file://"):
+        return None
+    folder = Path(unquote(urlsplit(path).path) if "://" in path else path)
+    return folder.parent if folder.is_file() else folder
 
 
 def _listed(kinds: set[str]) -> str:

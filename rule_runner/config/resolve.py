@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rule_core.storage.uri import is_s3
+from rule_core.sources.address import folder_of, is_in_s3
 from rule_runner.config.defaults import ACTIONS, DEFAULT_WINDOW, EVERY_RULE, STOP_FILE, WINDOW
 from rule_runner.config.from_contract import container_job
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig, default_output
@@ -90,13 +90,17 @@ def _window() -> int:
 def _stop_files(request: EvaluationRequest, trial: str) -> tuple[Path, ...]:
     """Return the requested stop file, or else that of the environment."""
     stop_file = request.stop_file or os.environ.get(STOP_FILE)
-    if stop_file and is_s3(trial) and not Path(stop_file).is_absolute():
+    if not stop_file:
+        return ()
+    folder = folder_of(trial)
+    if folder is None and not Path(stop_file).is_absolute():
+        place = "in S3" if is_in_s3(trial) else "on a server"
         msg = (
             f"Environment variable {STOP_FILE} must be an absolute path on this machine, since "
-            f"trial {trial!r} is in S3, got {stop_file!r}."
+            f"trial {trial!r} is {place}, got {stop_file!r}."
         )
         raise UsageError(msg)
-    return (Path(trial) / stop_file,) if stop_file else ()
+    return ((folder or Path()) / stop_file,)
 
 
 def rule_jobs(request: EvaluationRequest) -> tuple[RuleJobConfig, ...]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
 
-from rule_core.storage.uri import is_s3
+from rule_core.sources.address import folder_of, is_in_s3, split_kind
 from rule_runner.config.defaults import ACTIONS
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
@@ -80,6 +80,18 @@ class _Paths:
         """Return the absolute path, or None without one."""
         return None if text is None else self.absolute(text, writable=writable)
 
+    def trial(self, text: str) -> str:
+        """Return ``PATH`` or ``KIND:PATH`` with an absolute path, and mount its folder.
+
+        Of a file, its folder is mounted, since writers may replace the file by a new one.
+        """
+        kind, path = split_kind(text)
+        folder = folder_of(text)
+        if folder is None or _local(path) is None:
+            return text
+        self._mount(Path(located(str(folder))))
+        return kind + located(path)
+
     def rule(self, rule: RuleRequest) -> RuleRequest:
         """Return a rule with an absolute path, and mount its folder, from which rules import."""
         path = _local(rule.source or "")
@@ -95,7 +107,7 @@ class _Paths:
         if not equals or not _OTHER_TRIALS.fullmatch(key):
             return text
         names = (name.strip() for name in re.split("[,;]", value))
-        paths = (name if name in {"", "None"} else self.absolute(name) for name in names)
+        paths = (name if name in {"", "None"} else self.trial(name) for name in names)
         return f"{key}={','.join(paths)}"
 
     def sink(self, text: str) -> str:
@@ -126,9 +138,9 @@ def translate(request: EvaluationRequest, home: Path) -> ContainerRequest:
     paths = _Paths()
     request = replace(
         request,
-        trial=paths.optional(request.trial),
+        trial=None if request.trial is None else paths.trial(request.trial),
         profiler_trial=paths.optional(request.profiler_trial),
-        other_trials=tuple(map(paths.absolute, request.other_trials)),
+        other_trials=tuple(map(paths.trial, request.other_trials)),
         rules=tuple(map(paths.rule, request.rules)),
         parameters=tuple(map(paths.parameter, request.parameters)),
         sinks=tuple(map(paths.sink, request.sinks)),
@@ -198,7 +210,7 @@ def _needs_cloud(request: EvaluationRequest) -> bool:
     places += [rule.source for rule in request.rules]
     actions = {kind_of("--action", text) for text in request.actions}
     return (
-        any(is_s3(place or "") for place in places)
+        any(is_in_s3(place or "") for place in places)
         or any(map(_names_cloud, request.parameters))
         or not (_LOCAL_SINKS | {"webhook"}).issuperset(_sink_kinds(request))
         or not actions <= {"webhook"}

@@ -9,8 +9,8 @@ import structlog
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
+from rule_core.sources.address import is_in_s3
 from rule_core.storage import StorageUnavailableError
-from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.planned_actions import planned
@@ -84,7 +84,7 @@ class EvaluationContext:
         self.clock = clock
         self._patience = patience
         paths = [config.trial, config.profiler_trial or "", *config.others_of(*config.rules)]
-        remote = any(map(is_s3, paths))
+        remote = any(map(is_in_s3, paths))
         require(len(config.rules), processes=config.request.own_processes, remote=remote)
         self.step_sources = StepSources(config, clock, patience)
         self._bound = [
@@ -180,7 +180,13 @@ class EvaluationContext:
             with self._failing(job):
                 trials, folder = self.step_sources.trials_of(job.config), job.folder.path
                 job.invoker = make_invoker(
-                    job.config, bound, trials, self._fork_server, folder, self._patience
+                    job.config,
+                    bound,
+                    trials,
+                    self._fork_server,
+                    folder,
+                    self._patience,
+                    self.config.request.source_options,
                 )
         for job, _ in ready:  # their processes start side by side
             with self._failing(job):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
 from rule_core.rules.actions.actions import DeferredActions
+from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials import Trial
@@ -53,6 +54,7 @@ def make_invoker(
     fork_server: ForkServer | None,
     output_dir: Path | None = None,
     patience: WaitBudget | None = None,
+    sources: SourceOptions = DEFAULT,
 ) -> Invoker:
     """Return the invoker of a rule: in this process, or in a worker of `fork_server`.
 
@@ -80,7 +82,7 @@ def make_invoker(
         loaded.name,
         loaded.fetched or loaded.source,
         dict(config.parameters),
-        tuple(_arguments(trial) for trial in trials),
+        tuple(_arguments(trial, sources) for trial in trials),
         actions,
         output_dir,
         window_us,
@@ -89,10 +91,10 @@ def make_invoker(
     return ProcessInvoker(loaded.name, _make, request, fork_server)
 
 
-def _arguments(trial: "AnyTrial") -> tuple[Any, ...]:
+def _arguments(trial: "AnyTrial", sources: SourceOptions) -> tuple[Any, ...]:
     """Return the arguments that open the same trial in another process."""
     if isinstance(trial, Trial):
-        return trial.path, trial.name, trial.index.window
+        return trial.path, trial.name, trial.index.window, sources
     unseen = trial.source.waits_for_unseen
     return trial.path, trial.name, tuple(trial.stop_files), trial.stop_grace, unseen
 

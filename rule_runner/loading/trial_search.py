@@ -2,8 +2,7 @@
 
 import math
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from itertools import islice
@@ -12,13 +11,22 @@ from typing import Final, NamedTuple
 
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugError
-from rule_core.format.paths import COLLECTIONS, END_OF_JOB, EVENTS, INDEX
+from rule_core.format import marks
+from rule_core.format.marks import has_marks
+from rule_core.format.paths import END_OF_JOB
+from rule_core.reading.source_index import SourceIndex
+from rule_core.sources.address import TrialAddress, parse_address, split_kind
+from rule_core.sources.formats import format_named
+from rule_core.sources.recognize import SourceRun, folder_of, recognize
 from rule_core.storage import StorageUnavailableError, open_store
+from rule_core.storage.base import TrialStore
+from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
 from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.s3.store import S3Store
 from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
+from rule_core.trials.open_index import LOOKED_FOR, find_place, open_index
 from rule_runner.errors import TrialError
 
 LEVELS: Final = 8  # of folders, below the path
@@ -28,36 +36,45 @@ ENTRIES: Final = 10_000  # listed at most of one folder
 HINT_TIMEOUT_S: Final = 10.0  # to search for a hint in an error message
 HINTED_TRIALS: Final = 50
 
-_COLLECTIONS: Final = COLLECTIONS.partition("/")
-# The subfolders that identify a trial, and patterns of the names in them.
-_TENSORS: Final = {
-    f"{_COLLECTIONS[0]}/": re.compile(_COLLECTIONS[2]),
-    INDEX: re.compile(r"\d{9,}/"),
-    EVENTS: re.compile(r"\d{12,}/"),
-}
-_PROFILER: Final = {
-    "system/": re.compile(rf"incremental/|{END_OF_JOB}"),
-    "framework/": re.compile(rf"pevents/|tensorflow/|{END_OF_JOB}"),
-}
-_OF_TRIALS: Final = {*_TENSORS, *_PROFILER, "closed/"}
-
 # Lists a folder, given as "" or with a trailing slash; names of subfolders end with a slash too.
 ListFolder = Callable[[str], Iterable[str]]
 
 
 class TrialFolder(NamedTuple):
-    """The root of a trial, and the kinds of data in it."""
+    """A trial that was found, and the kinds of data in it.
+
+    Attributes
+    ----------
+    path
+        Its folder, or its only file.
+    tensors, profiler
+        Whether it holds tensors or other numbers of a training, and profiler data.
+    kinds
+        The formats of its files; () for saved tensors and profiler data.
+    """
 
     path: str
     tensors: bool
     profiler: bool
+    kinds: tuple[str, ...] = ()
 
 
 class TrialSearch(NamedTuple):
-    """The results of a search, ordered by path, and whether it covered all folders."""
+    """The results of a search.
+
+    Attributes
+    ----------
+    trials
+        Ordered by path.
+    complete
+        Whether the search covered all folders.
+    problems
+        Sentences on formats that cannot be used.
+    """
 
     trials: list[TrialFolder]
     complete: bool
+    problems: tuple[str, ...] = ()
 
 
 def find_trials(path: str, limit: int = 1000) -> TrialSearch:
@@ -78,28 +95,67 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
     TrialError
         If the path does not exist or cannot be listed; the message suggests the nearest name.
     """
-    names, folders = _open(path)
+    address = _address(path)
+    opened = _open(address.path)
     try:
-        top = sorted(names(""))
-    except FileNotFoundError:
-        raise TrialError(missing(path)) from None
+        top = sorted(opened.names(""))
+    except (FileNotFoundError, NotADirectoryError):
+        trials = _file_trials(address, opened.store)
+        if not trials:
+            raise TrialError(missing(path)) from None
+        return TrialSearch(trials[:limit], len(trials) <= limit)
     except OSError as err:
         msg = f"{path!r} cannot be listed: {err.strerror}. Give the folder of a trial or of trials."
         raise TrialError(msg) from err
     except StorageUnavailableError as err:
         msg = f"{path!r} cannot be listed: {err.reason}."
         raise TrialError(msg) from err
-    return _collect(path, _Search(names, folders), top, limit)
+    return _collect(address, _Search(opened, address.kind), top, limit)
 
 
-def _collect(path: str, search: "_Search", top: Sequence[str], limit: int) -> TrialSearch:
+def _address(path: str) -> TrialAddress:
+    try:
+        return parse_address(path)
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
+
+
+def _file_trials(address: TrialAddress, store: TrialStore) -> list[TrialFolder]:
+    """Return the trial that a path to a file means; none if there is no such file.
+
+    Raises
+    ------
+    TrialError
+        If no format reads the file, or storage does not answer.
+    """
+    try:
+        place = find_place(address.path, store, open_store)
+        if not place.file:
+            return []
+        index = open_index(str(address))
+    except StorageUnavailableError as err:
+        msg = f"{address.path!r} cannot be read: {err.reason}."
+        raise TrialError(msg) from err
+    except SMDebugError as err:
+        raise TrialError(str(err)) from err
+    kinds = [source.kind for source in index.sources] if isinstance(index, SourceIndex) else []
+    if not kinds:
+        msg = f"File {str(address)!r} holds nothing that is read as a trial yet. {LOOKED_FOR}"
+        raise TrialError(msg)
+    path = address.path.strip()
+    path = path if is_s3(path) else str(LocalStore(path).root)
+    return [TrialFolder(str(address._replace(path=path)), True, False, tuple(kinds))]
+
+
+def _collect(
+    address: TrialAddress, search: "_Search", top: Sequence[str], limit: int
+) -> TrialSearch:
     """Return the first trials of a search whose top folder has the names `top`."""
-    roots = list(islice(search.run(top), limit + 1))
+    found = list(islice(search.run(top), limit + 1))
     trials = [
-        TrialFolder(_path_of(path, folder), tensors, profiler)
-        for folder, tensors, profiler in sorted(roots[:limit])
+        trial._replace(path=_with_root(address, trial.path)) for trial in sorted(found[:limit])
     ]
-    return TrialSearch(trials, search.complete and len(roots) <= limit)
+    return TrialSearch(trials, search.complete and len(found) <= limit, tuple(search.problems))
 
 
 def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
@@ -109,17 +165,19 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
     trial.
     """
     with suppress(TrialError, OSError, StorageUnavailableError, WaitEndedError):
-        names, folders = _open(path, min(seconds, HINT_TIMEOUT_S))
-        top = sorted(names(""))
-        if not any(name in _OF_TRIALS or name == END_OF_JOB for name in top):
-            return _collect(path, _Search(names, folders), top, HINTED_TRIALS)[0]
+        address = _address(path)
+        opened = _open(address.path, min(seconds, HINT_TIMEOUT_S))
+        top = sorted(opened.names(""))
+        if not any(name in marks.FOLDERS or name == END_OF_JOB for name in top):
+            return _collect(address, _Search(opened, address.kind), top, HINTED_TRIALS)[0]
     return []
 
 
 def missing(path: str, seconds: float = math.inf) -> str:
     """Return the error message for a path that does not exist, with the nearest existing path."""
-    nearest = nearest_path(path, seconds)
-    hint = f" Did you mean {nearest!r}?" if nearest else ""
+    kind, place = split_kind(path)
+    nearest = nearest_path(place, seconds)
+    hint = f" Did you mean {kind + nearest!r}?" if nearest else ""
     return f"Trial {path!r} does not exist.{hint}"
 
 
@@ -133,12 +191,17 @@ def nearest_path(path: str, seconds: float = math.inf) -> str | None:
     """
     base, parts = _split(path)
     with suppress(TrialError, OSError):
-        names, _ = _open(base, min(seconds, HINT_TIMEOUT_S))
+        names = _open(base, min(seconds, HINT_TIMEOUT_S)).names
         for depth in reversed(range(len(parts))):
             siblings = _list_or_none(names, "".join(f"{part}/" for part in parts[:depth]))
             if siblings is None:
                 continue
-            by_fold = {name[:-1].casefold(): name[:-1] for name in siblings if name.endswith("/")}
+            takes_files = depth == len(parts) - 1 and "." in parts[depth]
+            by_fold = {
+                name.removesuffix("/").casefold(): name.removesuffix("/")
+                for name in siblings
+                if name.endswith("/") or takes_files
+            }
             close = get_close_matches(parts[depth].casefold(), by_fold, n=1)
             if not close:
                 return None
@@ -156,36 +219,53 @@ class _Search:
     ----------
     complete
         Whether no folder has been skipped so far.
+    problems
+        Sentences on formats that cannot be used.
     """
 
-    def __init__(self, names: ListFolder, folders: int) -> None:
-        self._names = names
-        self._remaining = folders
+    def __init__(self, opened: "_Opened", kind: str = "") -> None:
+        self._names = opened.names
+        self._store = opened.store
+        self._remaining = opened.limit
+        self._formats = {kind: format_named(kind)} if kind else None
         self.complete = True
+        self.problems: dict[str, None] = {}
 
-    def run(self, top: Sequence[str]) -> Iterator[tuple[str, bool, bool]]:
-        """Yield the folder of each trial, and whether it holds tensors and profiler data."""
+    def run(self, top: Sequence[str]) -> Iterator[TrialFolder]:
+        """Yield the trials; their paths are relative to that of the search."""
         level = [("", self._bounded(top))]
         for _ in range(LEVELS + 1):
             below: list[str] = []
             for folder, names in level:
-                tensors = END_OF_JOB in names or self._has(folder, names, _TENSORS)
-                profiler = self._has(folder, names, _PROFILER)
-                if tensors or profiler:
-                    yield folder, tensors, profiler
-                below += [folder + name for name in names if _may_hold(name, tensors or profiler)]
+                trials, owned = self._look(folder, names)
+                yield from trials
+                below += [folder + name for name in names if _may_hold(name, owned)]
             level = [(folder, self._of(folder)) for folder in below]
             if not level:
                 return
         self.complete = False
 
-    def _has(self, folder: str, names: Sequence[str], marks: dict[str, re.Pattern[str]]) -> bool:
-        return any(
-            mark.fullmatch(name)
-            for inner, mark in marks.items()
-            if inner in names
-            for name in self._of(folder + inner)
-        )
+    def _look(self, folder: str, names: Sequence[str]) -> tuple[list[TrialFolder], Container[str]]:
+        """Return the trials in a folder, and the folders that belong to them."""
+
+        def listed(inner: str) -> Sequence[str]:
+            return self._of(folder + inner)
+
+        tensors = has_marks(names, marks.TENSORS, listed)
+        profiler = has_marks(names, marks.PROFILER, listed)
+        owned = marks.FOLDERS if tensors or profiler else frozenset[str]()
+        if not tensors or self._formats:
+            recognition = recognize(folder_of(self._store, folder, names, listed), self._formats)
+            self.problems |= dict.fromkeys(recognition.problems)
+            if recognition.runs or self._formats:
+                runs = list(_trials_of(recognition.runs, folder, named=bool(self._formats)))
+                if profiler and not self._formats:
+                    runs.append(TrialFolder(folder, tensors=False, profiler=True))
+                return runs, recognition.owned | owned
+        tensors |= END_OF_JOB in names
+        if not (tensors or profiler):
+            return [], owned
+        return [TrialFolder(folder, tensors, profiler)], marks.FOLDERS
 
     def _of(self, folder: str) -> Sequence[str]:
         """Return the names in a folder; none if it cannot be listed or the limit is reached."""
@@ -197,10 +277,22 @@ class _Search:
         return (names or ())[:ENTRIES]
 
 
-def _may_hold(name: str, in_trial: bool) -> bool:
+def _trials_of(runs: Sequence[SourceRun], folder: str, *, named: bool) -> Iterator[TrialFolder]:
+    """Yield runs in other formats as trials.
+
+    The path contains the format if the user named it, and where the folder alone would mean all
+    runs in it.
+    """
+    for run in runs:
+        kinds = tuple(dict.fromkeys(item.kind for _, item in run.sources))
+        is_ambiguous = len(runs) > 1 and run.key == folder
+        prefix = f"{kinds[0]}:" if named or is_ambiguous else ""
+        yield TrialFolder(prefix + run.key, tensors=True, profiler=False, kinds=kinds)
+
+
+def _may_hold(name: str, owned: Container[str]) -> bool:
     """Return whether to look for trials in a folder of this name."""
-    hidden = name.startswith(".") or not name.endswith("/")
-    return not hidden and not (in_trial and name in _OF_TRIALS)
+    return name.endswith("/") and not name.startswith(".") and name not in owned
 
 
 def _list_or_none(names: ListFolder, folder: str) -> list[str] | None:
@@ -221,6 +313,12 @@ def _split(path: str) -> tuple[str, list[str]]:
     return parts.anchor or ".", [part for part in parts.parts if part != parts.anchor]
 
 
+def _with_root(address: TrialAddress, found: str) -> str:
+    """Return the path of a trial whose path below the root of a search is `found`."""
+    kind, folder = split_kind(found)
+    return kind + _path_of(address.path, folder)
+
+
 def _path_of(path: str, folder: str) -> str:
     """Return the path of a folder below `path`, in the form for users."""
     if is_s3(path):
@@ -228,8 +326,16 @@ def _path_of(path: str, folder: str) -> str:
     return str(Path(open_store(path).uri) / folder)
 
 
-def _open(path: str, seconds: float = math.inf) -> tuple[ListFolder, int]:
-    """Return a function that lists the folders below a path, and the limit of its calls.
+class _Opened(NamedTuple):
+    """A path: how to list the folders below it, how to read files, and how often to list."""
+
+    names: ListFolder
+    store: TrialStore
+    limit: int
+
+
+def _open(path: str, seconds: float = math.inf) -> _Opened:
+    """Return how to search below a path.
 
     Parameters
     ----------
@@ -242,11 +348,9 @@ def _open(path: str, seconds: float = math.inf) -> tuple[ListFolder, int]:
         If storage of this kind cannot be read.
     """
     try:
-        return (
-            (_s3_names(path, seconds), S3_FOLDERS)
-            if is_s3(path)
-            else (_local_names(path), LOCAL_FOLDERS)
-        )
+        if is_s3(path):
+            return _Opened(*_s3_names(path, seconds), S3_FOLDERS)
+        return _Opened(_local_names(path), open_store(path), LOCAL_FOLDERS)
     except SMDebugError as err:
         raise TrialError(str(err)) from err
 
@@ -264,7 +368,7 @@ def _local_names(path: str) -> ListFolder:
     return names
 
 
-def _s3_names(path: str, seconds: float) -> ListFolder:
+def _s3_names(path: str, seconds: float) -> tuple[ListFolder, TrialStore]:
     from rule_core.storage.s3.settings import S3Settings
 
     settings = S3Settings.from_environment()
@@ -280,4 +384,4 @@ def _s3_names(path: str, seconds: float) -> ListFolder:
             raise FileNotFoundError(folder)
         return entries
 
-    return names
+    return names, patient

@@ -85,8 +85,10 @@ class StepSources:
             (config.trial, config.request.trial_name),
             *((path, None) for path in self._others),
         ]
+        sources = config.request.source_options
         return [
-            open_trial(path, name, config.window, patience=self._patience) for path, name in paths
+            open_trial(path, name, config.window, sources, patience=self._patience)
+            for path, name in paths
         ]
 
     def _open_profiler_trial(self) -> "ProfilerTrial":
@@ -167,7 +169,10 @@ class StepSources:
         remote = any(trial.index.is_remote for trial in unrecognized)
         pause = self._config.request.poll_max if remote else RECOGNIZE_EVERY_S
         self._recognition_due = now + pause
-        replaced = [recognize_again(trial, patience=self._patience) for trial in unrecognized]
+        sources = self._config.request.source_options
+        replaced = [
+            recognize_again(trial, sources, patience=self._patience) for trial in unrecognized
+        ]
         if any(replaced):
             self._steps[0].replace([trial.index for trial in self.trials])
         self._set_begun()

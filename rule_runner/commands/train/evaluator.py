@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from rule_core.storage.uri import is_s3
+from rule_core.sources.address import split_kind
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import STDIN, EvaluationRequest
 from rule_runner.escape import printable
@@ -190,7 +190,8 @@ def short(path: Path) -> Path:
 
 def displayed(trial: str) -> str:
     """Return the path of a trial as seen from the working folder, or its address."""
-    return trial if is_s3(trial) else str(short(Path(trial)))
+    kind, path = split_kind(trial)
+    return kind + (path if "://" in path else str(short(Path(path))))
 
 
 def _print(*texts: str) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from rule_core.storage.uri import is_s3
+from rule_core.sources.address import is_in_s3
 
 # Variables that programs need to run, and limits on the resources that they use.
 _ALWAYS: Final = re.compile(
@@ -31,7 +31,7 @@ def allowed_environment(environment: Mapping[str, str], trials: Iterable[str]) -
     >>> allowed_environment(environment, ["s3://bucket/mnist"])
     {'PATH': '/bin', 'AWS_PROFILE': 'me'}
     """
-    remote = any(map(is_s3, trials))
+    remote = any(map(is_in_s3, trials))
     return {
         name: value
         for name, value in environment.items()

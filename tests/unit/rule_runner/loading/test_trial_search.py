@@ -59,7 +59,7 @@ FOUND = [
 def test_trials_below_a_local_folder(tmp_path: Path) -> None:
     rawtrial.write(tmp_path, FILES)
     search = find_trials(str(tmp_path))
-    assert search.trials == [(str(tmp_path / name), *kinds) for name, *kinds in FOUND]
+    assert search.trials == [(str(tmp_path / name), *kinds, ()) for name, *kinds in FOUND]
     assert search.complete
 
 
@@ -67,7 +67,7 @@ def test_trials_below_an_address(aws_endpoint: str) -> None:
     s3_objects.make_bucket(aws_endpoint)
     s3_objects.put(aws_endpoint, "runs/", FILES)
     search = find_trials("s3://bucket/runs/")
-    assert search.trials == [(f"s3://bucket/runs/{name}", *kinds) for name, *kinds in FOUND]
+    assert search.trials == [(f"s3://bucket/runs/{name}", *kinds, ()) for name, *kinds in FOUND]
     assert find_trials("s3://bucket").trials[0].path == "s3://bucket/runs/begun"
 
 
@@ -142,7 +142,7 @@ def test_wrong_address_gets_the_nearest_name(aws_endpoint: str) -> None:
         ("", "The path of a trial must not be empty"),
         ("ftp://host/runs", "cannot be read yet"),
         ("s3://", "An S3 address must be"),
-        ("file.txt", "cannot be listed: Not a directory"),
+        ("file.txt", "holds nothing that is read as a trial yet"),
     ],
 )
 def test_path_that_cannot_be_searched(

@@ -14,7 +14,7 @@ class NewBytes(NamedTuple):
     Attributes
     ----------
     data
-        At most `PIECE_BYTES`; empty if nothing follows.
+        At most the number of bytes asked for; empty if nothing follows.
     restarted
         Whether the file was truncated, rewritten or replaced: the bytes are its first ones.
     """
@@ -46,8 +46,8 @@ class GrowingFile:
         self._head = b""
         self._tail = b""
 
-    def read(self) -> NewBytes:
-        """Return the bytes after `position`, and advance past them.
+    def read(self, limit: int = PIECE_BYTES) -> NewBytes:
+        """Return at most `limit` bytes after `position`, and advance past them.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class GrowingFile:
         restarted = not is_same and self.position > 0 and self._is_other(status.size)
         if restarted:
             self.position, self._head, self._tail = 0, b"", b""
-        data = self._store.read(self.key, ByteRange(self.position, self.position + PIECE_BYTES))
+        data = self._store.read(self.key, ByteRange(self.position, self.position + limit))
         self._size, self.modified = status.size, status.modified
         self._advance(data)
         return NewBytes(data, restarted)

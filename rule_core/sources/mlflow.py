@@ -1,0 +1,183 @@
+"""FORMAT: runs of MLflow, in a folder ``mlruns``, in a SQLite database or on a tracking server."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from rule_core.reading.growing_file import GrowingFile
+from rule_core.reading.source import Source
+from rule_core.reading.source_record import SourceRecord
+from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder
+from rule_core.sources.merged_points import MergedPoints, Point, Series
+from rule_core.sources.options import SourceOptions
+from rule_core.storage.base import (
+    ByteRange,
+    ObjectNotFoundError,
+    StorageUnavailableError,
+    TrialStore,
+)
+
+KIND: Final = "mlflow"
+META: Final = "meta.yaml"
+METRICS: Final = "metrics/"
+SQLITE_HEAD: Final = b"SQLite format 3\0"
+PENDING_BYTES: Final = 8 << 20  # of all metric files of a run, read at once
+LINE_BYTES: Final = 1 << 12
+
+_FINISHED: Final = {"3", "4", "5"}  # FINISHED, FAILED, KILLED
+_STATUS: Final = re.compile(rb"(?m)^status: *(\d+) *$")
+_RUN: Final = re.compile(rb"(?m)^run_(?:id|uuid): *\S")
+_DATABASE: Final = re.compile(r"(?i).*mlflow.*\.(db|sqlite3?)")
+_RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class MlflowFormat:
+    """Recognises and opens runs of MLflow."""
+
+    kind: Final = KIND
+
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+        """Yield the folder of a run in ``mlruns``, and databases; see `SourceFormat`."""
+        if META in folder.names and METRICS in folder.names and _RUN.search(folder.head(META)):
+            yield Recognized(KIND, folder.key, "it holds meta.yaml of an MLflow run and metrics")
+        for name in folder.names:
+            if _DATABASE.fullmatch(name) and folder.head(name).startswith(SQLITE_HEAD):
+                yield Recognized(KIND, folder.key + name, "it is a SQLite database of MLflow")
+
+    def open(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> Source:
+        """Return the reader of a run; see `SourceFormat`.
+
+        The key is the folder of a run, ``FILE.db`` or ``FILE.db#RUN``, the address of a run on a
+        tracking server, or the ID of a run on the server of ``MLFLOW_TRACKING_URI``.
+        """
+        del options
+        key = recognized.key
+        if key.startswith(("http://", "https://")) or _RUN_ID.fullmatch(key):
+            from rule_core.sources.mlflow_server import ServerRun
+
+            return ServerRun.at(key)
+        if key and not key.endswith("/"):
+            from rule_core.sources.mlflow_database import DatabaseRun
+
+            return DatabaseRun.at(store, key)
+        return FolderRun(store, key)
+
+
+class FolderRun:
+    """A run in a folder ``mlruns/EXPERIMENT/RUN``: a file for each metric.
+
+    A line of a metric file is ``MILLISECONDS VALUE STEP``. Names with slashes are files in folders.
+    """
+
+    kind: Final = KIND
+
+    def __init__(self, store: TrialStore, key: str) -> None:
+        self._store = store
+        self._key = key
+        self._files: dict[str, _MetricFile] = {}
+        self._points = MergedPoints()
+        self._modified = 0.0
+
+    @property
+    def description(self) -> str:
+        """See `Source`."""
+        return f"MLflow run in {self._key or 'this folder'!r}: {META} beside {METRICS}"
+
+    def read_new(self, record: SourceRecord) -> bool:
+        """Pass on the new lines of all metric files, in the order of their times; see `Source`."""
+        root = self._key + METRICS
+        for key in self._store.list_keys(root):
+            if key not in self._files and not key.rpartition("/")[2].startswith("."):
+                self._files[key] = _MetricFile(self._store, key, key.removeprefix(root))
+        limit = max(LINE_BYTES, PENDING_BYTES // max(1, len(self._files)))
+        has_new = False
+        for file in self._files.values():
+            if not (file.series.has_more and file.series):
+                has_new |= self._read(file, limit, record)
+        series = [file.series for file in self._files.values()]
+        self._points.pass_on(series, record)
+        return has_new or any(one_series.has_more for one_series in series)
+
+    @staticmethod
+    def _read(file: "_MetricFile", limit: int, record: SourceRecord) -> bool:
+        try:
+            return file.read(limit, record)
+        except ObjectNotFoundError:  # removed: the metric was, or the whole run
+            record.problem("The file was removed while it was read.", file.key)
+            return False
+
+    def has_ended(self) -> bool | None:
+        """Return True if the run says so.
+
+        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
+        """
+        key = self._key + META
+        try:
+            meta = bytes(self._store.read(key, ByteRange(0, HEAD_BYTES)))
+            self._modified = self._store.status(key).modified
+        except (ObjectNotFoundError, StorageUnavailableError):  # being rewritten
+            return None
+        status = _STATUS.search(meta)
+        return True if status and status[1].decode() in _FINISHED else None
+
+    def last_write(self) -> float:
+        """See `Source`."""
+        return max([self._modified, *(file.modified for file in self._files.values())])
+
+
+class _MetricFile:
+    """The file of one metric."""
+
+    def __init__(self, store: TrialStore, key: str, name: str) -> None:
+        self.key = key
+        self.series = Series(name)
+        self._file = GrowingFile(store, key)
+        self._rest = b""
+        self._skips_line = False
+
+    @property
+    def modified(self) -> float:
+        """When the file was last written."""
+        return self._file.modified
+
+    def read(self, limit: int, record: SourceRecord) -> bool:
+        """Read at most `limit` bytes; return whether there were any."""
+        data, restarted = self._file.read(limit)
+        if restarted:
+            self._rest, self._skips_line = b"", False
+            self.series.restart()
+        self.series.has_more = len(data) >= limit
+        if not data:
+            return restarted
+        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+        for line in lines:
+            self._add(line, record)
+        if len(self._rest) > LINE_BYTES:
+            self._skips_line = True
+            self._rest = b""
+        return True
+
+    def _add(self, line: bytes, record: SourceRecord) -> None:
+        point = None if self._skips_line or len(line) > LINE_BYTES else _point(line)
+        self._skips_line = False
+        if point is not None:
+            self.series.add(point)
+        elif line.strip():
+            record.problem("It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.key)
+
+
+def _point(line: bytes) -> Point | None:
+    """Return the number of a line; None if it holds none.
+
+    >>> _point(b"1700000000000 inf 3"), _point(b"1700000000000 0.5"), _point(b"x")
+    (Point(time=1700000000000, step=3, value=inf), Point(time=1700000000000, step=0, value=0.5), None)
+    """
+    fields = line.split()
+    try:
+        time, value, step = fields[:3] if len(fields) > 2 else (*fields, b"0")  # noqa: PLR2004 - three fields
+        return Point(int(time), int(step), float(value))
+    except ValueError:
+        return None
+
+
+FORMAT: Final = MlflowFormat()

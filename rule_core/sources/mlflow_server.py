@@ -1,0 +1,245 @@
+"""ServerRun: a run on a tracking server of MLflow, read through its REST interface.
+
+urllib3 speaks it rather than ``MlflowClient``: three addresses are needed, the package takes over a
+second to import, and urllib3 is a dependency already.
+"""
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.reading.source_record import SourceRecord
+from rule_core.sources.merged_points import MergedPoints, Point, Series
+from rule_core.sources.mlflow_database import unlimited
+from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
+
+if TYPE_CHECKING:
+    from urllib3 import PoolManager
+
+PAGE: Final = 2_000  # values asked for at once; each takes some 100 bytes
+ANSWER_BYTES: Final = 32 << 20
+TIMEOUT_S: Final = 20.0
+API: Final = "/api/2.0/mlflow/"
+_RUN: Final = re.compile(r"(?:.*/)?runs/([0-9A-Za-z_-]+)(?:[/?].*)?")
+_TRANSIENT: Final = {408, 425, 429, *range(500, 600)}
+_NOT_FOUND: Final = 404
+_OK: Final = 200
+
+
+class _Info(msgspec.Struct):
+    status: str = "RUNNING"
+
+
+class _Latest(msgspec.Struct):
+    key: str
+
+
+class _Data(msgspec.Struct):
+    metrics: list[_Latest] = []
+
+
+class _Run(msgspec.Struct):
+    info: _Info
+    data: _Data
+
+
+class _RunAnswer(msgspec.Struct):
+    run: _Run
+
+
+class _Value(msgspec.Struct):
+    value: float | str  # text such as "NaN", as protobuf writes it in JSON
+    timestamp: int | str = 0
+    step: int | str = 0
+
+
+class _HistoryAnswer(msgspec.Struct):
+    metrics: list[_Value] = []
+    next_page_token: str = ""
+
+
+class _Metric(Series):
+    """The history of one metric: pages, of which the last is asked for again as it grows."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.page = ""
+        self.taken = 0  # values of that page
+
+
+class ServerRun:
+    """A run on a tracking server.
+
+    Parameters
+    ----------
+    server
+        The address of the server, such as ``http://host:5000``.
+    """
+
+    kind: Final = "mlflow"
+
+    def __init__(self, server: str, run_id: str) -> None:
+        self._server = server.rstrip("/")
+        self._run_id = run_id
+        self._client: PoolManager | None = None
+        self._headers: dict[str, str] = {}
+        self._metrics: dict[str, _Metric] = {}
+        self._points = MergedPoints()
+        self._status = ""
+        self._last_write = 0.0
+
+    @classmethod
+    def at(cls, key: str) -> "ServerRun":
+        """Return the run at the address of its page, or with an ID on the server of the environment.
+
+        Raises
+        ------
+        SMDebugValueError
+            If the address names no run, or there is only an ID and no server.
+        """
+        if "://" not in key:
+            server = os.environ.get("MLFLOW_TRACKING_URI", "")
+            if not server.startswith(("http://", "https://")):
+                msg = (
+                    f"Run {key!r} of MLflow needs a tracking server: set MLFLOW_TRACKING_URI to "
+                    "its address, or give the address of the run's page."
+                )
+                raise SMDebugValueError(msg)
+            return cls(server, key)
+        parts = urlsplit(key)
+        for text in (parts.fragment, parts.path):
+            found = _RUN.fullmatch(text)
+            if found:
+                path = "" if text == parts.fragment else text[: text.index("runs/")]
+                return cls(f"{parts.scheme}://{parts.netloc}{path.rstrip('/') or parts.path}", found[1])
+        msg = (
+            f"Address {key!r} names no run of MLflow. Copy the address of a run's page: "
+            "mlflow:http://HOST/#/experiments/ID/runs/RUN."
+        )
+        raise SMDebugValueError(msg)
+
+    @property
+    def description(self) -> str:
+        """See `Source`."""
+        return f"MLflow run {self._run_id} on the tracking server {self._server}"
+
+    def read_new(self, record: SourceRecord) -> bool:
+        """Pass on the new values of all metrics, in the order of their times; see `Source`."""
+        run = self._ask("runs/get", _RunAnswer, run_id=self._run_id).run
+        self._status = run.info.status
+        for latest in run.data.metrics:
+            self._metrics.setdefault(latest.key, _Metric(latest.key))
+        has_new = False
+        for metric in self._metrics.values():
+            if not (metric.has_more and metric):
+                has_new |= self._read(metric)
+        series: list[Series] = [*self._metrics.values()]
+        self._points.pass_on(series, record)
+        return has_new or any(metric.has_more for metric in series)
+
+    def _read(self, metric: _Metric) -> bool:
+        """Read the rest of the last page, or the next one."""
+        asked = {"page_token": metric.page} if metric.page else {}
+        answer = self._ask(
+            "metrics/get-history",
+            _HistoryAnswer,
+            run_id=self._run_id,
+            metric_key=metric.name,
+            max_results=str(PAGE),
+            **asked,
+        )
+        new = answer.metrics[metric.taken :]
+        for value in new:
+            point = Point(int(value.timestamp), int(value.step), unlimited(float(value.value)))
+            metric.add(point)
+            self._last_write = max(self._last_write, point.time / 1000)
+        metric.has_more = bool(answer.next_page_token) and answer.next_page_token != metric.page
+        if metric.has_more:
+            metric.page, metric.taken = answer.next_page_token, 0
+        else:
+            metric.taken = len(answer.metrics)
+        return bool(new)
+
+    def _ask(self, path: str, form: type[Any], **fields: str) -> Any:
+        """Return the answer to a request.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageUnavailableError
+            If the server does not have the run, or does not answer.
+        """
+        from urllib3.exceptions import HTTPError
+
+        name = f"{self._server}{API}{path}"
+        if self._client is None:
+            self._client, self._headers = _client()
+        try:
+            response = self._client.request(
+                "GET",
+                name,
+                fields=fields,
+                headers=self._headers,
+                preload_content=False,
+                redirect=False,
+            )
+            try:
+                content = response.read(ANSWER_BYTES + 1)
+            finally:
+                response.close()
+        except HTTPError as err:
+            reason = f"the tracking server does not answer: {type(err).__name__}"
+            raise StorageUnavailableError(name, reason, transient=True) from err
+        if response.status == _NOT_FOUND:
+            raise ObjectNotFoundError(f"{self._server}/#/runs/{self._run_id}")
+        if response.status != _OK:
+            remedy = ", set MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN"
+            is_denied = response.status in {401, 403}
+            raise StorageUnavailableError(
+                name,
+                f"the tracking server answers {response.status}{remedy * is_denied}",
+                transient=response.status in _TRANSIENT,
+            )
+        if len(content) > ANSWER_BYTES:
+            raise StorageUnavailableError(name, f"its answer exceeds {ANSWER_BYTES} bytes")
+        try:
+            return msgspec.json.decode(content, type=form)
+        except (msgspec.DecodeError, ValueError) as err:
+            reason = f"its answer is not that of MLflow: {str(err).rstrip('.')}"
+            raise StorageUnavailableError(name, reason) from err
+
+    def has_ended(self) -> bool | None:
+        """Return True if the run says so.
+
+        A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
+        """
+        return True if self._status in {"FINISHED", "FAILED", "KILLED"} else None
+
+    def last_write(self) -> float:
+        """Return the time of the last metric; see `Source`."""
+        return self._last_write
+
+
+def _client() -> "tuple[PoolManager, dict[str, str]]":
+    """Return a client with the settings of the environment that MLflow documents."""
+    from urllib3 import PoolManager, Retry, Timeout, make_headers
+
+    user, password = (
+        os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in ("USERNAME", "PASSWORD")
+    )
+    token = os.environ.get("MLFLOW_TRACKING_TOKEN")
+    headers = {"accept": "application/json"}
+    if user or password:
+        headers |= make_headers(basic_auth=f"{user}:{password}")
+    elif token:
+        headers["authorization"] = f"Bearer {token}"
+    options: dict[str, Any] = {}
+    if os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() == "true":
+        options["cert_reqs"] = "CERT_NONE"
+    elif certificates := os.environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH"):
+        options["ca_certs"] = certificates
+    timeout = Timeout(connect=TIMEOUT_S, read=TIMEOUT_S)
+    return PoolManager(timeout=timeout, retries=Retry(2, backoff_factor=0.2, redirect=0), **options), headers

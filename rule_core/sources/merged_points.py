@@ -1,6 +1,7 @@
 """MergedPoints: numbers from several growing series, in the order of their times."""
 
 from collections import deque
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -8,7 +9,10 @@ from rule_core.reading.source_record import SourceRecord, is_step
 
 _KEY: Final = itemgetter(0, 1)
 _Key = tuple[int, int]
-_BEFORE_ALL: Final[_Key] = (-(1 << 63), -1)
+_LATEST: Final = 1 << 53
+_BEFORE_ALL: Final[_Key] = (-_LATEST, 0)
+_AFTER_ALL: Final[_Key] = (_LATEST, 1 << 64)
+QUIET_S: Final = 1.0
 
 
 class Point(NamedTuple):
@@ -25,6 +29,24 @@ class Point(NamedTuple):
     value: float
 
 
+def point_of(time: str | bytes | int, step: str | bytes | int, value: str | bytes | float) -> Point:
+    """Return a number from texts or numbers.
+
+    Raises
+    ------
+    ValueError
+        If one of them is none, or the time is out of range.
+    """
+    point = Point(int(time), int(step), float(value))
+    if abs(point.time) >= _LATEST:
+        msg = f"time {point.time} is out of range"
+        raise ValueError(msg)
+    return point
+
+
+_Entry = tuple[int, int, str, Point]  # time and step by which it is ordered, name, number
+
+
 class Series:
     """The numbers of one name that were read and not yet passed on.
 
@@ -38,7 +60,7 @@ class Series:
         self.name = name
         self.has_more = False
         self.last: _Key = _BEFORE_ALL
-        self._points: deque[tuple[int, int, str, Point]] = deque()
+        self._points: deque[_Entry] = deque()
 
     def __len__(self) -> int:
         return len(self._points)
@@ -50,11 +72,12 @@ class Series:
 
     def restart(self) -> None:
         """Prepare for a series that was begun anew."""
-        self.last = _BEFORE_ALL if not self._points else self.last
+        if not self._points:
+            self.last = _BEFORE_ALL
 
-    def take(self, bound: _Key) -> list[tuple[int, int, str, Point]]:
+    def take(self, bound: _Key) -> list[_Entry]:
         """Remove and return the numbers up to a time and step."""
-        taken = []
+        taken: list[_Entry] = []
         while self._points and self._points[0][:2] <= bound:
             taken.append(self._points.popleft())
         return taken
@@ -64,24 +87,37 @@ class MergedPoints:
     """Passes the numbers of several series to a record, in the order in which they were logged.
 
     Series are read one after another while their writer goes on. A number is therefore held until
-    a later look at all series has been completed: whatever was logged before it has been read by
-    then, so that the order is the same live and afterwards.
+    a look at all series has been completed after a later one was seen, or the writer pauses: what
+    was logged in the same millisecond or before has been read by then, so that the order is the
+    same live and afterwards.
     """
 
     def __init__(self) -> None:
-        self._seen: _Key = _BEFORE_ALL
+        self._seen = _BEFORE_ALL
         self._steps = StepNumbers()
 
-    def pass_on(self, series: list[Series], record: SourceRecord) -> None:
-        """Pass on what the look before this one has seen, and what was logged before that."""
-        bound = min(
-            [self._seen, *(one_series.last for one_series in series if one_series.has_more)]
-        )
-        batch = [entry for one_series in series for entry in one_series.take(bound)]
-        batch.sort(key=_KEY)
+    def pass_on(self, series: Sequence[Series], record: SourceRecord, *, is_quiet: bool) -> None:
+        """Pass on what can no longer be preceded by anything.
+
+        Parameters
+        ----------
+        is_quiet
+            Whether the run has ended, or has logged nothing for some time.
+        """
+        unread = [one_series.last for one_series in series if one_series.has_more]
+        latest = _AFTER_ALL if is_quiet else (self._seen[0] - 1, _AFTER_ALL[1])
+        batch = _take(series, min([latest, *unread]))
+        if unread and not batch:  # more than is read at once was logged in one millisecond
+            batch = _take(series, min(unread))
         for _, _, name, point in batch:
             self._steps.pass_on(name, point, record)
         self._seen = max([self._seen, *(one_series.last for one_series in series)])
+
+
+def _take(series: Sequence[Series], bound: _Key) -> list[_Entry]:
+    batch = [entry for one_series in series for entry in one_series.take(bound)]
+    batch.sort(key=_KEY)
+    return batch
 
 
 class StepNumbers:

@@ -1,14 +1,14 @@
 """FORMAT: runs of MLflow, in a folder ``mlruns``, in a SQLite database or on a tracking server."""
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Final
 
-from rule_core.reading.growing_file import GrowingFile
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder
-from rule_core.sources.merged_points import MergedPoints, Point, Series
+from rule_core.sources.merged_points import QUIET_S, MergedPoints, Point, Series, point_of
 from rule_core.sources.options import SourceOptions
 from rule_core.storage.base import (
     ByteRange,
@@ -16,6 +16,7 @@ from rule_core.storage.base import (
     StorageUnavailableError,
     TrialStore,
 )
+from rule_core.storage.growing_file import GrowingFile
 
 KIND: Final = "mlflow"
 META: Final = "meta.yaml"
@@ -90,12 +91,14 @@ class FolderRun:
             if key not in self._files and not key.rpartition("/")[2].startswith("."):
                 self._files[key] = _MetricFile(self._store, key, key.removeprefix(root))
         limit = max(LINE_BYTES, PENDING_BYTES // max(1, len(self._files)))
+        has_ended = self.has_ended()  # before the files are read
         has_new = False
         for file in self._files.values():
             if not (file.series.has_more and file.series):
                 has_new |= self._read(file, limit, record)
         series = [file.series for file in self._files.values()]
-        self._points.pass_on(series, record)
+        is_quiet = bool(has_ended) or self.last_write() < time.time() - QUIET_S
+        self._points.pass_on(series, record, is_quiet=is_quiet)
         return has_new or any(one_series.has_more for one_series in series)
 
     @staticmethod
@@ -169,14 +172,13 @@ class _MetricFile:
 def _point(line: bytes) -> Point | None:
     """Return the number of a line; None if it holds none.
 
-    >>> _point(b"1700000000000 inf 3"), _point(b"1700000000000 0.5"), _point(b"x")
-    (Point(time=1700000000000, step=3, value=inf), Point(time=1700000000000, step=0, value=0.5), None)
+    >>> _point(b"1700000000000 inf 3"), _point(b"x")
+    (Point(time=1700000000000, step=3, value=inf), None)
     """
     fields = line.split()
     try:
-        time, value, step = fields[:3] if len(fields) > 2 else (*fields, b"0")  # noqa: PLR2004 - three fields
-        return Point(int(time), int(step), float(value))
-    except ValueError:
+        return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1])
+    except (ValueError, IndexError):
         return None
 
 

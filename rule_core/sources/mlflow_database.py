@@ -57,14 +57,13 @@ class DatabaseRun:
         Raises
         ------
         SMDebugValueError
-            If the file is not local or no database of MLflow, or has several runs and none is
-            named.
+            If the file is not local, or no database of MLflow, or has several runs.
         """
         name, _, run_id = key.partition("#")
         if not isinstance(store, LocalStore):
             msg = (
-                f"The SQLite database {name!r} of MLflow must be a local file. Copy it, or give the "
-                "run on a tracking server: mlflow:http://HOST/#/experiments/ID/runs/RUN."
+                f"The SQLite database {name!r} of MLflow must be a local file. Copy it, or give "
+                "the run on a tracking server: mlflow:http://HOST/#/experiments/ID/runs/RUN."
             )
             raise SMDebugValueError(msg)
         path = store.root / name
@@ -72,7 +71,7 @@ class DatabaseRun:
             with _opened(path, name) as database:
                 runs = [(str(run), str(title)) for run, title in database.execute(_RUNS)]
         except (sqlite3.Error, StorageUnavailableError) as err:
-            msg = f"File {name!r} is no readable SQLite database of MLflow: {err}"
+            msg = f"File {name!r} is not a readable SQLite database of MLflow: {err}"
             raise SMDebugValueError(msg.rstrip(".") + ".") from err
         return cls(path, name, _chosen(runs, run_id, name))
 

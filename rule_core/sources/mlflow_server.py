@@ -6,6 +6,7 @@ second to import, and urllib3 is a dependency already.
 
 import os
 import re
+import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -13,7 +14,7 @@ import msgspec
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.merged_points import MergedPoints, Point, Series
+from rule_core.sources.merged_points import QUIET_S, MergedPoints, Point, Series, point_of
 from rule_core.sources.mlflow_database import unlimited
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 
@@ -56,6 +57,14 @@ class _Value(msgspec.Struct):
     timestamp: int | str = 0
     step: int | str = 0
 
+    def point(self) -> Point | None:
+        """Return the number; None if the texts are none."""
+        try:
+            point = point_of(self.timestamp, self.step, self.value)
+        except ValueError:
+            return None
+        return point._replace(value=unlimited(point.value))
+
 
 class _HistoryAnswer(msgspec.Struct):
     metrics: list[_Value] = []
@@ -94,7 +103,7 @@ class ServerRun:
 
     @classmethod
     def at(cls, key: str) -> "ServerRun":
-        """Return the run at the address of its page, or with an ID on the server of the environment.
+        """Return the run at the address of its page, or of an ID on the environment's server.
 
         Raises
         ------
@@ -111,11 +120,13 @@ class ServerRun:
                 raise SMDebugValueError(msg)
             return cls(server, key)
         parts = urlsplit(key)
-        for text in (parts.fragment, parts.path):
-            found = _RUN.fullmatch(text)
-            if found:
-                path = "" if text == parts.fragment else text[: text.index("runs/")]
-                return cls(f"{parts.scheme}://{parts.netloc}{path.rstrip('/') or parts.path}", found[1])
+        for text, root in (
+            (parts.fragment, parts.path),
+            (parts.path, parts.path.partition("/experiments/")[0]),
+        ):
+            run = _RUN.fullmatch(text)
+            if run:
+                return cls(f"{parts.scheme}://{parts.netloc}{root}", run[1])
         msg = (
             f"Address {key!r} names no run of MLflow. Copy the address of a run's page: "
             "mlflow:http://HOST/#/experiments/ID/runs/RUN."
@@ -136,12 +147,13 @@ class ServerRun:
         has_new = False
         for metric in self._metrics.values():
             if not (metric.has_more and metric):
-                has_new |= self._read(metric)
+                has_new |= self._read(metric, record)
         series: list[Series] = [*self._metrics.values()]
-        self._points.pass_on(series, record)
+        is_quiet = self.has_ended() or self._last_write < time.time() - QUIET_S
+        self._points.pass_on(series, record, is_quiet=bool(is_quiet))
         return has_new or any(metric.has_more for metric in series)
 
-    def _read(self, metric: _Metric) -> bool:
+    def _read(self, metric: _Metric, record: SourceRecord) -> bool:
         """Read the rest of the last page, or the next one."""
         asked = {"page_token": metric.page} if metric.page else {}
         answer = self._ask(
@@ -154,7 +166,10 @@ class ServerRun:
         )
         new = answer.metrics[metric.taken :]
         for value in new:
-            point = Point(int(value.timestamp), int(value.step), unlimited(float(value.value)))
+            point = value.point()
+            if point is None:
+                record.problem(f"Metric {metric.name!r} has values that are not numbers; skipped.")
+                continue
             metric.add(point)
             self._last_write = max(self._last_write, point.time / 1000)
         metric.has_more = bool(answer.next_page_token) and answer.next_page_token != metric.page
@@ -204,7 +219,8 @@ class ServerRun:
                 transient=response.status in _TRANSIENT,
             )
         if len(content) > ANSWER_BYTES:
-            raise StorageUnavailableError(name, f"its answer exceeds {ANSWER_BYTES} bytes")
+            reason = f"its answer exceeds {ANSWER_BYTES} bytes"
+            raise StorageUnavailableError(name, reason)
         try:
             return msgspec.json.decode(content, type=form)
         except (msgspec.DecodeError, ValueError) as err:
@@ -242,4 +258,6 @@ def _client() -> "tuple[PoolManager, dict[str, str]]":
     elif certificates := os.environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH"):
         options["ca_certs"] = certificates
     timeout = Timeout(connect=TIMEOUT_S, read=TIMEOUT_S)
-    return PoolManager(timeout=timeout, retries=Retry(2, backoff_factor=0.2, redirect=0), **options), headers
+    return PoolManager(
+        timeout=timeout, retries=Retry(2, backoff_factor=0.2, redirect=0), **options
+    ), headers

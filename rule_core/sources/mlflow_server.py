@@ -209,7 +209,8 @@ class ServerRun:
             reason = f"the tracking server does not answer: {type(err).__name__}"
             raise StorageUnavailableError(name, reason, transient=True) from err
         if response.status == _NOT_FOUND:
-            raise ObjectNotFoundError(f"{self._server}/#/runs/{self._run_id}")
+            address = f"{self._server}/#/runs/{self._run_id}"
+            raise ObjectNotFoundError(address)
         if response.status != _OK:
             remedy = ", set MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN"
             is_denied = response.status in {401, 403}

@@ -1,15 +1,18 @@
-"""FORMAT: runs of MLflow, in a folder ``mlruns``, in a SQLite database or on a tracking server."""
+"""FolderRun: a run of MLflow in a folder ``mlruns``."""
 
 import re
 import time
-from collections.abc import Iterator
 from typing import Final
 
-from rule_core.reading.source import Source
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder
-from rule_core.sources.merged_points import QUIET_S, MergedPoints, Point, Series, point_of
-from rule_core.sources.options import SourceOptions
+from rule_core.sources.format import HEAD_BYTES
+from rule_core.sources.mlflow.merged_points import (
+    QUIET_S,
+    MergedPoints,
+    MetricPoint,
+    Series,
+    point_of,
+)
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
@@ -21,47 +24,11 @@ from rule_core.storage.growing_file import GrowingFile
 KIND: Final = "mlflow"
 META: Final = "meta.yaml"
 METRICS: Final = "metrics/"
-SQLITE_HEAD: Final = b"SQLite format 3\0"
 PENDING_BYTES: Final = 8 << 20  # of all metric files of a run, read at once
 LINE_BYTES: Final = 1 << 12
 
 _FINISHED: Final = {"3", "4", "5"}  # FINISHED, FAILED, KILLED
 _STATUS: Final = re.compile(rb"(?m)^status: *(\d+) *$")
-_RUN: Final = re.compile(rb"(?m)^run_(?:id|uuid): *\S")
-_DATABASE: Final = re.compile(r"(?i).*mlflow.*\.(db|sqlite3?)")
-_RUN_ID: Final = re.compile(r"[0-9a-f]{32}")
-
-
-class MlflowFormat:
-    """Recognises and opens runs of MLflow."""
-
-    kind: Final = KIND
-
-    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
-        """Yield the folder of a run in ``mlruns``, and databases; see `SourceFormat`."""
-        if META in folder.names and METRICS in folder.names and _RUN.search(folder.head(META)):
-            yield Recognized(KIND, folder.key, "it holds meta.yaml of an MLflow run and metrics")
-        for name in folder.names:
-            if _DATABASE.fullmatch(name) and folder.head(name).startswith(SQLITE_HEAD):
-                yield Recognized(KIND, folder.key + name, "it is a SQLite database of MLflow")
-
-    def open(self, store: TrialStore, recognized: Recognized, options: SourceOptions) -> Source:
-        """Return the reader of a run; see `SourceFormat`.
-
-        The key is the folder of a run, ``FILE.db`` or ``FILE.db#RUN``, the address of a run on a
-        tracking server, or the ID of a run on the server of ``MLFLOW_TRACKING_URI``.
-        """
-        del options
-        key = recognized.key
-        if key.startswith(("http://", "https://")) or _RUN_ID.fullmatch(key):
-            from rule_core.sources.mlflow_server import ServerRun
-
-            return ServerRun.at(key)
-        if key and not key.endswith("/"):
-            from rule_core.sources.mlflow_database import DatabaseRun
-
-            return DatabaseRun.at(store, key)
-        return FolderRun(store, key)
 
 
 class FolderRun:
@@ -169,17 +136,14 @@ class _MetricFile:
             record.problem("It has lines other than 'TIMESTAMP VALUE STEP'; skipped.", self.key)
 
 
-def _point(line: bytes) -> Point | None:
+def _point(line: bytes) -> MetricPoint | None:
     """Return the number of a line; None if it holds none.
 
     >>> _point(b"1700000000000 inf 3"), _point(b"x")
-    (Point(time=1700000000000, step=3, value=inf), None)
+    (MetricPoint(time=1700000000000, step=3, value=inf), None)
     """
     fields = line.split()
     try:
         return point_of(fields[0], fields[2] if fields[2:] else 0, fields[1])
     except (ValueError, IndexError):
         return None
-
-
-FORMAT: Final = MlflowFormat()

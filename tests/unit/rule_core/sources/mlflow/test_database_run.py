@@ -15,7 +15,8 @@ from source_content import content, opened, read
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.format import SourceFolder
-from rule_core.sources.mlflow import FORMAT, SQLITE_HEAD
+from rule_core.sources.mlflow import FORMAT
+from rule_core.sources.mlflow.format import SQLITE_HEAD
 from rule_core.storage.local import LocalStore
 
 OTHER = "f" * 32
@@ -37,7 +38,7 @@ def test_a_database_holds_what_the_files_hold(database: Path) -> None:
 
 
 def test_new_rows_are_read_live(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rule_core.sources.mlflow_database.ROWS", 4)
+    monkeypatch.setattr("rule_core.sources.mlflow.database_run.ROWS", 4)
     index = opened(FORMAT, LocalStore(database.parent), NAME)
     assert not index.refresh()
     draw = random.Random(1)
@@ -103,7 +104,7 @@ def test_values_of_other_types_are_skipped(database: Path) -> None:
 
 
 def test_a_locked_database_is_read_later(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rule_core.sources.mlflow_database.BUSY_S", 0.01)
+    monkeypatch.setattr("rule_core.sources.mlflow.database_run.BUSY_S", 0.01)
     add_rows(database, ROWS[:4])
     index = read(FORMAT, LocalStore(database.parent), NAME)
     with closing(sqlite3.connect(database, isolation_level=None)) as writer:

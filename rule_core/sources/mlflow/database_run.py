@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.merged_points import Point, StepNumbers
+from rule_core.sources.mlflow.merged_points import MetricPoint, StepNumbers
 from rule_core.storage.base import StorageUnavailableError, TrialStore
 from rule_core.storage.local import LocalStore
 
@@ -152,11 +152,11 @@ def _chosen(runs: list[tuple[str, str]], run_id: str, key: str) -> str:
     raise SMDebugValueError(msg)
 
 
-def _point(value: object, time: object, step: object, is_nan: object) -> Point | None:
+def _point(value: object, time: object, step: object, is_nan: object) -> MetricPoint | None:
     """Return the number of a row; None if it holds none: SQLite accepts any type anywhere."""
     if not (isinstance(value, int | float) and isinstance(time, int) and isinstance(step, int)):
         return None
-    return Point(time, step, math.nan if is_nan else unlimited(float(value)))
+    return MetricPoint(time, step, math.nan if is_nan else unlimited(float(value)))
 
 
 def unlimited(value: float) -> float:

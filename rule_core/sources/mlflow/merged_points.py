@@ -15,7 +15,7 @@ _AFTER_ALL: Final[_Key] = (_LATEST, 1 << 64)
 QUIET_S: Final = 1.0
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """One number of a series.
 
     Attributes
@@ -29,7 +29,9 @@ class Point(NamedTuple):
     value: float
 
 
-def point_of(time: str | bytes | int, step: str | bytes | int, value: str | bytes | float) -> Point:
+def point_of(
+    time: str | bytes | int, step: str | bytes | int, value: str | bytes | float
+) -> MetricPoint:
     """Return a number from texts or numbers.
 
     Raises
@@ -37,14 +39,14 @@ def point_of(time: str | bytes | int, step: str | bytes | int, value: str | byte
     ValueError
         If one of them is none, or the time is out of range.
     """
-    point = Point(int(time), int(step), float(value))
+    point = MetricPoint(int(time), int(step), float(value))
     if abs(point.time) >= _LATEST:
         msg = f"time {point.time} is out of range"
         raise ValueError(msg)
     return point
 
 
-_Entry = tuple[int, int, str, Point]  # time and step by which it is ordered, name, number
+_Entry = tuple[int, int, str, MetricPoint]  # time and step by which it is ordered, name, number
 
 
 class Series:
@@ -65,7 +67,7 @@ class Series:
     def __len__(self) -> int:
         return len(self._points)
 
-    def add(self, point: Point) -> None:
+    def add(self, point: MetricPoint) -> None:
         """Add a number that follows those added before."""
         self.last = max(self.last, point[:2])  # the order within a series is that of its writer
         self._points.append((*self.last, self.name, point))
@@ -129,7 +131,7 @@ class StepNumbers:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def pass_on(self, name: str, point: Point, record: SourceRecord) -> None:
+    def pass_on(self, name: str, point: MetricPoint, record: SourceRecord) -> None:
         """Pass a number on with its step."""
         if not is_step(point.step):
             record.problem(

@@ -150,8 +150,8 @@ def test_many_large_files_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
         Logged(name, 3 * step, float(step), step) for step in range(900) for name in ("a", "b", "c")
     ]
     expected = content(read(FORMAT, MemoryStore(run_files(rows))))
-    monkeypatch.setattr("rule_core.sources.mlflow.PENDING_BYTES", 1)
-    monkeypatch.setattr("rule_core.sources.mlflow.LINE_BYTES", 200)
+    monkeypatch.setattr("rule_core.sources.mlflow.folder_run.PENDING_BYTES", 1)
+    monkeypatch.setattr("rule_core.sources.mlflow.folder_run.LINE_BYTES", 200)
     assert content(read(FORMAT, MemoryStore(run_files(rows)))) == expected
     assert len(expected) == len(rows)
 

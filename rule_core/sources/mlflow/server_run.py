@@ -14,8 +14,14 @@ import msgspec
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.merged_points import QUIET_S, MergedPoints, Point, Series, point_of
-from rule_core.sources.mlflow_database import unlimited
+from rule_core.sources.mlflow.database_run import unlimited
+from rule_core.sources.mlflow.merged_points import (
+    QUIET_S,
+    MergedPoints,
+    MetricPoint,
+    Series,
+    point_of,
+)
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ class _Value(msgspec.Struct):
     timestamp: int | str = 0
     step: int | str = 0
 
-    def point(self) -> Point | None:
+    def point(self) -> MetricPoint | None:
         """Return the number; None if the texts are none."""
         try:
             point = point_of(self.timestamp, self.step, self.value)

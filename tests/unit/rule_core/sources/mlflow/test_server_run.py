@@ -10,7 +10,7 @@ from source_content import content, opened, read
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.sources.mlflow import FORMAT
-from rule_core.sources.mlflow_server import ServerRun
+from rule_core.sources.mlflow.server_run import ServerRun
 from rule_core.storage.base import StorageUnavailableError
 
 NO_FILES = MemoryStore({})
@@ -30,7 +30,7 @@ def test_a_server_tells_what_the_files_hold(server: MlflowServer) -> None:
 
 
 def test_new_values_are_read_live(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rule_core.sources.mlflow_server.PAGE", 2)
+    monkeypatch.setattr("rule_core.sources.mlflow.server_run.PAGE", 2)
     server.rows = []
     index = opened(FORMAT, NO_FILES, server.page)
     for place in range(0, len(ROWS), 5):
@@ -96,7 +96,7 @@ def test_wrong_answers_have_reasons(
     answer: bytes,
     words: str,
 ) -> None:
-    monkeypatch.setattr("rule_core.sources.mlflow_server.ANSWER_BYTES", 2000)
+    monkeypatch.setattr("rule_core.sources.mlflow.server_run.ANSWER_BYTES", 2000)
     server.answer = status, answer
     with pytest.raises(StorageUnavailableError, match=words):
         read(FORMAT, NO_FILES, server.page)

@@ -45,6 +45,7 @@ class GrowingFile:
         self._size = -1
         self._head = b""
         self._tail = b""
+        self._restarted = False  # and nobody was told yet, for a read failed
 
     def read(self, limit: int = PIECE_BYTES) -> NewBytes:
         """Return at most `limit` bytes after `position`, and advance past them.
@@ -61,9 +62,11 @@ class GrowingFile:
         restarted = not is_same and self.position > 0 and self._is_other(status.size)
         if restarted:
             self.position, self._head, self._tail = 0, b"", b""
+            self._restarted = True
         data = self._store.read(self.key, ByteRange(self.position, self.position + limit))
         self._size, self.modified = status.size, status.modified
         self._advance(data)
+        restarted, self._restarted = self._restarted, False
         return NewBytes(data, restarted)
 
     def _advance(self, data: memoryview) -> None:

@@ -4,7 +4,7 @@ A reader implements `Source` and passes what it reads to a `SourceRecord`; every
 modes, collections, segments and which steps are settled, is the same for all formats.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from rule_core.reading.source_record import SourceRecord
@@ -47,4 +47,13 @@ class Source(Protocol):
 
     def last_write(self) -> float:
         """Return when the files were last written, in seconds since the epoch; 0 if unknown."""
+        ...
+
+
+@runtime_checkable
+class FinishingSource(Source, Protocol):
+    """A source that keeps something for its next look, such as a last line without its end."""
+
+    def finish(self, record: "SourceRecord") -> None:
+        """Pass on what was kept, since the run has ended. Files may grow nevertheless."""
         ...

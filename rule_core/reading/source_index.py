@@ -25,7 +25,7 @@ from rule_core.model.segments import (
     step_in_segment,
 )
 from rule_core.modes import ModeKeys
-from rule_core.reading.source import Source
+from rule_core.reading.source import FinishingSource, Source
 from rule_core.reading.source_record import (
     NUMBER,
     WORKER,
@@ -184,12 +184,18 @@ class SourceIndex(TrialIndex):
                     pass
             except ObjectNotFoundError as err:
                 record.problem(str(err), err.key)
+        if self._update():
+            return True
+        settled = self.settled_step
+        self._settle()
+        return self.settled_step > settled
+
+    def _update(self) -> bool:
+        """Take over what the sources have read; return whether there are new steps."""
         self._update_files()
         counts = tuple(len(lane.steps) + lane.changes for lane in self._lanes())
         if counts == self._counts:
-            settled = self.settled_step
-            self._settle()
-            return self.settled_step > settled
+            return False
         self._counts = counts
         self._update_steps()
         self._update_names()
@@ -285,6 +291,13 @@ class SourceIndex(TrialIndex):
 
     def finish(self) -> None:
         """Consider everything read complete, since the run has ended."""
+        for source, record in zip(self.sources, self._records, strict=True):
+            if isinstance(source, FinishingSource):
+                try:
+                    source.finish(record)
+                except ObjectNotFoundError as err:
+                    record.problem(str(err), err.key)
+        self._update()
         self.loaded_all_steps = True
         self.last_complete_step = self.settled_step = self.steps[-1] if self.steps else -1
 

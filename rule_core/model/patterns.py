@@ -21,7 +21,16 @@ _BRACE: Final = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?![0-9]*,?[0-9]*\})", re.DOTA
 
 
 @lru_cache(maxsize=4096)
-def _compile(pattern: str) -> "regex.Pattern[str]":
+def compiled(pattern: str) -> "regex.Pattern[str]":
+    """Return a compiled pattern, whose searches take a ``timeout``.
+
+    Raises
+    ------
+    re.error
+        If `pattern` is not a regular expression.
+    SMDebugValueError
+        If it repeats too much.
+    """
     parts = len(pattern) * math.prod(max(int(count), 1) for count in _COUNT.findall(pattern))
     if parts > MOST_PARTS:
         msg = f"Pattern {_brief(pattern)} repeats too much: {parts} parts."
@@ -41,7 +50,7 @@ def _brief(pattern: str) -> str:
 @lru_cache(maxsize=1 << 17)
 def _search(pattern: str, name: str) -> bool | None:
     try:
-        return _compile(pattern).search(name, timeout=TIME_LIMIT_S) is not None
+        return compiled(pattern).search(name, timeout=TIME_LIMIT_S) is not None
     except TimeoutError:
         return None
 
@@ -86,5 +95,5 @@ def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """Return the names that any of the patterns matches, in their order."""
     patterns = list(patterns)
     for pattern in patterns:
-        _compile(pattern)
+        compiled(pattern)
     return [name for name in names if any(search(pattern, name) for pattern in patterns)]

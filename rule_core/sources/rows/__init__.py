@@ -1,0 +1,1 @@
+"""What the formats made of rows have in common: lines, rows given before, steps and numbers."""

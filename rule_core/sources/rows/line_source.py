@@ -1,0 +1,101 @@
+"""LineSource: what the readers of files made of lines have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+from rule_core.reading.source_record import SourceRecord
+from rule_core.sources.format import Recognized
+from rule_core.sources.rows.given_rows import GivenRows, RowsDifferError
+from rule_core.sources.rows.line_reader import MAX_LINE_BYTES, LineReader, NewLines
+from rule_core.storage.base import TrialStore
+
+
+class LineSource(ABC):
+    """A `Source` over one file of lines.
+
+    If the file is rewritten, rows that were given and are unchanged are not given again. If one of
+    them differs, the file was begun anew: a new segment begins, with all of its rows.
+    """
+
+    def __init__(self, store: TrialStore, recognized: Recognized) -> None:
+        self.kind = recognized.kind
+        self.description = f"{recognized.key}: {recognized.reason}"
+        self.given = GivenRows()
+        self._key = recognized.key
+        self._lines = LineReader(store, recognized.key)
+        self._reported: set[str] = set()
+
+    def read_new(self, record: SourceRecord) -> bool:
+        """Pass the new rows on; see `Source`."""
+        new = self._lines.read()
+        if new.restarted:
+            self.given.restart()
+            self.restart()
+        if not self._pass_on(new, record):
+            return True
+        if new.skipped:
+            text = f"It has more than {MAX_LINE_BYTES >> 20} MiB. Such lines are skipped."
+            self.report_once(record, "length", f"line {new.skipped}", text)
+        return new.has_read
+
+    def finish(self, record: SourceRecord) -> None:
+        """Pass on the last line, though it has no end; see `FinishingSource`."""
+        if self._pass_on(self._lines.finish(), record, is_last=True):
+            return
+        while self.read_new(record):
+            pass
+        self._pass_on(self._lines.finish(), record, is_last=True)
+
+    def has_ended(self) -> bool | None:
+        """Return None: lines do not say whether more will follow."""
+        return None
+
+    def last_write(self) -> float:
+        """Return when the file was last written; see `Source`."""
+        return self._lines.modified
+
+    def report_once(self, record: SourceRecord, topic: str, part: str, text: str) -> None:
+        """Report the first problem of a kind.
+
+        Parameters
+        ----------
+        topic
+            The kind of problem.
+        part
+            The part of the file that has it, such as ``line 3``; "" for the whole file.
+        """
+        if topic not in self._reported:
+            self._reported.add(topic)
+            record.problem(text, f"{self._key}: {part}" if part else None)
+
+    def _pass_on(self, new: NewLines, record: SourceRecord, *, is_last: bool = False) -> bool:
+        """Pass lines on; return False if the file must be read from its start."""
+        try:
+            self.add_lines(new.lines, new.first, record)
+            if is_last:
+                self.add_rest(record)
+        except RowsDifferError:
+            self.given.clear()
+            self.restart()
+            self._lines.rewind()
+            record.begin_segment()
+            return False
+        return True
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Forget what was learned of the file: its first line follows."""
+
+    @abstractmethod
+    def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
+        """Pass the rows of complete lines on, unless `given` knows them.
+
+        Parameters
+        ----------
+        first
+            The number of the first line.
+        """
+
+    def add_rest(self, record: SourceRecord) -> None:
+        """Pass on what waits for later lines, since there are none; by default nothing."""
+        del record

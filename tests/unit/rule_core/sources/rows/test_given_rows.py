@@ -1,0 +1,52 @@
+"""GivenRows: rows of a rewritten file are recognised, whatever their number."""
+
+import pytest
+
+from rule_core.sources.rows.given_rows import MARKS, GivenRows, RowsDifferError
+
+COUNTS = [1, 2, MARKS - 1, MARKS, MARKS + 1, 3 * MARKS, 3 * MARKS + 1]
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_rows_that_were_given_are_not_new(count: int) -> None:
+    rows = GivenRows()
+    assert all(rows.is_new(row) for row in range(count))
+    for _ in range(2):
+        rows.restart()
+        assert not any(rows.is_new(row) for row in range(count))
+        assert rows.is_new(count)
+        count += 1
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("place", [0, 0.5, 1])
+def test_another_row_is_noticed_before_new_ones_are_given(count: int, place: float) -> None:
+    rows = GivenRows()
+    for row in range(count):
+        rows.is_new(row)
+    rows.restart()
+    other = int((count - 1) * place)
+    again = (-row - 1 if row == other else row for row in range(count))
+    with pytest.raises(RowsDifferError):
+        assert not any(map(rows.is_new, again))
+    noticed = rows._position - 1
+    assert other <= noticed < count
+    if other < MARKS:
+        assert noticed == other
+
+
+def test_a_file_with_fewer_rows_waits_for_more() -> None:
+    rows = GivenRows()
+    for row in range(10):
+        rows.is_new(row)
+    rows.restart()
+    assert not any(rows.is_new(row) for row in range(5))
+    rows.restart()
+    assert [rows.is_new(row) for row in range(12)] == [False] * 10 + [True] * 2
+
+
+def test_memory_does_not_grow_with_the_rows() -> None:
+    rows = GivenRows()
+    for row in range(50_000):
+        rows.is_new(row)
+    assert len(rows._marks) < MARKS + 50

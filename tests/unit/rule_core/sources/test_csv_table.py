@@ -1,0 +1,254 @@
+"""Tables: those of Lightning, Keras and YOLO, rewritten, cut and damaged."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from source_files import Content, Followed, read, recognized
+
+from rule_core.sources.csv_table import FORMAT
+
+SIMPLE = b"step,loss\n1,0.5\n2,0.25\n"
+# As Lightning leaves it: rows of training and of evaluation, and a column that came later.
+LIGHTNING = (
+    b"epoch,step,train_loss,val_loss\r\n0,9,0.5,\r\n0,19,nan,\r\n0,19,,0.75\r\n1,29,inf,\r\n"
+)
+
+
+def columns(content: bytes) -> Content:
+    return read(FORMAT, content, "metrics.csv")
+
+
+def test_training_and_evaluation_in_different_rows() -> None:
+    content = columns(LIGHTNING)
+    assert repr(content) == repr(
+        {
+            "train_loss": [("9", 0.5), ("19", math.nan), ("29", math.inf)],
+            "val_loss": [("19", 0.75)],
+        }
+    )
+
+
+def test_padded_headers_of_yolo() -> None:
+    content = columns(
+        b"                  epoch,         train/box_loss,           val/box_loss\n"
+        b"                      1,                 3.1241,                    nan\n"
+        b"                      2,                 2.9000,                 -inf  \n"
+    )
+    assert repr(content) == repr(
+        {
+            "train/box_loss": [("1", 3.1241), ("2", 2.9)],
+            "val/box_loss": [("1", math.nan), ("2", -math.inf)],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"epoch;loss\n0;1.5\n", {"loss": [("0", 1.5)]}),
+        (b"loss\tstep\n1.5\t10.0\n", {"loss": [("10", 1.5)]}),
+        (b"\xef\xbb\xbfstep,loss\r\n1,2\r\n", {"loss": [("1", 2.0)]}),
+        (b'"step","loss, mean"\n"1","0.5"\n', {"loss, mean": [("1", 0.5)]}),
+        (b"# step,loss\n1,2\n", {"loss": [("1", 2.0)]}),
+        (b"# a comment\nstep,loss\n# another\n1,2\n", {"loss": [("1", 2.0)]}),
+        (b"epoch,iter,loss\n1,100,2\n1,200,3\n", {"loss": [("100", 2.0), ("200", 3.0)]}),
+        (b",step,loss\n0,10,2\n", {"loss": [("10", 2.0)]}),
+        (b'step,loss,text\n1,2,"a\nb"\n2,3,c\n', {"loss": [("1", 2.0), ("2", 3.0)]}),
+        (
+            b"step,split,loss\n1,train,2\n1,val,3\n",
+            {"loss": [("1", 2.0)], "val/loss": [("1", 3.0)]},
+        ),
+        (b"Wall time,Step,Value\n1700000000.5,3,4\n", {"Value": [("3", 4.0)]}),
+        (b"step,loss\n1,tensor(0.5)\n", {"loss": [("1", 0.5)]}),
+        (b"step,loss\n1,0.5\n2\n3,\n4,0.25", {"loss": [("1", 0.5), ("4", 0.25)]}),
+    ],
+)
+def test_writings(content: bytes, expected: Content) -> None:
+    table = Followed(FORMAT, "metrics.csv", {"metrics.csv": content})
+    assert table.end() == expected
+    assert table.problems == []
+
+
+def test_a_time_is_that_of_its_step() -> None:
+    table = Followed(FORMAT, "a.csv", {"a.csv": b"Wall time,Step,Value\n1700000000.5,3,4\n"})
+    table.end()
+    assert table.index.row_time(3, "worker_0@TRAIN") == 1700000000.5
+
+
+@pytest.mark.parametrize(
+    ("content", "expected", "problem"),
+    [
+        (
+            b"step,loss\n2024-01-01,1\n2024-01-02,2\n3,3\n",
+            {"loss": [("3", 3.0)]},
+            (
+                "a.csv: line 2: Its step '2024-01-01' is not a whole number >= 0. "
+                "Such lines are skipped."
+            ),
+        ),
+        (
+            b"date,loss\n1,2\n",
+            {},
+            (
+                "a.csv: Its first line names no column of steps (step, global_step, _step, "
+                "current_steps, num_updates, iteration, iter, epoch): 'date,loss'."
+            ),
+        ),
+        (
+            b"step,loss,loss\n1,2,3\n",
+            {"loss": [("1", 2.0)], "loss.1": [("1", 3.0)]},
+            "a.csv: column 'loss.1': Several columns are called 'loss'; column 3 is 'loss.1'.",
+        ),
+        (
+            b"step,loss\n1,2\n2,x\n3,y\n4,5\n",
+            {"loss": [("1", 2.0), ("4", 5.0)]},
+            (
+                "a.csv: column 'loss': 'x' in line 3 or before is not a number. "
+                "Such cells are skipped."
+            ),
+        ),
+        (
+            b"step,loss\n1,n/a\n2,3\n",
+            {"loss": [("2", 3.0)]},
+            (
+                "a.csv: column 'loss': 'n/a' in line 3 or before is not a number. "
+                "Such cells are skipped."
+            ),
+        ),
+        (
+            b"step,loss\n1,2,3\n",
+            {"loss": [("1", 2.0)]},
+            (
+                "a.csv: line 2: It has 3 cells, more than the 2 of the header. "
+                "Those beyond are skipped."
+            ),
+        ),
+        (
+            b'step,loss\n1,"2\n' + b"".join(b"%d,1\n" % step for step in range(2, 20)),
+            {"loss": [("1", 2.0)] + [(str(step), 1.0) for step in range(2, 20)]},
+            "a.csv: line 2: Its quote is not closed.",
+        ),
+        (
+            b"step,loss\n1,2\n2," + b"9" * 200_000 + b"\n3,4\n",
+            {"loss": [("1", 2.0), ("3", 4.0)]},
+            (
+                "a.csv: line 3: It cannot be read: field larger than field limit (131072). "
+                "Such lines are skipped."
+            ),
+        ),
+    ],
+)
+def test_damage_is_named_once_and_skipped(
+    content: bytes, expected: Content, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = Followed(FORMAT, "a.csv", {"a.csv": content})
+    assert table.end() == expected
+    assert table.problems == [problem]
+    assert len(caplog.records) == 1
+
+
+def test_a_column_of_text_is_no_damage() -> None:
+    table = Followed(FORMAT, "a.csv", {"a.csv": b"step,model,loss\n1,resnet,2\n2,resnet,3\n"})
+    assert table.end() == {"loss": [("1", 2.0), ("2", 3.0)]}
+    assert table.problems == []
+
+
+def test_a_column_that_comes_later_gives_no_row_twice() -> None:
+    table = Followed(FORMAT, "a.csv")
+    table.look(b"step,loss\n1,0.5\n2,0.25\n")
+    table.look(b"")  # while it is rewritten
+    table.look(b"acc,step,loss\n,1,0.5\n,2,0.")
+    assert table.look(b"acc,step,loss\n,1,0.5\n,2,0.25\n0.75,3,0.125\n") == {
+        "loss": [("1", 0.5), ("2", 0.25), ("3", 0.125)],
+        "acc": [("3", 0.75)],
+    }
+    assert table.index.segments == [1]
+
+
+def test_another_run_in_the_same_file_is_a_segment() -> None:
+    table = Followed(FORMAT, "a.csv")
+    table.look(SIMPLE)
+    assert table.look(b"step,loss\n1,0.5\n2,0.3\n3,0.2\n") == {
+        "loss": [
+            ("1", 0.5),
+            ("2", 0.25),
+            ("1 of segment 2", 0.5),
+            ("2 of segment 2", 0.3),
+            ("3 of segment 2", 0.2),
+        ]
+    }
+
+
+def test_a_run_that_was_begun_anew_is_read_before_it_is_as_long() -> None:
+    table = Followed(FORMAT, "a.csv")
+    table.look(SIMPLE)
+    assert table.look(b"step,loss\n1,0.6\n")["loss"][2:] == [("1 of segment 2", 0.6)]
+
+
+def test_runs_that_were_appended_with_their_headers() -> None:
+    content = columns(b"epoch,loss\n0,1\n1,2\nepoch,loss,acc\n0,3,4\n")
+    assert content == {
+        "loss": [("0", 1.0), ("1", 2.0), ("0 of segment 2", 3.0)],
+        "acc": [("0 of segment 2", 4.0)],
+    }
+
+
+def test_the_last_line_waits_for_its_end_or_that_of_the_run() -> None:
+    table = Followed(FORMAT, "a.csv")
+    assert table.look(b"step,loss\n1,0.5\n2,0.2") == {"loss": [("1", 0.5)]}
+    assert table.end() == {"loss": [("1", 0.5), ("2", 0.2)]}
+    # Somebody went on after all: the number that was judged does not change.
+    assert table.look(b"step,loss\n1,0.5\n2,0.25\n3,0.1\n")["loss"][1:] == [("2", 0.2), ("3", 0.1)]
+
+
+@pytest.mark.parametrize("content", [LIGHTNING, b'a,step\n"1\n",2\n"x",3\n4,5'])
+def test_every_cut_gives_a_part_of_the_whole(content: bytes) -> None:
+    whole = columns(content)
+    for cut in range(len(content)):
+        table = Followed(FORMAT, "a.csv")
+        for name, values in table.look(content[:cut]).items():
+            assert repr(whole[name][: len(values)]) == repr(values)
+        table.files["a.csv"] = content
+        assert repr(table.end()) == repr(whole)
+
+
+CELLS = st.sampled_from(["", "0", "1", "2.0", "nan", "-inf", "x", '"', '"1"', " 3 ", "2024-01-01"])
+ROWS = st.lists(st.lists(CELLS, max_size=5).map(",".join), max_size=12)
+
+
+@given(rows=ROWS, cuts=st.lists(st.integers(0, 400), max_size=6), header=st.booleans())
+def test_reading_in_pieces_is_reading_at_once(
+    rows: list[str], cuts: list[int], header: bool
+) -> None:
+    content = "\n".join(["step,loss,epoch,acc"] * header + rows).encode()
+    table = Followed(FORMAT, "a.csv")
+    before: Content = {}
+    for cut in sorted(cuts):
+        now = table.look(content[:cut])
+        for name, values in before.items():
+            assert repr(now[name][: len(values)]) == repr(values)
+        before = now
+    table.files["a.csv"] = content
+    assert repr(table.end()) == repr(columns(content))
+
+
+def test_what_is_recognized() -> None:
+    files = {
+        "a.csv": SIMPLE,
+        "b.csv": b"x,y\n1,2\n",
+        "c.tsv": b"epoch\tloss\n",
+        "d.csv": b"step\n1\n",
+        "e.csv": b"",
+        "f.csv": b"step,price\n2024-01-01,3\n",
+        "g.txt": SIMPLE,
+        "h.csv": b"\x00\xff" * 1000,
+        "i.csv": b"\n# x\nstep,loss",
+        "j.csv": b'"step,loss\n' * 3,
+    }
+    assert [(item.key, item.reason) for item in recognized(FORMAT, files)] == [
+        ("a.csv", "its columns include 'step'"),
+        ("c.tsv", "its columns include 'epoch'"),
+        ("i.csv", "its columns include 'step'"),
+    ]

@@ -1,0 +1,169 @@
+"""Reader of JSON lines: one object a line, with a step and numbers."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from rule_core.reading.source_record import SourceRecord
+from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.options import SourceOptions
+from rule_core.sources.rows.line_source import LineSource
+from rule_core.sources.rows.row_fields import (
+    MODE,
+    TIME,
+    RowSteps,
+    brief,
+    field_role,
+    mode_prefix,
+    to_number,
+    to_time,
+)
+from rule_core.storage.base import TrialStore
+
+KIND: Final = "jsonl"
+MAX_DEPTH: Final = 16  # of nested objects
+MAX_NAME: Final = 1000  # characters
+_SURE: Final = (".jsonl", ".ndjson")
+_LOGS: Final = re.compile(r"(?i).*\.(log|out|txt)|.*(hist|log|metric|scalar|train)[^/]*\.json")
+_OWN: Final = "rule_result.json"  # beside the findings of rule-runner, which have steps too
+_decoder: Final = msgspec.json.Decoder()
+
+
+class JsonLinesSource(LineSource):
+    """Reads one file of JSON lines. See ``docs/sources/jsonl.md`` for what it accepts."""
+
+    def __init__(self, store: TrialStore, recognized: Recognized) -> None:
+        super().__init__(store, recognized)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget how steps are counted; see `LineSource`."""
+        self._steps = RowSteps()
+
+    def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
+        """Pass the objects on; see `LineSource`."""
+        is_new = self.given.is_new
+        for number, line in enumerate(lines, first):
+            if not line or line.isspace() or not is_new(line):
+                continue
+            item = decoded(line)
+            if isinstance(item, dict):
+                self._add(item, number, record)
+            else:
+                text = f"It is not a JSON object: {brief(line)}. Such lines are skipped."
+                self.report_once(record, "object", f"line {number}", text)
+
+    def _add(self, item: Mapping[str, Any], number: int, record: SourceRecord) -> None:
+        values: dict[str, float] = {}
+        fields: dict[int, Any] = {}
+        time, prefix = 0.0, ""
+        for name, value in flattened(item):
+            role = field_role(name)
+            if role is None:
+                value_number = value if type(value) is float else to_number(value)
+                if value_number is not None:
+                    values[name] = value_number
+            elif role == TIME:
+                time = to_time(value)
+            elif role == MODE:
+                prefix = mode_prefix(value)
+            elif value is not None and isinstance(role, int):
+                fields.setdefault(role, value)
+        if not values:
+            return
+        step = self._steps.step_of(fields)
+        if not isinstance(step, int):
+            self.report_once(record, "step", f"line {number}", step)
+            return
+        if prefix:
+            values = {prefix + name: value for name, value in values.items()}
+        record.row(step, values, time)
+
+
+class _JsonLinesFormat:
+    """Recognises logs whose lines are JSON objects with a step."""
+
+    kind: Final = KIND
+
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+        """Yield files of JSON lines; see `SourceFormat`."""
+        for name in folder.names:
+            is_sure = name.lower().endswith(_SURE)
+            if not is_sure and (name == "trainer_state.json" or not _LOGS.fullmatch(name)):
+                continue
+            if _OWN in folder.names:
+                return
+            lines = json_head(folder.head(name))
+            steps = [step for step in map(_step_name, lines) if step]
+            # A single object in a .json file is the summary of something.
+            if len(steps) > name.lower().endswith(".json"):
+                yield Recognized(
+                    KIND, folder.key + name, f"its lines are JSON objects with {steps[0]!r}"
+                )
+
+    def open(
+        self, store: TrialStore, recognized: Recognized, options: SourceOptions
+    ) -> JsonLinesSource:
+        """Return the reader of a file; see `SourceFormat`."""
+        del options
+        return JsonLinesSource(store, recognized)
+
+
+def json_head(head: bytes) -> list[Mapping[str, Any]]:
+    """Return the objects at the start of a file of JSON lines; none if it is something else.
+
+    A text log may contain JSON lines, but does not begin with one.
+    """
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not lines or not isinstance(decoded(lines[0]), dict):
+        return []
+    return [item for item in map(decoded, lines[:100]) if isinstance(item, dict)]
+
+
+def _step_name(item: Mapping[str, Any]) -> str:
+    """Return the name of an object's step; "" if it has none, or no other number."""
+    steps = [
+        (role, name)
+        for name, value in flattened(item)
+        if isinstance(role := field_role(name), int) and to_number(value) is not None
+    ]
+    has_numbers = any(
+        field_role(name) is None and to_number(value) is not None for name, value in flattened(item)
+    )
+    return min(steps)[1] if steps and has_numbers else ""
+
+
+def decoded(line: str) -> Any:
+    """Return the value of a line, with ``NaN`` and ``Infinity``; None if it is not JSON."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def flattened(
+    item: Mapping[str, Any], prefix: str = "", depth: int = 1
+) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of nested objects, their names joined by slashes.
+
+    >>> list(flattened({"step": 1, "train": {"loss": 0.5}}))
+    [('step', 1), ('train/loss', 0.5)]
+    """
+    for key, value in item.items():
+        name = prefix + key
+        if type(value) is not dict:
+            if len(name) <= MAX_NAME:
+                yield name, value
+        elif depth < MAX_DEPTH and "_type" not in value:  # such as an image of wandb
+            yield from flattened(value, f"{name}/", depth + 1)
+
+
+FORMAT: Final = _JsonLinesFormat()

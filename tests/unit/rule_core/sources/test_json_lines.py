@@ -1,0 +1,182 @@
+"""JSON lines: objects with steps, nested, with bare NaN, cut and damaged."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from source_files import Content, Followed, read, recognized
+
+from rule_core.sources.json_lines import FORMAT, MAX_DEPTH
+
+# As the fine-tuning of MAE and DeiT leaves it.
+MAE = (
+    b'{"train_lr": 1e-05, "train_loss": 6.9, "test_loss": 6.5, "epoch": 0, "n_params": 86}\n'
+    b'{"train_lr": 2e-05, "train_loss": NaN, "test_loss": Infinity, "epoch": 1, "n_params": 86}\n'
+)
+
+
+def test_epochs_of_mae() -> None:
+    assert repr(read(FORMAT, MAE)) == repr(
+        {
+            "train_lr": [("0", 1e-05), ("1", 2e-05)],
+            "train_loss": [("0", 6.9), ("1", math.nan)],
+            "n_params": [("0", 86.0), ("1", 86.0)],
+            "test_loss": [("0", 6.5), ("1", math.inf)],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            '{"step": 1, "train": {"loss": 2, "lr": {"a": 3}}}',
+            {"train/loss": 2.0, "train/lr/a": 3.0},
+        ),
+        ('{"step": "1", "loss": "2.5"}', {"loss": 2.5}),
+        ('{"_step": 1.0, "loss": -Infinity, "_timestamp": 1700000000}', {"loss": -math.inf}),
+        (
+            '{"step": 1, "ok": true, "name": "x", "none": null, "list": [1], "loss": 2}',
+            {"loss": 2.0},
+        ),
+        ('{"mode": "val", "step": 1, "loss": 2}', {"val/loss": 2.0}),
+        ('{"step": 1, "image": {"_type": "image-file", "size": 3}, "loss": 2}', {"loss": 2.0}),
+        ('{"step": 1, "epoch": 7, "loss": 1e999}', {"loss": math.inf}),
+        ('{"current_steps": 1, "epoch": 0.1, "loss": ' + "9" * 400 + "}", {"loss": math.inf}),
+        ('{"step": 1, "lo\\u0073s": 2}', {"loss": 2.0}),
+        ('  {"step": 1, "loss": 2}  ', {"loss": 2.0}),
+        ('{"step": 1, "loss": 2, "' + "x" * 2000 + '": 3}', {"loss": 2.0}),
+        ('{"step": 1, "loss": 2' + ', "a": {"b": ' * 2 * MAX_DEPTH + "1" + "}" * 4 * MAX_DEPTH, {}),
+    ],
+)
+def test_objects(line: str, expected: dict[str, float]) -> None:
+    content = read(FORMAT, f"{line}\n".encode())
+    assert content == {name: [("1", value)] for name, value in expected.items()}
+
+
+def test_an_evaluation_with_its_epoch_alone_belongs_to_the_step_before() -> None:
+    lines = b'{"step": 50, "epoch": 1, "loss": 2}\n{"epoch": 1, "val_loss": 3}\n'
+    assert read(FORMAT, lines) == {"loss": [("50", 2.0)], "val_loss": [("50", 3.0)]}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"[1]", "It is not a JSON object: '[1]'. Such lines are skipped."),
+        (
+            b'{"step": 2, "los',
+            'It is not a JSON object: \'{"step": 2, "los\'. Such lines are skipped.',
+        ),
+        (b"\xff\x00", "It is not a JSON object: '\ufffd\\x00'. Such lines are skipped."),
+        (
+            b'{"lr": 1}',
+            (
+                "It has no step (step, global_step, _step, current_steps, num_updates, iteration, "
+                "iter, epoch). Such lines are skipped."
+            ),
+        ),
+        (
+            b'{"step": -1, "loss": 1}',
+            "Its step -1 is not a whole number >= 0. Such lines are skipped.",
+        ),
+        (
+            b'{"step": [[]], "loss": 1}',
+            "Its step [[]] is not a whole number >= 0. Such lines are skipped.",
+        ),
+        (b"[" * 100_000, None),
+        (b'{"a":' * 100_000, None),
+        (b'{"step": 2, "loss": ' + b"9" * 5000 + b"}", None),
+    ],
+)
+def test_damage_is_named_once_and_skipped(
+    line: bytes, problem: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = b'{"step": 1, "loss": 1}\n' + 2 * (line + b"\n") + b'{"step": 3, "loss": 3}\n'
+    log = Followed(FORMAT, "log", {"log": content})
+    assert log.end() == {"loss": [("1", 1.0), ("3", 3.0)]}
+    assert len(caplog.records) == 1
+    assert problem is None or log.problems == [f"log: line 2: {problem}"]
+
+
+def test_an_object_without_numbers_is_no_damage() -> None:
+    log = Followed(FORMAT, "log", {"log": b'{"config": "x"}\n\n{"step": 1, "loss": 1}\n'})
+    assert log.end() == {"loss": [("1", 1.0)]}
+    assert log.problems == []
+
+
+def test_a_resumed_run_goes_on_in_a_segment() -> None:
+    lines = b"".join(b'{"step": %d, "loss": %d}\n' % (step, step) for step in (1, 2, 3, 2, 3))
+    steps = ["1", "2", "3", "2 of segment 2", "3 of segment 2"]
+    assert [step for step, _ in read(FORMAT, lines)["loss"]] == steps
+
+
+def test_a_file_that_is_written_anew_with_the_same_rows_gives_none_twice() -> None:
+    lines = [b'{"step": %d, "loss": 1}\n' % step for step in range(5)]
+    log = Followed(FORMAT, "log")
+    log.look(b"".join(lines[:4]))
+    log.look(b"".join(lines[:2]))
+    assert len(log.look(b"".join(lines))["loss"]) == 5
+    assert log.index.segments == [0]
+
+
+LINES = st.lists(
+    st.one_of(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "step": st.integers(-1, 5) | st.floats() | st.text(max_size=2),
+                "epoch": st.integers(0, 3),
+                "loss": st.floats() | st.none() | st.booleans() | st.text(max_size=3),
+                "a": st.dictionaries(st.text(max_size=2), st.floats()),
+            },
+        ).map(json.dumps),
+        st.text(max_size=5),
+    ),
+    max_size=6,
+)
+
+
+@given(lines=LINES, cuts=st.lists(st.integers(0, 400), max_size=6))
+def test_reading_in_pieces_is_reading_at_once(lines: list[str], cuts: list[int]) -> None:
+    content = "\n".join(lines).encode("utf-8", "replace")
+    log = Followed(FORMAT, "log")
+    before: Content = {}
+    for cut in sorted(cuts):
+        now = log.look(content[:cut])
+        for name, values in before.items():
+            assert repr(now[name][: len(values)]) == repr(values)
+        before = now
+    log.files["log"] = content
+    assert repr(log.end()) == repr(read(FORMAT, content))
+
+
+def test_what_is_recognized() -> None:
+    row = b'{"step": 1, "loss": 2}\n'
+    files = {
+        "a.jsonl": b'{"config": 1}\n' + row,
+        "b.jsonl": b'{"prompt": "x", "length": 3}\n',
+        "c.json": row,
+        "log.txt": MAE,
+        "metrics.json": row + row,
+        "run.log.json": row + row,
+        "summary_metrics.json": row,
+        "train.log": b"starting\n" + row,
+        "trainer_state.json": row + row,
+        "x.ndjson": row[:-1],
+        "y.jsonl": b'{"step": 1}\n',
+        "z.jsonl": b"\x00\xff" * 100,
+    }
+    assert [(item.key, item.reason) for item in recognized(FORMAT, files)] == [
+        ("a.jsonl", "its lines are JSON objects with 'step'"),
+        ("log.txt", "its lines are JSON objects with 'epoch'"),
+        ("metrics.json", "its lines are JSON objects with 'step'"),
+        ("run.log.json", "its lines are JSON objects with 'step'"),
+        ("x.ndjson", "its lines are JSON objects with 'step'"),
+    ]
+
+
+def test_results_of_rule_runner_are_not_recognized() -> None:
+    files = {"findings.jsonl": b'{"step": 1, "measured": 2}\n', "rule_result.json": b"{}"}
+    assert recognized(FORMAT, files) == []

@@ -1,0 +1,214 @@
+"""Reader of text logs: lines that match a pattern become numbers of a step."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.model.patterns import TIME_LIMIT_S, compiled
+from rule_core.reading.source_record import SourceRecord, is_step
+from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.json_lines import json_head
+from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
+from rule_core.sources.rows.line_source import LineSource
+from rule_core.sources.rows.row_fields import brief, field_role, to_number
+from rule_core.sources.text_log_patterns import PATTERNS, LinePattern
+from rule_core.storage.base import TrialStore
+
+if TYPE_CHECKING:
+    import regex
+
+KIND: Final = "text-log"
+MAX_SEARCHED: Final = 1 << 16  # characters of a line
+_NAMES: Final = re.compile(
+    r"(?i).*\.(log|out|err)|(.*[-_.])?(log|train|stdout|stderr|output)[^/]*\.txt|log|std(out|err)"
+)
+_ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colours and movements of terminals
+
+
+class LogLine(NamedTuple):
+    """The numbers of a line."""
+
+    step: str
+    values: tuple[tuple[str, str], ...]
+
+
+class _Matcher(NamedTuple):
+    """A pattern that is ready for use."""
+
+    line: LinePattern
+    search: "regex.Pattern[str]"
+    pairs: "regex.Pattern[str] | None"
+
+    def read(self, text: str) -> LogLine | None:
+        """Return the numbers of a line; None if it does not match.
+
+        Raises
+        ------
+        TimeoutError
+            If the search takes too long.
+        """
+        if not all(mark in text for mark in self.line.marks):
+            return None
+        match = self.search.search(text, timeout=TIME_LIMIT_S)
+        if match is None:
+            return None
+        values = [
+            (name, value)
+            for name, value in match.groupdict().items()
+            if name != "step" and value is not None
+        ]
+        if self.pairs is not None:
+            pairs = self.pairs.finditer(text, match.end(), timeout=TIME_LIMIT_S)
+            values += [
+                (pair["name"], pair["value"]) for pair in pairs if not is_step_name(pair["name"])
+            ]
+        prefix = self.line.prefix
+        return LogLine(match["step"] or "", tuple((prefix + name, text) for name, text in values))
+
+
+class TextLogSource(LineSource):
+    """Reads one text log. See ``docs/sources/text-log.md`` for the patterns."""
+
+    def __init__(
+        self, store: TrialStore, recognized: Recognized, patterns: tuple[LogPattern, ...]
+    ) -> None:
+        super().__init__(store, recognized)
+        self._matchers = [*matchers(patterns)]
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the line before; see `LineSource`."""
+        self._before: LogLine | None = None
+
+    def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
+        """Pass the numbers of matching lines on; see `LineSource`."""
+        for number, line in enumerate(lines, first):
+            for text in line.split("\r"):  # progress bars
+                item = self._read(text, number, record)
+                if item is not None and self.given.is_new(item):
+                    self._add(item, number, record)
+
+    def _read(self, text: str, number: int, record: SourceRecord) -> LogLine | None:
+        for matcher in self._matchers:
+            try:
+                item = read_line(matcher, text)
+            except TimeoutError:
+                self._matchers = [other for other in self._matchers if other is not matcher]
+                self.report_once(
+                    record,
+                    f"time {matcher.line.name}",
+                    f"line {number}",
+                    f"Pattern {matcher.line.name!r} takes more than {TIME_LIMIT_S} s, and is not "
+                    "used for the rest of the file. Write it without nested repetitions.",
+                )
+            else:
+                if item is not None:
+                    return item
+        return None
+
+    def _add(self, item: LogLine, number: int, record: SourceRecord) -> None:
+        if item == self._before:  # printed by several processes
+            return
+        self._before = item
+        part = f"line {number}"
+        step = to_number(item.step)
+        if step is None or not is_step(step):
+            text = (
+                f"Its step {brief(item.step)} is not a whole number >= 0. Such lines are skipped."
+            )
+            self.report_once(record, "step", part, text)
+            return
+        values: dict[str, float] = {}
+        for name, text in item.values:
+            value = to_number(text)
+            if value is None:
+                problem = f"{name!r} is not a number: {brief(text)}. Such values are skipped."
+                self.report_once(record, f"value {name}", part, problem)
+            else:
+                values.setdefault(name, value)
+        record.row(int(step), values)
+
+
+class _TextLogFormat:
+    """Recognises logs with a line that matches one of the built-in patterns."""
+
+    kind: Final = KIND
+
+    def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
+        """Yield text logs; see `SourceFormat`."""
+        for name in folder.names:
+            if _NAMES.fullmatch(name):
+                head = folder.head(name)
+                pattern = "" if json_head(head) else _pattern_in(head)
+                if pattern:
+                    reason = f"its lines match the pattern {pattern!r}"
+                    yield Recognized(KIND, folder.key + name, reason)
+
+    def open(
+        self, store: TrialStore, recognized: Recognized, options: SourceOptions
+    ) -> TextLogSource:
+        """Return the reader of a log; see `SourceFormat`."""
+        return TextLogSource(store, recognized, options.log_patterns)
+
+
+def read_line(matcher: _Matcher, text: str) -> LogLine | None:
+    """Return what a pattern finds in a line; see `_Matcher.read`."""
+    text = text[:MAX_SEARCHED]
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return matcher.read(text)
+
+
+@lru_cache(maxsize=64)
+def matchers(patterns: tuple[LogPattern, ...] = DEFAULT.log_patterns) -> tuple[_Matcher, ...]:
+    """Return the patterns of a user and, after them, the built-in ones.
+
+    Raises
+    ------
+    SMDebugValueError
+        If one of them is not a regular expression, or has no group ``step``.
+    """
+    users = [LinePattern(pattern.name, pattern.pattern) for pattern in patterns]
+    return tuple(_matcher(line) for line in (*users, *PATTERNS))
+
+
+def _matcher(line: LinePattern) -> _Matcher:
+    try:
+        search = compiled(line.pattern)
+    except re.error as err:
+        msg = f"Log pattern {line.name!r} is not a regular expression: {err}."
+        raise SMDebugValueError(msg) from err
+    groups = search.groupindex.keys()
+    if "step" not in groups:
+        msg = f"Log pattern {line.name!r} needs a group of the step, such as (?P<step>[0-9]+)."
+        raise SMDebugValueError(msg)
+    if len(groups) == 1 and not line.pairs:
+        msg = f"Log pattern {line.name!r} needs a group of a number, such as (?P<loss>[0-9.]+)."
+        raise SMDebugValueError(msg)
+    return _Matcher(line, search, compiled(line.pairs) if line.pairs else None)
+
+
+def is_step_name(name: str) -> bool:
+    """Return whether a name stands for a step, such as ``epoch`` or ``train_num_updates``."""
+    return isinstance(field_role(name), int) or name.endswith("num_updates")
+
+
+def _pattern_in(head: bytes) -> str:
+    """Return the name of the first built-in pattern that a line of a text matches."""
+    for line in _lines(head):
+        for matcher in matchers():
+            try:
+                if read_line(matcher, line):
+                    return matcher.line.name
+            except TimeoutError:
+                continue
+    return ""
+
+
+def _lines(head: bytes) -> Iterable[str]:
+    return re.split(r"[\r\n]+", head.decode("utf-8", "replace"))
+
+
+FORMAT: Final = _TextLogFormat()

@@ -1,0 +1,139 @@
+"""Text logs: patterns of users, progress bars, colours, and patterns that take too long."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from source_files import Content, Followed, read, recognized
+
+from rule_core.exceptions import SMDebugValueError
+from rule_core.sources import json_lines, text_log
+from rule_core.sources.format import Recognized
+from rule_core.sources.options import LogPattern, SourceOptions
+from rule_core.sources.text_log import FORMAT
+
+NANOGPT = (
+    b"iter 0: loss 4.25, time 9.00ms, mfu -100.00%\niter 1: loss 4.00, time 9.00ms, mfu 1.00%\n"
+)
+
+
+def followed(content: bytes, *patterns: str) -> Followed:
+    own = tuple(LogPattern(f"mine-{place}", text) for place, text in enumerate(patterns))
+    return Followed(FORMAT, "log", {"log": content}, SourceOptions(log_patterns=own))
+
+
+def test_patterns_of_a_user_come_first() -> None:
+    log = followed(NANOGPT, r"iter (?P<step>\d+): loss (?P<my_loss>\S+),")
+    assert log.end() == {"my_loss": [("0", 4.25), ("1", 4.0)]}
+
+
+def test_a_value_of_a_user_that_is_no_number() -> None:
+    log = followed(
+        b"s=1 a=x b=2\ns=2 a=3 b=4\ns=z a=3 b=4", r"s=(?P<step>\w+) a=(?P<a>\S+) b=(?P<b>\S+)"
+    )
+    assert log.end() == {"a": [("2", 3.0)], "b": [("1", 2.0), ("2", 4.0)]}
+    assert log.problems == [
+        "log: line 1: 'a' is not a number: 'x'. Such values are skipped.",
+        "log: line 3: Its step 'z' is not a whole number >= 0. Such lines are skipped.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("(?P<step>", "Log pattern 'mine-0' is not a regular expression: missing )"),
+        (r"loss (?P<loss>\d+)", "needs a group of the step"),
+        (r"step (?P<step>\d+)", "needs a group of a number"),
+        ("(?P<step>a{1000}{1000}{1000})(?P<b>c)", "Pattern"),
+    ],
+)
+def test_patterns_that_cannot_be_used(pattern: str, message: str) -> None:
+    with pytest.raises(SMDebugValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        followed(b"", pattern)
+
+
+def test_a_pattern_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_log, "TIME_LIMIT_S", 0.01)
+    log = followed(b"a" * 5000 + b"\n" + NANOGPT, r"(?P<step>(a|a)*)*(?P<b>(a|aa)+)$x")
+    assert log.end()["loss"] == [("0", 4.25), ("1", 4.0)]
+    assert log.problems == [
+        (
+            "log: line 1: Pattern 'mine-0' takes more than 0.01 s, and is not used for the rest of "
+            "the file. Write it without nested repetitions."
+        )
+    ]
+
+
+def test_progress_bars_and_colours() -> None:
+    log = b"  1%|#   | 1/100\r\x1b[32miter 5: \x1b[0mloss 4.0, time 9.00ms, mfu 1.00%\r 2%|#\n"
+    assert read(FORMAT, log)["loss"] == [("5", 4.0)]
+
+
+def test_a_line_that_several_processes_print_counts_once() -> None:
+    first, second = NANOGPT.splitlines(keepends=True)
+    assert read(FORMAT, 4 * first + 4 * second)["loss"] == [("0", 4.25), ("1", 4.0)]
+
+
+def test_a_resumed_run_goes_on_in_a_segment() -> None:
+    steps = [step for step, _ in read(FORMAT, NANOGPT + b"\nrestarted\n" + NANOGPT)["loss"]]
+    assert steps == ["0", "1", "0 of segment 2", "1 of segment 2"]
+
+
+def test_a_log_that_was_begun_anew() -> None:
+    log = followed(NANOGPT)
+    log.look()
+    assert len(log.look(NANOGPT[:45])["loss"]) == 2
+    steps = [step for step, _ in log.look(NANOGPT.replace(b"4.25", b"4.50"))["loss"]]
+    assert steps == ["0", "1", "0 of segment 2", "1 of segment 2"]
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "iter 1: loss 4.0, time 1.0ms\n",
+            "iter 2: loss nan\n",
+            "step 2: train loss 3.1, val loss inf\n",
+            "steps: 3 loss: 1e5\r",
+            "iteration 3/ 9 | lm loss: 1.0E+01 | grad norm: x |\n",
+            "iteration 99999999999999999999/ 9 | lm loss: 1 |\n",
+            "\x1b[31m",
+            "step:",
+            "\n",
+            "é",
+        ]
+    ),
+    max_size=12,
+)
+
+
+@given(pieces=PIECES, cuts=st.lists(st.integers(0, 300), max_size=6))
+def test_reading_in_pieces_is_reading_at_once(pieces: list[str], cuts: list[int]) -> None:
+    content = "".join(pieces).encode()
+    log = Followed(FORMAT, "log")
+    before: Content = {}
+    for cut in sorted(cuts):
+        now = log.look(content[:cut])
+        for name, values in before.items():
+            assert repr(now[name][: len(values)]) == repr(values)
+        before = now
+    log.files["log"] = content
+    assert repr(log.end()) == repr(read(FORMAT, content))
+
+
+def test_what_is_recognized_by_one_format_alone() -> None:
+    files = {
+        "a.log": b"starting\n" + NANOGPT,
+        "b.log": b"starting\n",
+        "c.log": b'{"step": 1, "loss": 2}\n' + NANOGPT,
+        "d.csv": NANOGPT,
+        "log": NANOGPT,
+        "log.txt": NANOGPT,
+        "slurm-17.out": b'{"x": 1} is not alone\n' + NANOGPT,
+        "train_gpt2.txt": NANOGPT,
+        "readme.txt": NANOGPT,
+        "z.log": b"\x00\xff" * 1000,
+    }
+    assert recognized(FORMAT, files) == [
+        Recognized("text-log", key, "its lines match the pattern 'nanogpt'")
+        for key in ("a.log", "log", "log.txt", "slurm-17.out", "train_gpt2.txt")
+    ]
+    assert [item.key for item in recognized(json_lines.FORMAT, files)] == ["c.log"]

@@ -1,0 +1,144 @@
+"""The patterns of text logs, on lines written after public logs: not run with the real writers."""
+
+import pytest
+from source_files import Content, read
+
+from rule_core.sources.text_log import FORMAT
+from rule_core.sources.text_log_patterns import PATTERNS
+
+LINES: dict[str, tuple[str, Content]] = {
+    "megatron": (
+        (
+            "[2024-05-01 10:00:00]  iteration      100/  500000 | consumed samples:        25600 | "
+            "elapsed time per iteration (ms): 512.3 | learning rate: 1.500E-04 | "
+            "global batch size:   256 | lm loss: 7.812345E+00 | loss scale: 4294967296.0 | "
+            "grad norm: nan | number of skipped iterations:   0 | number of nan iterations:   1 |"
+        ),
+        {
+            "consumed samples": [("100", 25600.0)],
+            "elapsed time per iteration (ms)": [("100", 512.3)],
+            "learning rate": [("100", 1.5e-4)],
+            "global batch size": [("100", 256.0)],
+            "lm loss": [("100", 7.812345)],
+            "loss scale": [("100", 4294967296.0)],
+            "grad norm": [("100", float("nan"))],
+            "number of skipped iterations": [("100", 0.0)],
+            "number of nan iterations": [("100", 1.0)],
+        },
+    ),
+    "megatron-validation": (
+        (
+            " validation loss at iteration 1000 on validation set | lm loss value: 2.5E+00 | "
+            "lm loss PPL: 1.2E+01 | "
+        ),
+        {
+            "validation/lm loss value": [("1000", 2.5)],
+            "validation/lm loss PPL": [("1000", 12.0)],
+        },
+    ),
+    "megatron-test": (
+        " validation loss at iteration 1000 on test set | lm loss value: 2.5E+00 |",
+        {"test/lm loss value": [("1000", 2.5)]},
+    ),
+    "deepspeed-loss": (
+        "steps: 10 loss: 8.1250 iter time (s): 0.512 samples/sec: 31.250",
+        {"loss": [("10", 8.125)], "iter_time_s": [("10", 0.512)]},
+    ),
+    "deepspeed-lr": (
+        (
+            "[2023-04-13 10:00:00,123] [INFO] [logging.py:96] [Rank 0] step=10, skipped=2, "
+            "lr=[9.65e-06, 9.65e-06], mom=[(0.9, 0.95)]"
+        ),
+        {"skipped": [("10", 2.0)], "lr": [("10", 9.65e-06)]},
+    ),
+    "nanogpt": (
+        "iter 10: loss 4.1234, time 123.45ms, mfu 12.34%",
+        {"loss": [("10", 4.1234)], "time_ms": [("10", 123.45)], "mfu": [("10", 12.34)]},
+    ),
+    "nanogpt-validation": (
+        "step 250: train loss 3.1000, val loss nan",
+        {"train_loss": [("250", 3.1)], "val_loss": [("250", float("nan"))]},
+    ),
+    "modded-nanogpt": (
+        "step:126/1000 train_loss:4.5123 train_time:1000ms step_avg:10.00ms",
+        {"train_loss": [("126", 4.5123)], "step_avg_ms": [("126", 10.0)]},
+    ),
+    "modded-nanogpt-validation": (
+        "step:125/1000 val_loss:3.2801 train_time:1000ms step_avg:10.00ms",
+        {"val_loss": [("125", 3.2801)]},
+    ),
+    "fairseq": (
+        (
+            "2021-01-01 00:00:00 | INFO | train_inner | epoch 001:    100 / 1000 loss=9.5, "
+            "nll_loss=9.3, ppl=640.5, num_updates=100, lr=1e-05, gnorm=2.5, wall=15"
+        ),
+        {
+            "loss": [("100", 9.5)],
+            "nll_loss": [("100", 9.3)],
+            "ppl": [("100", 640.5)],
+            "lr": [("100", 1e-05)],
+            "gnorm": [("100", 2.5)],
+            "wall": [("100", 15.0)],
+        },
+    ),
+    "fairseq-epoch": (
+        (
+            "2021-01-01 00:00:00 | INFO | train | epoch 001 | loss 8.5 | ppl 280.1 | "
+            "num_updates 1000 | lr 1e-05 | gnorm inf"
+        ),
+        {
+            "train/loss": [("1000", 8.5)],
+            "train/ppl": [("1000", 280.1)],
+            "train/lr": [("1000", 1e-05)],
+            "train/gnorm": [("1000", float("inf"))],
+        },
+    ),
+    "fairseq-validation": (
+        (
+            "2021-01-01 00:00:00 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 7.5 | "
+            "num_updates 1000 | best_loss 7.5"
+        ),
+        {"valid/loss": [("1000", 7.5)], "valid/best_loss": [("1000", 7.5)]},
+    ),
+    "fairseq-json": (
+        (
+            '2021-01-01 00:00:00 | INFO | train_inner | {"epoch": 1, "update": 0.1, "loss": "9.5", '
+            '"ppl": "640.5", "num_updates": "100", "lr": "1e-05", "gnorm": "2.5"}'
+        ),
+        {
+            "update": [("100", 0.1)],
+            "loss": [("100", 9.5)],
+            "ppl": [("100", 640.5)],
+            "lr": [("100", 1e-05)],
+            "gnorm": [("100", 2.5)],
+        },
+    ),
+}
+
+
+def test_every_pattern_has_a_line() -> None:
+    assert [pattern.name for pattern in PATTERNS] == [*LINES]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines(name: str) -> None:
+    line, expected = LINES[name]
+    assert repr(read(FORMAT, f"noise\n{line}\nmore noise\n".encode())) == repr(expected)
+
+
+def test_validations_of_fairseq_in_json() -> None:
+    line = b'| valid | {"epoch": 1, "valid_loss": "7.5", "valid_num_updates": "1000"}\n'
+    assert read(FORMAT, line) == {"valid_loss": [("1000", 7.5)]}
+
+
+def test_training_and_validation_of_one_step_are_one_segment() -> None:
+    log = (
+        b"step 0: train loss 4.2, val loss 4.3\niter 0: loss 4.2, time 1.0ms, mfu -100.00%\n"
+        b"iter 1: loss 4.1, time 1.0ms, mfu 1.00%\nstep 1: train loss 4.1, val loss 4.2\n"
+    )
+    assert {step for values in read(FORMAT, log).values() for step, _ in values} == {"0", "1"}
+    log = (
+        b"| train_inner | epoch 001: 1 / 2 loss=3, num_updates=2, lr=1\n"
+        b"| valid | epoch 1 | loss 2 | num_updates 2\n| train | epoch 1 | loss 3 | num_updates 2\n"
+    )
+    assert {step for values in read(FORMAT, log).values() for step, _ in values} == {"2"}

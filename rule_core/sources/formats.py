@@ -19,10 +19,10 @@ CHECKPOINTS: Final = "safetensors"
 MODULES: Final = {
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
-    "jsonl": "json_lines",
-    "csv": "csv_table",
-    "trainer-state": "trainer_state",
-    "text-log": "text_log",
+    "jsonl": "rows.json_lines",
+    "csv": "rows.csv_table",
+    "trainer-state": "rows.trainer_state",
+    "text-log": "rows.text_log",
     CHECKPOINTS: "safetensors",
 }
 

@@ -1,1 +1,1 @@
-"""What the formats made of rows have in common: lines, rows given before, steps and numbers."""
+"""Formats made of rows: tables, JSON lines, text logs and states of the Trainer."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from source_files import Content, Followed, recognized
 
-from rule_core.sources.trainer_state import FORMAT
+from rule_core.sources.rows.trainer_state import FORMAT
 
 KEY = "out/trainer_state.json"
 

@@ -3,8 +3,8 @@
 import pytest
 from source_files import Content, read
 
-from rule_core.sources.text_log import FORMAT
-from rule_core.sources.text_log_patterns import PATTERNS
+from rule_core.sources.rows.text_log import FORMAT
+from rule_core.sources.rows.text_log_patterns import PATTERNS
 
 LINES: dict[str, tuple[str, Content]] = {
     "megatron": (

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import Recognized, SourceFolder
-from rule_core.sources.json_lines import decoded, flattened
 from rule_core.sources.options import SourceOptions
+from rule_core.sources.rows.json_lines import decoded, flattened
 from rule_core.sources.rows.row_fields import brief, field_role, to_number
 from rule_core.storage.base import (
     FileStatus,

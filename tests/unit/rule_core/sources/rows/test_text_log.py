@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.sources import json_lines, text_log
 from rule_core.sources.format import Recognized
 from rule_core.sources.options import LogPattern, SourceOptions
-from rule_core.sources.text_log import FORMAT
+from rule_core.sources.rows import json_lines, text_log
+from rule_core.sources.rows.text_log import FORMAT
 
 NANOGPT = (
     b"iter 0: loss 4.25, time 9.00ms, mfu -100.00%\niter 1: loss 4.00, time 9.00ms, mfu 1.00%\n"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
-from rule_core.sources.json_lines import FORMAT, MAX_DEPTH
+from rule_core.sources.rows.json_lines import FORMAT, MAX_DEPTH
 
 # As the fine-tuning of MAE and DeiT leaves it.
 MAE = (

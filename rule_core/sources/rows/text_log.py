@@ -9,11 +9,11 @@ from rule_core.exceptions import SMDebugValueError
 from rule_core.model.patterns import TIME_LIMIT_S, compiled
 from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import Recognized, SourceFolder
-from rule_core.sources.json_lines import json_head
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
+from rule_core.sources.rows.json_lines import json_head
 from rule_core.sources.rows.line_source import LineSource
 from rule_core.sources.rows.row_fields import brief, field_role, to_number
-from rule_core.sources.text_log_patterns import PATTERNS, LinePattern
+from rule_core.sources.rows.text_log_patterns import PATTERNS, LinePattern
 from rule_core.storage.base import TrialStore
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NAMES: Final = re.compile(
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colours and movements of terminals
 
 
-class LogLine(NamedTuple):
+class LineNumbers(NamedTuple):
     """The numbers of a line."""
 
     step: str
@@ -41,7 +41,7 @@ class _Matcher(NamedTuple):
     search: "regex.Pattern[str]"
     pairs: "regex.Pattern[str] | None"
 
-    def read(self, text: str) -> LogLine | None:
+    def read(self, text: str) -> LineNumbers | None:
         """Return the numbers of a line; None if it does not match.
 
         Raises
@@ -65,7 +65,9 @@ class _Matcher(NamedTuple):
                 (pair["name"], pair["value"]) for pair in pairs if not is_step_name(pair["name"])
             ]
         prefix = self.line.prefix
-        return LogLine(match["step"] or "", tuple((prefix + name, text) for name, text in values))
+        return LineNumbers(
+            match["step"] or "", tuple((prefix + name, text) for name, text in values)
+        )
 
 
 class TextLogSource(LineSource):
@@ -80,7 +82,7 @@ class TextLogSource(LineSource):
 
     def restart(self) -> None:
         """Forget the line before; see `LineSource`."""
-        self._before: LogLine | None = None
+        self._before: LineNumbers | None = None
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the numbers of matching lines on; see `LineSource`."""
@@ -90,7 +92,7 @@ class TextLogSource(LineSource):
                 if item is not None and self.given.is_new(item):
                     self._add(item, number, record)
 
-    def _read(self, text: str, number: int, record: SourceRecord) -> LogLine | None:
+    def _read(self, text: str, number: int, record: SourceRecord) -> LineNumbers | None:
         for matcher in self._matchers:
             try:
                 item = read_line(matcher, text)
@@ -108,7 +110,7 @@ class TextLogSource(LineSource):
                     return item
         return None
 
-    def _add(self, item: LogLine, number: int, record: SourceRecord) -> None:
+    def _add(self, item: LineNumbers, number: int, record: SourceRecord) -> None:
         if item == self._before:  # printed by several processes
             return
         self._before = item
@@ -153,7 +155,7 @@ class _TextLogFormat:
         return TextLogSource(store, recognized, options.log_patterns)
 
 
-def read_line(matcher: _Matcher, text: str) -> LogLine | None:
+def read_line(matcher: _Matcher, text: str) -> LineNumbers | None:
     """Return what a pattern finds in a line; see `_Matcher.read`."""
     text = text[:MAX_SEARCHED]
     if "\x1b" in text:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_files import Content, Followed, read, recognized
 
-from rule_core.sources.csv_table import FORMAT
+from rule_core.sources.rows.csv_table import FORMAT
 
 SIMPLE = b"step,loss\n1,0.5\n2,0.25\n"
 # As Lightning leaves it: rows of training and of evaluation, and a column that came later.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rule_core.storage.base import TrialStore
-from rule_core.storage.growing_file import GrowingFile
+from rule_core.storage.growing_file import PIECE_BYTES, GrowingFile
 
 MAX_LINE_BYTES: Final = 8 << 20  # longer lines are skipped
 _BOM: Final = "\ufeff"
@@ -62,7 +62,7 @@ class LineReader:
 
     def read(self) -> NewLines:
         """Return the lines of the next piece of the file; see `GrowingFile.read` for errors."""
-        new = self._file.read()
+        new = self._file.read(PIECE_BYTES)
         self.modified = self._file.modified
         if new.restarted:
             self._begin()

@@ -5,7 +5,6 @@ from memory_store import MemoryStore
 
 from rule_core.sources.rows import line_reader
 from rule_core.sources.rows.line_reader import LineReader
-from rule_core.storage import growing_file
 
 
 def lines_of(reader: LineReader) -> list[str]:
@@ -49,7 +48,7 @@ def test_lines_end_with_a_newline_alone(content: bytes, expected: list[str]) -> 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 1000])
 def test_a_long_line_is_skipped_and_never_held(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing_file, "PIECE_BYTES", piece)
+    monkeypatch.setattr(line_reader, "PIECE_BYTES", piece)
     monkeypatch.setattr(line_reader, "MAX_LINE_BYTES", 100)
     content = b"one\n" + b"x" * 5000 + b"\nthree\n" + b"y" * 4000
     reader = LineReader(MemoryStore({"log": content}), "log")

@@ -6,7 +6,7 @@ global steps always grow; those of the first segment, and of trials that hooks w
 of the training itself.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -42,9 +42,37 @@ def step_in_segment(step: int) -> int:
     return step % SEGMENT_STEPS
 
 
+def numbers_of(step: int) -> tuple[int, int]:
+    """Return the segment of a global step and the step of the training itself.
+
+    A number that is no global step, because it is negative, is of the first segment.
+
+    >>> numbers_of(120), numbers_of(global_step(3, 120)), numbers_of(-1)
+    ((0, 120), (3, 120), (0, -1))
+    """
+    return divmod(step, SEGMENT_STEPS) if step >= 0 else (0, step)
+
+
 def first_of_segment(step: int) -> int:
     """Return the smallest global step in the segment of a global step."""
     return step - step % SEGMENT_STEPS
+
+
+def resumed_at(step: int, segments: Sequence[int]) -> int | None:
+    """Return where the run was resumed that repeated a global step; None if it was not repeated.
+
+    Parameters
+    ----------
+    segments
+        The first global step of each segment, ascending.
+
+    >>> resumed_at(480, [0, global_step(1, 400)]) == global_step(1, 400)
+    True
+    >>> resumed_at(380, [0, global_step(1, 400)])
+    """
+    own = step_in_segment(step)
+    later = segments[bisect_right(segments, step) :]
+    return next((first for first in later if step_in_segment(first) <= own), None)
 
 
 def step_text(step: int) -> str:
@@ -53,8 +81,8 @@ def step_text(step: int) -> str:
     >>> step_text(120), step_text(global_step(1, 120))
     ('120', '120 of segment 2')
     """
-    segment = segment_of(step)
-    return f"{step_in_segment(step)} of segment {segment + 1}" if segment else str(step)
+    segment, own = numbers_of(step)
+    return f"{own} of segment {segment + 1}" if segment else str(step)
 
 
 def segments_of(steps: Sequence[int]) -> list[tuple[int, int]]:
@@ -78,10 +106,18 @@ def steps_text(steps: Sequence[int]) -> str:
     >>> steps_text([3, 4, 5]), steps_text([3, 4, global_step(1, 2), global_step(1, 6)])
     ('3 to 5', '2 segments: 3 to 4, 2 to 6')
     """
-    ranges = [
-        f"{step_in_segment(first)} to {step_in_segment(last)}" for first, last in segments_of(steps)
-    ]
-    count = len(ranges)
-    if count > SEGMENTS_SHOWN:
-        ranges[SEGMENTS_SHOWN - 2 : -1] = ["..."]
-    return f"{count} segments: {', '.join(ranges)}" if count > 1 else "".join(ranges)
+    return ranges_text(
+        [(step_in_segment(first), step_in_segment(last)) for first, last in segments_of(steps)]
+    )
+
+
+def ranges_text(ranges: Sequence[tuple[int, int]]) -> str:
+    """Return the first and the last step of each segment for users; long lists are cut.
+
+    >>> ranges_text([(0, 500), (400, 900)])
+    '2 segments: 0 to 500, 400 to 900'
+    """
+    texts = [f"{first} to {last}" for first, last in ranges]
+    if len(texts) > SEGMENTS_SHOWN:
+        texts[SEGMENTS_SHOWN - 2 : -1] = ["..."]
+    return f"{len(ranges)} segments: {', '.join(texts)}" if len(ranges) > 1 else "".join(texts)

@@ -20,6 +20,7 @@ from rule_core.model.collection import Collection
 from rule_core.model.segments import (
     SEGMENT_STEPS,
     first_of_segment,
+    resumed_at,
     segment_of,
     segments_of,
     step_in_segment,
@@ -78,6 +79,8 @@ class SourceIndex(TrialIndex):
     sources
         The sources, for messages.
     """
+
+    may_resume = True
 
     def __init__(
         self,
@@ -405,17 +408,14 @@ class SourceIndex(TrialIndex):
 
     @property
     def segments(self) -> list[int]:
-        """The first global step of each segment, ascending."""
+        """The first global step of each segment, ascending; empty if there is no second one."""
+        if not self.steps or self.steps[-1] < SEGMENT_STEPS:
+            return []
         return [first for first, _ in segments_of(self.steps)]
 
     def was_abandoned(self, step: int) -> int | None:
         """Return the first global step of the segment that repeated a step; None if none did."""
-        for first in self.segments:
-            if segment_of(first) > segment_of(step) and step_in_segment(first) <= step_in_segment(
-                step
-            ):
-                return first
-        return None
+        return resumed_at(step, self.segments)
 
 
 class _FilesByStep(Mapping[int, SourceFiles]):

@@ -3,7 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from numpy.typing import NDArray
 
@@ -11,6 +11,7 @@ from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.format.index_file import Span
 from rule_core.format.paths import worker_of
 from rule_core.model.reductions import Reduction, compute, is_in_pieces
+from rule_core.model.segments import step_text
 from rule_core.model.streaming_statistics import StreamingStatistic, measure
 from rule_core.modes import ModeKeys
 from rule_core.reading.event_reader import EventReader
@@ -39,9 +40,13 @@ class TrialIndex(TrialFiles):
 
     Attributes
     ----------
+    may_resume
+        Whether steps may be repeated in another segment.
     local_prefetch
         Measures in advance what rules will query; None for remote stores.
     """
+
+    may_resume: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -80,6 +85,11 @@ class TrialIndex(TrialFiles):
         if mode is ModeKeys.GLOBAL:
             return step
         return min(file.mode_step for file in self.files[step].values() if file.mode is mode)
+
+    @property
+    def segments(self) -> list[int]:
+        """The first global step of each segment, ascending; empty if there is no second one."""
+        return []
 
     def mode_step_pairs(
         self, mode: ModeKeys, horizon: int | None = None
@@ -277,10 +287,11 @@ class TrialIndex(TrialFiles):
         if before is not None:
             earlier = self.tensor(name, before, self._like_part(name, before, worker))
         if array.dtype.kind not in "biufV" or not array.size:
-            msg = f"Tensor {name!r} holds no real numbers at step {step}."
+            msg = f"Tensor {name!r} holds no real numbers at step {step_text(step)}."
             raise SMDebugTypeError(msg)
         if earlier is not None and (earlier.shape, earlier.dtype) != (array.shape, array.dtype):
-            msg = f"Tensor {name!r} is of another shape or type at step {before}."
+            where = "" if before is None else f" at step {step_text(before)}"
+            msg = f"Tensor {name!r} is of another shape or type{where}."
             raise SMDebugValueError(msg)
         return measure(array, [statistic], earlier)[statistic]
 

@@ -1,5 +1,6 @@
 """invoke_rule: runs one rule over the steps of its trial."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -13,6 +14,7 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.logger import get_logger
+from rule_core.model.segments import first_of_segment, segment_of, step_in_segment, step_text
 from rule_core.modes import ModeKeys
 from rule_core.rules.rule import Rule
 
@@ -29,13 +31,15 @@ def invoke_rule(
 
     A rule that overrides `Rule.invoke` is invoked for every integer, as documented; any other rule
     for the steps of the trial, with the same verdicts. A profiler trial has no steps: the rule is
-    invoked for 0, 1, 2, ... until it raises `NoMoreProfilerData`. However the loop ends, the rule's
+    invoked for 0, 1, 2, ... until it raises `NoMoreProfilerData`. The same rule object judges all
+    segments of a resumed run; see `Rule.segment_begins`. However the loop ends, the rule's
     `invoke_at_end` is called last; its result counts if the training job has ended.
 
     Parameters
     ----------
     start_step, end_step
-        ``start_step <= step < end_step``; without `end_step` the loop runs to the end of the job.
+        ``start_step <= step < end_step`` in each segment; without `end_step` the loop runs to the
+        end of the job.
     raise_eval_cond
         Whether to raise `RuleEvaluationConditionMet` instead of logging it and continuing.
 
@@ -77,8 +81,8 @@ def _last_step(rule_obj: Rule, last_steps: list[int]) -> int:
 
 
 def _log_condition_met(rule_obj: Rule, step: int) -> None:
-    text = "The condition of rule %s was met at step %d."
-    get_logger(rule_obj.rule_name).info(text, rule_obj.rule_name, step)
+    text = "The condition of rule %s was met at step %s."
+    get_logger(rule_obj.rule_name).info(text, rule_obj.rule_name, step_text(step))
 
 
 def _invoke_at_steps(
@@ -92,7 +96,11 @@ def _invoke_at_steps(
     logger = get_logger(rule_obj.rule_name)
     overridden = type(rule_obj).invoke is not Rule.invoke
     walk = _every_step if overridden or _is_profiler_trial(rule_obj.base_trial) else _known_steps
+    segment = 0
     for step in walk(rule_obj.base_trial, start_step, end_step):
+        if segment_of(step) != segment:
+            segment = segment_of(step)
+            rule_obj.segment_begins(segment)
         try:
             rule_obj.invoke(step)
         except SKIPPED as err:
@@ -110,10 +118,11 @@ def _invoke_at_steps(
 def _known_steps(trial: Any, start: int, end: int | None) -> Iterator[int]:
     """Yield the steps that all workers wrote, as they arrive, up to the end of the job."""
     next_step = start
-    while end is None or next_step < end:
+    while True:
         steps = trial.steps()
         for step in steps:
-            if step < next_step or (end is not None and step >= end):
+            own = step_in_segment(step)
+            if step < next_step or own < start or (end is not None and own >= end):
                 continue
             yield step
             next_step = step + 1
@@ -131,10 +140,13 @@ def _every_step(trial: Any, start: int, end: int | None) -> Iterator[int]:
         yield from count(start) if end is None else range(start, end)
         return
     step = start
-    while end is None or step < end:
+    while end is None or step_in_segment(step) < end:
         steps = trial.steps(show_incomplete_steps=True)
         last = steps[-1] if steps else -1
         if trial.loaded_all_steps and step > last:
             raise NoMoreData(step, ModeKeys.GLOBAL, last)
         yield step
+        following = steps[bisect_right(steps, step) :][:1]
         step += 1
+        if following and segment_of(following[0]) > segment_of(step):
+            step = max(following[0], first_of_segment(following[0]) + start)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from rule_core.exceptions import RuleEvaluationConditionMet
 from rule_core.logger import get_logger
+from rule_core.model.segments import step_text
 from rule_core.rules.actions import Actions
 from rule_core.rules.doc_page import Page
 from rule_core.rules.evidence import Finding, Measured, Quantity, Series
@@ -134,6 +135,18 @@ class Rule(ABC):
         """
         del step
         return False
+
+    def segment_begins(self, segment: int) -> None:  # noqa: B027 - most rules do not define it
+        """Prepare for the steps of another segment: the training was resumed and repeats steps.
+
+        If a rule overrides this, its object judges all segments, and this is called before the
+        first step of each but the first. Otherwise a new object of the rule judges each segment.
+
+        Parameters
+        ----------
+        segment
+            The number of the segment; that of the first is 0.
+        """
 
     def found(
         self,
@@ -282,7 +295,8 @@ class Rule(ABC):
 
     def carry_out_actions(self, step: int) -> None:
         """Carry out the rule's actions after its condition was met at a global step."""
-        self.actions.invoke(f"The condition of rule {self.rule_name} was met at step {step}.")
+        where = f"at step {step_text(step)}"
+        self.actions.invoke(f"The condition of rule {self.rule_name} was met {where}.")
 
     def _truth(self, result: Any) -> bool:
         if result is None and not self._warned_of_none:

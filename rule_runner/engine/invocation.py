@@ -18,11 +18,12 @@ from rule_core.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from rule_core.model.segments import SEGMENT_STEPS, step_text
 from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_core.rules.rule import Rule
 from rule_core.storage.wait_budget import WaitEndedError
 from rule_core.trials.refresh import snapshot
-from rule_runner.errors import raised
+from rule_runner.errors import ClientError, raised
 from rule_runner.loading.process_state import ProcessState
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _log: Final = structlog.get_logger()
 NOTHING_READ: Final = "nothing read"
 UNREADABLE: Final = "unreadable"
 LATE: Final = "came too late"
+RuleAndTrials = tuple[Rule, "Sequence[Trial | ProfilerTrial]"]
 _SKIPPED: Final = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable)
 
 
@@ -123,6 +125,9 @@ class Invoker(Protocol):
 class InProcessInvoker:
     """Judges steps with a rule in this process.
 
+    Before the first step of another segment the rule is constructed anew, unless it defines
+    `Rule.segment_begins`: what it remembers of steps that the run has abandoned must not count.
+
     Parameters
     ----------
     name
@@ -131,6 +136,8 @@ class InProcessInvoker:
         The views of the base trial and the other trials that the rule was constructed with.
     process_state
         Process-wide settings of the rule; None if the rule does not change any.
+    construct
+        Constructs the rule anew, over new views; raises `ClientError` if that fails.
     """
 
     def __init__(
@@ -139,11 +146,14 @@ class InProcessInvoker:
         rule: "Rule",
         trials: "Sequence[Trial | ProfilerTrial]",
         process_state: ProcessState | None = None,
+        construct: "Callable[[], RuleAndTrials] | None" = None,
     ) -> None:
         self._name = name
         self._rule = rule
         self._trials = trials
         self._process_state = process_state
+        self._construct = construct
+        self._segment = 0
 
     def begin(self) -> RuleInfo:
         """Describe the rule; see `Invoker`."""
@@ -151,7 +161,24 @@ class InProcessInvoker:
 
     def judge(self, step: int) -> InvocationResult:
         """Judge a global step; see `Invoker`."""
+        if step // SEGMENT_STEPS != self._segment:
+            failure = self._begin_segment(step)
+            if failure:
+                return InvocationResult(InvocationOutcome.FAILED, failure, ends=True)
         return self._invocation(step, self._rule.invoke)
+
+    def _begin_segment(self, step: int) -> str:
+        """Prepare the rule for the segment of a step; return how that failed, or ""."""
+        self._segment = segment = step // SEGMENT_STEPS
+        if type(self._rule).segment_begins is not Rule.segment_begins:
+            did, reason, _ = self._invoke(step, lambda _: self._rule.segment_begins(segment))
+            return reason if did is InvocationOutcome.FAILED else ""
+        if self._construct is not None:
+            try:
+                self._rule, self._trials = self._construct()
+            except ClientError as err:
+                return str(err)
+        return ""
 
     def wait(self, step: int) -> InvocationResult | None:
         """Judge that no data has followed a step; see `Invoker`."""
@@ -230,7 +257,7 @@ class InProcessInvoker:
         except BaseException as err:  # noqa: BLE001 - the user's code may raise anything
             _log.info("rule_failed", rule=self._name, step=step, exc_info=True)
             did, ends = InvocationOutcome.FAILED, True
-            reason = raised(f"Rule {self._name!r}", err, f"at step {step}")
+            reason = raised(f"Rule {self._name!r}", err, f"at step {step_text(step)}")
         return did, reason, ends
 
     def close(self) -> None:

@@ -35,6 +35,7 @@ from rule_runner.loading.s3_fetch import Fetched
 from rule_runner.loading.trials import open_profiler_trial, open_trial
 
 if TYPE_CHECKING:
+    from rule_core.rules.rule import Rule
     from rule_runner.loading.trials import AnyTrial
 
 
@@ -107,20 +108,26 @@ def _construct(
     window_us: int | None,
 ) -> InProcessInvoker:
     """Construct a rule over its own views of the trials; `window_us` is None for tensor rules."""
-    views = [trial.share() for trial in trials]
-    rule_actions = _parsed(actions, bound.loaded.name)
     # Built-in rules change no process-wide settings.
     process_state = None if bound.loaded.builtin else bound.loaded.process_state
-    if process_state is None:
-        rule = construct(bound, views[0], views[1:], actions)
-    else:
-        rule = process_state.call(construct, bound, views[0], views[1:], actions)
-    rule.actions = rule_actions
-    if getattr(rule, "output_dir", None) is None:
-        rule.output_dir = output_dir
+
+    def construct_rule() -> "tuple[Rule, Sequence[AnyTrial]]":
+        views = [trial.share() for trial in trials]
+        rule_actions = _parsed(actions, bound.loaded.name)
+        if process_state is None:
+            rule = construct(bound, views[0], views[1:], actions)
+        else:
+            rule = process_state.call(construct, bound, views[0], views[1:], actions)
+        rule.actions = rule_actions
+        if getattr(rule, "output_dir", None) is None:
+            rule.output_dir = output_dir
+        return rule, views
+
+    rule, views = construct_rule()
+    name = bound.loaded.name
     if window_us is None:
-        return InProcessInvoker(bound.loaded.name, rule, views, process_state)
-    return WindowInvoker(bound.loaded.name, rule, views, process_state, window_us)
+        return InProcessInvoker(name, rule, views, process_state, construct_rule)
+    return WindowInvoker(name, rule, views, process_state, window_us)
 
 
 def _parsed(actions: str, rule: str) -> DeferredActions:

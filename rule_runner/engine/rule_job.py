@@ -8,6 +8,7 @@ import structlog
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
+from rule_core.model.segments import SEGMENT_STEPS
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
 from rule_runner.results.measurements import Measurements
@@ -38,7 +39,8 @@ class RuleJob:
     step_source
         Supplies the steps to judge.
     position
-        The last global step that was judged or skipped, or one before the first to judge.
+        The last global step that was judged, skipped or not in the range to judge; or one before
+        the first to judge.
     waits
         Whether the rule needs more data before its next step.
     first
@@ -65,7 +67,7 @@ class RuleJob:
         self.facts = facts
         self.folder = folder
         self.invoker: Invoker | None = None
-        self.position = (config.start_step or 0) - 1
+        self.position = self._last = (config.start_step or 0) - 1
         self.waits = False
         self.first: Evidence | None = None
         self.actions: JobActions | None = None
@@ -99,7 +101,9 @@ class RuleJob:
         """Adopt the result of an earlier process, so that nothing is judged again."""
         self._earlier = result
         ended_at = datetime.fromisoformat(result.ended_at or result.started_at)
-        self.state.restore(RuleStatus(result.status), result.status_details, result.step, ended_at)
+        self.state.restore(
+            RuleStatus(result.status), result.status_details, result.global_step, ended_at
+        )
         if result.status == RuleStatus.ISSUES_FOUND and result.evidence:
             self.first = result.evidence[0]
 
@@ -109,10 +113,25 @@ class RuleJob:
         return not (self.state.done or self._over)
 
     def wants(self, step: int) -> bool:
-        """Return whether to judge a step now; a step past the range ends the rule job."""
-        if self.config.end_step is not None and step >= self.config.end_step:
-            self._over = True
+        """Return whether to judge a step now.
+
+        A step past the range ends the rule job, unless a resumed run may repeat earlier steps.
+        """
+        own, end = step % SEGMENT_STEPS, self.config.end_step
+        if end is not None and own >= end:
+            if not self.step_source.may_resume:
+                self._over = True
+            self._pass_by(step)
+            return False
+        if own < (self.config.start_step or 0):
+            self._pass_by(step)
+            return False
         return self.live and not self.waits and step > self.position
+
+    def _pass_by(self, step: int) -> None:
+        """Leave out a step that is not in the range to judge."""
+        if not self.waits:
+            self.position = max(self.position, step)
 
     def judge(self, step: int, missing_workers: list[str]) -> list[StatusChange]:
         """Judge a step, record its findings, and return the status changes."""
@@ -125,7 +144,7 @@ class RuleJob:
         if invocation.did is InvocationOutcome.WAITS and not self.step_source.ended:
             self.waits = True
             return []
-        self.position = step
+        self.position = self._last = step
         change = self._apply(step, invocation)
         if self.state.coverage.last == step:
             self._judged_kinds.add(self.step_source.kind(step))
@@ -137,7 +156,7 @@ class RuleJob:
 
     def skip(self, step: int, reason: str) -> None:
         """Skip a step that cannot be read."""
-        self.position = step
+        self.position = self._last = step
         self.state.step_skipped(step, reason)
 
     def wait(self, step: int) -> list[StatusChange]:
@@ -161,7 +180,7 @@ class RuleJob:
         Its answer counts if all steps of the trial were judged (`complete`) and the rule job has
         not ended. An exception fails the rule job unless it already has a verdict.
         """
-        state, step = self.state, max(self.position, 0)
+        state, step = self.state, max(self._last, 0)
         if self.invoker is None or state.status is RuleStatus.ERROR:
             return []
         counts = complete and not state.done
@@ -235,6 +254,7 @@ class RuleJob:
             duration_s=round(self._clock.monotonic() - self._began, 3),
             rule_time_s=round(self.rule_time_s, 6),
             actions=self.actions.results() if self.actions else (),
+            segments=self.step_source.segments(),
         )
 
     def write(self, *, final: bool = False) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 
 from rule_core.exceptions import SMDebugError
+from rule_core.model.segments import step_in_segment
 from rule_runner.engine.evaluation_context import EvaluationContext
 from rule_runner.engine.invocation import LATE
 from rule_runner.engine.observer import Observer
@@ -145,8 +146,8 @@ def _cover(job: RuleJob) -> list[int]:
 
 
 def _in_range(job: RuleJob, step: int) -> bool:
-    end = job.config.end_step
-    return step >= (job.config.start_step or 0) and (end is None or step < end)
+    end, own = job.config.end_step, step_in_segment(step)
+    return own >= (job.config.start_step or 0) and (end is None or own < end)
 
 
 def _log_end(job: RuleJob) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from rule_core.model.segments import global_step, numbers_of
 from rule_runner.errors import UsageError
 from rule_runner.results.status import DETAILED, RuleStatus
 
@@ -144,15 +145,19 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
     status_details: str | None = None
     steps_evaluated: int = 0
     last_step: int | None = None
+    last_segment: int = 0
     evaluation_lag_seconds: float = 0.0
 
     def state(self, *, profiler: bool) -> RuleState:
+        last = self.last_step
+        if last is not None:
+            last = global_step(self.last_segment, last)
         return RuleState(
             self.rule_configuration_name,
             self.rule_evaluation_status,
             self.status_details,
             self.rule_evaluation_mode,
-            RuleProgress(self.steps_evaluated, self.last_step, self.evaluation_lag_seconds),
+            RuleProgress(self.steps_evaluated, last, self.evaluation_lag_seconds),
             profiler,
         )
 
@@ -271,7 +276,9 @@ def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, 
         "EvaluationLagSeconds": round(rule.progress.lag_s, 3),
     }
     if rule.progress.last_step is not None:
-        entry["LastStep"] = rule.progress.last_step
+        segment, entry["LastStep"] = numbers_of(rule.progress.last_step)
+        if segment:
+            entry["LastSegment"] = segment
     if rule.status in DETAILED and rule.details is not None:
         entry["StatusDetails"] = rule.details
     return entry | {"LastModifiedTime": modified}

@@ -4,6 +4,7 @@ import re
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from rule_core.model.segments import ranges_text
 from rule_runner.escape import printable
 from rule_runner.report.text import coverage, evidence, reason, verdict
 from rule_runner.results.schema import EvaluationResult, RuleResult
@@ -47,6 +48,8 @@ def _properties(result: EvaluationResult) -> Element:
         "trial.steps": trial.steps,
         "trial.workers": ",".join(trial.workers),
     }
+    if trial.segments:
+        facts["trial.segments"] = ranges_text([(part.first, part.last) for part in trial.segments])
     for rule in result.rules:
         steps = rule.coverage
         facts |= {

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from rule_core.model.segments import step_text
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.escape import printable
 from rule_runner.report.rule_pages import page, sentence
@@ -129,15 +132,27 @@ def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json
             ),
             "locations": [_location(result, rule, finding)],
             "partialFingerprints": {"findingId/v1": ids.next(finding)},
-            "properties": {"mode": rule.mode, "measured": finding.measured, "limit": finding.limit},
+            "properties": {
+                "mode": rule.mode,
+                "measured": finding.measured,
+                "limit": finding.limit,
+                **_segment(finding),
+            },
         }
         for finding in rule.evidence
     ]
 
 
+def _segment(found: Evidence | RuleResult) -> Json:
+    """Return what is known of the segment of a step, if it is not the only one."""
+    properties = {"segment": found.segment, "resumed_from": found.resumed_from}
+    return {name: value for name, value in properties.items() if value is not msgspec.UNSET}
+
+
 def _location(result: EvaluationResult, rule: RuleResult, finding: Evidence) -> Json:
     """Return the location of a finding: folder of the trial, step, worker and tensor."""
-    places = {"step": str(finding.step), "worker": finding.worker, "tensor": finding.tensor}
+    step = step_text(finding.global_step)
+    places = {"step": step, "worker": finding.worker, "tensor": finding.tensor}
     profiler_trial = result.profiler_trial if rule.unit == WINDOW else None
     trial = profiler_trial or result.trial
     path = trial.path
@@ -164,6 +179,7 @@ def _summary(rule: RuleResult) -> Json:
         "outcome": rule.outcome,
         "mode": rule.mode,
         "step": rule.step,
+        **_segment(rule),
         "findings": rule.findings_count,
         "coverage": rule.coverage,
         "coverageText": coverage(rule),

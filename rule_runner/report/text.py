@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from rule_core.model.segments import ranges_text, step_text
 from rule_runner.escape import printable
 from rule_runner.results.schema import in_order, summary
 from rule_runner.results.status import for_people
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult
+    from rule_runner.results.state import Coverage
 
 EVIDENCE_LIMIT: Final = 3
 FOLDER_LIMIT: Final = 3
@@ -35,14 +39,36 @@ _NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(
 
 def verdict(rule: "RuleResult") -> str:
     """Return outcome and step, and whether the rule is only observed."""
-    where = f" at {rule.unit} {rule.step}" if rule.step is not None else ""
-    return f"{rule.outcome}{where}{' (observed)' * (rule.mode == 'observe')}"
+    observed = " (observed)" * (rule.mode == "observe")
+    return f"{rule.outcome}{place(rule)}{observed}{abandonment(rule)}"
+
+
+def place(rule: "RuleResult") -> str:
+    """Return where the condition was first met, as `` at step 480 of segment 2``, or ""."""
+    step = rule.global_step
+    return "" if step is None else f" at {rule.unit} {step_text(step)}"
+
+
+def abandonment(rule: "RuleResult") -> str:
+    """Return that the run later repeated the step of a verdict, as a clause, or ""."""
+    if rule.resumed_from is msgspec.UNSET:
+        return ""
+    return f", in a part of the run that was resumed from step {rule.resumed_from} afterwards"
+
+
+def judged_steps(steps: "Coverage") -> str:
+    """Return the first and the last step judged, of each segment if there are several."""
+    if steps.first is None:
+        return ""
+    if not steps.segments:
+        return f"{steps.first} to {steps.last}"
+    return ranges_text([(part.first, part.last) for part in steps.segments])
 
 
 def coverage(rule: "RuleResult") -> str:
     """Return the coverage: how many steps were judged, and why others were skipped."""
     steps = rule.coverage
-    where = f" ({steps.first} to {steps.last})" if steps.first is not None else ""
+    where = f" ({judged_steps(steps)})" if steps.first is not None else ""
     slow = f" in {rule.rule_time_s:.1f} s" if rule.rule_time_s >= SLOW_S else ""
     units = f"{rule.unit}s"
     parts = [f"judged {steps.judged} of {steps.known} {units}{where}{slow}"]
@@ -61,7 +87,9 @@ def evidence(finding: "Evidence", unit: str = "step") -> str:
         f"limit {_number(finding.limit)}" if finding.limit is not None else "",
         finding.note or "",
     ]
-    parts = [f"{unit} {finding.step}", " ".join(filter(None, where)), *what]
+    mark = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
+    step = f"{unit} {step_text(finding.global_step)}{mark}"
+    parts = [step, " ".join(filter(None, where)), *what]
     return printable(", ".join(filter(None, parts)))
 
 

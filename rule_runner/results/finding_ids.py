@@ -28,10 +28,11 @@ class FindingIds:
 
     def next(self, evidence: "Evidence") -> str:
         """Return the ID of the next finding; findings come in ascending order of their steps."""
-        if evidence.step != self._step:
-            self._step = evidence.step
+        step = evidence.global_step
+        if step != self._step:
+            self._step = step
             self._ordinals.clear()
         series = (evidence.tensor, evidence.worker)
         self._ordinals[series] += 1
-        parts = [self._fingerprint, self._run_id, evidence.step, *series, self._ordinals[series]]
+        parts = [self._fingerprint, self._run_id, step, *series, self._ordinals[series]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

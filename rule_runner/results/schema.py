@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from rule_core.model.segments import global_step, numbers_of, resumed_at, step_in_segment
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
-from rule_runner.results.state import Coverage, RuleJobState
+from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 
 if TYPE_CHECKING:
     from rule_core.rules.evidence import Finding
@@ -53,7 +54,15 @@ class RuleSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One finding: where the condition was met, the measured value and its limit."""
+    """One finding: where the condition was met, the measured value and its limit.
+
+    Attributes
+    ----------
+    step
+        The training's own step.
+    segment, resumed_from
+        See `RuleResult`.
+    """
 
     step: int
     tensor: str | None
@@ -61,6 +70,13 @@ class Evidence(msgspec.Struct, frozen=True):
     measured: JsonScalar
     limit: JsonScalar
     note: str | None
+    segment: int | msgspec.UnsetType = msgspec.UNSET
+    resumed_from: int | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def global_step(self) -> int:
+        """The global step, which differs between segments."""
+        return global_step(self.segment or 0, self.step)
 
 
 class ActionResult(msgspec.Struct, frozen=True):
@@ -82,7 +98,13 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         The unit that is judged: ``step``, or ``window`` of time. The steps of `coverage` and
         `evidence` are numbers of such units.
     step
-        Step at which the condition was first met.
+        Step at which the condition was first met: the training's own step.
+    segment
+        The segment of that step, if it is not the first one, which is 0; see
+        `rule_core.model.segments`.
+    resumed_from
+        The step from which the run was resumed later, so that it repeated that step; unset if it
+        did not as far as is known at the end of the evaluation.
     mode
         ``enforce``, or ``observe``: a met condition is reported only.
     trial_ended
@@ -108,6 +130,8 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     status_details: str | None
     step: int | None
+    segment: int | msgspec.UnsetType = msgspec.UNSET
+    resumed_from: int | msgspec.UnsetType = msgspec.UNSET
     evidence: list[Evidence]
     findings_count: int
     coverage: Coverage
@@ -125,9 +149,22 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     actions: list[ActionResult] = []
     notes: list[str]
 
+    @property
+    def global_step(self) -> int | None:
+        """The global step at which the condition was first met."""
+        return None if self.step is None else global_step(self.segment or 0, self.step)
+
 
 class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The trial that was judged."""
+    """The trial that was judged.
+
+    Attributes
+    ----------
+    first_step, last_step
+        The training's own steps: of the first and of the last segment.
+    segments
+        The steps of each segment, if there are several.
+    """
 
     name: str
     path: str
@@ -135,6 +172,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     first_step: int | None
     last_step: int | None
+    segments: list[SegmentSteps] | msgspec.UnsetType = msgspec.UNSET
     workers: list[str]
 
 
@@ -193,15 +231,16 @@ def rule_result(
     duration_s: float,
     rule_time_s: float,
     actions: Sequence[ActionResult] = (),
+    segments: Sequence[int] = (),
 ) -> RuleResult:
-    """Return the result of a rule job in its current state, finished or not."""
-    current = state.coverage
-    coverage = replace(
-        current,
-        known=max(current.known, current.seen),
-        skipped=dict(current.skipped),
-        missing_workers=dict(current.missing_workers),
-    )
+    """Return the result of a rule job in its current state, finished or not.
+
+    Parameters
+    ----------
+    segments
+        The first global step of each segment of the trial, if there are several.
+    """
+    where = numbers(state.step, segments)
     return RuleResult(
         configuration_name=state.configuration_name,
         rule=state.rule,
@@ -210,10 +249,12 @@ def rule_result(
         status=str(state.status),
         outcome=str(state.outcome),
         status_details=state.status_details,
-        step=state.step,
-        evidence=[evidence(finding) for finding in state.evidence],
+        step=where.step,
+        segment=where.segment,
+        resumed_from=where.resumed_from,
+        evidence=[evidence(finding, segments) for finding in state.evidence],
         findings_count=state.findings_count,
-        coverage=coverage,
+        coverage=_coverage(state),
         parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
         trial=facts.trial,
         trial_ended=trial_ended,
@@ -230,6 +271,41 @@ def rule_result(
     )
 
 
+def _coverage(state: RuleJobState) -> Coverage:
+    """Return the coverage of a rule job for a result."""
+    current = state.coverage
+    return replace(
+        current,
+        known=max(current.known, current.seen),
+        skipped=dict(current.skipped),
+        first=numbers(current.first).step,
+        last=numbers(current.last).step,
+        segments=segment_steps(state.ranges),
+        missing_workers=dict(current.missing_workers),
+    )
+
+
+class StepNumbers(NamedTuple):
+    """A step in results; see the attributes of `RuleResult`."""
+
+    step: int | None
+    segment: int | msgspec.UnsetType = msgspec.UNSET
+    resumed_from: int | msgspec.UnsetType = msgspec.UNSET
+
+
+def numbers(step: int | None, segments: Sequence[int] = ()) -> StepNumbers:
+    """Return a global step as it is in results; for `segments` see `rule_result`."""
+    if step is None:
+        return StepNumbers(None)
+    segment, own = numbers_of(step)
+    resumed = resumed_at(step, segments) if segments else None
+    return StepNumbers(
+        own,
+        segment or msgspec.UNSET,
+        msgspec.UNSET if resumed is None else step_in_segment(resumed),
+    )
+
+
 def in_order(rules: Iterable[RuleResult]) -> list[RuleResult]:
     """Return the results in the order of reports: issues first."""
     return sorted(rules, key=lambda rule: _ORDER.get(rule.outcome, 0))
@@ -241,15 +317,19 @@ def summary(rules: Iterable[RuleResult]) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
-def evidence(finding: "Finding") -> Evidence:
-    """Return `finding` with its values converted to JSON scalars."""
+def evidence(finding: "Finding", segments: Sequence[int] = ()) -> Evidence:
+    """Return `finding` with its values as JSON scalars; for `segments` see `rule_result`."""
+    step = operator.index(finding.step)
+    where = numbers(step, segments)
     return Evidence(
-        step=operator.index(finding.step),
+        step=step if where.step is None else where.step,
         tensor=text_or_none(finding.tensor),
         worker=text_or_none(finding.worker),
         measured=json_scalar(finding.measured),
         limit=json_scalar(finding.limit),
         note=text_or_none(finding.note),
+        segment=where.segment,
+        resumed_from=where.resumed_from,
     )
 
 

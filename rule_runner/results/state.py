@@ -1,10 +1,13 @@
 """RuleJobState: status, coverage and findings of one rule job, decided without any I/O."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from rule_core.model.segments import SEGMENT_STEPS, segment_of, step_in_segment
 from rule_runner.results.status import (
     DETAILED,
     NO_DATA,
@@ -44,9 +47,30 @@ def _uncount(counts: dict[str, int], key: str) -> None:
         del counts[key]
 
 
+class SegmentSteps(msgspec.Struct, frozen=True):
+    """The first and the last step of a segment: the training's own steps."""
+
+    segment: int
+    first: int
+    last: int
+
+
+def segment_steps(
+    ranges: Iterable[tuple[int, int]],
+) -> list[SegmentSteps] | msgspec.UnsetType:
+    """Return the ranges of global steps of several segments for a result; nothing for one."""
+    steps = [
+        SegmentSteps(segment_of(first), step_in_segment(first), step_in_segment(last))
+        for first, last in ranges
+    ]
+    return steps if len(steps) > 1 else msgspec.UNSET
+
+
 @dataclass(slots=True)
 class Coverage:
     """The steps that a rule job judged or skipped.
+
+    In a result, `first` and `last` are the training's own steps.
 
     Attributes
     ----------
@@ -60,6 +84,8 @@ class Coverage:
         First and last step judged.
     missing_workers
         Number of steps judged or skipped without a worker's data, by worker.
+    segments
+        In a result: the first and the last step judged of each segment, if there are several.
     """
 
     judged: int = 0
@@ -68,6 +94,7 @@ class Coverage:
     first: int | None = None
     last: int | None = None
     missing_workers: dict[str, int] = field(default_factory=dict)
+    segments: list[SegmentSteps] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def seen(self) -> int:
@@ -127,7 +154,15 @@ class RuleJobState:
         self._missing_at: int | None = None
         self._skipped_at: int | None = None
         self._skipped_for = ""
+        self._ranges: list[tuple[int, int]] = []
+        self._segment_began = 0
         self.done = False
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The first and the last global step judged of each segment."""
+        last = self.coverage.last
+        return self._ranges if last is None else [*self._ranges, (self._segment_began, last)]
 
     @property
     def outcome(self) -> Outcome:
@@ -170,9 +205,12 @@ class RuleJobState:
         if self._skipped_at == step:  # judged later, when no more data had arrived
             _uncount(coverage.skipped, self._skipped_for)
         coverage.judged += 1
-        coverage.last = step
-        if coverage.first is None:
-            coverage.first = step
+        last, coverage.last = coverage.last, step
+        if last is None:
+            coverage.first = self._segment_began = step
+        elif step // SEGMENT_STEPS != last // SEGMENT_STEPS:
+            self._ranges.append((self._segment_began, last))
+            self._segment_began = step
 
     def step_skipped(self, step: int, reason: str) -> None:
         """Count `step` as not judged for `reason`: a constant, or the rule's own words.

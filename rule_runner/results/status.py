@@ -8,6 +8,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
+from rule_core.model.segments import step_text
+
 DETAILS_LIMIT: Final = 1024  # characters: StatusDetails of the SageMaker API
 MESSAGE_LIMIT: Final = 1024  # bytes of UTF-8: message file of a processing container
 CLIENT_ERROR: Final = "ClientError: "
@@ -118,7 +120,7 @@ class StatusChange:
 def condition_text(rule: str, step: int) -> str:
     """Return SageMaker's text for a met condition, with its newline."""
     return (
-        f"RuleEvaluationConditionMet: Evaluation of the rule {rule} at step {step} "
+        f"RuleEvaluationConditionMet: Evaluation of the rule {rule} at step {step_text(step)} "
         "resulted in the condition being met\n"
     )
 

@@ -136,6 +136,15 @@ class ProfilerWindows:
         return self._trial.first_timestamp > 0
 
     @property
+    def may_resume(self) -> bool:
+        """Return False: time does not go back; see `StepSource`."""
+        return False
+
+    def segments(self) -> Sequence[int]:
+        """Return nothing; see `StepSource`."""
+        return ()
+
+    @property
     def ended(self) -> bool:
         """Whether the trial has ended and its last files have been listed."""
         return self._poller.ended

@@ -23,6 +23,15 @@ class StepSource(Protocol):
         ...
 
     @property
+    def may_resume(self) -> bool:
+        """Whether steps may be repeated in another segment."""
+        ...
+
+    def segments(self) -> Sequence[int]:
+        """Return the first global step of each segment; nothing if there is no second one."""
+        ...
+
+    @property
     def steps(self) -> Sequence[int]:
         """The known steps that can be read, ascending."""
         ...

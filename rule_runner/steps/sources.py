@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from rule_core.clock import Clock
+from rule_core.model.segments import segments_of, step_in_segment
 from rule_core.storage.wait_budget import WaitBudget
 from rule_core.trials import Trial
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
@@ -20,6 +23,7 @@ from rule_runner.loading.trials import (
     roots,
 )
 from rule_runner.results.schema import TrialSummary
+from rule_runner.results.state import segment_steps
 from rule_runner.steps.protocol import StepSource
 from rule_runner.steps.tensor_steps import TensorSteps
 
@@ -226,7 +230,8 @@ def _summary(trial: "AnyTrial", source: StepSource, workers: list[str]) -> Trial
         path=real_path(trial.path),
         ended=source.ended,
         steps=len(steps),
-        first_step=steps[0] if steps else None,
-        last_step=steps[-1] if steps else None,
+        first_step=step_in_segment(steps[0]) if steps else None,
+        last_step=step_in_segment(steps[-1]) if steps else None,
+        segments=segment_steps(segments_of(steps)) if source.segments() else UNSET,
         workers=workers,
     )

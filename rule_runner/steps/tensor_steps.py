@@ -112,6 +112,15 @@ class TensorSteps:
         return self.base.all_steps
 
     @property
+    def may_resume(self) -> bool:
+        """Whether steps of the base trial may be repeated; see `StepSource`."""
+        return self.base.may_resume
+
+    def segments(self) -> Sequence[int]:
+        """Return the first global step of each segment; see `StepSource`."""
+        return self.base.segments
+
+    @property
     def ended(self) -> bool:
         """Whether the base trial has ended and its last files have been listed."""
         return self.base.loaded_all_steps

@@ -2,6 +2,7 @@
 
 from rule_core.analysis.axis import values_axis
 from rule_core.clock import Clock, SystemClock
+from rule_core.model.segments import step_in_segment
 from rule_core.model.streaming_statistics import Piece, StreamingStatistic, measure, sum_of_squares
 from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
 from rule_core.profiler.rule_helpers.series import (
@@ -66,6 +67,7 @@ __all__ = [
     "set_parameters",
     "shares",
     "snapshot",
+    "step_in_segment",
     "sum_of_squares",
     "summary",
     "values_axis",

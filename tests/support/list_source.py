@@ -1,6 +1,8 @@
 """ListSource: rows in a list, as a source; and the trial over several of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from unittest import mock
 
 from memory_store import MemoryStore
 
@@ -59,3 +61,19 @@ def source_index(
 def source_trial(index: SourceIndex) -> Trial:
     """Return a trial over an index."""
     return Trial.over("run", "memory", index)
+
+
+@contextmanager
+def opened(*indexes: SourceIndex) -> Iterator[None]:
+    """Let evaluations open these indexes, one after the other, inside the block."""
+    trials = iter(indexes)
+
+    def open_trial(path: str, name: str | None, *_: object, **__: object) -> Trial:
+        return Trial.over(name or "run", path, next(trials))
+
+    with (
+        mock.patch("rule_runner.steps.sources.open_trial", open_trial),
+        mock.patch("rule_runner.steps.sources.is_there", return_value=True),
+        mock.patch("rule_runner.steps.sources.reject_parent"),
+    ):
+        yield

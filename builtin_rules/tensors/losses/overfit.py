@@ -15,7 +15,7 @@ from builtin_rules.statistics.loss_statistics import (
 from builtin_rules.statistics.noise_levels import Levels
 from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules.extensions import Page, Quantity
+from smdebug.rules.extensions import Page, Quantity, step_in_segment
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
@@ -117,7 +117,7 @@ class Overfit(DeclaredRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the evaluation phases that end with global step `step`."""
-        if step < self.start_step:
+        if step_in_segment(step) < self.start_step:
             return self.not_judged("before start_step")
         names = self._inputs.names(self.base_trial, step)
         losses = losses_at(self.base_trial, step, names)

@@ -163,6 +163,11 @@ class PoorWeightInitialization(DeclaredRule):
         self._losses: dict[str, list[float]] = {}
         self._narrow: dict[tuple[str, str], int] = {}
 
+    def segment_begins(self, segment: int) -> None:
+        """Judge no more steps: the weights of a resumed run are not initial ones."""
+        del segment
+        self._judged = int(self.steps)
+
     def invoke_at_step(self, step: int) -> bool:
         """Judge the first steps; `step` is a global step."""
         trial = self.base_trial

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from rule_core.model.segments import step_text
 from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker, RuleInfo
 from rule_runner.engine.isolation.fork_server import ForkServer, GoneError
@@ -58,13 +59,13 @@ class ProcessInvoker:
 
     def judge(self, step: int) -> InvocationResult:
         """Judge a global step; see `Invoker`."""
-        return self._ask("judge", step, f"at step {step}") or InvocationResult(
+        return self._ask("judge", step, f"at step {step_text(step)}") or InvocationResult(
             InvocationOutcome.SKIPPED
         )
 
     def wait(self, step: int) -> InvocationResult | None:
         """Judge that no data has followed a step; see `Invoker`."""
-        return self._ask("wait", step, f"waiting after step {step}")
+        return self._ask("wait", step, f"waiting after step {step_text(step)}")
 
     def finish(self, step: int) -> InvocationResult:
         """Let the rule finish; see `Invoker`."""
@@ -177,7 +178,7 @@ def _plain(invocation: InvocationResult) -> InvocationResult:
 def _plain_finding(finding: Finding) -> Finding:
     plain = evidence(finding)
     return Finding(
-        plain.step,
+        plain.global_step,
         _text(plain.tensor),
         _text(plain.worker),
         _value(plain.measured),

@@ -17,6 +17,7 @@ import structlog
 
 from rule_core.clock import Clock
 from rule_core.failures import Contained
+from rule_core.model.segments import step_text
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
 from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_runner.errors import OutputError
@@ -276,7 +277,9 @@ def finding_trigger(
         f"measured {finding.measured}" if finding.measured is not None else "",
         f"limit {finding.limit}" if finding.limit is not None else "",
     ]
-    where = f"Training job {training_job}, rule job {rule_job}, step {finding.step}"
+    where = (
+        f"Training job {training_job}, rule job {rule_job}, step {step_text(finding.global_step)}"
+    )
     facts = {
         "schema_version": 1,
         "id": finding_id,
@@ -284,6 +287,7 @@ def finding_trigger(
         "configuration_name": rule_job,
         "status": status,
         "step": finding.step,
+        **({"segment": finding.segment} if finding.segment else {}),
         "details": (details or "").strip(),
         "finding": finding,
     }

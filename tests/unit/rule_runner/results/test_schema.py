@@ -8,7 +8,6 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped] # it comes without types
 import ml_dtypes
-import msgspec
 import numpy as np
 import pytest
 import referencing
@@ -28,6 +27,7 @@ from rule_runner.results.schema import (
     EVALUATION_SCHEMA,
     RULE_SCHEMA,
     EvaluationResult,
+    Evidence,
     RuleJobFacts,
     RuleResult,
     TrialSummary,
@@ -239,8 +239,8 @@ def test_values_become_what_json_can_hold(value: object, expected: JsonScalar) -
 
 def test_a_finding_of_odd_types_is_evidence() -> None:
     finding = Finding(np.int64(4), np.str_("w"), 3, np.array([1.0]), np.inf, Hostile())  # type: ignore[arg-type] # what rules hand over
-    expected = (4, "w", "3", 1.0, "Infinity", "<Hostile>")
-    assert expected == msgspec.structs.astuple(evidence(finding))
+    expected = Evidence(4, "w", "3", 1.0, "Infinity", "<Hostile>")
+    assert expected == evidence(finding)
 
 
 @pytest.mark.parametrize("dump", [dump_json, dump_numbers])

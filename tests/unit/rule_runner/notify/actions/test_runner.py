@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import evaluating
 import jsonschema  # type: ignore[import-untyped] # it comes without types
+import msgspec
 import numpy as np
 import pytest
 import structlog
@@ -145,9 +146,7 @@ def test_what_an_action_is_told(tmp_path: Path) -> None:
     (trigger,) = action.told
     (finding,) = json_lines(tmp_path / "findings.jsonl")
     facts = dict(trigger.facts)
-    facts["finding"] = {"id": finding["id"]} | {
-        key: getattr(facts["finding"], key) for key in facts["finding"].__struct_fields__
-    }
+    facts["finding"] = {"id": finding["id"]} | msgspec.to_builtins(facts["finding"])
     assert (trigger.rule, facts) == (
         "Above",
         {

@@ -285,7 +285,7 @@ def _coverage(state: RuleJobState) -> Coverage:
     )
 
 
-class StepNumbers(NamedTuple):
+class ResultStep(NamedTuple):
     """A step in results; see the attributes of `RuleResult`."""
 
     step: int | None
@@ -293,13 +293,13 @@ class StepNumbers(NamedTuple):
     resumed_from: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def numbers(step: int | None, segments: Sequence[int] = ()) -> StepNumbers:
+def numbers(step: int | None, segments: Sequence[int] = ()) -> ResultStep:
     """Return a global step as it is in results; for `segments` see `rule_result`."""
     if step is None:
-        return StepNumbers(None)
+        return ResultStep(None)
     segment, own = numbers_of(step)
     resumed = resumed_at(step, segments) if segments else None
-    return StepNumbers(
+    return ResultStep(
         own,
         segment or msgspec.UNSET,
         msgspec.UNSET if resumed is None else step_in_segment(resumed),

@@ -12,6 +12,7 @@ from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
+    mode_of,
     record,
     saved_tensors,
     statistic,
@@ -151,7 +152,7 @@ class UnitsRule(DeclaredRule):
 
     def _prepare(self) -> None:
         # By layer, worker and mode; reset after each judgement.
-        self._pools: dict[tuple[str, str, ModeKeys], PooledUnits] = {}
+        self._pools: dict[tuple[str, str, ModeKeys | None], PooledUnits] = {}
 
     def judge_layers(
         self,
@@ -197,7 +198,7 @@ class UnitsRule(DeclaredRule):
             flat = (shape[0], -1) if len(shape) > 1 else shape
             units.add(saved.name, flags.active(flat))
         else:
-            key = saved.name, saved.worker, self.base_trial.mode(step)
+            key = saved.name, saved.worker, mode_of(self.base_trial, step, [saved.name])
             units, needed = self._pools.setdefault(key, PooledUnits()), SAMPLES
             units.add(saved.name, flags.active(shape), flags.nan(shape))
         if units.samples < needed or (units.rows < ROWS and not self.literal):

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
 from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
-from builtin_rules.statistics.tensor_selection import numbers, saved_tensors
+from builtin_rules.statistics.tensor_selection import numbers, tensors_of_mode
 from smdebug.core.modes import ModeKeys
 
+SEVERAL: Final = 2
 NO_LOSS: Final = "no finite loss at this step"
 _METRIC: Final = re.compile(r"^[^/]+-[^/-]+$")  # XGBoost's <set>-<metric>
 MIN_NOISE_LOSSES: Final = 3
@@ -36,12 +37,18 @@ class StepLosses(NamedTuple):
     validation: dict[LossKey, float]
 
 
-def loss(trial: Any, step: int, name: str) -> float | None:
-    """Return the mean of a loss over its elements and workers, or None."""
+def loss(trial: Any, step: int, name: str, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
+    """Return the mean of a loss over its elements and workers, or None.
+
+    Parameters
+    ----------
+    step
+        The step of the mode.
+    """
     means = [
         float(array.mean(dtype="float64"))
-        for saved in saved_tensors(trial, step, [name])
-        if (array := numbers(saved, step)) is not None and array.dtype.kind != "b"
+        for saved in tensors_of_mode(trial, step, [name], mode)
+        if (array := numbers(saved, step, mode)) is not None and array.dtype.kind != "b"
     ]
     return sum(means) / len(means) if means else None
 
@@ -49,12 +56,30 @@ def loss(trial: Any, step: int, name: str) -> float | None:
 def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:
     """Return the losses of a step.
 
-    In mode TRAIN they are training losses, in mode EVAL validation losses. Without modes, XGBoost's
-    ``<set>-<metric>`` are classified by their sets, and other losses are training losses.
+    In mode TRAIN they are training losses, in mode EVAL validation losses; a step may have both
+    modes. Without modes, XGBoost's ``<set>-<metric>`` are classified by their sets, and other
+    losses are training losses.
     """
-    losses = {name: value for name in names if (value := loss(trial, step, name)) is not None}
+    modes = trial.modes_at(step)
+    if len(modes) < SEVERAL:
+        return _losses_in(trial, step, names, trial.mode(step), ModeKeys.GLOBAL)
+    step_losses = StepLosses({}, {})
+    selected = set(names)
+    for mode, mode_step in modes.items():
+        of_mode = selected.intersection(trial.tensor_names(step=mode_step, mode=mode))
+        losses = _losses_in(trial, mode_step, sorted(of_mode), mode, mode)
+        step_losses.training.update(losses.training)
+        step_losses.validation.update(losses.validation)
+    return step_losses
+
+
+def _losses_in(
+    trial: Any, step: int, names: Iterable[str], mode: ModeKeys, read: ModeKeys
+) -> StepLosses:
+    """Return the losses of a step in its mode; `step` is one of mode `read`."""
+    losses = {name: value for name in names if (value := loss(trial, step, name, read)) is not None}
     finite = {name: value for name, value in losses.items() if math.isfinite(value)}
-    match trial.mode(step):
+    match mode:
         case ModeKeys.PREDICT:
             return StepLosses({}, {})
         case ModeKeys.EVAL:
@@ -129,7 +154,8 @@ class EvaluationPhases:
     """Tracks the evaluation phases of a trial, and the training losses between them.
 
     An evaluation phase ends with the first training step after it. A step with losses of both
-    kinds, as in XGBoost, is a phase, and so is each step of a trial that never trains.
+    kinds, as in XGBoost, is a phase, and so is each step of a trial that never trains. At a step of
+    both modes, the training comes before the evaluation.
     """
 
     def __init__(self) -> None:
@@ -139,7 +165,14 @@ class EvaluationPhases:
 
     def add(self, trial: Any, step: int, losses: StepLosses) -> list[EvaluationPhase]:
         """Add the losses of a step, and return the phases that have ended."""
-        mode = trial.mode(step)
+        modes = trial.modes_at(step)
+        if len(modes) < SEVERAL or ModeKeys.TRAIN not in modes:
+            return self._add(trial, trial.mode(step), losses)
+        before = self._add(trial, ModeKeys.TRAIN, StepLosses(losses.training, {}))
+        return before + self._add(trial, ModeKeys.EVAL, StepLosses({}, losses.validation))
+
+    def _add(self, trial: Any, mode: ModeKeys, losses: StepLosses) -> list[EvaluationPhase]:
+        """Add the losses of a step in one mode, and return the phases that have ended."""
         ended: list[EvaluationPhase] = []
         if mode is ModeKeys.TRAIN:
             if not self._evaluating:

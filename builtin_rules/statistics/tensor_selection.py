@@ -137,22 +137,51 @@ def saved_tensors(trial: Any, step: int, names: Iterable[str]) -> Iterator[Saved
         yield SavedTensor(trial.tensor(name), worker)
 
 
+def tensors_of_mode(
+    trial: Any, step: int, names: Iterable[str], mode: ModeKeys
+) -> Iterator[SavedTensor]:
+    """Yield the tensors of `names` for each worker that saved them at a step of a mode."""
+    if mode is ModeKeys.GLOBAL:
+        yield from saved_tensors(trial, step, names)
+        return
+    for tensor in map(trial.tensor, names):
+        for worker in tensor.workers(step, mode):
+            yield SavedTensor(tensor, worker)
+
+
+def mode_of(trial: Any, step: int, names: Iterable[str]) -> Any:
+    """Return the mode of a step; of several, the first in which a tensor of `names` was saved."""
+    modes = trial.modes_at(step)
+    if len(modes) > 1:
+        selected = set(names)
+        for mode, mode_step in modes.items():
+            if not selected.isdisjoint(trial.tensor_names(step=mode_step, mode=mode)):
+                return mode
+    return next(iter(modes), None)
+
+
 def is_first_step(saved: SavedTensor, step: int) -> bool:
     """Return whether `step` is the first saved step of the tensor."""
     return saved.tensor.first_step == step
 
 
-def view(saved: SavedTensor, step: int) -> Any:
-    """Return the saved value without a copy, or None if it is missing or damaged (reported)."""
+def view(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> Any:
+    """Return the value without a copy, or None if it is missing or damaged (reported).
+
+    Parameters
+    ----------
+    step
+        The step of the mode.
+    """
     try:
-        return saved.tensor.view(step, worker=saved.worker)
+        return saved.tensor.view(step, mode, saved.worker)
     except TensorUnavailableForStep:
         return None
 
 
-def numbers(saved: SavedTensor, step: int) -> Any:
+def numbers(saved: SavedTensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> Any:
     """Return the saved value without a copy if it is non-empty and real, otherwise None."""
-    array = view(saved, step)
+    array = view(saved, step, mode)
     return array if array is not None and array.size and array.dtype.kind in "biufV" else None
 
 

@@ -1,6 +1,7 @@
 """The keys of a trial's files, relative to its root, and the names in them."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -61,6 +62,24 @@ def worker_of(part: str) -> str:
     """
     match = _PART.fullmatch(part)
     return part if match is None else match[1]
+
+
+def has_several_modes(parts: Iterable[str]) -> bool:
+    """Return whether some parts are named after modes, so that a worker may have several.
+
+    >>> has_several_modes(["worker_0", "me@laptop"]), has_several_modes(["worker_0@EVAL"])
+    (False, True)
+    """
+    return "@" in "".join(parts) and any(worker_of(part) != part for part in parts)
+
+
+def part_of(worker: str, mode: str) -> str:
+    """Return the part for a further mode of a worker at a step.
+
+    >>> part_of("worker_0", "EVAL")
+    'worker_0@EVAL'
+    """
+    return f"{worker}@{mode}"
 
 
 def parse_index_key(key: str) -> StepFile | None:

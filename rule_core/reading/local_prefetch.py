@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import IndexFile, Span
-from rule_core.format.paths import worker_of
+from rule_core.format.paths import has_several_modes, worker_of
 from rule_core.format.record_layout import RecordLayout, learn_layout
 from rule_core.model.streaming_statistics import StreamingStatistic, Want
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
@@ -170,7 +170,7 @@ class LocalPrefetch:
         self._step, self._plans, self._results, self._missed = step, {}, {}, {}
         self._present = self._files.get(step, {})
         self._places = {}
-        if "@" in "".join(self._present):
+        if has_several_modes(self._present):
             self._places = {
                 (worker_of(part), name): part
                 for part, file in self._present.items()

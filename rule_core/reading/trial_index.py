@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.format.index_file import Span
-from rule_core.format.paths import worker_of
+from rule_core.format.paths import has_several_modes, worker_of
 from rule_core.model.reductions import Reduction, compute, is_in_pieces
 from rule_core.model.segments import step_text
 from rule_core.model.streaming_statistics import StreamingStatistic, measure
@@ -73,12 +73,29 @@ class TrialIndex(TrialFiles):
             self.local_prefetch = LocalPrefetch(self.store, files, steps, self._reader.layouts)
 
     def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
-        """Return the mode and mode step of a global step, as the first worker saved it."""
-        workers = self.files.get(step)
-        if not workers:
+        """Return the mode and mode step of a global step, as the first worker saved it.
+
+        If it saved the step in several modes, TRAIN comes first, then EVAL.
+        """
+        parts = self.files.get(step)
+        if not parts:
             return None
-        file = workers[min(workers)]
+        file = parts[min(parts)]
+        if len(parts) > 1 and has_several_modes(parts):
+            return next(iter(self.modes_at(step).items()))
         return file.mode, file.mode_step
+
+    def modes_at(self, step: int) -> dict[ModeKeys, int]:
+        """Return the mode step of a global step in each of its modes, TRAIN first.
+
+        Modes differ only between the parts of one worker; of several workers the first counts.
+        """
+        parts = self.files.get(step, {})
+        if not has_several_modes(parts):
+            first = self.mode_of(step)
+            return {} if first is None else {first[0]: first[1]}
+        steps = {file.mode: file.mode_step for _, file in sorted(parts.items(), reverse=True)}
+        return {mode: steps[mode] for mode in ModeKeys if mode in steps}
 
     def mode_step_at(self, step: int, mode: ModeKeys) -> int:
         """Return the mode step of a global step."""
@@ -139,7 +156,7 @@ class TrialIndex(TrialFiles):
         ]
         if len(parts) > 1:
             parts.sort()
-            if "@" in "".join(parts):
+            if has_several_modes(parts):
                 parts.sort(key=lambda part: (worker_of(part), files[part].mode.value))
         return parts
 

@@ -273,6 +273,16 @@ class Trial(TrialView):
         """Return the mode step of a global step, or None if the step is unknown."""
         return self.mode_modestep(global_step)[1]
 
+    def modes_at(self, global_step: int) -> dict[ModeKeys, int]:
+        """Return the mode step of a global step in each of its modes, TRAIN first.
+
+        Most steps have one mode. A training and an evaluation of one step have a global step in
+        common; `mode` is TRAIN then. The dictionary is empty if the step is unknown.
+        """
+        if global_step not in self.index.files:
+            self._look()
+        return self.index.modes_at(global_step) if self._is_visible(global_step) else {}
+
     @property
     def _global_to_mode(self) -> StepModes:
         """The mode and mode step of each global step; public rules read it as in smdebug."""

@@ -13,7 +13,7 @@ from builtin_rules.statistics.class_labels import (
 )
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.share_of_total import lower
-from builtin_rules.statistics.tensor_selection import LITERAL, by_role
+from builtin_rules.statistics.tensor_selection import LITERAL, by_role, mode_of
 from smdebug.rules.extensions import BoolParam, FloatParam, Page, PatternsParam, Quantity
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class ClassImbalance(DeclaredRule):
     def invoke_at_step(self, step: int) -> bool:
         """Judge the labels and predictions up to global step `step`."""
         labels, predictions = (tensors.names(self.base_trial, step) for tensors in self._inputs)
-        mode = None if self.literal else self.base_trial.mode(step)
+        mode = None if self.literal else mode_of(self.base_trial, step, labels)
         reason, names = NO_PAIR, []
         for label_tensor, prediction_tensor in label_prediction_pairs(
             self.base_trial, step, labels, predictions

@@ -24,7 +24,7 @@ from builtin_rules.statistics.confusion_matrix import (
     worst,
 )
 from builtin_rules.statistics.parameters import share
-from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, tensor_names
+from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, mode_of, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import IntParam, Page, Quantity, TensorInput, TextParam
@@ -203,8 +203,11 @@ class Confusion(DeclaredRule):
 
     def _take(self, step: int, *, judge: bool) -> bool | str:
         """Add the samples of a step and judge complete matrices, or return why there are none."""
-        mode = self.base_trial.mode(step)
-        if mode is not ModeKeys.EVAL:
+        mode = first_mode = self.base_trial.mode(step)
+        if len(self.base_trial.modes_at(step)) > 1:
+            labels = self._names(step, self.labels, self.labels_collection, LABELS_OF_LOSS)
+            mode = mode_of(self.base_trial, step, labels)
+        if first_mode is not ModeKeys.EVAL:
             self._end_evaluation()
         if mode is ModeKeys.TRAIN and self._evaluates:
             return EVALUATED

@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +17,7 @@ from builtin_rules.statistics.tensor_selection import (
     LOSSES,
     TENSOR_REGEX,
     any_met,
-    saved_tensors,
+    tensors_of_mode,
     view,
 )
 from smdebug.core.modes import ModeKeys
@@ -163,19 +164,41 @@ class LossNotDecreasing(DeclaredRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the losses of global step `step`."""
-        mode = self.base_trial.mode(step)
-        if self._mode not in {ModeKeys.GLOBAL, mode}:
+        trial = self.base_trial
+        modes = trial.modes_at(step)
+        if self._mode not in {ModeKeys.GLOBAL, *modes}:
             return self.not_judged("a step of another mode")
-        names = self._inputs.names(self.base_trial, step)
-        losses = {name: loss for name in names if (loss := self._loss(name, step)) is not None}
+        names = self._inputs.names(trial, step)
+        losses = {
+            (name, mode): loss
+            for mode in modes
+            if self._mode in {ModeKeys.GLOBAL, mode}
+            for name in names
+            if (loss := self._loss(name, step, mode, modes)) is not None
+        }
         if not losses:
             return self.not_judged("no scalar loss at this step")
-        answers = [self._judge(name, mode, step, loss) for name, loss in losses.items()]
+        answers = [self._judge(name, mode, step, loss) for (name, mode), loss in losses.items()]
         return any_met(self, answers, "too few steps since the last evaluation")
 
-    def _loss(self, name: str, step: int) -> float | None:
-        """Return a loss averaged over its workers, or None if it is not a single number."""
-        arrays = [view(saved, step) for saved in saved_tensors(self.base_trial, step, [name])]
+    def _loss(
+        self, name: str, step: int, mode: ModeKeys, modes: Mapping[ModeKeys, int]
+    ) -> float | None:
+        """Return a loss averaged over its workers, or None if it is not a single number.
+
+        Parameters
+        ----------
+        step, mode, modes
+            The global step, the mode of the loss, and the mode steps of all modes of the step.
+        """
+        trial = self.base_trial
+        if len(modes) == 1:
+            mode = ModeKeys.GLOBAL
+        else:
+            step = modes[mode]
+            if name not in trial.tensor_names(step=step, mode=mode):
+                return None
+        arrays = [view(saved, step, mode) for saved in tensors_of_mode(trial, step, [name], mode)]
         numbers = [
             float(array.reshape(-1)[0])
             for array in arrays
@@ -294,7 +317,8 @@ class LossNotDecreasing(DeclaredRule):
 
     def _number(self, step: int) -> int:
         """Return the step number in which distances are counted."""
-        return step if self._mode is ModeKeys.GLOBAL else self.base_trial.mode_step(step)
+        is_global = self._mode is ModeKeys.GLOBAL
+        return step if is_global else self.base_trial.modes_at(step)[self._mode]
 
     def _partner(self, name: str, mode: ModeKeys, number: int) -> float | None:
         """Return the newest finite loss at least `num_steps` back, of the same mode.
@@ -306,8 +330,9 @@ class LossNotDecreasing(DeclaredRule):
         for earlier in trial.tensor(name).steps_back(number - self.num_steps, self._mode):
             is_global = self._mode is ModeKeys.GLOBAL
             step = earlier if is_global else trial.global_step(self._mode, earlier)
-            if trial.mode(step) is mode:
-                loss = self._loss(name, step)
+            modes = trial.modes_at(step)
+            if mode in modes:
+                loss = self._loss(name, step, mode, modes)
                 if loss is not None and np.isfinite(loss):
                     return loss
                 partner = partner if loss is None else np.nan

@@ -163,7 +163,8 @@ def trial_answers(trial: Trial) -> dict[str, Any]:
             found[f"global {mode} {step}"] = asked(trial.global_step, mode, step)
             found[f"waited {mode} {step}"] = asked(trial.wait_for_steps, [step], mode)
             found[f"mode {step}"] = [
-                asked(method, step) for method in (trial.mode, trial.mode_step, trial.mode_modestep)
+                asked(method, step)
+                for method in (trial.mode, trial.mode_step, trial.mode_modestep, trial.modes_at)
             ]
             found[f"times {step}"] = asked(trial.wall_times, step)
             found[f"time {step}"] = [
@@ -177,7 +178,7 @@ TRIAL_ASKED = {
     *("range_steps", "collections", "collection", "tensors_in_collection", "missed"),
     *("tensors_matching_regex", "has_tensor", "tensor", "steps", "tensor_names", "tensors"),
     *("has_passed_step", "inputs", "labels", "predictions", "global_step", "wait_for_steps"),
-    *("mode", "mode_step", "mode_modestep", "wall_time", "wall_times"),
+    *("mode", "mode_step", "mode_modestep", "modes_at", "wall_time", "wall_times"),
 }
 # What the trial is, and what its tensors (asked above) call.
 TRIAL_NOT_ASKED = {

@@ -99,8 +99,8 @@ class SourceIndex(TrialIndex):
         self._parameter = parameter
         self._find_more = find_more
         self._search_due = time.monotonic() + SEARCH_EVERY_S
-        self._add(sources)
         self.steps: array[int] = array("q")
+        self._add(sources)
         self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
         self._known: deque[tuple[float, int]] = deque()  # when which step was the last known
@@ -122,7 +122,12 @@ class SourceIndex(TrialIndex):
         for key, source, mode in sources:
             prefix = f"{len(self.sources)}." if self.sources else ""
             self.sources.append(source)
-            record = SourceRecord(key, prefix, self._name, self.report, mode, self._parameter)
+            shared = self.steps if not self._records and self.range_steps is None else None
+            record = SourceRecord(
+                key, prefix, self._name, self.report, mode, self._parameter, shared
+            )
+            for other in self._records:
+                other.own_steps()
             self._records.append(record)
 
     def _search(self) -> None:
@@ -233,6 +238,8 @@ class SourceIndex(TrialIndex):
     def _update_steps(self) -> None:
         """Add the new steps of the lanes, in place: others hold the same array."""
         lanes = list(self._lanes())
+        if any(lane.steps is self.steps for lane in lanes):  # the only lane
+            return
         new = self._in_range([lane.steps[self._merged.get(lane.part, 0) :] for lane in lanes])
         if len(new) and self.steps and new[0] <= self.steps[-1]:
             position = bisect_left(self.steps, new[0])
@@ -279,7 +286,7 @@ class SourceIndex(TrialIndex):
         """Determine up to which step no source can add anything."""
         if not self.steps:
             return
-        lasts = [record.last for record in self._records]
+        lasts = [last for record in self._records for last in record.lasts or [-1]]
         now = time.monotonic()
         self._known.append((now, max(lasts)))
         patience = number("RULE_RUNNER_SOURCE_WAIT_S", WAIT_S, "seconds")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.format.index_file import Entry, IndexFile, Layout, Span
+from rule_core.model.sampled_times import SampledTimes
 from rule_core.model.segments import MAX_SEGMENTS, SEGMENT_STEPS
 from rule_core.modes import ModeKeys
 
@@ -21,7 +22,9 @@ NUMBER: Final = Entry(raw=Span(0, 0))  # of a tensor that is a column
 POINTS_AT_ONCE: Final = 8192
 FEW_POINTS: Final = 64  # fewer are added one by one
 NO_TENSORS: Final = Layout({}, (), {}, has_records=False, first_record=None, end=0)
-Reductions = Mapping[tuple[str, bool], float]
+_NO_STEPS: Final = np.empty(0, np.int64)
+ReductionKey = tuple[str, bool]
+Reductions = Mapping[ReductionKey, float]
 
 
 # What models store beside their parameters; training does not change most of it.
@@ -77,11 +80,12 @@ class Column:
         self.last = -1
         self.steps = array("q")
         self.values = array("d")
-        self.reductions: tuple[tuple[str, bool], ...] | None = None
+        self.reductions: tuple[ReductionKey, ...] | None = None
 
     def extend(self, steps: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Add values; their steps are larger than any before."""
-        self.steps.frombytes(steps.tobytes())
+        if self.lane.leader is not self:
+            self.steps.frombytes(steps.tobytes())
         self.values.frombytes(values.tobytes())
         self.last = int(steps[-1])
 
@@ -95,31 +99,56 @@ class Lane:
         The key of the lane in ``TrialIndex.files``.
     key
         The key of the source's file.
-    steps, times
-        The global steps, ascending, and when each was written: seconds since the epoch, or 0.
+    steps
+        The global steps, ascending.
+    times
+        When each was written, as far as it is kept.
+    leader
+        The column that has every step and therefore shares `steps`, to save memory; None if there
+        is none.
     files
         The files of tensors by global step and part, such as those of a checkpoint.
     changes
         The number of changes of `files`.
     """
 
-    def __init__(self, part: str, key: str, mode: ModeKeys) -> None:
+    def __init__(self, part: str, key: str, mode: ModeKeys, steps: "array[int]") -> None:
         self.part = part
         self.key = key
         self.mode = mode
         self.last = -1
-        self.steps = array("q")
-        self.times = array("d")
+        self.steps = steps
+        self.times = SampledTimes()
+        self.leader: Column | None = None
         self.columns: dict[str, Column] = {}
         self.files: dict[int, dict[str, IndexFile]] = {}
         self.changes = 0
 
+    def append(self, step: int, time: float) -> None:
+        """Add a step, which is larger than any before."""
+        self.last = step
+        self.steps.append(step)
+        self.times.append(time)
+
     def extend(self, steps: NDArray[np.int64], times: NDArray[np.float64]) -> None:
         """Add steps, which are larger than any before."""
         if len(steps):
-            self.steps.frombytes(steps.tobytes())
-            self.times.frombytes(times.tobytes())
             self.last = int(steps[-1])
+            self.steps.frombytes(steps.tobytes())
+            self.times.extend(times)
+
+    def own_steps(self) -> None:
+        """Stop sharing the steps with the index of the trial."""
+        steps = self.steps[:]
+        if self.leader is not None:
+            self.leader.steps = steps
+        self.steps = steps
+
+    def has_no_leader(self) -> None:
+        """Stop sharing the steps with a column, which will lack the next one."""
+        if self.leader is not None:
+            self.leader.steps = self.steps[:]
+            self.leader = None
 
 
 class SourceRecord:
@@ -142,17 +171,23 @@ class SourceRecord:
         Called with a key and a sentence for each problem.
     parameter
         Returns the collection of a tensor in a file; "" for none.
+    steps
+        Where the global steps go as long as there is only one lane; None if they are not shared.
 
     Attributes
     ----------
     lanes
-        By mode.
+        By stream and mode.
     columns
         By name. A name has one mode.
     members
         The tensors of each collection.
     segment
         The current segment; the first is 0.
+    stream
+        The number of what is being read, such as a file. A name belongs to the stream in which it
+        first occurs. The order between streams is unknown: a step of one is never moved because
+        another stream is ahead.
     """
 
     def __init__(
@@ -163,18 +198,21 @@ class SourceRecord:
         report: Callable[[str, str], None],
         mode: ModeKeys | None = None,
         parameter: Callable[[str], str] = parameter_collection,
+        steps: "array[int] | None" = None,
     ) -> None:
         self.key = key
-        self.lanes: dict[ModeKeys, Lane] = {}
+        self.lanes: dict[tuple[int, ModeKeys], Lane] = {}
         self.columns: dict[str, Column] = {}
         self.members: dict[str, set[str]] = {}
         self.segment = 0
+        self.stream = 0
         self._prefix = prefix
         self._name = name
         self._parameter = parameter
         self._mode = mode
         self._report = report
         self._base = 0
+        self._shared = steps
 
     def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
         """Add one number.
@@ -190,19 +228,27 @@ class SourceRecord:
             When it was written, in seconds since the epoch; 0 if unknown.
         """
         column = self.columns.get(name) or self._add_column(name)
+        if column.reductions is None:
+            self._add(column, step, value, time)
+        else:
+            self._refuse(column)
+
+    def _add(self, column: Column, step: int, value: float, time: float) -> None:
         position = self._base + step
         if position <= column.last and not self.begin_segment():
             return
         position = self._base + step
         column.last = position
         lane = column.lane
-        if position < lane.last:  # a name that counts epochs, say, where others count batches
-            position = lane.last + (bool(column.steps) and column.steps[-1] == lane.last)
+        if position <= lane.last:
+            position = lane.last  # a name that counts epochs, say, where others count batches
+            position += bool(column.steps) and column.steps[-1] == position
+        if lane.leader is not column:
+            if position > lane.last:
+                lane.has_no_leader()
+            column.steps.append(position)
         if position > lane.last:
-            lane.last = position
-            lane.steps.append(position)
-            lane.times.append(time)
-        column.steps.append(position)
+            lane.append(position, time)
         column.values.append(value)
 
     def points(
@@ -247,7 +293,7 @@ class SourceRecord:
         columns = [self._column(names[place]) for place in sorted_names[starts].tolist()]
         grows = np.diff(positions) > 0
         grows[starts[1:] - 1] = True  # where another name begins
-        lasts = np.array([column.last for column in columns])
+        lasts = np.array([max([column.last, *column.steps[-1:]]) for column in columns])
         if not grows.all() or (positions[starts] <= lasts).any():
             return False
         if any(column.reductions for column in columns):
@@ -258,12 +304,20 @@ class SourceRecord:
         added = self._steps_by_lane(by_lane, order, starts, steps + self._base)
         if added is None:
             return False
-        for lane, chosen in added:
-            lane.extend(steps[chosen] + self._base, times[chosen])
         sorted_values = values[order]
         ends = [*starts[1:].tolist(), len(order)]
-        for column, start, end in zip(columns, starts.tolist(), ends, strict=True):
-            column.extend(positions[start:end], sorted_values[start:end])
+        parts = {
+            column: slice(start, end)
+            for column, start, end in zip(columns, starts.tolist(), ends, strict=True)
+        }
+        for lane, chosen in added:
+            new = steps[chosen] + self._base
+            of_leader = positions[parts[lane.leader]] if lane.leader in parts else _NO_STEPS
+            if not np.array_equal(new, of_leader):
+                lane.has_no_leader()
+            lane.extend(new, times[chosen])
+        for column, part in parts.items():
+            column.extend(positions[part], sorted_values[part])
         return True
 
     @staticmethod
@@ -314,13 +368,20 @@ class SourceRecord:
             By name and whether of the magnitudes; the same ones at each step.
         """
         column = self._column(name)
-        if column.reductions is None:
+        if not column.values:
             column.reductions = tuple(reductions)
-        before = len(column.steps)
+        if column.reductions is None:
+            self._refuse(column)
+            return
+        before = len(column.values)
         first, *others = (reductions.get(key, math.nan) for key in column.reductions)
-        self.point(name, step, first, time)
-        if len(column.steps) > before:
+        self._add(column, step, first, time)
+        if len(column.values) > before:
             column.values.extend(others)
+
+    def _refuse(self, column: Column) -> None:
+        kind = "numbers" if column.reductions is None else "histograms"
+        self.problem(f"{column.name!r} names numbers and histograms; only {kind} are read.")
 
     def files(
         self,
@@ -344,9 +405,8 @@ class SourceRecord:
         if self._base + step <= lane.last and not self.begin_segment():
             return None
         position = self._base + step
-        lane.last = position
-        lane.steps.append(position)
-        lane.times.append(time)
+        lane.has_no_leader()
+        lane.append(position, time)
         lane.changes += 1
         lane.files[position] = {
             f"{lane.part}.{number}": IndexFile(
@@ -397,6 +457,13 @@ class SourceRecord:
         self._base = self.segment * SEGMENT_STEPS
         return True
 
+    def own_steps(self) -> None:
+        """Stop sharing steps with the index of the trial, which gets those of other lanes too."""
+        for lane in self.lanes.values():
+            if lane.steps is self._shared:
+                lane.own_steps()
+        self._shared = None
+
     def problem(self, text: str, key: str | None = None) -> None:
         """Report what is wrong with a file, as a sentence; each is logged once."""
         self._report(self.key if key is None else key, text)
@@ -406,12 +473,29 @@ class SourceRecord:
         """The last global step; -1 before the first."""
         return max((lane.last for lane in self.lanes.values()), default=-1)
 
+    @property
+    def lasts(self) -> list[int]:
+        """The last global step of each stream."""
+        lasts: dict[int, int] = {}
+        for (stream, _), lane in self.lanes.items():
+            lasts[stream] = max(lane.last, lasts.get(stream, -1))
+        return [*lasts.values()]
+
     def _lane(self, mode: ModeKeys) -> Lane:
-        lane = self.lanes.get(mode)
+        lane = self.lanes.get((self.stream, mode))
         if lane is None:
-            part = f"{WORKER}@{self._prefix}{mode.name}"
-            lane = self.lanes[mode] = Lane(part, self.key, mode)
+            stream = f"s{self.stream}." if self.stream else ""
+            part = f"{WORKER}@{self._prefix}{stream}{mode.name}"
+            lane = Lane(part, self.key, mode, self._first_steps())
+            self.lanes[self.stream, mode] = lane
         return lane
+
+    def _first_steps(self) -> "array[int]":
+        """Return the steps of a new lane; the only one shares those of the index."""
+        if self._shared is not None and not self.lanes:
+            return self._shared
+        self.own_steps()
+        return array("q")
 
     def _column(self, name: str) -> Column:
         return self.columns.get(name) or self._add_column(name)
@@ -419,7 +503,11 @@ class SourceRecord:
     def _add_column(self, name: str) -> Column:
         meaning = self._name(name)
         lane = self._lane(self._mode or meaning.mode)
-        column = self.columns[name] = lane.columns[name] = Column(name, lane)
+        column = Column(name, lane)
+        if not lane.columns and not lane.steps:
+            lane.leader = column
+            column.steps = lane.steps
+        self.columns[name] = lane.columns[name] = column
         if meaning.collection:
             self.members.setdefault(meaning.collection, set()).add(name)
         return column

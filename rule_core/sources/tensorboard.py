@@ -113,7 +113,8 @@ class TensorBoardSource:
         ]
         for key in keys:
             if key not in self._files:
-                self._files[key] = _EventFile(self._store, key, self._decoder)
+                number = len(self._files)
+                self._files[key] = _EventFile(self._store, key, self._decoder, number)
         return [self._files[key] for key in sorted(keys, key=self._order)]
 
     def _order(self, key: str) -> tuple[int, str]:
@@ -132,7 +133,8 @@ class TensorBoardSource:
 class _EventFile:
     """One event file that may grow."""
 
-    def __init__(self, store: TrialStore, key: str, decoder: EventDecoder) -> None:
+    def __init__(self, store: TrialStore, key: str, decoder: EventDecoder, number: int) -> None:
+        self._number = number
         self._file = GrowingFile(store, key)
         self._decoder = decoder
         self._partial = b""  # the start of a record whose end is not yet written
@@ -155,6 +157,7 @@ class _EventFile:
             return False
         skipped = min(self._skipped, len(new.data))
         self._skipped -= skipped
+        record.stream = self._number
         self._decode(self._partial + new.data[skipped:], record)
         return True
 

@@ -1,8 +1,13 @@
 """SourceRecord: rows become columns, modes and segments."""
 
 import math
+from array import array
+from itertools import pairwise
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rule_core.model.segments import MAX_SEGMENTS, global_step
 from rule_core.modes import ModeKeys
@@ -33,9 +38,9 @@ def test_the_columns_of_a_row_have_the_modes_of_their_names(record: SourceRecord
     record.row(10, {"eval_loss": math.nan})
     record.row(20, {"loss": math.inf})
     assert column(record, "loss") == {10: 0.5, 20: math.inf}
-    assert list(record.lanes) == [ModeKeys.TRAIN, ModeKeys.EVAL]
-    assert [*record.lanes[ModeKeys.TRAIN].steps] == [10, 20]
-    assert [*record.lanes[ModeKeys.EVAL].steps] == [10]
+    assert [mode for _, mode in record.lanes] == [ModeKeys.TRAIN, ModeKeys.EVAL]
+    assert [*record.lanes[0, ModeKeys.TRAIN].steps] == [10, 20]
+    assert [*record.lanes[0, ModeKeys.EVAL].steps] == [10]
     assert math.isnan(column(record, "eval_loss")[10])
     assert record.members == {"losses": {"loss", "eval_loss"}}
     assert record.last == 20
@@ -45,7 +50,7 @@ def test_lines_of_one_step_without_a_common_name_are_one_row(record: SourceRecor
     record.row(5, {"loss": 1.0})
     record.row(5, {"lr": 0.1})
     assert record.segment == 0
-    assert [*record.lanes[ModeKeys.TRAIN].steps] == [5]
+    assert [*record.lanes[0, ModeKeys.TRAIN].steps] == [5]
 
 
 @pytest.mark.parametrize("step", [10, 7])
@@ -79,7 +84,7 @@ def test_a_point_that_counts_epochs_belongs_to_the_latest_step(record: SourceRec
     record.point("epoch_loss", 2, 5.0)  # without a batch between
     assert record.segment == 0
     assert column(record, "epoch_loss") == {100: 2.0, 200: 4.0, 201: 5.0}
-    assert [*record.lanes[ModeKeys.TRAIN].steps] == [100, 200, 201]
+    assert [*record.lanes[0, ModeKeys.TRAIN].steps] == [100, 200, 201]
 
 
 def test_a_point_whose_own_step_does_not_grow_begins_a_segment(record: SourceRecord) -> None:
@@ -123,6 +128,113 @@ def test_the_mode_of_a_source_stands_above_that_of_names() -> None:
     record = SourceRecord("log", "1.", name, lambda *_: None, ModeKeys.EVAL)
     record.row(1, {"loss": 1.0})
     assert [lane.part for lane in record.lanes.values()] == ["worker_0@1.EVAL"]
+
+
+def test_a_name_that_changes_its_step_counter_has_each_step_once(record: SourceRecord) -> None:
+    record.point("loss", 100, 1.0)
+    record.point("accuracy", 1, 2.0)
+    record.point("accuracy", 100, 3.0)
+    assert column(record, "accuracy") == {100: 2.0, 101: 3.0}
+
+
+def test_a_name_is_a_number_or_a_histogram(
+    record: SourceRecord, problems: list[tuple[str, str]]
+) -> None:
+    record.summary("weights", 1, {("min", False): -1.0, ("max", False): 2.0})
+    record.point("weights", 2, 1.0)
+    record.point("loss", 2, 1.0)
+    record.summary("loss", 3, {("min", False): -1.0, ("max", False): 2.0})
+    assert [*record.columns["weights"].steps] == [1]
+    assert column(record, "loss") == {2: 1.0}
+    assert [text for _, text in problems] == [
+        "'weights' names numbers and histograms; only histograms are read.",
+        "'loss' names numbers and histograms; only numbers are read.",
+    ]
+
+
+def test_names_of_one_stream_do_not_wait_for_another(record: SourceRecord) -> None:
+    record.point("loss", 1000, 1.0)
+    record.stream = 1
+    record.point("other", 10, 1.0)
+    record.point("eval_other", 10, 1.0)
+    record.point("loss", 1001, 2.0)
+    assert column(record, "other") == {10: 1.0}
+    assert column(record, "loss") == {1000: 1.0, 1001: 2.0}
+    assert record.lasts == [1001, 10]
+    assert [lane.part for lane in record.lanes.values()] == [
+        "worker_0@TRAIN",
+        "worker_0@s1.TRAIN",
+        "worker_0@s1.EVAL",
+    ]
+
+
+Point = tuple[int, int, float]
+NAMES = ["loss", "lr", "eval_loss", "weights"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 3), st.floats()), max_size=60),
+    st.lists(st.integers(1, 60), max_size=3),
+    st.booleans(),
+)
+def test_many_points_at_once_are_as_one_after_the_other(
+    points: list[Point], cuts: list[int], is_shared: bool
+) -> None:
+    step = 0
+    rows = []
+    for place, growth, value in points:
+        step = max(step + growth, 0) if growth >= 0 else max(step - 5, 0)
+        rows.append((place, step, value, step / 2))
+    single, many = (
+        SourceRecord(
+            "log", "", name, lambda *_: None, None, steps=array("q") if is_shared else None
+        )
+        for _ in range(2)
+    )
+    for record in (single, many):
+        record.summary("weights", 0, {("min", False): -1.0, ("max", False): 2.0})
+    for place, step, value, time in rows:
+        single.point(NAMES[place], step, value, time)
+    bounds = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rule_core.reading.source_record.FEW_POINTS", 1)
+        for start, end in pairwise(bounds):
+            which, steps, values, times = zip(*rows[start:end], strict=True)
+            many.points(NAMES, np.array(which), np.array(steps), np.array(values), np.array(times))
+    assert contents(many) == contents(single)
+
+
+def contents(record: SourceRecord) -> object:
+    return (
+        {
+            name: (repr([*its.values]), [*its.steps])
+            for name, its in record.columns.items()
+            if its.values
+        },
+        {
+            lane.part: ([*lane.steps], [lane.times[place] for place in range(len(lane.steps))])
+            for lane in record.lanes.values()
+            if lane.steps
+        },
+        record.segment,
+    )
+
+
+def test_the_only_lane_shares_its_steps() -> None:
+    shared = array("q")
+    record = SourceRecord("log", "", name, lambda *_: None, steps=shared)
+    record.point("loss", 1, 1.0)
+    record.point("lr", 1, 0.1)
+    record.point("loss", 2, 1.0)
+    assert record.lanes[0, ModeKeys.TRAIN].steps is shared
+    assert record.columns["loss"].steps is shared
+    assert [*record.columns["lr"].steps] == [1]
+    record.point("lr", 3, 0.1)  # a step that "loss" lacks
+    assert [*record.columns["loss"].steps] == [1, 2]
+    record.point("eval_loss", 3, 1.0)
+    assert record.lanes[0, ModeKeys.TRAIN].steps is not shared
+    assert [*record.lanes[0, ModeKeys.TRAIN].steps] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("number", [-1, 0.5, math.nan, math.inf, 2**48])

@@ -308,6 +308,20 @@ def test_files_are_followed_that_appear_and_disappear() -> None:
     assert [step for step, _ in points(index)["loss"]] == [*range(10)]
 
 
+def test_two_writers_of_a_folder_do_not_disturb_each_other() -> None:
+    files: MutableMapping[str, bytes] = {}
+    live = opened(files)
+    for step in range(0, 1000, 100):
+        files[NAME] = event_file(*losses(range(step + 100)))
+        files[LATER] = event_file(*losses(range(0, step + 50, 50), "accuracy"))
+        live.refresh()
+    once = opened(files)
+    once.refresh()
+    assert points(once) == points(live)
+    assert [step for step, _ in points(once)["accuracy"]] == [*range(0, 950, 50)]
+    assert once.segments == [0]
+
+
 def test_a_file_that_is_begun_anew_keeps_its_history() -> None:
     files = {NAME: event_file(*losses(range(100)))}
     index = opened(files)

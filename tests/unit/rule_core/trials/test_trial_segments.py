@@ -13,6 +13,7 @@ from rule_core.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from rule_core.model.sampled_times import SampledTimes
 from rule_core.model.segments import global_step
 from rule_core.modes import ModeKeys
 from rule_core.trials import Trial
@@ -134,6 +135,7 @@ def test_a_value_is_compared_with_one_of_another_part() -> None:
 def test_the_time_of_a_row_without_a_time_is_unknown() -> None:
     trial = resumed(ListSource((0, {"loss": 1.0})))
     lane = next(iter(trial.index._records[0].lanes.values()))  # type: ignore[attr-defined]
-    lane.times[0] = math.nan
+    lane.times = SampledTimes()
+    lane.times.append(math.nan)
     assert trial.wall_times(0) == {}
     assert np.isfinite(trial.tensor("loss").value(0)[0])

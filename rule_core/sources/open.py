@@ -55,12 +55,12 @@ def _new_ones(
 
     A run whose numbers are being read is not read in another format as well.
     """
-    keys = {item.key for _, item in known}
-    of_run = [run for run in runs if keys.intersection(item.key for _, item in run.sources)]
+    keys = {(item.kind, item.key) for _, item in known}
+    of_run = [run for run in runs if any((item.kind, item.key) in keys for _, item in run.sources)]
     run = next(iter(of_run or (runs if len(runs) == 1 else ())), None)
     kinds = {item.kind for _, item in known} | {CHECKPOINTS}
     return [
         (source_format, item)
         for source_format, item in (run.sources if run else ())
-        if item.key not in keys and (item.kind in kinds or kinds == {CHECKPOINTS})
+        if (item.kind, item.key) not in keys and (item.kind in kinds or kinds == {CHECKPOINTS})
     ]

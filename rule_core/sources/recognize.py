@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from rule_core.failures import attempt
 from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat
 from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
+from rule_core.sources.safetensors import step_in
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
@@ -22,7 +23,6 @@ ENTRIES: Final = 10_000  # looked at in one folder
 TRAINER: Final = "trainer-state"
 # Folders in which a trainer keeps the logs of the checkpoints beside them.
 _LOG_FOLDERS: Final = ("runs/", "logs/", "log/", "tensorboard/", "tb/", "tb_logs/")
-_CHECKPOINT: Final = re.compile(r"checkpoint-\d+/")
 _WORD: Final = re.compile(r"[A-Za-z]+|\d+")
 # Words in which the files of one run differ.
 _MODES: Final = frozenset(
@@ -127,9 +127,13 @@ def recognize(
             found[kind] = items
     owned = {below for items in found.values() for below in _folders_of(items, folder.key)}
     if CHECKPOINTS in found or TRAINER in found:
-        owned |= {name for name in folder.names if _CHECKPOINT.fullmatch(name)}
+        owned |= {name for name in folder.names if _is_checkpoint(name)}
         _add_logs_below(found, owned, folder, by_kind)
     return Recognition(_runs(found, folder.key, by_kind), frozenset(owned), problems)
+
+
+def _is_checkpoint(name: str) -> bool:
+    return name.endswith("/") and step_in(name[:-1], is_folder=True) is not None
 
 
 def _ask(

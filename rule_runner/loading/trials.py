@@ -11,6 +11,8 @@ from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
 from rule_core.sources.options import DEFAULT, SourceOptions
+from rule_core.sources.recognize import source_folder
+from rule_core.sources.safetensors import refusal
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
@@ -229,7 +231,7 @@ def reject_parent(trial: "AnyTrial") -> None:
     TrialError
         Names those trials; only those of the same kind as `trial` if there are any.
     """
-    if not isinstance(_store(trial), LocalStore | RetryingStore):
+    if not isinstance(_store(trial), LocalStore | RetryingStore) or is_of_sources(trial):
         return
     candidates = trials_below(trial.path, _seconds_left(trial))
     has_tensors = isinstance(trial, Trial)
@@ -244,3 +246,18 @@ def reject_parent(trial: "AnyTrial") -> None:
             f"Folder {trial.path!r} is not a trial, but contains {listed(names)}. Give one of them."
         )
         raise TrialError(msg)
+    reason = _unusable(trial)
+    if reason:
+        msg = f"Folder {trial.path!r} holds no trial. {reason}"
+        raise TrialError(msg)
+
+
+def _unusable(trial: "AnyTrial") -> str:
+    """Return why a folder is not a trial and will not become one; "" if it may."""
+    if not isinstance(trial, Trial) or not trial.index.unrecognized:
+        return ""
+    names = [name for name in source_folder(trial.index.store, "").names if name[-1:] != "/"]
+    kind = split_kind(trial.path)[0].removesuffix(":")
+    if kind and names:
+        return f"Nothing in it is recognised as {kind}. Give the file, as in {kind}:PATH/FILE."
+    return refusal(names) or ""

@@ -82,6 +82,13 @@ class Column:
         self.values = array("d")
         self.reductions: tuple[ReductionKey, ...] | None = None
 
+    def repeats(self, position: int, value: float) -> bool:
+        """Return whether a number is the last one again."""
+        if position != self.last or self.reductions is not None or not self.values:
+            return False
+        last = self.values[-1]
+        return last == value or (math.isnan(last) and math.isnan(value))
+
     def extend(self, steps: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Add values; their steps are larger than any before."""
         if self.lane.leader is not self:
@@ -217,8 +224,9 @@ class SourceRecord:
     def point(self, name: str, step: int, value: float, time: float = 0.0) -> None:
         """Add one number.
 
-        If the step did not grow for this name, a new segment begins. If it is merely smaller than
-        that of other names, the number belongs to their latest step.
+        If the step did not grow for this name, a new segment begins, unless the number repeats the
+        last one: a Trainer logs the epoch with the loss and again with the evaluation. If the step
+        is merely smaller than that of other names, the number belongs to their latest step.
 
         Parameters
         ----------
@@ -235,6 +243,8 @@ class SourceRecord:
 
     def _add(self, column: Column, step: int, value: float, time: float) -> None:
         position = self._base + step
+        if column.repeats(position, value):
+            return
         if position <= column.last and not self.begin_segment():
             return
         position = self._base + step
@@ -352,7 +362,9 @@ class SourceRecord:
         position = self._base + step
         columns = [self._column(name) for name in values]
         goes_back = any(
-            position < column.lane.last or position <= column.last for column in columns
+            position < column.lane.last
+            or (position <= column.last and not column.repeats(position, value))
+            for column, value in zip(columns, values.values(), strict=True)
         )
         if goes_back and not self.begin_segment():
             return

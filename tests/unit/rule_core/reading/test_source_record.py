@@ -63,6 +63,17 @@ def test_a_row_whose_step_does_not_grow_begins_a_segment(record: SourceRecord, s
     assert column(record, "eval_loss") == {global_step(1, 11): 4.0}
 
 
+def test_a_number_that_is_repeated_begins_no_segment(record: SourceRecord) -> None:
+    record.row(10, {"loss": 1.0, "epoch": 0.5, "nan": math.nan})
+    record.row(10, {"eval_loss": 2.0, "epoch": 0.5, "nan": math.nan})
+    record.point("epoch", 10, 0.5)
+    assert record.segment == 0
+    assert column(record, "epoch") == {10: 0.5}
+    assert column(record, "eval_loss") == {10: 2.0}
+    record.point("epoch", 10, 0.6)
+    assert record.segment == 1
+
+
 def test_a_row_with_new_names_may_not_go_back_either(record: SourceRecord) -> None:
     record.row(10, {"loss": 1.0})
     record.row(9, {"lr": 0.1})
@@ -116,8 +127,8 @@ def test_a_segment_without_steps_is_not_followed_by_another(record: SourceRecord
 def test_too_many_segments_are_reported_and_skipped(
     record: SourceRecord, problems: list[tuple[str, str]]
 ) -> None:
-    for _ in range(MAX_SEGMENTS + 5):
-        record.row(0, {"loss": 1.0})
+    for loss in range(MAX_SEGMENTS + 5):
+        record.row(0, {"loss": float(loss)})
     assert record.segment == MAX_SEGMENTS - 1
     assert len(record.columns["loss"].steps) == MAX_SEGMENTS
     assert {key for key, _ in problems} == {"log"}

@@ -58,6 +58,11 @@ class TrialFileProblems:
         is_transient = getattr(err, "transient", not isinstance(err, CorruptFileError))
         self.unread.setdefault(step_file.step, {})[step_file.worker] = Unread(key, is_transient)
 
+    def cannot_read_tensor(self, key: str, step_file: StepFile, err: Exception) -> None:
+        """Record a tensor that could not be read; only the first one of each file is logged."""
+        if key not in self.problems:
+            self.report(key, err, step_file)
+
     def unread_keys(self) -> Iterator[str]:
         """Yield the index files that could not be read."""
         for workers in self.unread.values():

@@ -427,7 +427,7 @@ class TrialView:
     def _damaged(self, name: str, location: TensorLocation, err: Exception) -> TensorDamaged:
         file = self.index.files[location.step][location.worker]
         step_file = StepFile(location.step, location.worker)
-        self.index.report(file.event_key or file.key, err, step_file)
+        self.index.file_problems.cannot_read_tensor(file.event_key or file.key, step_file, err)
         self.damaged += 1
         return TensorDamaged(name, file.mode_step, file.mode, str(err))
 

@@ -1,15 +1,32 @@
-"""FailedReads: a failed read is remembered for its step, and for nothing else."""
+"""Problems of files are logged once; failed reads are remembered for their step only."""
 
 import pytest
 
 from rule_core.exceptions import CorruptFileError, SMDebugError, TruncatedFileError
-from rule_core.reading.file_problems import FailedReads
+from rule_core.format.paths import StepFile
+from rule_core.reading.file_problems import FailedReads, TrialFileProblems
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 
 GONE = ObjectNotFoundError("events/1")
 BUSY = StorageUnavailableError("events/1", "busy", transient=True)
 CORRUPT = CorruptFileError("events/1", "a record", "none")
 CUT = TruncatedFileError("events/1", "9 bytes", "3")
+
+
+def test_damaged_file_is_logged_once_for_all_its_tensors(caplog: pytest.LogCaptureFixture) -> None:
+    problems = TrialFileProblems("/t")
+    for key in ("events/1", "events/2"):
+        for offset in range(41):
+            err = TruncatedFileError(key, f"9 bytes at {offset}", "3")
+            problems.cannot_read_tensor(key, StepFile(3, "worker_0"), err)
+    assert [record.getMessage().split("'")[3] for record in caplog.records] == [
+        "events/1",
+        "events/2",
+    ]
+    assert [text.partition("9 bytes at ")[2][:2] for text in problems.problems.values()] == [
+        "0,",
+        "0,",
+    ]
 
 
 def fails(failures: FailedReads, key: str, what: str) -> Exception | None:

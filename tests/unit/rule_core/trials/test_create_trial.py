@@ -8,7 +8,8 @@ import pytest
 import rawtrial
 from evaluating import END, ScriptedClock
 
-from rule_core.exceptions import MissingCollectionFiles
+from rule_core.exceptions import MissingCollectionFiles, TensorDamaged
+from rule_core.saving.trial_writer import TrialWriter
 from rule_core.trials import LocalTrial, Trial, create_trial
 from rule_core.trials.refresh import no_refresh
 
@@ -156,3 +157,15 @@ def test_damaged_collections_of_one_worker_cost_nothing_that_evaluate_reads(
     assert trial.tensor("loss").value(2, worker="worker_1").tolist() == [2.0]
     assert (trial.workers(), trial.num_workers) == (["worker_0", "worker_1"], 2)
     assert trial.tensor("loss").workers(2) == trial.workers()
+
+
+def test_cut_event_file_is_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with TrialWriter(tmp_path) as writer:
+        writer.step(0, {name: np.ones(3) for name in "abc"})
+    (event_file,) = (tmp_path / "events").rglob("*.tfevents")
+    event_file.write_bytes(b"")
+    trial = create_trial(tmp_path)
+    for name in "abc":
+        with pytest.raises(TensorDamaged):
+            trial.tensor(name).value(0)
+    assert len(caplog.records) == 1

@@ -20,16 +20,18 @@ class DeclaredRule(Rule):
     """
 
     __signature__: ClassVar[Signature | None]
+    _declared: ClassVar[Signature]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls._declared = _signature(cls.PARAMS)
         # A subclass with its own constructor has the signature of that constructor.
         takes_params = cls.__init__ is DeclaredRule.__init__
-        cls.__signature__ = _signature(cls.PARAMS) if takes_params else None
+        cls.__signature__ = cls._declared if takes_params else None
 
     def __init__(self, base_trial: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(base_trial)
-        _, *params = _signature(self.PARAMS).bind(base_trial, *args, **kwargs).arguments.items()
+        _, *params = self._declared.bind(base_trial, *args, **kwargs).arguments.items()
         set_parameters(self, **dict(params))
         self._prepare()
 

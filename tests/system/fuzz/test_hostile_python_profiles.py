@@ -6,7 +6,7 @@ from typing import Any
 
 import marshalled as m
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rule_core.profiler.python_profiles.cprofile_file import MAX_TEXT, parse_cprofile
@@ -39,14 +39,12 @@ def own(table: dict[Any, Any]) -> dict[Any, Any]:
 
 
 @given(tables, versions)
-@settings(max_examples=150)
 def test_each_table_is_read_as_marshal_reads_it(table: dict[Any, Any], version: int) -> None:
     data = marshal.dumps(own(table), version)
     assert marshal.loads(data) == parse_cprofile("p", data)
 
 
 @given(tables, versions, st.data())
-@settings(max_examples=150)
 def test_mutated_tables_raise_our_error_or_are_tables(
     table: dict[Any, Any], version: int, data: st.DataObject
 ) -> None:
@@ -66,7 +64,6 @@ def test_mutated_tables_raise_our_error_or_are_tables(
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=100)
 def test_bytes_of_no_table_raise_our_error_or_are_tables(data: bytes) -> None:
     check(data)
     check(b"{" + data)

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 
@@ -75,7 +75,6 @@ def slow_met(steps: list[Pairs], enough: int, *, literal: bool) -> bool:
     return max(ratios) > 3 or (shares[worst] > 0.7 and learned)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     steps=st.integers(1, 30),

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 
@@ -139,7 +139,6 @@ def trials(draw: st.DrawFn) -> tuple[list[tuple[ModeKeys, Samples]], int]:
     return steps, size
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     trials(),
     st.sampled_from([(0.9, 0.1), (0.0, 0.3), (0.6, 1.0)]),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rules.reports.chart import AxisTick, plot
@@ -20,7 +20,6 @@ from builtin_rules.reports.xgboost.figures import (
 )
 from builtin_rules.reports.xgboost.history import POINTS_KEPT, ThinnedPoints
 
-many = settings(max_examples=100, deadline=None)
 Rows = list[tuple[float, float]]
 
 
@@ -36,7 +35,6 @@ classes = st.lists(
 )
 
 
-@many
 @given(classes)
 def test_confusion_and_scores(rows: Rows) -> None:
     confusion = ConfusionCounts.of(*columns(rows))
@@ -85,7 +83,6 @@ def test_the_report_in_text_is_a_table() -> None:
     ]
 
 
-@many
 @given(
     st.lists(
         st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.1, 0.3, 0.5, 0.9])),
@@ -122,7 +119,6 @@ def test_a_long_curve_keeps_its_ends_and_its_area() -> None:
 numbers = st.floats(-100, 100, allow_nan=False).map(lambda one: round(one, 3))
 
 
-@many
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=40))
 def test_regression(rows: Rows) -> None:
     labels, predictions = columns(rows)
@@ -218,7 +214,6 @@ def test_bars_stand_on_zero_and_take_the_first_colour() -> None:
 magnitudes = st.floats(-1e100, 1e100, allow_nan=False)
 
 
-@many
 @given(st.lists(magnitudes, max_size=5), st.lists(st.floats(), min_size=5, max_size=5))
 def test_every_chart_can_be_drawn(xs: list[float], ys: list[float]) -> None:
     capped = [one if math.isnan(one) or abs(one) <= 1e100 else math.inf for one in ys]

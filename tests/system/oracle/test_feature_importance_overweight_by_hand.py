@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 
@@ -48,7 +48,6 @@ def by_hand(series: Series, kind: str, count: int, threshold: float, *, literal:
     return found
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(rounds, min_size=1, max_size=2), st.integers(1, 3), st.booleans())
 def test_feature_importance_overweight(workers: list[Series], count: int, literal: bool) -> None:
     expected = {

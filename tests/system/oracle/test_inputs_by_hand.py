@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from builtin_rules import CheckInputImages, NLPSequenceRatio
 
 WORKERS = ("worker_0", "worker_1")
 By_worker = dict[str, dict[int, NDArray[Any]]]  # worker -> step -> value
-few = settings(max_examples=60, deadline=None)
 
 
 @st.composite
@@ -103,7 +102,6 @@ def slow_images(
     return found
 
 
-@few
 @given(
     trials(IMAGES, [0.0, 0.0, 0.25, -0.25, 1.0, -1.0, math.nan, math.inf, -math.inf]),
     st.sampled_from(["inputs", "Net_input_0"]),
@@ -141,7 +139,6 @@ def slow_tokens(
     return found
 
 
-@few
 @given(
     trials([(2, 3), (4,), (2, 2, 2), ()], [0.0, 0.0, 1.0, 3.0, 0.5, math.nan]),
     st.lists(st.sampled_from([(0.0, 50.0), (0.0, 25.0), (1.0, 0.0), (3.0, 99.0)]), min_size=1),

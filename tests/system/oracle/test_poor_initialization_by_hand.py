@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 
@@ -149,7 +149,6 @@ def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
     return found
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(saved, min_size=2, max_size=2), min_size=1, max_size=11), params)
 def test_poor_weight_initialization(workers: list[list[Step]], how: Settings) -> None:
     count = len(workers[0]) if len(workers) % 2 else 1

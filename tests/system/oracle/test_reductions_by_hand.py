@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -144,7 +144,6 @@ def wanted_of(dtype: str, size: int) -> list[tuple[str, bool]]:
     ]
 
 
-@settings(max_examples=60)
 @given(st.data())
 @pytest.mark.parametrize("finite", [True, False], ids=["finite", "with-nan-and-infinity"])
 def test_arrays_of_all_types_and_shapes(finite: bool, data: st.DataObject) -> None:

@@ -18,7 +18,6 @@ from smdebug.core.modes import ModeKeys
 WORKERS = ("worker_0", "worker_1")
 Found = set[tuple[int, str, str]]  # step, tensor, worker
 By_worker = dict[str, dict[int, dict[str, "np.ndarray"]]]  # worker -> step -> name -> value
-few = settings(max_examples=30, deadline=None)
 
 
 def found_by(rule: Any, saved: By_worker, **params: Any) -> Found:
@@ -93,7 +92,6 @@ def slow_vanishing(saved: By_worker, threshold: float, *, literal: bool) -> Foun
     return found
 
 
-@few
 @given(trials(GRADIENTS, (0.0, 1e-9, -2e-7, 0.5, np.nan)), st.booleans())
 def test_vanishing_gradient(saved: By_worker, literal: bool) -> None:
     expected = slow_vanishing(saved, 1e-7, literal=literal)
@@ -105,7 +103,6 @@ def test_vanishing_gradient(saved: By_worker, literal: bool) -> None:
 TENSORS = ("fc.weight", "fc.bias", "loss")
 
 
-@few
 @given(trials(TENSORS, (0.0, 1.0, 1e308, np.nan, np.inf, -np.inf)), st.booleans())
 def test_exploding_tensor(saved: By_worker, only_nan: bool) -> None:
     expected = {
@@ -128,7 +125,6 @@ def slow_zeros(saved: By_worker, threshold: float, selected: str, *, literal: bo
     return found
 
 
-@few
 @given(
     trials(TENSORS, (0.0, 1.0, np.nan)),
     st.sampled_from([50.0, 50.1, 100.0]),

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, opened, save
 
@@ -27,7 +27,6 @@ def is_the_same(ours: float, theirs: float) -> bool:
     return abs(ours - theirs) <= 1e-8 + 1e-5 * abs(theirs)
 
 
-@settings(max_examples=50, deadline=None)
 @given(runs, runs)
 def test_similar_across_runs(ours: Run, theirs: Run) -> None:
     expected = {

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import rawtrial
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge
 from timed import files
@@ -40,7 +40,6 @@ def by_hand(workers: list[dict[int, float | None]]) -> Found:
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(steps_of_one, min_size=1, max_size=3))
 def test_stalled_training_rule(workers: list[dict[int, float | None]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

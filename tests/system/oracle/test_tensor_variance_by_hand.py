@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 
@@ -25,7 +25,6 @@ def slow_variance(value: Value) -> float:
     return sum((one - mean) ** 2 for one in value) / len(value)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(steps, min_size=1, max_size=2),
     st.sampled_from([None, 0.1, 2.0]),

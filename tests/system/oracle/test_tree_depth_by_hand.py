@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 from trees import table
@@ -41,7 +41,6 @@ def depth_of(tree: Tree) -> int:
     return max(depths)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.lists(trees(), min_size=1, max_size=3), min_size=1, max_size=2),
     st.sampled_from([1, 2.5, 4]),

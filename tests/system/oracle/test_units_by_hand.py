@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 from numpy.typing import NDArray
@@ -127,7 +127,6 @@ def found_by(rule: Any, name: str, saved: Saved, *, literal: bool) -> Found:
 
 
 @pytest.mark.parametrize("literal", [False, True])
-@settings(max_examples=100, deadline=None)
 @given(trial=trials((0.0, 0.25)))
 def test_dead_relu(trial: tuple[str, Saved], literal: bool) -> None:
     name = trial[0].split()[1]
@@ -136,7 +135,6 @@ def test_dead_relu(trial: tuple[str, Saved], literal: bool) -> None:
 
 
 @pytest.mark.parametrize("literal", [False, True])
-@settings(max_examples=100, deadline=None)
 @given(trial=trials((9.75, -9.25)))
 def test_saturated_activation(trial: tuple[str, Saved], literal: bool) -> None:
     name = trial[0].split()[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judging import judge, save
 
@@ -20,7 +20,6 @@ Found = set[tuple[int, str, str]]  # step, tensor, worker
 numbers = st.sampled_from([0.0, 1.0, 1.0, 1.0, 1.0 + 1e-9, 1.5, -40.0, np.nan, np.inf])
 values = st.tuples(numbers, numbers) | st.tuples(numbers)
 tensors = st.dictionaries(st.sampled_from(NAMES), values)
-few = settings(max_examples=60, deadline=None)
 
 
 class Random(NamedTuple):
@@ -119,7 +118,6 @@ def slow_unchanged(trial: Random, count: int, *, literal: bool) -> Found:
     return found
 
 
-@few
 @given(trials(), st.integers(2, 3), st.booleans())
 def test_unchanged_tensor(trial: Random, count: int, literal: bool) -> None:
     expected = slow_unchanged(trial, count, literal=literal)
@@ -209,7 +207,6 @@ def slow_ratios(trial: Random, window: int | None, *, literal: bool) -> Found:
     return found
 
 
-@few
 @given(trials(), st.sampled_from([None, 1, 8]), st.booleans())
 def test_weight_update_ratio(trial: Random, window: int | None, literal: bool) -> None:
     expected = slow_ratios(trial, window, literal=literal)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import rawtrial
 from evaluating import END, Script, WoundClock
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 
@@ -34,7 +34,6 @@ TENSORS = {
     "only": (1,),
 }
 NUMBERS = [1.0, 0.9, 0.5, 1e-9, 0.0, math.nan, math.inf]
-EXAMPLES = settings(max_examples=25, deadline=None, print_blob=True)
 
 
 @pytest.fixture(autouse=True)
@@ -260,7 +259,6 @@ def configuration(folder: str, **more: Any) -> EvaluationConfig:
     return evaluating.configured(Path(folder), rules(), **more)
 
 
-@EXAMPLES
 @given(what=written(), seed=st.integers(0, 2**32), torn=st.booleans(), keep_going=st.booleans())
 def test_arriving_trial_is_judged_like_the_finished_one(
     what: Written, seed: int, torn: bool, keep_going: bool
@@ -283,7 +281,6 @@ def records(folder: Path, config: EvaluationConfig) -> Mapping[str, list[dict[st
     return found
 
 
-@EXAMPLES
 @given(
     what=written(),
     seed=st.integers(0, 2**32),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import rawtrial
 import steps_saved
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 
@@ -225,7 +225,6 @@ def same(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("_sizes")
-@settings(max_examples=100)
 @given(st.integers(0, 10**9))
 def test_answers_and_errors_are_the_same(seed: int) -> None:
     same(seed)

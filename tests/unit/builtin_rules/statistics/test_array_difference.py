@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance, norms, tolerances
@@ -47,7 +47,6 @@ SINGLE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 STEPS = st.floats(0.99, 1.01) | st.sampled_from([1.0, 0.0, 0.5, 2.0])
 
 
-@settings(max_examples=200)
 @given(
     st.lists(st.tuples(SINGLE, STEPS, st.sampled_from([-1, 1])), min_size=1, max_size=5),
     st.sampled_from([0.0, 1e-40, 1e-31, 1e-5, 0.1, 1.0, 3.0, 1e39]),

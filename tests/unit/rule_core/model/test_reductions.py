@@ -3,7 +3,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -38,7 +38,6 @@ def elements(dtype: str) -> st.SearchStrategy[Any]:
     return st.booleans() if dtype == "bool" else st.integers(0 if dtype[0] == "u" else -3, 3)
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_every_reduction_of_every_type_and_shape_is_numpys(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from([*TYPES, *FLOATS]))

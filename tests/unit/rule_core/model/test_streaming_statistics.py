@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 import rawtrial
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rules.statistics.array_difference import ChangeNorms, Tolerance
@@ -222,7 +222,6 @@ def rows(draw: st.DrawFn) -> Any:
     return found
 
 
-@settings(max_examples=150)
 @given(rows())
 def test_rows_tell_bit_by_bit_what_each_alone_tells(some: "np.ndarray") -> None:
     found = of_rows(some, WANTED)

@@ -10,7 +10,7 @@ import pytest
 import rawtrial
 from evaluating import END, WoundClock
 from faulty_store import REMOTE, CountingStore, FaultyStore
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 
@@ -284,7 +284,6 @@ def answers(store: TrialStore, questions: Sequence[tuple[int, str, bool]]) -> li
     return found
 
 
-@settings(max_examples=60)
 @given(QUESTIONS, st.integers(0, 3), st.integers(0, 5000), st.integers(3, 40), st.booleans())
 def test_planned_reads_give_what_plain_ones_give(
     questions: list[tuple[int, str, bool]], damaged: int, gap: int, room: int, ordered: bool
@@ -302,7 +301,6 @@ def test_planned_reads_give_what_plain_ones_give(
     assert planned == plain
 
 
-@settings(max_examples=30)
 @given(QUESTIONS, st.integers(0, 99))
 def test_reads_ahead_that_fail_are_read_again(
     questions: list[tuple[int, str, bool]], seed: int

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import evaluating
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from told import told
 
@@ -99,7 +99,6 @@ def test_metrics_of_hundreds_of_rules_take_several_requests() -> None:
 
 
 @given(st.lists(st.text(max_size=1024), min_size=1, max_size=40), st.integers(1, 40))
-@settings(max_examples=30)
 def test_requests_of_metrics_are_within_the_limits(names: list[str], times: int) -> None:
     data = [
         {"MetricName": "LastStep", "Dimensions": [{"Name": "Rule", "Value": name}]}
@@ -260,7 +259,6 @@ def test_streams_that_were_written_are_not_written_again() -> None:
         max_size=20,
     ).map(sorted)
 )
-@settings(max_examples=40)
 def test_batches_of_lines_are_within_the_limits(lines: list[tuple[int, int]]) -> None:
     given_ = [LogLine(at, "é" * (size // 2), "") for at, size in lines]
     found = list(batches(given_))

@@ -9,7 +9,7 @@ import evaluating
 import http_places
 import pytest
 from http_places import Answer, EventBus
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from told import JOB, many, told
 
@@ -236,7 +236,6 @@ def counted(entry: dict[str, Any]) -> int:
     return size
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 300_000), min_size=1, max_size=14))
 def test_every_request_is_within_the_limits(fillings: list[int]) -> None:
     events = many(len(fillings))

@@ -1,10 +1,11 @@
 """What every test gets: no network, a quiet log, a clock that only moves when told."""
 
+import json
 import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -51,22 +52,55 @@ NOT_COUNTED: Final = frozenset(
 
 
 NIGHTLY_TIMEOUT_S: Final = 3600
+PASSED: Final = "rule-runner/passed"  # the name of the last session's passed tests in the cache
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark the tests whose coverage is not counted, and give nightly tests more time."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option to leave out what has passed elsewhere."""
+    text = "Leave out system tests that are not counted and that FILE lists as passed."
+    parser.addoption("--passed", type=Path, metavar="FILE", help=text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests whose coverage is not counted, give nightly tests more time, obey --passed."""
     here = Path(__file__).parent
     for item in items:
         if any(item.path.is_relative_to(here / name) for name in NOT_COUNTED):
             item.add_marker("no_cover")
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(NIGHTLY_TIMEOUT_S))
+    if (path := config.getoption("--passed")) is not None:
+        passed = set(json.loads(path.read_text()))
+        repeated = [
+            item
+            for item in items
+            if item.nodeid in passed
+            and item.get_closest_marker("no_cover")
+            and item.path.is_relative_to(here / "system")
+        ]
+        config.hook.pytest_deselected(items=repeated)
+        left_out = set(repeated)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def remember_passed(config: pytest.Config, stats: dict[str, list[Any]]) -> None:
+    """Write the names of the passed tests to the cache, for --passed in another checkout."""
+    cache = getattr(config, "cache", None)
+    if cache is None:  # -p no:cacheprovider
+        return
+    earlier = cache.get(PASSED, []) if config.getoption("lf") else []
+    passed, failed = (
+        {report.nodeid for kind in kinds for report in stats.get(kind, ())}
+        for kinds in (["passed"], ["failed", "error"])
+    )
+    cache.set(PASSED, sorted({*earlier} | passed - failed))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
     """Say in one line, below all else, what skipped tests need, and who runs the long ones."""
     yield
+    remember_passed(terminalreporter.config, terminalreporter.stats)
     sentences = []
     if skipped := terminalreporter.stats.get("skipped"):
         needed = needs.summary(report.longrepr[2] for report in skipped)

@@ -7,7 +7,10 @@ from typing import Final
 # The reason of a skipped test, a short name for what it needs, and the remedy.
 NEEDS: Final = (
     (
-        re.compile(r"(keras|lightning|sklearn|torch|tqdm|transformers|xgboost) is not installed"),
+        re.compile(
+            r"(accelerate|keras|lightning|mlflow|safetensors|sklearn|tensorboard|tensorboardX|torch"
+            r"|tqdm|transformers|xgboost) is not installed"
+        ),
         r"\1",
         ".venv/bin/python -m pip install --requirement requirements-frameworks.txt",
     ),

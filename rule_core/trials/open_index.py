@@ -1,6 +1,7 @@
 """open_index: the index of the trial at a path, whatever its format."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ from rule_core.storage.wait_budget import WaitEndedError
 
 YOUNG_S: Final = 60.0  # since the last write of a file whose first row may still be written
 YOUNG_BYTES: Final = 4096
+_RUN_ID: Final = re.compile("[0-9a-f]{32}")
 SAID_SO: Final = "you said so"
 LOOKED_FOR: Final = (
     "These are TensorBoard event files, trainer_state.json, CSV and JSON lines with a step or "
@@ -77,12 +79,11 @@ def open_index(
         If the address is not valid, or names a file that cannot be read.
     """
     address = parse_address(text)
-    if address.kind and "://" in address.path and not _is_file_address(address.path):
-        named = Recognized(address.kind, address.path, SAID_SO)
+    named = _named(address)
+    if named is not None:
+        store, item = named
         source_format = format_named(address.kind)
-        return open_sources(
-            AddressStore(address.path), [(source_format, named)], options, range_steps, window
-        )
+        return open_sources(store, [(source_format, item)], options, range_steps, window)
     store = open_at(address.path)
     with suppress(StorageUnavailableError, WaitEndedError):  # whoever reads the index says it
         place = find_place(address.path, store, open_at)
@@ -94,6 +95,24 @@ def open_index(
     index = TrialIndex(store, range_steps, window)
     index.unrecognized = True
     return index
+
+
+def _named(address: TrialAddress) -> tuple[TrialStore, Recognized] | None:
+    """Return the store and key of what only its format understands; None for files and folders.
+
+    That is an address, a part of a file, as in ``mlflow:mlflow.db#RUN``, or a run of MLflow that
+    has an ID.
+    """
+    kind, path = address
+    if not kind or _is_file_address(path):
+        return None
+    if "://" in path or (_RUN_ID.fullmatch(path) and not Path(path).exists()):
+        return AddressStore(path), Recognized(kind, path, SAID_SO)
+    file, part, _ = path.rpartition("#")
+    if part and not Path(path).exists() and Path(file).is_file():
+        root, _, name = os.path.abspath(path).rpartition("/")  # noqa: PTH100 - links stay
+        return LocalStore(root or "/"), Recognized(kind, name, SAID_SO)
+    return None
 
 
 def _open_place(

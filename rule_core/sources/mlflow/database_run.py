@@ -18,6 +18,7 @@ ROWS: Final = 50_000  # of metrics, read at once
 LISTED: Final = 5  # runs in a message
 BUSY_S: Final = 5.0  # to wait for a writer
 LATEST: Final = "latest"
+ENDED: Final = frozenset({"FINISHED", "FAILED", "KILLED"})
 INFINITE: Final = 1.7976931348623157e308  # as MLflow stores infinity in SQL
 
 _RUNS: Final = (
@@ -110,7 +111,7 @@ class DatabaseRun:
                 row = database.execute(_STATUS, (self._run_id,)).fetchone()
         except (sqlite3.Error, StorageUnavailableError):
             return None
-        return True if row and row[0] in {"FINISHED", "FAILED", "KILLED"} else None
+        return True if row and row[0] in ENDED else None
 
     def last_write(self) -> float:
         """Return the time of the last metric: other runs write to the file too; see `Source`."""

@@ -7,6 +7,7 @@ second to import, and urllib3 is a dependency already.
 import os
 import re
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ import msgspec
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_record import SourceRecord
-from rule_core.sources.mlflow.database_run import unlimited
+from rule_core.sources.mlflow.database_run import ENDED, unlimited
 from rule_core.sources.mlflow.merged_points import (
     QUIET_S,
     MergedPoints,
@@ -104,7 +105,6 @@ class ServerRun:
         self._headers: dict[str, str] = {}
         self._metrics: dict[str, _Metric] = {}
         self._points = MergedPoints()
-        self._status = ""
         self._last_write = 0.0
 
     @classmethod
@@ -147,7 +147,6 @@ class ServerRun:
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on the new values of all metrics, in the order of their times; see `Source`."""
         run = self._ask("runs/get", _RunAnswer, run_id=self._run_id).run
-        self._status = run.info.status
         for latest in run.data.metrics:
             self._metrics.setdefault(latest.key, _Metric(latest.key))
         has_new = False
@@ -155,8 +154,8 @@ class ServerRun:
             if not (metric.has_more and metric):
                 has_new |= self._read(metric, record)
         series: list[Series] = [*self._metrics.values()]
-        is_quiet = self.has_ended() or self._last_write < time.time() - QUIET_S
-        self._points.pass_on(series, record, is_quiet=bool(is_quiet))
+        is_quiet = run.info.status in ENDED or self._last_write < time.time() - QUIET_S
+        self._points.pass_on(series, record, is_quiet=is_quiet)
         return has_new or any(metric.has_more for metric in series)
 
     def _read(self, metric: _Metric, record: SourceRecord) -> bool:
@@ -239,7 +238,10 @@ class ServerRun:
 
         A run that crashed stays RUNNING for ever, so that RUNNING says nothing.
         """
-        return True if self._status in {"FINISHED", "FAILED", "KILLED"} else None
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            status = self._ask("runs/get", _RunAnswer, run_id=self._run_id).run.info.status
+            return True if status in ENDED else None
+        return None
 
     def last_write(self) -> float:
         """Return the time of the last metric; see `Source`."""

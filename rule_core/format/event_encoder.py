@@ -34,11 +34,12 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _bytes(number: int, content: bytes) -> bytes:
+def encode_bytes(number: int, content: bytes) -> bytes:
+    """Return a protobuf field of bytes, text or a message."""
     return _varint(number << 3 | BYTES) + _varint(len(content)) + content
 
 
-def _int(number: int, value: int) -> bytes:
+def encode_int(number: int, value: int) -> bytes:
     """Return an integer field; zero is omitted, as in protobuf 3."""
     return _varint(number << 3 | VARINT) + _varint(value) if value else b""
 
@@ -56,13 +57,14 @@ class RecordEncoder:
         self._mode = mode
         self._digits = str(mode_step).encode()
         entries = ((_MODE_STEP, self._digits), (b"mode", str(mode.value).encode()))
-        self._suffix = _bytes(
+        self._suffix = encode_bytes(
             9,
             b"".join(
-                _bytes(1, _bytes(1, entry) + _bytes(2, content)) for entry, content in entries
+                encode_bytes(1, encode_bytes(1, entry) + encode_bytes(2, content))
+                for entry, content in entries
             ),
         )
-        self._step = _int(2, step)
+        self._step = encode_int(2, step)
         self._frames: dict[int, tuple[bytes, bytes, int]] = {}
 
     def encode(
@@ -211,24 +213,27 @@ def _type(dtype: "np.dtype[np.generic]") -> tuple[int, "np.dtype[np.generic]"]:
 @lru_cache(maxsize=1 << 14)
 def _prefix(name: str, number: int, shape: tuple[int, ...], nbytes: int) -> bytes:
     """Return the encoded tag and tensor of a number array, before its bytes."""
-    head = _int(1, number) + _shape(name, shape)
+    head = encode_int(1, number) + _shape(name, shape)
     if nbytes:
         head += b"\x22" + _varint(nbytes)
-    return _bytes(1, name.encode()) + b"\x42" + _varint(len(head) + nbytes) + head
+    return encode_bytes(1, name.encode()) + b"\x42" + _varint(len(head) + nbytes) + head
 
 
 def _strings(name: str, array: NDArray[np.generic]) -> bytes:
     if array.ndim != 1:
         msg = f"Strings must be one-dimensional to be saved, got shape {array.shape}."
         raise SMDebugTypeError(msg)
-    texts = b"".join(_bytes(8, _utf8(text)) for text in array.tolist())
-    return _bytes(1, name.encode()) + _bytes(8, _shape(name, array.shape) + texts)
+    texts = b"".join(encode_bytes(8, _utf8(text)) for text in array.tolist())
+    return encode_bytes(1, name.encode()) + encode_bytes(8, _shape(name, array.shape) + texts)
 
 
 def _shape(name: str, shape: tuple[int, ...]) -> bytes:
-    return _bytes(
+    return encode_bytes(
         2,
-        b"".join(_bytes(2, _int(1, size) + _bytes(2, f"{name}_{size}".encode())) for size in shape),
+        b"".join(
+            encode_bytes(2, encode_int(1, size) + encode_bytes(2, f"{name}_{size}".encode()))
+            for size in shape
+        ),
     )
 
 

@@ -122,6 +122,27 @@ def trial_show(path: str, form: str, everything: bool) -> int:
     return show_trial(path, form, everything=everything)
 
 
+@trial.command("export")
+@click.argument("path")
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["tensorboard", "csv", "jsonl", "safetensors", "smdebug"]),
+    required=True,
+    help="The format: of numbers tensorboard, csv and jsonl; of tensors safetensors; of all "
+    "smdebug, as hooks save them.",
+)
+@click.option("--output", required=True, metavar="PATH", help="A new file or folder.")
+@endpoint_option
+@reporting
+def trial_export(path: str, form: str, output: str) -> int:
+    """Write the values of the trial at PATH, or s3://, in another format."""
+    from rule_runner.commands.trial_export.command import export_trial
+
+    configure(-1)
+    return export_trial(path, form, output)
+
+
 @main.command()
 @click.argument("path", required=False)
 @endpoint_option

@@ -1,0 +1,1 @@
+"""trial export: writes the values of a trial in another format."""

@@ -90,7 +90,7 @@ def test_verdicts_are_alike(run: str, tmp_path: Path, form: str) -> None:
     ]
     first, second = [result.rules[0] for result in results]
     assert first.status == second.status == "IssuesFound"
-    assert first.first_issue_step == second.first_issue_step
+    assert first.step == second.step == 3
 
 
 def test_each_mode_has_a_name_of_its_own(native: str, tmp_path: Path) -> None:

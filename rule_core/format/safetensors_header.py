@@ -68,6 +68,19 @@ class _TensorRange(NamedTuple):
 _DECODER: Final = msgspec.json.Decoder(dict[str, _TensorInfo])
 
 
+def is_header(head: bytes) -> bool:
+    """Return whether a file may be safetensors, by its first bytes; so may a pointer of Git LFS.
+
+    >>> is_header(bytes([2, 0, 0, 0, 0, 0, 0, 0]) + b"{}"), is_header(b"PK34 and so on")
+    (True, False)
+    """
+    if head.startswith(_LFS):
+        return True
+    if len(head) <= LENGTH.size:
+        return False
+    return 0 < LENGTH.unpack_from(head)[0] <= MAX_HEADER and head[LENGTH.size] == ord("{")
+
+
 def header_end(head: memoryview | bytes, size: int, key: str) -> int:
     """Return the offset at which the header ends.
 

@@ -93,8 +93,11 @@ class LocalPrefetch:
         """Return the prefetched answer, or None; `worker` may be None if there is only one."""
         if step != self._step:
             self._turn_to(step)
-        part = self._part(worker, name)
-        results = None if part is None else self._results.get(part)
+        if self._places:
+            worker = self._part(worker, name)
+        elif worker is None and len(self._present) == 1:
+            (worker,) = self._present
+        results = None if worker is None else self._results.get(worker)
         prefetched = None if results is None else results.get(question)
         if prefetched is None:
             return None
@@ -121,23 +124,18 @@ class LocalPrefetch:
         """Return the shape of a prefetched value, or None."""
         if step != self._step:
             self._turn_to(step)
-        part = self._part(worker, name)
-        if part is not None:
-            for prefetched in self._results.get(part, {}).values():
-                if name in prefetched.values:
-                    return self._plans[part].shapes[name]
+        part = self._part(worker, name) if self._places else worker
+        for prefetched in self._results.get(part or "", {}).values():
+            if name in prefetched.values:
+                return self._plans[part or ""].shapes[name]
         return None
 
     def _part(self, worker: str | None, name: str) -> str | None:
         """Return the part of the current step in which a worker saved a tensor."""
-        if self._places:
-            if worker is None:
-                workers = {worker_of(part) for part in self._present}
-                worker = workers.pop() if len(workers) == 1 else ""
-            return self._places.get((worker_of(worker), name))
-        if worker is None and len(self._present) == 1:
-            (worker,) = self._present
-        return worker
+        if worker is None:
+            workers = {worker_of(part) for part in self._present}
+            worker = workers.pop() if len(workers) == 1 else ""
+        return self._places.get((worker_of(worker), name))
 
     def missed(self, step: int, worker: str, name: str, question: Question) -> None:
         """Record a query about the current step that was not prefetched."""

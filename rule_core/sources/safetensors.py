@@ -8,13 +8,14 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from rule_core.exceptions import CorruptFileError, SMDebugValueError, TruncatedFileError
 from rule_core.format.index_file import Layout
-from rule_core.format.safetensors_header import LENGTH, header_end, parse_header
+from rule_core.format.safetensors_header import LENGTH, header_end, is_header, parse_header
 from rule_core.modes import ModeKeys
 from rule_core.reading.source import Source
 from rule_core.reading.source_record import NO_TENSORS, SourceRecord, is_step
@@ -26,6 +27,7 @@ from rule_core.storage.base import (
     ObjectNotFoundError,
     TrialStore,
 )
+from rule_core.storage.read_pool import ReadPool
 
 KIND: Final = "safetensors"
 SUFFIX: Final = ".safetensors"
@@ -36,6 +38,7 @@ MAX_DEPTH: Final = 3  # checkpoint-500/unet/model.safetensors
 FOREIGN_KEYS: Final = 100  # read of a folder without checkpoints, before the rest is skipped
 MAX_SHARDS: Final = 100_000
 FILES_KEPT: Final = 4096  # headers, for files that are looked at again
+SAMPLE_BYTES: Final = 1 << 12
 OVERDUE_S: Final = 60.0  # after which an incomplete checkpoint is reported
 DIGITS: Final = 15
 _AFTER: Final = "\U0010ffff"  # after all other characters
@@ -95,10 +98,19 @@ class _IncompleteError(Exception):
 
 
 class _ReadFile(NamedTuple):
-    """A file of a checkpoint, and what is wrong with it as a sentence, or ""."""
+    """A file of a checkpoint, and what is wrong with it as a sentence, or "".
+
+    Attributes
+    ----------
+    samples
+        Identify the content.
+    prefix
+        What the names of the tensors begin with.
+    """
 
     key: str
     status: FileStatus
+    samples: bytes
     prefix: str
     layout: Layout
     problem: str = ""
@@ -118,7 +130,7 @@ class _Given(NamedTuple):
     """
 
     position: int | None
-    files: dict[str, FileStatus]
+    files: dict[str, _ReadFile]
     leftovers: set[str]
 
 
@@ -212,24 +224,16 @@ class SafetensorsFormat:
             if name.endswith("/") and step_in(name[:-1], is_folder=True)
         ]
         for name in _ends(folders):
-            if self._has_files(folder, name):
+            if self._holds(folder, _files_below(folder, name)):
                 reason = f"{len(folders)} folders such as {name!r} hold safetensors"
                 yield Recognized(KIND, folder.key, reason, ModeKeys.TRAIN)
                 return
         files = [name for name in folder.names if locate(name) is not None]
-        if files:
+        if self._holds(folder, _ends(files)):
             yield Recognized(KIND, folder.key, f"{files[0]!r} is safetensors", ModeKeys.TRAIN)
 
-    def _has_files(self, folder: SourceFolder, name: str) -> bool:
-        names = folder.list_folder(name)
-        if any(locate(name + below) for below in names):
-            return True
-        components = [name + below for below in names if below.endswith("/")]
-        return any(
-            locate(component + below)
-            for component in components
-            for below in folder.list_folder(component)
-        )
+    def _holds(self, folder: SourceFolder, names: Iterable[str]) -> bool:
+        return any(locate(name) and is_header(folder.head(name)) for name in names)
 
     def open(
         self, store: TrialStore, recognized: Recognized, options: SourceOptions = DEFAULT
@@ -278,6 +282,8 @@ class SafetensorsSource:
         self._last_write = 0.0
         self._files: dict[str, _ReadFile] = {}  # read before, by key
         self._layouts: dict[bytes, Layout] = {}  # by digest of the header, and prefix
+        parallel = store.costs.parallel
+        self._pool = ReadPool[_ReadFile](parallel) if parallel > 1 else None
         self._given: dict[int, _Given] = {}  # by step
         self._incomplete: dict[int, str] = {}  # by step
 
@@ -391,10 +397,14 @@ class SafetensorsSource:
         """Return whether a file was written again; of remote checkpoints, only the last counts."""
         if self._store.costs.parallel > 1 and step != max(self._given):
             return False
-        for key, status in given.files.items():
+        for key, file in given.files.items():
             with suppress(ObjectNotFoundError):  # deleted since the listing
-                if self._store.status(key) != status:
+                status = self._store.status(key)
+                if status == file.status:
+                    continue
+                if self._samples(key, status.size) != file.samples:
                     return True
+                given.files[key] = file._replace(status=status)
         return False
 
     def _read_checkpoint(self, record: SourceRecord, step: int, keys: Sequence[str]) -> bool:
@@ -415,8 +425,8 @@ class SafetensorsSource:
         self._last_write = max(self._last_write, modified)
         layouts = {file.key: file.layout for file in files if file.layout.names}
         position = record.files(step, layouts, modified) if layouts else None
-        statuses = {file.key: file.status for file in files}
-        self._given[step] = _Given(position, statuses, set(keys) - statuses.keys())
+        by_key = {file.key: file for file in files}
+        self._given[step] = _Given(position, by_key, set(keys) - by_key.keys())
         return position is not None
 
     def _complete_files(self, keys: Sequence[str]) -> list["_ReadFile"]:
@@ -439,8 +449,7 @@ class SafetensorsSource:
             expected = _expected(family, members, shards)
             for key in sorted(expected - members):
                 raise _IncompleteError(key, "it does not exist")
-            for key in sorted(expected):
-                file = self._file_at(key)
+            for key, file in zip(sorted(expected), self._files_at(sorted(expected)), strict=True):
                 names = None if shards is None else shards[key.rpartition("/")[2]]
                 files.append(file if names is None else _as_assigned(file, names))
         return files
@@ -457,6 +466,13 @@ class SafetensorsSource:
             shards.setdefault(shard, set()).add(name)
         return shards
 
+    def _files_at(self, keys: Sequence[str]) -> list["_ReadFile"]:
+        """Return some files, of a remote store in parallel; see `_file_at`."""
+        if self._pool is None:
+            return [self._file_at(key) for key in keys]
+        pending = [self._pool.submit(partial(self._file_at, key)) for key in keys]
+        return [future.result() for future in pending]
+
     def _file_at(self, key: str) -> "_ReadFile":
         """Return a file, or one without tensors if it is damaged; see `_complete_files`."""
         status = self._store.status(key)
@@ -465,14 +481,23 @@ class SafetensorsSource:
             return cached
         location = locate(key[len(self._folder) :])
         prefix = "" if location is None else location.prefix
+        samples = self._samples(key, status.size)
         try:
-            file = _ReadFile(key, status, prefix, self._layout(key, status.size, prefix))
+            layout = self._layout(key, status.size, prefix)
+            file = _ReadFile(key, status, samples, prefix, layout)
         except CorruptFileError as err:
-            file = _ReadFile(key, status, prefix, NO_TENSORS, f"{err} It is skipped.")
+            file = _ReadFile(key, status, samples, prefix, NO_TENSORS, f"{err} It is skipped.")
         if len(self._files) >= FILES_KEPT:
             self._files.clear()
         self._files[key] = file
         return file
+
+    def _samples(self, key: str, size: int) -> bytes:
+        """Return a digest of bytes of a file: training changes some of them."""
+        digest = hashlib.blake2b(str(size).encode())
+        for start in (0, size // 2, max(size - SAMPLE_BYTES, 0)):
+            digest.update(self._store.read(key, ByteRange(start, start + SAMPLE_BYTES)))
+        return digest.digest()
 
     def _layout(self, key: str, size: int, prefix: str) -> Layout:
         """Read a header; files with the same header and prefix share their layout."""
@@ -577,6 +602,15 @@ def _with_prefix(layout: Layout, prefix: str) -> Layout:
     entries = {prefix + name: entry for name, entry in layout.entries.items()}
     damaged = {prefix + name: text for name, text in layout.damaged.items()}
     return msgspec.structs.replace(layout, entries=entries, names=tuple(entries), damaged=damaged)
+
+
+def _files_below(folder: SourceFolder, name: str) -> Iterator[str]:
+    """Yield the files of a checkpoint folder and of its components."""
+    names = folder.list_folder(name)
+    yield from (name + below for below in names if not below.endswith("/"))
+    for component in names:
+        if component.endswith("/"):
+            yield from (name + component + below for below in folder.list_folder(name + component))
 
 
 def _ends(names: Sequence[str]) -> Sequence[str]:

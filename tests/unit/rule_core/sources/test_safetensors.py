@@ -1,17 +1,22 @@
 """Safetensors checkpoints: which there are, when they are complete, and what becomes of them."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from faulty_store import REMOTE, CountingStore
 from safetensors_files import checkpoint_index, encode, whole_trial, write, write_sharded
 
 from rule_core.exceptions import SMDebugValueError, TensorUnavailableForStep
 from rule_core.model.segments import global_step
 from rule_core.modes import ModeKeys
-from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.contract import Row, SourceContract
+from rule_core.sources.format import Recognized, SourceFolder, SourceFormat
 from rule_core.sources.safetensors import FORMAT, KIND, locate, refusal, step_in
+from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.trials import Trial
 
@@ -257,7 +262,9 @@ def folder_of(root: Path, key: str = "") -> SourceFolder:
         return sorted(entry.name + "/" * entry.is_dir() for entry in path.iterdir())
 
     base = root / key
-    return SourceFolder(key, names(base), lambda name: names(base / name), lambda _: b"")
+    return SourceFolder(
+        key, names(base), lambda name: names(base / name), lambda name: (base / name).read_bytes()
+    )
 
 
 def test_a_run_is_recognised_once(tmp_path: Path) -> None:
@@ -283,3 +290,22 @@ def test_pickles_are_never_opened() -> None:
     recognized = Recognized(KIND, "run/model.pt", "")
     with pytest.raises(SMDebugValueError, match="pickle"):
         FORMAT.open(LocalStore("."), recognized)
+
+
+class TestCheckpointContract(SourceContract):
+    """Checkpoints keep the contract of sources."""
+
+    source_format: ClassVar[SourceFormat] = FORMAT
+    has_restarts: ClassVar[bool] = False
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> None:
+        for step, values in rows:
+            path = folder / f"checkpoint-{step}" / "model.safetensors"
+            write(path, {name: np.array([value]) for name, value in values.items()})
+
+
+class TestRemoteCheckpointContract(TestCheckpointContract):
+    """Checkpoints in a store over a network keep it too."""
+
+    def store(self, folder: Path) -> TrialStore:
+        return CountingStore(LocalStore(folder), REMOTE)

@@ -126,7 +126,7 @@ def counting_server() -> Iterator[Counted]:
         protocol_version = "HTTP/1.1"
 
         def log_request(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     counted = Counted(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, counted, threaded=True, request_handler=Quiet)

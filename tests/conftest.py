@@ -1,4 +1,4 @@
-"""What every test gets: no network, a quiet log, a clock that only moves when told."""
+"""Fixtures of every test: no network, a quiet log, a clock that moves on request."""
 
 import json
 import logging
@@ -98,7 +98,7 @@ def remember_passed(config: pytest.Config, stats: dict[str, list[Any]]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """Say in one line, below all else, what skipped tests need, and who runs the long ones."""
+    """Print, as the last line, what skipped tests need and who runs the long ones."""
     yield
     remember_passed(terminalreporter.config, terminalreporter.stats)
     sentences = []

@@ -211,7 +211,7 @@ class SourceIndex(TrialIndex):
         return True
 
     def _update_files(self) -> None:
-        """Tell the prefetch which files of tensors there are."""
+        """Pass the files of tensors to the prefetch."""
         lanes = [lane for lane in self._lanes() if lane.files]
         changes = sum(lane.changes for lane in lanes)
         if changes == self._changes:

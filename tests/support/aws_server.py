@@ -51,6 +51,6 @@ def serving(address: str = "127.0.0.1", **settings: str) -> Iterator[str]:
 
 
 def reset(endpoint: str) -> None:
-    """Forget all that the server was told."""
+    """Reset the server."""
     with urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")):
         pass

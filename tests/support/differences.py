@@ -50,7 +50,7 @@ class Asked:
         return self.query["out"]
 
     def raised(self, *names: str) -> bool:
-        """Say whether the old library raised one of these."""
+        """Return whether the old library raised one of these."""
         out = self.recorded
         exc = out.get("$exc", {}) if isinstance(out, dict) else {}
         return str(exc.get("type", "")).rpartition(".")[2] in names
@@ -107,7 +107,7 @@ def shapes_by_step(asked: Asked) -> Json:
 
 
 def is_norm(asked: Asked) -> bool:
-    """Say whether it is a computed norm of anything but a vector of numbers."""
+    """Return whether it is a computed norm of anything but a vector of numbers."""
     return (
         asked.call == "reduction_value"
         and asked.args[1] in {"l1", "l2"}
@@ -118,7 +118,7 @@ def is_norm(asked: Asked) -> bool:
 
 
 def of_types(*prefixes: str) -> Callable[[Asked], bool]:
-    """Say whether the tensor is of one of these types (the sample names them so)."""
+    """Return whether the tensor is of one of these types (the sample names them so)."""
     return lambda asked: asked.name.partition("/")[0] in prefixes
 
 
@@ -137,7 +137,7 @@ def explicit(answers: dict[str, Json]) -> Callable[[Asked], Json]:
 
 
 def asks(answers: dict[str, Json], title: str) -> Callable[[Asked], bool]:
-    """Say whether an answer is written down for the question, in the session of this title."""
+    """Return whether an answer is written down for the question, in the session of this title."""
     return lambda asked: asked.session.title == title and _signature(asked) in answers
 
 

@@ -1,4 +1,4 @@
-"""Evaluations without threads or sleeps: a clock that is wound, a waiter that does what it is told.
+"""Evaluations without threads or sleeps: a clock that is wound, and a scripted waiter.
 
 Trials are dictionaries of files; `revealed` lets a test hand the runner any store it likes.
 """

@@ -55,7 +55,7 @@ class FaultyS3(ThreadingHTTPServer):
         return [f"{method} {path.partition('?')[0]}" for method, path, _ in self.asked]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of connections that broke: breaking them is what it is for."""
+        """Log no broken connections: breaking them is its purpose."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def passes(handler: Handler) -> None:

@@ -47,7 +47,7 @@ class CountingStore:
 
 
 class FaultyStore:
-    """Fails by a schedule that `seed` draws anew for each key.
+    """Fails by a schedule drawn from `seed` for each key.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class FaultyStore:
         self._lock = Lock()
 
     def _strikes(self, fault: str, key: str) -> bool:
-        """Say whether a fault meets this question about a key, and count it."""
+        """Return whether a fault meets this question about a key, and count it."""
         with self._lock:
             left = self._left.setdefault((fault, key), self._draw.randint(0, self._most[fault]))
             self._left[fault, key] = max(left - 1, 0)

@@ -1,4 +1,4 @@
-"""Trials that hooks wrote, taken apart by hand; and outputs that block or fail when told to."""
+"""Trials that hooks wrote, taken apart by hand; and outputs that block or fail on request."""
 
 import errno
 import json
@@ -19,7 +19,7 @@ ONES = np.ones(2, np.float32)
 
 
 def hook(root: Path, **options: Any) -> Hook:
-    """Return a hook that saves at every step and raises, unless told otherwise."""
+    """Return a hook that saves at every step and raises, by default."""
     settings: dict[str, Any] = {"save_config": ALWAYS, "on_error": "raise"}
     return Hook(root, **settings | options)
 

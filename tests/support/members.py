@@ -10,7 +10,7 @@ from smdebug.core.writer import TrialWriter
 
 
 def save_members(root: Path, steps: Steps, members: Mapping[str, str]) -> Path:
-    """Write the steps of one worker; `members` tells the collection of tensors by name."""
+    """Write the steps of one worker; `members` maps collections to tensor names."""
     collections = [Collection(name, []) for name in sorted(set(members.values()))]
     writer = TrialWriter(root, collections=collections, end_job=False)
     for tensor, collection in members.items():

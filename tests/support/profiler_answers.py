@@ -64,7 +64,7 @@ def _odd(value: Any) -> bool:
 
 
 def of_readers(root: str) -> dict[str, Json]:
-    """Return what readers tell of a job."""
+    """Return the readers' answers about a job."""
     system, framework = LocalSystemMetricsReader(root), LocalAlgorithmMetricsReader(root)
     first, last = (
         framework.get_timestamp_of_first_available_file(),

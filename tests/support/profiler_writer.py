@@ -1,4 +1,4 @@
-"""Files of system metrics as the platform's agent leaves them: what they hold is told by tests."""
+"""Files of system metrics as the platform's agent leaves them: their content comes from tests."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -34,7 +34,7 @@ def plain(answer: Any) -> Json:
 
 
 def fetches(analysis: Any, steps: list[int], nodes: list[str], began: float) -> dict[str, Json]:
-    """Return what each fetch answers; nothing is looked for anew."""
+    """Return the answer of each fetch, without a refresh."""
     collected: dict[str, Json] = {}
 
     def ask(name: str, *args: Any, **kwargs: Any) -> None:

@@ -57,7 +57,7 @@ def sessions(folder: Path) -> Iterator[Session]:
 
 
 def agrees(recorded: Json, got: Json, *, computed: bool = False) -> bool:
-    """Say whether an answer equals the recorded one.
+    """Return whether an answer equals the recorded one.
 
     Equal means: same type and shape, same bytes, same order. An exception agrees if it is of the
     recorded class or one derived from it; its text is our own. A computed reduction may differ in

@@ -1,4 +1,4 @@
-"""Stands in for the Docker SDK's client: has one image, and answers pushes as it is told."""
+"""Stands in for the Docker SDK's client: has one image, and answers pushes by script."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -60,7 +60,7 @@ def text(records: Sequence[Json]) -> str:
 
 
 def key(end_us: int, node: str = "11-algo-1", kind: str = PYTHON) -> str:
-    """Return where a timeline lies below a job's folder; its name tells the last event's end."""
+    """Return where a timeline lies below a job's folder; its name holds the last event's end."""
     hour = datetime.fromtimestamp(end_us / 1e6, UTC).strftime("%Y%m%d%H")
     return f"framework/pevents/{hour}/{end_us}_{node}_{kind}"
 
@@ -95,7 +95,7 @@ def write_tensorflow(
     node: str = "11-algo-1",
     host: str = "algo-1",
 ) -> Path:
-    """Write a detailed profile of TensorFlow, and the empty file whose name tells its time."""
+    """Write a detailed profile of TensorFlow, and the empty file whose name holds its time."""
     folder = "framework/tensorflow/detailed_profiling/2020091312/000000005"
     write_text(root, f"{folder}/{node}_{start_us}_{end_us}.metadata", "")
     document = {"displayTimeUnit": "ns", "traceEvents": list(found), "stackFrames": {}}

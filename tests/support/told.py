@@ -1,4 +1,4 @@
-"""Events as an evaluation tells them, and a sink that keeps them."""
+"""Events as an evaluation sends them, and a sink that keeps them."""
 
 import threading
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def news(status: RuleStatus, outbox: Outbox) -> Event:
 
 
 class ListSink(EventSink):
-    """Takes events until told to fail, one at a time if asked to."""
+    """Takes events until it has to fail, one at a time on request."""
 
     def __init__(self, name: str = "list", *, together: int = 1000) -> None:
         self.name = self.label = name

@@ -78,7 +78,7 @@ def rows(step: int) -> Any:
 
 
 def hook(root: Path, **options: Any) -> Any:
-    """Return a hook that saves at every step and raises, unless told otherwise."""
+    """Return a hook that saves at every step and raises, by default."""
     return smd.Hook(root, **{"save_config": ALWAYS, "on_error": "raise"} | options)
 
 

@@ -61,7 +61,7 @@ def kill_at(root: str, operation: int) -> None:
 
 
 def train_until_killed(root: str) -> NoReturn:
-    """Train for ever, at most a few steps ahead of the disk; tell of each step."""
+    """Train for ever, at most a few steps ahead of the disk; print each step."""
     hook = made(root, max_queue_bytes=2 * LARGE)
     step = 0
     while True:
@@ -71,7 +71,7 @@ def train_until_killed(root: str) -> NoReturn:
 
 
 def fork_for_each_line() -> None:
-    """Fork a training job for each line of the input, which tells its process id and its steps."""
+    """Fork a training job for each line of the input, which prints its process id and its steps."""
     for line in sys.stdin:
         root, operation = line.rsplit(maxsplit=1)
         pid = os.fork()

@@ -39,7 +39,7 @@ class TrainingJobs:
 
     @property
     def stopped(self) -> list[str]:
-        """The jobs that were told to stop, in order."""
+        """The jobs that were stopped, in order."""
         return [body["TrainingJobName"] for verb, body in self.asked if verb == "StopTrainingJob"]
 
     def answer(self, verb: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -51,7 +51,7 @@ def index(**changes: Any) -> bytes:
 def event(
     number: int, sizes: list[int], content: bytes | None, strings: tuple[bytes, ...] = ()
 ) -> bytes:
-    """Return an Event with a tensor as told."""
+    """Return an Event with a tensor of the given fields."""
     return rawtrial.event(rawtrial.tensor_message(number, sizes, content, strings))
 
 

@@ -39,7 +39,7 @@ def run(code: str) -> dict[str, Any]:
 
 
 def everywhere(text: str) -> dict[str, str]:
-    """Return all kinds of metrics in one range, told as the text between the braces."""
+    """Return all kinds of metrics in one range, as the text between the braces."""
     extras = {
         "DataloaderProfilingConfig": ', "MetricsRegex": ".*"',
         "PythonProfilingConfig": ', "ProfilerName": "cprofile", "cProfileTimer": "total_time"',

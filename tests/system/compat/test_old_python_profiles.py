@@ -54,7 +54,7 @@ def spans(rng: random.Random) -> list[str]:
 
 
 def make_tree(base: Path) -> Path:
-    """Write profiles of three nodes; each is told from the others by its number of calls."""
+    """Write profiles of three nodes; they differ in their numbers of calls."""
     rng = random.Random(7)
     nodes = ["11-algo-1", "3-algo-2", "x"]
     whole = [*spans(rng), span(STEPS[0], seconds=18)]

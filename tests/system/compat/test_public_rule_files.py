@@ -492,7 +492,7 @@ def test_invoked_in_a_notebook(tmp_path: Path, trial: Trial, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_cannot_work_is_said(tmp_path: Path, trial: Trial, name: str) -> None:
+def test_what_cannot_work_is_reported(tmp_path: Path, trial: Trial, name: str) -> None:
     source, said = BROKEN[name]
     with pytest.raises(ClientError, match=said):
         load(tmp_path, source, trial)

@@ -107,7 +107,7 @@ def tensor_questions(on: dict[str, Json], asked: list[int]) -> Iterator[dict[str
 
 
 def explained(query: dict[str, Json], theirs: Json, ours: Json, known: dict[str, Json]) -> bool:
-    """Say whether ours is the answer that the semantics want in the place of theirs."""
+    """Return whether ours is the answer that the semantics want in the place of theirs."""
     call = query["call"]
     if call == "modes":  # a list [option]
         return bool(theirs["items"] == ours)

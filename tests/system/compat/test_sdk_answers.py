@@ -50,7 +50,7 @@ def subjects(message: str) -> set[str]:
 
 
 def agree(ours: Answer, theirs: Answer) -> bool:
-    """Tell whether both are the same value, or errors of one class on one subject."""
+    """Return whether both are the same value, or errors of one class on one subject."""
     if "value" in ours or "value" in theirs:
         return ours == theirs
     if theirs["errors"][0] not in ours["errors"]:

@@ -31,7 +31,7 @@ class OutputContract(ABC):
     def output(self, tmp_path: Path) -> TrialOutput:
         return self.make(tmp_path / "root")
 
-    def test_a_place_that_is_not_there_is_an_empty_trial(self, output: TrialOutput) -> None:
+    def test_a_place_that_does_not_exist_is_an_empty_trial(self, output: TrialOutput) -> None:
         assert list(output.list_keys("")) == []
         assert list(output.list_keys("index/", start_after="index/a")) == []
         with pytest.raises(ObjectNotFoundError):

@@ -90,7 +90,7 @@ class StoreContract(ABC):
         assert bytes(store.read(key, ByteRange(start, stop))) == FILES[key][start:stop]
 
     @pytest.mark.parametrize("key", ["no", "index/no", "index/000000000/no", "no/no/no"])
-    def test_file_that_is_not_there(self, store: TrialStore, key: str) -> None:
+    def test_file_that_does_not_exist(self, store: TrialStore, key: str) -> None:
         with pytest.raises(
             ObjectNotFoundError, match=rf"^File '{key}' does not exist\.$"
         ) as raised:

@@ -36,7 +36,7 @@ BLOWN_UP = {
 
 
 def rest(reasons: dict[str, str], *without: str) -> dict[str, str]:
-    """Return what may be found besides what must be."""
+    """Return the optional findings, beyond the required ones."""
     return {rule: reason for rule, reason in reasons.items() if rule not in without}
 
 

@@ -124,7 +124,7 @@ def _jobs(run: Run, trial: Trial, columns: Sequence[str]) -> Iterator[RuleJobCon
 
 
 def has_literal(rule: str) -> bool:
-    """Say whether a rule can judge by its documented sentence to the letter."""
+    """Return whether a rule can judge by its documented sentence to the letter."""
     return any(one.name == "literal" for one in RULES[rule].PARAMS)
 
 

@@ -22,7 +22,7 @@ class Is(enum.Enum):
 
 
 def what_it_is(run: Run, onset: int, one: Verdict) -> Is:
-    """Say what a verdict is. A finding before the fault began is false, whatever comes later."""
+    """Classify a verdict. A finding before the fault is false, whatever follows."""
     met = one.outcome == FOUND
     early = met and one.step is not None and one.step < onset
     if early:

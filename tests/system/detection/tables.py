@@ -127,7 +127,7 @@ def filled(page: str, tables: Mapping[str, str]) -> str:
 
 
 def write_page(page: Path, runs: Runs, measured: Sequence[Measured]) -> None:
-    """Write the tables of a page anew."""
+    """Rewrite the tables of a page."""
     tables = {
         "scores": scores_table(runs, measured),
         "healthy": healthy_table(runs, measured),

@@ -54,7 +54,7 @@ class Suite:
 
 @pytest.fixture(scope="module")
 def suites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Suite]]:
-    """Return what makes each suite once: a parameter of a wider fixture would make it anew."""
+    """Return a factory that makes each suite once, unlike a parametrized fixture of wider scope."""
     with ExitStack() as stack:
         # Lines that trainings run through are covered by tests of their own, in half the time.
         patch = stack.enter_context(pytest.MonkeyPatch.context())

@@ -83,7 +83,7 @@ def test_failure_changes_neither_verdict_nor_exit_code(tmp_path: Path, held: Tra
         (["--action", "sms:0155"], 2, "Error: Action 'sms' needs '+' and 1 to 15 digits"),
     ],
 )
-def test_what_is_no_action_is_said_before_anything_runs(
+def test_what_is_no_action_is_reported_before_anything_runs(
     tmp_path: Path, option: list[str], code: int, said: str
 ) -> None:
     found = acting.run([*acting.prepared(tmp_path), *option])

@@ -269,7 +269,7 @@ def test_a_file_that_does_not_parse_names_the_line(trial: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_class_that_is_not_there_is_named_with_those_that_are(trial: Path) -> None:
+def test_a_class_that_does_not_exist_is_named_with_those_that_are(trial: Path) -> None:
     path = rule_file(trial.parent, "        return False\n")
     result = evaluate(trial, "--source", path, "--rule", "Other")
     assert result.exit_code == 1

@@ -569,7 +569,7 @@ def test_folders_of_the_image_count_if_something_is_mounted_there(
     assert run(root, monkeypatch).exit_code == code
 
 
-def test_an_output_folder_that_cannot_be_used_is_told_in_the_message(
+def test_an_output_folder_that_cannot_be_used_is_reported_in_the_message(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "processing/output").mkdir()

@@ -320,7 +320,7 @@ def test_an_engine_that_goes_away_is_one_sentence(place: Place, tmp_path: Path) 
         subprocess.run(["docker", "rm", "--force", name], check=True, capture_output=True)
 
 
-def test_an_image_that_is_not_there(place: Place) -> None:
+def test_an_image_that_does_not_exist(place: Place) -> None:
     done = place.run("--image=nowhere:none", "--rule=VanishingGradient")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: The engine has no image 'nowhere:none'. Build it ")

@@ -1,4 +1,4 @@
-"""A full disk under the output folder: one sentence, exit 73, and what was found is still told."""
+"""A full disk under the output folder: one sentence, exit code 73, and findings are reported."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_what_was_found_is_told_though_it_cannot_be_written(
+def test_what_was_found_is_reported_though_it_cannot_be_written(
     tmp_path: Path, small_disk: Path
 ) -> None:
     with TrialWriter(tmp_path / "trial") as writer:

@@ -208,7 +208,7 @@ def test_the_job_configuration_of_the_platform_stands_in_for_the_environment(
     assert (result["status"], result["step"]) == ("IssuesFound", 0)
 
 
-def test_an_error_in_container_mode_is_told_in_the_message_file(
+def test_an_error_in_container_mode_is_reported_in_the_message_file(
     image: str, trial: Path, tmp_path: Path
 ) -> None:
     done = evaluate_by_contract(image, trial, tmp_path, "--env=rule_to_invoke=VanishingGradent")
@@ -240,7 +240,7 @@ def live_container(image: str, tmp_path: Path, output: Path) -> Iterator[tuple[s
             docker("rm", "--force", name)
 
 
-def test_a_container_that_is_told_to_stop_leaves_its_result(
+def test_a_stopped_container_leaves_its_result(
     live_container: tuple[str, Any], output: Path
 ) -> None:
     name, process = live_container

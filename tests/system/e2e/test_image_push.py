@@ -148,6 +148,6 @@ def test_the_engines_own_login_opens_another_registry(guarded: str, image: str) 
     assert uri.startswith(f"{guarded}/a@sha256:")
 
 
-def test_a_registry_that_is_not_there_is_said(image: str) -> None:
+def test_a_registry_that_does_not_exist_is_reported(image: str) -> None:
     with pytest.raises(ImageError, match=r"^Cannot push to '127\.0\.0\.1:1/a': .*refused\.$"):
         list(push_all(Push(image), (), "127.0.0.1:1/a"))

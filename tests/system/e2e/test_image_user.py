@@ -156,7 +156,7 @@ def test_root_without_capabilities_ends_with_the_user_flag_to_add(
 
 
 @pytest.mark.parametrize("user", ["12345:12345", "65534:0"])
-def test_any_user_is_told_of_an_output_folder_of_root(
+def test_any_user_is_warned_of_an_output_folder_of_root(
     image: str, trial: Path, rule: Path, tmp_path: Path, user: str
 ) -> None:
     output, message = roots_folder(tmp_path / "output"), tmp_path / "message"

@@ -247,7 +247,7 @@ def test_the_other_kind_of_data(arguments: tuple[str, ...], problem: str) -> Non
     assert (result.exit_code, result.stderr) == (2, problem)
 
 
-def test_data_that_are_not_there(tmp_path: Path) -> None:
+def test_data_that_do_not_exist(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     result, _ = evaluate("--profiler-trial", missing, "--rule", "BatchSize")
     assert (result.exit_code, result.stderr) == (

@@ -160,7 +160,7 @@ def test_training_is_stopped_as_the_readme_says(home: Path) -> None:
     check_second_run(PLAIN[0], home)
 
 
-def test_the_cloud_is_told_as_the_readme_says(home: Path, aws_endpoint: str) -> None:
+def test_the_cloud_is_used_as_the_readme_says(home: Path, aws_endpoint: str) -> None:
     del aws_endpoint  # in the environment
     assert run("python train.py", home).returncode == 0
     s3 = aws.client("s3")
@@ -206,7 +206,7 @@ def test_the_image_does_what_the_readme_says(home: Path) -> None:
 
 
 def _as_ordinary_user(home: Path) -> None:
-    """Let `id` tell root that it is user 1000: the image runs no rule as root, whoever tests it."""
+    """Let `id` print user 1000 for root: the image never runs rules as root."""
     if os.geteuid():
         return
     os.chown(home / "out", 1000, 1000)

@@ -120,7 +120,7 @@ def test_metrics_may_go_to_stdout(trial: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_runs(
+def test_what_is_wrong_is_reported_before_anything_runs(
     trial: Path, arguments: list[str], message: str
 ) -> None:
     result = evaluate(trial, *arguments)

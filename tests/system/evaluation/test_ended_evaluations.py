@@ -1,4 +1,4 @@
-"""The same command over an output folder whose evaluation has ended: finished, and told again."""
+"""The same command after its evaluation has ended: it is finished, and its verdict repeated."""
 
 import json
 from collections.abc import Callable

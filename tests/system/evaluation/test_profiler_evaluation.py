@@ -189,7 +189,7 @@ def test_the_end_mark_of_tensors_ends_no_profiler_data(tmp_path: Path) -> None:
     assert seen(found) == ("IssuesFound", 2, 3)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     trial = str(tmp_path / "none")
     config = configured(tmp_path / "out", [windows()], trial)
     with pytest.raises(TrialError, match=f"^Trial {trial!r} does not exist.$"):

@@ -1,4 +1,4 @@
-"""What tells one evaluation from another: run ids, keys of events and messages, names of trials."""
+"""Identity of evaluations: run ids, keys of events and messages, names of trials."""
 
 import json
 from pathlib import Path

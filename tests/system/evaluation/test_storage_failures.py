@@ -148,7 +148,7 @@ def test_trial_whose_store_refuses_from_the_beginning_is_no_evaluation(tmp_path:
         evaluating.runner(configured(tmp_path / "out", [Reads], "/t"), {"/t": store})
 
 
-def test_trial_of_which_there_is_nothing_is_not_there(tmp_path: Path) -> None:
+def test_trial_of_which_there_is_nothing_is_missing(tmp_path: Path) -> None:
     store = Store(MemoryStore({}, "s3://bucket/t"), REMOTE)
     with pytest.raises(Exception, match=r"^Trial '/t' does not exist\.$"):
         evaluating.runner(configured(tmp_path / "out", [Reads], "/t"), {"/t": store})

@@ -1,4 +1,4 @@
-"""Files of the profiler that are cut off at any byte: what is whole is read, the rest is told."""
+"""Files of the profiler, cut off at any byte: whole records are read, the rest is reported."""
 
 import gzip
 from collections.abc import Callable

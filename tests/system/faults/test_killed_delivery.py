@@ -24,7 +24,7 @@ MANY = pytest.param(150, id="many", marks=pytest.mark.nightly)
 
 
 def news(details: Details) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what was told, each key once, in the order in which it came."""
+    """Return the statuses of the events, each key once, in order of arrival."""
     found = {}
     for detail in details:
         statuses = [one["RuleEvaluationStatus"] for one in detail["DebugRuleEvaluationStatuses"]]
@@ -33,7 +33,7 @@ def news(details: Details) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def killed(folder: Path, place: str, kills: int, s3: str = "") -> tuple[dict[str, int], Any]:
-    """Kill evaluations; return how many, and what an event bus was told by each."""
+    """Kill evaluations; return how many, and the events of each."""
     bus = http_places.EventBus()
     with http_places.serving(bus.answer) as server:
         done = subprocess.run(
@@ -63,7 +63,7 @@ def killed(folder: Path, place: str, kills: int, s3: str = "") -> tuple[dict[str
 
 
 def check_told(count: dict[str, int], told: dict[str, Details]) -> None:
-    """Check that each run has told the same news as the one that was left alone."""
+    """Check that each run sent the same events as the undisturbed one."""
     undisturbed = news(told["run-0"])
     assert len(undisturbed) == len(told["run-0"])
     assert undisturbed[-1] == ("Completed", ("IssuesFound",) * 8 + ("NoIssuesFound",) * 2)
@@ -77,7 +77,7 @@ def check_told(count: dict[str, int], told: dict[str, Details]) -> None:
 
 
 def check_left(told: dict[str, Details], files_of: Callable[[str], Files]) -> None:
-    """Check that each run has left its verdicts under the run id that it told, and its report."""
+    """Check that each run left its report, and verdicts under the run id of its events."""
     for name, details in told.items():
         files = files_of(name)
         results = [json.loads(text) for key, text in files.items() if key.endswith("result.json")]

@@ -28,7 +28,7 @@ def slow_bound(hits: int, total: int, compared: int) -> float:
 
 
 def slow_settled(shares: list[float]) -> bool:
-    """Say whether fewer than 64 shares have ended to fall."""
+    """Return whether fewer than 64 shares have ended to fall."""
     width = max(5, len(shares) // 4)
     if len(shares) < 2 * width:
         return False
@@ -43,7 +43,7 @@ def slow_settled(shares: list[float]) -> bool:
 
 
 def slow_met(steps: list[Pairs], enough: int, *, literal: bool) -> bool:
-    """Say whether it is met at the last of the steps of one mode."""
+    """Return whether it is met at the last of the steps of one mode."""
     window: Pairs = []
     for one in reversed(steps):
         if len(window) < enough or literal:

@@ -25,7 +25,7 @@ def slow_noise(values: list[float]) -> float:
 
 
 def slow_falls(history: list[float]) -> bool:
-    """Say whether the last quarter of up to 63 means is below each such stretch before."""
+    """Return whether the last quarter of up to 63 means is below each such stretch before."""
     width = max(1, len(history) // 4)
     means = []
     end = len(history)

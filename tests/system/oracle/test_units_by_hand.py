@@ -67,7 +67,7 @@ def share(
 
 
 def slow(name: str, saved: Saved, low: float, high: float, *, literal: bool) -> Found:
-    """Return where the condition is met: from all steps that are pooled, at each step anew."""
+    """Return where the condition is met: from all pooled steps, recomputed at each step."""
     found: Found = []
     pools: dict[ModeKeys, list[tuple[list[list[float]], tuple[int, ...], int | None, int]]] = {}
     axes: dict[ModeKeys, int | None] = {}

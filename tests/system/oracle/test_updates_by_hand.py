@@ -43,7 +43,7 @@ def trials(draw: st.DrawFn) -> Random:
 
 
 def found_by(rule: Any, trial: Random, **params: Any) -> Found:
-    """Return where the real rule is met; each step has a loss besides, and the gradients."""
+    """Return where the real rule is met; each step also has a loss and the gradients."""
     with tempfile.TemporaryDirectory() as folder:
         for worker, steps in trial.saved.items():
             arrays = {
@@ -59,7 +59,7 @@ def found_by(rule: Any, trial: Random, **params: Any) -> Found:
 
 
 def tells(trial: Random, step: int) -> bool:
-    """Say whether a weight that was saved so far has a gradient."""
+    """Return whether a weight that was saved so far has a gradient."""
     names = {
         name
         for steps in trial.saved.values()

@@ -125,7 +125,7 @@ def order(key: str) -> tuple[int, int, bool]:
 
 
 @pytest.mark.parametrize("costs", [LOCAL, REMOTE], ids=["local", "remote"])
-def test_step_that_is_listed_too_late_is_said(costs: ReadCosts) -> None:
+def test_step_that_is_listed_too_late_is_reported(costs: ReadCosts) -> None:
     content = written(1)
     live = {key: data for key, data in content.items() if key != END}
     late = live.pop(rawtrial.index_key(6))

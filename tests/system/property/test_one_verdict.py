@@ -312,7 +312,7 @@ def test_restarted_evaluation_comes_to_the_same(
 
 
 def check_events(path: Path, verdicts: list[dict[str, Any]]) -> None:
-    """Say that no news came twice, that the last was the truth, and that final statuses stayed."""
+    """Check that no event is repeated, that the last is true, and that final statuses stay."""
     details = [one["detail"] for one in evaluating.json_lines(path)]
     keys = [one["EventKey"] for one in details]
     assert len(set(keys)) == len(keys)

@@ -1,4 +1,4 @@
-"""Classes: which labels and predictions belong together, and which classes they tell."""
+"""Classes: which labels and predictions belong together, and the classes in them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ EYE = np.eye(3)
 def told(
     root: Path, labels: Any, predictions: Any, name: str = "predictions", **options: Any
 ) -> tuple[list[int], list[int], int] | str:
-    """Return what a pair tells, as lists."""
+    """Return the classes of a pair, as lists."""
     trial = opened(save(root, {0: {"labels": labels, name: predictions}}))
     (pair,) = label_prediction_pairs(trial, 0, ["labels"], [name])
     found = classes(*pair, 0, **options)
@@ -135,7 +135,7 @@ def test_names_tell_logits_and_regressions(
         ("CrossEntropyLoss_input_0", True, [1, 1]),
     ],
 )
-def test_as_many_classes_as_positions_are_told_by_the_name(
+def test_as_many_classes_as_positions_are_distinguished_by_the_name(
     name: str, argmax: bool | None, expected: list[int], tmp_path: Path
 ) -> None:
     scores = np.array([[[5.0, 6.0], [1.0, 7.0]]])

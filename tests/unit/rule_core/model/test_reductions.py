@@ -147,7 +147,7 @@ def test_nothing_wanted_is_nothing_done() -> None:
     assert compute_all(np.ones(3), []) == {}
 
 
-def test_what_cannot_be_reduced_is_said() -> None:
+def test_what_cannot_be_reduced_is_reported() -> None:
     with pytest.raises(
         SMDebugValueError, match=r"^Reduction 'mode' must be one of min, max, .*, l2\.$"
     ):

@@ -1,4 +1,4 @@
-"""Measures: pieces together tell what the whole array tells, and rows what each alone tells."""
+"""Statistics: pieces give the result of the whole array, and rows that of each row alone."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -247,7 +247,7 @@ def test_what_is_no_real_number_is_not_told_in_pieces(dtype: str) -> None:
     ("operation", "size", "expected"),
     [("median", 3, False), ("nope", 3, False), ("mean", 0, False), ("sum", 0, True)],
 )
-def test_some_reductions_need_the_whole_or_are_not_there(
+def test_some_reductions_need_the_whole_or_are_missing(
     operation: str, size: int, expected: bool
 ) -> None:
     assert is_in_pieces((operation, False), np.dtype(np.float32), size) is expected

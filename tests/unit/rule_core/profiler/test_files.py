@@ -36,7 +36,7 @@ def minutes(stamps: list[int]) -> list[float]:
     return [(one - writer.BEGIN_US) / MINUTE / S for one in stamps]
 
 
-def test_new_files_are_told_once() -> None:
+def test_new_files_are_reported_once() -> None:
     there = system(0) | traces(5)
     found = ProfilerFiles(MemoryStore(there))
     assert [len(one) for one in found.refresh()] == [1, 1]
@@ -59,7 +59,7 @@ def test_an_end_mark_is_seen_in_both_places(mark: str) -> None:
     assert found.ended
 
 
-def test_a_folder_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_yet_is_empty(tmp_path: Path) -> None:
     found = ProfilerFiles(LocalStore(tmp_path / "later"))
     assert found.refresh() == ([], [])
     assert not found.has_end_mark()

@@ -55,7 +55,7 @@ def test_an_absolute_name_wins_over_the_trials_folder(tmp_path: Path) -> None:
     assert signal.files == (tmp_path / "stop",)
 
 
-def test_a_file_that_is_not_there_says_nothing(tmp_path: Path) -> None:
+def test_a_file_that_does_not_exist_says_nothing(tmp_path: Path) -> None:
     for store in (LocalStore(tmp_path), MemoryStore({})):
         assert not StopSignal.from_environment(store, {NAME: "signals/stop"}).is_given(9e9)
 

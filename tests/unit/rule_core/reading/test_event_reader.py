@@ -87,13 +87,13 @@ def test_a_damaged_file_is_read_again(store: CountingStore) -> None:
     assert reader.tensor("b", FIRST).tolist() == ARRAY.tolist()  # kept all the while
 
 
-def test_a_corrupt_record_is_said_with_its_file(store: CountingStore) -> None:
+def test_a_corrupt_record_is_reported_with_its_file(store: CountingStore) -> None:
     store.files = {"a": bytes(100)}
     with pytest.raises(CorruptFileError, match=r"^File 'a' is corrupt: expected a record header"):
         EventReader(store).tensor("a", Span(0, 100))
 
 
-def test_a_missing_file_is_said(store: CountingStore) -> None:
+def test_a_missing_file_is_reported(store: CountingStore) -> None:
     with pytest.raises(ObjectNotFoundError, match=r"^File 'x' does not exist\.$"):
         EventReader(store).tensor("x", FIRST)
 
@@ -142,6 +142,8 @@ def test_a_record_may_tell_no_time(message: bytes) -> None:
     ],
     ids=["header", "nothing", "checksum", "time"],
 )
-def test_a_damaged_beginning_is_said(content: bytes, error: type[Exception], message: str) -> None:
+def test_a_damaged_beginning_is_reported(
+    content: bytes, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         EventReader(MemoryStore({"a": content})).wall_time("a", Span(0, len(RECORD)))

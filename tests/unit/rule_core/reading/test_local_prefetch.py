@@ -166,7 +166,7 @@ def test_what_was_not_asked_of_two_steps_is_measured_no_more() -> None:
     assert other.noted == [number + 0.5 for number in range(9)]
 
 
-def test_of_many_tensors_that_is_told_which_was_prefetched() -> None:
+def test_of_many_tensors_the_prefetched_ones_are_returned() -> None:
     trial, _ = trial_of(files(*(step(number, "wvu") for number in range(4))))
     one, found = Noting(), []
     for number in range(4):
@@ -220,7 +220,7 @@ def test_without_a_worker_only_that_of_a_single_one_is_meant() -> None:
     assert ask(trial, 2, one, worker="worker_1") == 2
 
 
-def test_shapes_of_what_was_measured_are_told_without_reading(
+def test_shapes_of_what_was_measured_are_reported_without_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trial, _ = trial_of(files(*(step(number, "wv", size=7) for number in range(4))))
@@ -508,7 +508,7 @@ def test_little_is_not_brought_nor_what_lies_far_apart(
     assert store.brought == []
 
 
-def test_a_next_step_that_is_not_there_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_next_step_that_does_not_exist_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_prefetch, "MIN_PREFETCH_BYTES", 0)
     trial, store = trial_of(files(*(step(number) for number in range(4))))
     one = Noting()

@@ -23,7 +23,7 @@ BOTH = ByteRange(0, 2 * SIZE)
 
 
 class Idle(ReadPool):
-    """A pool whose threads do what a test tells them, in order."""
+    """A pool whose threads follow the script of a test, in order."""
 
     def __init__(self) -> None:
         super().__init__(1)

@@ -124,7 +124,7 @@ def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
     assert one.reads(38) == [ByteRange(0, record)]  # step 39 is of a mode that asked nothing else
 
 
-def test_what_is_asked_for_anew_costs_one_read_more() -> None:
+def test_what_is_asked_for_again_costs_one_read_more() -> None:
     one = Asked(files(range(30)))
     for step in range(3):
         one.step(step, NAMES[:2])

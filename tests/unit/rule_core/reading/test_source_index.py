@@ -99,7 +99,7 @@ def test_segments_and_what_was_abandoned() -> None:
     ("says", "written", "ends"),
     [(True, 0.0, True), (False, 1.0, False), (None, 1.0, True), (None, 0.0, False)],
 )
-def test_a_run_ends_when_its_format_says_so_or_nothing_is_written(
+def test_a_run_ends_when_its_format_is_reported_or_nothing_is_written(
     says: bool | None, written: float, ends: bool
 ) -> None:
     source = ListSource(*ROWS, ended=says)

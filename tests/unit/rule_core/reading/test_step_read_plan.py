@@ -1,4 +1,4 @@
-"""StepPlan: tells what each tensor alone would tell, in few reads, and nothing of what is odd."""
+"""StepPlan: gives the results of single reads in few reads, and none for odd tensors."""
 
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ def exactly(value: Any) -> Any:
 
 
 def told(plan: StepPlan, *steps: Step) -> dict[Want, dict[str, Any]]:
-    """Return what a plan tells of a step and the ones before it."""
+    """Return the results of a plan for a step and the ones before it."""
     result = plan.carry_out({back: one.opened for back, one in enumerate(steps)})
     return {
         want: {name: exactly(value) for name, value in values.items()}
@@ -102,7 +102,7 @@ def told(plan: StepPlan, *steps: Step) -> dict[Want, dict[str, Any]]:
 
 
 def expected(wants: Mapping[Want, frozenset[str]], *steps: Step) -> dict[Want, dict[str, Any]]:
-    """Return what each tensor tells alone."""
+    """Return the results of reading each tensor alone."""
     found: dict[Want, dict[str, Any]] = {}
     for (one, back), names in wants.items():
         for name in names:
@@ -194,7 +194,7 @@ def test_small_tensors_are_read_together_and_large_ones_by_the_piece() -> None:
     assert plan.nbytes == a.length + b.length + c.length + d.length == len(step.content)
 
 
-def test_shapes_are_told() -> None:
+def test_shapes_are_reported() -> None:
     step = saved({"small": np.ones((1, 2)), "large": np.ones((3, 4, 5))})
     plan = plan_of(step, wanted(step.values, (MEAN, 0)))
     assert plan.shapes == {"small": (1, 2), "large": (3, 4, 5)}

@@ -134,7 +134,7 @@ def test_a_bad_file_is_read_again_although_its_folder_is_as_it_was(
     assert read == []
 
 
-def test_an_unreadable_folder_is_told_and_no_empty_trial(tmp_path: Path) -> None:
+def test_an_unreadable_folder_is_reported_and_no_empty_trial(tmp_path: Path) -> None:
     trial_files = TrialFiles(LocalStore(tmp_path / "no"))
     with pytest.raises(ObjectNotFoundError, match="/no' does not exist"):
         trial_files.refresh()

@@ -102,7 +102,7 @@ def test_collections_are_merged_and_read_again_when_names_are_new() -> None:
 @pytest.mark.parametrize(
     "name", ["x.json", "12_.json", "_w.json", "1_w.txt", "99999999999999999999_w.json"]
 )
-def test_strange_names_are_said_once_and_passed_over(name: str) -> None:
+def test_strange_names_are_reported_once_and_passed_over(name: str) -> None:
     key = f"index/000000000/{name}"
     one, _ = index(collections(), {key: b"{}"})
     one.refresh()
@@ -125,7 +125,7 @@ def test_index_file_without_entries_is_no_step() -> None:
     assert (one.steps, one.problems) == ([], {})
 
 
-def test_damaged_record_is_said_and_the_others_are_used() -> None:
+def test_damaged_record_is_reported_and_the_others_are_used() -> None:
     key = rawtrial.index_key(0)
     files = step(0)
     document = json.loads(files[key])

@@ -122,7 +122,7 @@ def test_trial_without_steps(kind: type[Acts]) -> None:
     ],
     ids=lambda err: type(err).__name__,
 )
-def test_what_is_not_there_is_passed_over(err: Exception) -> None:
+def test_what_is_missing_is_passed_over(err: Exception) -> None:
     def act(_: int) -> bool:
         raise err
 

@@ -39,7 +39,7 @@ def trial(*, ended: bool = True, name: str = "trial") -> Trial:
 
 
 class Plain(Rule):
-    """Answers what it is told."""
+    """Returns scripted answers."""
 
     answer: Any = False
 
@@ -266,7 +266,7 @@ class Requires(Plain):
         self.req_tensors.add("loss", steps=[step, step - 3])
 
 
-def test_required_tensors_are_set_anew_for_each_step() -> None:
+def test_required_tensors_are_set_again_for_each_step() -> None:
     rule = Requires(trial())
     rule.invoke(3)
     assert rule.req_tensors.get_tensor_steps("loss") == [3, 0]

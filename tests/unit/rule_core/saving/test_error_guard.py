@@ -12,7 +12,7 @@ Log = pytest.LogCaptureFixture
 
 
 class Counter(FailSafe):
-    """Counts calls, and fails when told to."""
+    """Counts calls, and fails on request."""
 
     def __init__(self, *, raises: bool = False) -> None:
         super().__init__(raises=raises)
@@ -84,7 +84,7 @@ def test_in_a_forked_process_nothing_is_done(
     assert (counter.calls, caplog.records) == (0, [])
 
 
-def test_warnings_are_said_once_a_subject(caplog: Log) -> None:
+def test_warnings_are_reported_once_a_subject(caplog: Log) -> None:
     counter = Counter()
     for subject in ("a", "b", "a"):
         counter._warn_once(subject, f"about {subject} at 100 %")

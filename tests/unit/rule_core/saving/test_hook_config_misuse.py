@@ -76,7 +76,7 @@ def test_what_cannot_be_understood_is_refused(tmp_path: Path, content: object, r
         load(tmp_path, content)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
     message = f"Hook configuration '{tmp_path}/no.json' cannot be used: No such file or directory."
     with pytest.raises(SMDebugValueError, match=f"^{re.escape(message)}$"):
         load_hook_config(tmp_path / "no.json")
@@ -147,7 +147,7 @@ def test_on_sagemaker_tensorboard_has_a_file_of_its_own(
     assert found == [(None, False), (None, False), ("/own", True)]
 
 
-def test_what_has_no_effect_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_has_no_effect_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     hook = {"save_intervall": 5, "dry_run": True, "save_shape": True}
     content = of(hook, ("losses", {"tain.save_steps": "1"}))
     content |= {"localPath": "x", "S3OutputPath": "y"}

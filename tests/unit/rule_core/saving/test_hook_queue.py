@@ -33,7 +33,7 @@ def save(hook: Any, step: int, size: int = STEP) -> None:
     hook.step()
 
 
-def test_a_slow_disk_drops_whole_steps_and_says_so(
+def test_a_slow_disk_drops_whole_steps_and_is_reported(
     slow: tuple[ToldOutput, Gate], tmp_path: Path, caplog: Log
 ) -> None:
     output, gate = slow

@@ -141,7 +141,7 @@ def test_arguments_of_other_types_are_refused() -> None:
             made(**{name: [3]})
 
 
-def test_a_name_that_no_collection_has_is_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_no_collection_has_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     made(include_collections=["weigths", "xyz", "losses"])
     assert [one.getMessage() for one in caplog.records] == [
         "There is no collection 'weigths' to save. Did you mean 'weights'?",
@@ -259,7 +259,7 @@ def test_a_plan_is_remembered() -> None:
     assert decisions.plan("weight2", saving) == Plan(False, False, MIN.wanted, ("weights",))
 
 
-def test_all_collections_of_a_tensor_are_told() -> None:
+def test_all_collections_of_a_tensor_are_reported() -> None:
     decisions = made(Collection("a", "x"))
     assert decisions.collections_of("x_weight_loss") == ("weights", "losses", "a")
     assert decisions.collections_of("y") == ()

@@ -20,7 +20,7 @@ from smdebug import modes
 
 
 class Later:
-    """A queue that is worked through when told to."""
+    """A queue that is processed on request."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Callable[[], object], int]] = []
@@ -42,7 +42,7 @@ class Later:
 
 
 class Saving:
-    """A saver over an output and a queue that are told what to do."""
+    """A saver over a scripted output and queue."""
 
     def __init__(self, *, drop: bool = False) -> None:
         self.output, self.queue = ToldOutput(), Later()

@@ -254,7 +254,7 @@ def test_a_step_is_written_tensor_by_tensor(tmp_path: Path) -> None:
     assert [one["tensorname"] for one in index["tensor_payload"]] == ["w"]
 
 
-def test_a_step_of_nothing_is_not_there(tmp_path: Path) -> None:
+def test_a_step_of_nothing_is_missing(tmp_path: Path) -> None:
     writer = TrialWriter(tmp_path)
     before = keys(tmp_path)
     assert writer.begin(0).commit() is False

@@ -108,7 +108,7 @@ def test_a_large_step_goes_in_parts_and_its_index_file_after_it(faulty: FaultyS3
     assert s3_objects.uploads(aws) == []
 
 
-def test_a_step_that_fails_is_not_there_and_leaves_nothing(faulty: FaultyS3, aws: str) -> None:
+def test_a_step_that_fails_is_missing_and_leaves_nothing(faulty: FaultyS3, aws: str) -> None:
     with TrialWriter(URI) as writer:
         writer.step(0, {"w": 1})
         faulty.due = [says(403, "AccessDenied")]

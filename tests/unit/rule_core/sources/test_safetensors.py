@@ -73,7 +73,7 @@ def test_other_files_are_no_checkpoints(key: str) -> None:
     assert locate(key) is None
 
 
-def test_epochs_are_told_from_steps() -> None:
+def test_epochs_are_distinguished_from_steps() -> None:
     assert step_in("epoch_3", is_folder=True) == (3, True)
     assert step_in("step_3", is_folder=True) == (3, False)
 

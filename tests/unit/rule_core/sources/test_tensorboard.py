@@ -322,7 +322,7 @@ def test_two_writers_of_a_folder_do_not_disturb_each_other() -> None:
     assert once.segments == [0]
 
 
-def test_a_file_that_is_begun_anew_keeps_its_history() -> None:
+def test_a_file_that_is_restarted_keeps_its_history() -> None:
     files = {NAME: event_file(*losses(range(100)))}
     index = opened(files)
     index.refresh()

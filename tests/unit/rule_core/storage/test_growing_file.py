@@ -1,4 +1,4 @@
-"""GrowingFile: what is appended is read once, what is begun anew from its start."""
+"""GrowingFile: appended bytes are read once, a rewritten file from its start."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_appended_bytes_are_read_once() -> None:
     "content",
     [b"on", b"", b"other", b"other and longer than before", b"One\ntwo\n", b"one\nTwo\nthree\n"],
 )
-def test_a_file_that_was_begun_anew_is_read_from_its_start(content: bytes) -> None:
+def test_a_file_that_was_restarted_is_read_from_its_start(content: bytes) -> None:
     files = {"log": b"one\ntwo\n"}
     file = GrowingFile(MemoryStore(files), "log")
     file.read()

@@ -66,7 +66,7 @@ def test_folders_come_in_order_with_sorted_names(root: Path) -> None:
     ]
 
 
-def test_a_prefix_that_is_not_there_has_no_folders(root: Path) -> None:
+def test_a_prefix_that_does_not_exist_has_no_folders(root: Path) -> None:
     assert list(LocalStore(root).folders("no/")) == []
 
 
@@ -99,7 +99,7 @@ def test_links_are_not_followed_and_pipes_not_read(root: Path, name: str) -> Non
         folder.read(name)
 
 
-def test_a_file_that_is_gone_is_not_there(root: Path) -> None:
+def test_a_file_that_is_gone_is_missing(root: Path) -> None:
     folder = next(LocalStore(root).folders("index/"))
     (root / "index" / "loose").unlink()
     with pytest.raises(ObjectNotFoundError, match=r"^File 'index/loose' does not exist\.$"):

@@ -17,7 +17,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_system_is_told_what_will_be_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_is_advised_of_later_reads(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda _, *what: told.append(what), raising=False)
     with LocalStore(root).opened("file") as opened:

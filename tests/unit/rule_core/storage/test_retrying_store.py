@@ -21,7 +21,7 @@ BUSY = StorageUnavailableError("k", "busy", transient=True)
 
 
 class Faltering(MemoryStore):
-    """Raises at the calls, and after the keys, that it was told."""
+    """Raises at scripted calls and after scripted keys."""
 
     costs = ReadCosts(3, 7)
 
@@ -79,7 +79,7 @@ def test_what_does_not_pass_is_not_asked_again(err: Exception) -> None:
 
 
 @pytest.mark.parametrize("deadline_s", [0.0, 3.0, 30.0])
-def test_it_is_said_how_long_it_was_tried(deadline_s: float) -> None:
+def test_it_is_reported_how_long_it_was_tried(deadline_s: float) -> None:
     behind = Faltering(*[BUSY] * 99)
     store, clock = patient(behind, deadline_s)
     with pytest.raises(StorageUnavailableError) as raised:
@@ -116,7 +116,7 @@ def test_a_listing_has_the_whole_time_after_each_key() -> None:
     assert clock.now > 12.0
 
 
-def test_a_listing_that_ends_in_silence_says_so() -> None:
+def test_a_listing_that_ends_in_silence_is_reported() -> None:
     behind = Faltering(None, *[BUSY] * 99, breaks_after=2)
     store, _ = patient(behind)
     keys = store.list_keys("")

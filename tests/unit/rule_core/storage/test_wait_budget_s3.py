@@ -118,7 +118,7 @@ def test_a_server_that_hangs(faulty: FaultyS3) -> None:
     assert raised.value.reason == f"endpoint '{host}' did not respond in time"
 
 
-def test_what_stays_busy_is_said_in_the_end(faulty: FaultyS3, store: RetryingStore) -> None:
+def test_what_stays_busy_is_reported_in_the_end(faulty: FaultyS3, store: RetryingStore) -> None:
     faulty.due = [SLOW_DOWN] * 99
     with pytest.raises(StorageUnavailableError) as raised:
         store.read("x")

@@ -311,7 +311,7 @@ def test_the_latest_time_is_that_of_the_kind_that_is_behind_and_at_the_end_of_al
     assert after(found.get_latest_timestamp()) == 179
 
 
-def test_damage_is_told() -> None:
+def test_damage_is_reported() -> None:
     files = system(0, 1)
     key = min(files)
     files[key] = b"nothing\n" + files[key]

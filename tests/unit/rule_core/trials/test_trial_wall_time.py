@@ -52,7 +52,7 @@ def test_each_worker_has_its_own_and_the_last_is_the_steps(
     ]
 
 
-def test_nothing_later_than_the_step_in_hand_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_later_than_the_step_in_hand_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = trial_of(files({3: {"worker_0": 1e9}, 5: {"worker_0": 2e9}}), monkeypatch)
     assert trial.steps() == [3, 5]
     with snapshot([trial], 3):

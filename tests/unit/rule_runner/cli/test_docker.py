@@ -45,7 +45,7 @@ class FakeEngine:
 
 
 class FakeFleet:
-    """Stands for containers that print and end as they are told."""
+    """Stands in for containers with scripted output and exit."""
 
     plans: Mapping[str, ContainerPlan]
     limit: float

@@ -130,7 +130,7 @@ def test_a_file_that_goes_meanwhile_has_no_size(
 
 
 @pytest.mark.parametrize("command", ["show", "report", "timeline", "python"])
-def test_a_folder_that_is_not_there(
+def test_a_folder_that_does_not_exist(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

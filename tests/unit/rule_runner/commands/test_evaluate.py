@@ -121,7 +121,7 @@ def test_events_go_to_stdout_when_asked(
     assert len(events) == 3
 
 
-def test_unwritten_output_is_told_after_the_results(
+def test_unwritten_output_is_reported_after_the_results(
     requested: EvaluationRequest,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -210,7 +210,7 @@ def test_window_of_the_environment_that_is_no_number(
 
 
 class Recorded:
-    """Stands in for the runner: what it was told."""
+    """Stands in for the runner: records its arguments."""
 
     config: Any
 

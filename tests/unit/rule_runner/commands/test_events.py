@@ -65,7 +65,7 @@ def test_the_environment_may_name_the_sinks(
     assert sequences(tmp_path / "a") == [1, 2, 3]
 
 
-def test_what_cannot_be_sent_is_said_and_is_exit_1(folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_sent_is_reported_and_is_exit_1(folder: Path, tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "file"
     result = run("replay", folder, "--sink", f"file:{missing}")
     summary, undelivered = filter(re.compile("Sink ").match, result.stderr.splitlines())
@@ -82,7 +82,7 @@ def test_an_evaluation_that_runs_is_not_disturbed(folder: Path, tmp_path: Path) 
     assert not (tmp_path / "a").exists()
 
 
-def test_without_a_sink_the_remedy_is_said(folder: Path) -> None:
+def test_without_a_sink_the_remedy_is_reported(folder: Path) -> None:
     result = run("replay", folder)
     assert result.exit_code == 2
     expected = (

@@ -39,7 +39,7 @@ def test_place_and_title_can_be_chosen(tmp_path: Path) -> None:
     assert "<title>Week 3</title>" in (tmp_path / "x.html").read_text("utf-8")
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     done = call(tmp_path / "none")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == (

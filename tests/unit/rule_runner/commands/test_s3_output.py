@@ -244,7 +244,7 @@ def test_throttling_passes(s3: str, faulty: faulty_s3.FaultyS3) -> None:
     assert (sync.problem, s3_objects.content(s3)) == ("", {"out/a": b"a"})
 
 
-def test_a_thread_that_cannot_upload_says_so_and_goes_on(
+def test_a_thread_that_cannot_upload_is_reported_and_goes_on(
     s3: str, faulty: faulty_s3.FaultyS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAUSE_S", 0.01)
@@ -272,7 +272,7 @@ def fail(sync: S3OutputSync, sentence: str) -> None:
     raise OutputError(sentence)
 
 
-def test_what_is_said_of_the_folder_names_the_address(faulty: faulty_s3.FaultyS3) -> None:
+def test_what_is_reported_of_the_folder_names_the_address(faulty: faulty_s3.FaultyS3) -> None:
     sync = synced()
     sentence = r"^Output folder 's3://bucket/out/a' holds another evaluation\.$"
     msg = f"Output folder '{sync.folder}/a' holds another evaluation."
@@ -347,7 +347,7 @@ def test_a_state_folder_that_cannot_be_written_is_one_sentence(
         pass
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_learns_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     with pytest.raises(

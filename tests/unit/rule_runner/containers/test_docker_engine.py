@@ -73,7 +73,7 @@ def answering(path: Path, answers: Answers) -> Iterator[None]:
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
-    """Return what connects to an engine that answers as told."""
+    """Return a function that connects to a scripted engine."""
     made: list[Any] = []
 
     def connect(changes: Answers | None = None) -> Engine:
@@ -156,7 +156,7 @@ def test_an_engine_that_is_too_old_for_the_sdk(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_an_image_that_is_not_there(engine: Callable[..., Engine]) -> None:
+def test_an_image_that_does_not_exist(engine: Callable[..., Engine]) -> None:
     found = engine({"/images/mine:1/json": (404, {"message": "No such image: mine:1"})})
     with pytest.raises(EngineError) as caught:
         found.find_image("mine:1", pull=False)
@@ -234,7 +234,7 @@ def test_a_refusal_without_a_remedy() -> None:
     assert refused("Refused", OSError("a\nb.")) == "Refused: a b."
 
 
-def test_the_build_is_told_of_line_by_line(engine: Callable[..., Engine], tmp_path: Path) -> None:
+def test_the_build_is_reported_line_by_line(engine: Callable[..., Engine], tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM scratch\n", encoding="utf-8")
     found = engine({"/build": (200, {"stream": "Step 1/1"})})
     assert [*found.build(tmp_path, "t", {"A": "b"}, None)] == [{"stream": "Step 1/1"}]

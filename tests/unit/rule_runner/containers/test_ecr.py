@@ -97,7 +97,7 @@ def test_a_region_that_is_none_is_not_asked() -> None:
         Ecr("eu")
 
 
-def test_without_credentials_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_the_remedy_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.delenv("AWS_SESSION_TOKEN")
@@ -172,7 +172,7 @@ def test_a_login_without_user_and_password_is_refused_without_showing_it(
         ),
     ],
 )
-def test_what_ecr_refuses_is_said_with_the_permission(
+def test_what_ecr_refuses_is_reported_with_the_permission(
     answers: list[ClientError], message: str, answering: Callable[..., tuple[Ecr, Answers]]
 ) -> None:
     ecr, _ = answering(*answers)

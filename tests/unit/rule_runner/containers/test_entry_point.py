@@ -173,7 +173,7 @@ def test_a_folder_that_is_the_ordinary_users_takes_no_capability(
 
 @as_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed.")
-def test_root_without_capabilities_is_told_of_the_user_flag(root: Path) -> None:
+def test_root_without_capabilities_is_advised_of_the_user_flag(root: Path) -> None:
     (root / OUTPUT).mkdir(parents=True)
     done = subprocess.run(
         [

@@ -30,7 +30,7 @@ def test_of_a_trial_that_is_waited_for_the_folder_around_it_is_mounted(tmp_path:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, waits: bool) -> None:
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path, waits: bool) -> None:
     missing = Mount(tmp_path / "no" / "where")
     with pytest.raises(ClientError, match=r"^Folder '.*/no/where' does not exist\. Check the path"):
         list(present(translated(missing, waits=waits), "/out"))

@@ -1,4 +1,4 @@
-"""Pushing: what the engine is told, what of its answers is taken, and what is registered."""
+"""Pushing: requests to the engine, use of its answers, and registration."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedClient]:
-    """Return what makes an engine that answers a push as told."""
+    """Return a factory of engines that answer a push by script."""
 
     def make(*answers: Any) -> ScriptedClient:
         client = ScriptedClient(*answers)
@@ -228,7 +228,7 @@ def test_a_place_has_no_digest() -> None:
         ("received unexpected HTTP status: 500 Internal Server Error.\n", ""),
     ],
 )
-def test_what_a_registry_refuses_is_said(
+def test_what_a_registry_refuses_is_reported(
     said: str, end: str, engine: Callable[..., ScriptedClient]
 ) -> None:
     engine(*LAYERS, {"error": said, "errorDetail": {"message": said}})
@@ -273,7 +273,7 @@ def test_an_engine_that_tells_no_digest_is_not_believed(
     [ConnectionResetError(104, "Reset"), ReadTimeoutError(None, "", "Reset")],  # type: ignore[arg-type] # no pool is needed
     ids=["reset", "timeout"],
 )
-def test_an_engine_that_goes_away_is_said(
+def test_an_engine_that_goes_away_is_reported(
     error: Exception, engine: Callable[..., ScriptedClient]
 ) -> None:
     engine(*LAYERS, error)
@@ -281,7 +281,7 @@ def test_an_engine_that_goes_away_is_said(
         pushed(asked=Push("rule-runner:1"), to="a.b/c")
 
 
-def test_an_engine_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_does_not_exist_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
     with pytest.raises(EngineError, match=r"^No Docker engine listens at 'tcp://127\.0\.0\.1:9'"):
         pushed(asked=Push("rule-runner:1"), to="a.b/c")

@@ -130,7 +130,7 @@ def test_the_worst_code_of_several_containers_counts(codes: list[int], code: int
         ),
     ],
 )
-def test_what_is_said(ending: ContainerExit, said: str) -> None:
+def test_what_is_reported(ending: ContainerExit, said: str) -> None:
     assert trouble(ending, "4g") == said
 
 
@@ -154,7 +154,7 @@ def test_an_unfinished_result_of_a_killed_container_is_stopped(tmp_path: Path) -
     ]
 
 
-def test_the_outboxes_are_told_how_a_killed_container_ended(tmp_path: Path) -> None:
+def test_the_outboxes_record_how_a_killed_container_ended(tmp_path: Path) -> None:
     job = EventSubject("mnist", BEGAN, "mine", "eu-west-1", "111122223333")
     begun = [RuleState(name, RuleStatus.IN_PROGRESS) for name in ("a", "b", "lost")]
     event = build_event(job, begun, training_ended=True, now=BEGAN, sequence=4)

@@ -98,7 +98,7 @@ def ends_with(code: int) -> Contained:
 
 
 def obedient(container: Contained) -> int:
-    """Go on until told to stop, having let this process be interrupted."""
+    """Continue until stopped, after interrupting this process."""
     os.kill(os.getpid(), signal.SIGINT)
     container.told.wait()
     return 143
@@ -119,7 +119,7 @@ def test_a_container_is_heard_and_removed() -> None:
     assert (one.removed, one.signals) == (1, [])
 
 
-def test_that_memory_ran_out_is_told() -> None:
+def test_that_memory_ran_out_is_reported() -> None:
     one = ends_with(137)
     one.memory = True
     assert run(one)[0] == {"0": ContainerExit(137, out_of_memory=True)}
@@ -222,7 +222,7 @@ def test_an_engine_that_does_not_even_kill_is_lost(monkeypatch: pytest.MonkeyPat
     assert one.signals == [TERM, KILL]
 
 
-def test_an_engine_that_goes_away_is_told_of() -> None:
+def test_an_engine_that_goes_away_is_reported() -> None:
     def lose(container: Contained) -> int:
         del container
         msg = "No such file."

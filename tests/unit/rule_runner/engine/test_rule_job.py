@@ -31,7 +31,7 @@ class Anything(Rule):
 
 
 class Scripted:
-    """An invoker that does what it is told."""
+    """A scripted invoker."""
 
     def __init__(self, *invocations: InvocationResult) -> None:
         self.invocations = list(invocations)

@@ -421,7 +421,9 @@ def test_window_gives_up_waiting_for_a_worker(tmp_path: Path) -> None:
     assert result.coverage.missing_workers == {"worker_1": 6}
 
 
-def test_what_is_waited_for_is_said_after_ten_seconds_and_then_every_minute(tmp_path: Path) -> None:
+def test_what_is_waited_for_is_reported_after_ten_seconds_and_then_every_minute(
+    tmp_path: Path,
+) -> None:
     said: list[tuple[str, int]] = []
 
     class Listens(Observer):
@@ -435,7 +437,7 @@ def test_what_is_waited_for_is_said_after_ten_seconds_and_then_every_minute(tmp_
     assert said == [(text, 10), (text, 70), (text, 130)]
 
 
-def test_progress_is_told_step_by_step(tmp_path: Path) -> None:
+def test_progress_is_reported_step_by_step(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
 
     class Listens(Observer):
@@ -485,7 +487,7 @@ def test_verdict_that_was_reached_before_the_signal_stands(tmp_path: Path) -> No
     assert late.notes == ["Stopped by signal SIGINT."]
 
 
-def test_a_signal_after_the_last_step_costs_no_verdict_and_is_told(
+def test_a_signal_after_the_last_step_costs_no_verdict_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give = Verdicts.give

@@ -164,7 +164,7 @@ def test_a_rule_that_fails_at_a_segment_ends_with_an_error(
     )
 
 
-def test_a_rule_that_cannot_be_constructed_anew_ends_with_an_error(
+def test_a_rule_that_cannot_be_constructed_again_ends_with_an_error(
     tmp_path: Path, rule: type[Spikes]
 ) -> None:
     def construct(self: Spikes, base_trial: Any) -> None:

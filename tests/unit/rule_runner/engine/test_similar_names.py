@@ -1,4 +1,4 @@
-"""Nearest names: what a rule might have meant, told cheaply and without flooding anybody."""
+"""Nearest names: suggestions for a rule, cheap and few."""
 
 import pytest
 

@@ -71,7 +71,7 @@ def test_stop_file(tmp_path: Path, content: str, stop: bool) -> None:
     assert stops.reason() == expected
 
 
-def test_stop_file_that_is_not_there_asks_nothing_until_it_is(tmp_path: Path) -> None:
+def test_stop_file_that_does_not_exist_asks_nothing_until_it_is(tmp_path: Path) -> None:
     file = tmp_path / "signals" / "stop"
     _, stops = requests(stop_files=[file], stop_grace=0)
     assert stops.reason() is None
@@ -85,7 +85,7 @@ def test_stop_file_that_cannot_be_read_asks_to_stop_now(tmp_path: Path) -> None:
     assert stops.reason() == StopReason(f"Stopped by stop file '{tmp_path}'.", 124)
 
 
-def test_stop_file_below_a_file_is_not_there(tmp_path: Path) -> None:
+def test_stop_file_below_a_file_is_missing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     _, stops = requests(stop_files=[tmp_path / "file" / "stop"])
     assert stops.reason() is None

@@ -54,7 +54,7 @@ def test_a_region_without_an_image_is_a_value_error(region: str) -> None:
         get_rule_container_image_uri(region)
 
 
-def test_a_misspelt_region_is_told_with_the_nearest_and_all_others() -> None:
+def test_a_misspelt_region_is_reported_with_the_nearest_and_all_others() -> None:
     regions = ", ".join(sorted(AWS_IMAGES[ImageKind.BUILTIN].accounts))
     expected = (
         "No builtin rule image is known in region 'us-wset-2'. Did you mean 'us-west-2'? "

@@ -44,7 +44,7 @@ def test_uris_have_parts_and_read_as_they_were_written(text: str, expected: Imag
         "registry.example/" + "a" * 237 + ":1",
     ],
 )
-def test_no_uri_is_told_with_what_one_looks_like(text: str) -> None:
+def test_no_uri_is_reported_with_what_one_looks_like(text: str) -> None:
     shown = re.escape(repr(text[:300]))
     with pytest.raises(ImageError, match=rf"registry and a repository .* got {shown}\.$"):
         parse_uri(text)
@@ -96,7 +96,7 @@ def test_an_image_in_another_regions_registry_is_refused(host: str, region: str)
         require_fit(ImageUri(host, "rule-runner", "1"), region)
 
 
-def test_a_region_that_is_none_is_told_with_the_nearest() -> None:
+def test_a_region_that_is_none_is_reported_with_the_nearest() -> None:
     uri = ImageUri("registry.example", "a", "1")
     with pytest.raises(
         UnknownRegionError,

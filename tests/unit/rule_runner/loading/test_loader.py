@@ -208,7 +208,7 @@ def test_no_rule_class(write: Write, text: str, classes: str) -> None:
     refused(path, f"No class in {path} derives from smdebug.rules.Rule.{classes}")
 
 
-def test_missing_class_is_told_before_the_file_runs(write: Write) -> None:
+def test_missing_class_is_reported_before_the_file_runs(write: Write) -> None:
     path = write(rule="raise SystemExit('ran')\n" + RULE.format(answer=1))
     refused(path, f"No class 'Other' in {path}. Rule classes there: 'MyRule'.", "Other")
 

@@ -85,7 +85,7 @@ def test_all_are_sent_again_when_asked(folder: Path) -> None:
     assert Cursor(folder, "list").read() == (folder / "events.jsonl").stat().st_size
 
 
-def test_a_sink_that_denies_holds_up_no_other_and_is_said(folder: Path) -> None:
+def test_a_sink_that_denies_holds_up_no_other_and_is_reported(folder: Path) -> None:
     good, bad = ListSink("good"), ListSink("bad")
     bad.failure = DENIED
     with structlog.testing.capture_logs() as logs:
@@ -149,7 +149,7 @@ def test_a_sink_that_hangs_is_left_alone_and_moves_nothing_later(folder: Path) -
     assert Cursor(folder, "list").read() == 0
 
 
-def test_waiting_ends_when_it_is_told_to(folder: Path) -> None:
+def test_waiting_ends_on_request(folder: Path) -> None:
     assert deliver(folder, [], WAY) == []
     sink = ListSink()
     sink.failure = DOWN

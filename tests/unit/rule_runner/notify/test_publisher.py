@@ -44,7 +44,7 @@ def test_an_event_has_the_mode_of_each_rule(tmp_path: Path, mode: str) -> None:
     assert published_detail(tmp_path, evaluation, mode) == {"Status": "InProgress", "Mode": mode}
 
 
-def test_what_was_told_as_final_stays_and_the_mode_is_todays(tmp_path: Path) -> None:
+def test_what_was_reported_as_final_stays_and_the_mode_is_todays(tmp_path: Path) -> None:
     before = RuleJobState("AllZero", "zeros", False, NOW)
     before.condition_met(3, [Finding(3)], NOW)
     assert published_detail(tmp_path, before, "enforce")["Status"] == "IssuesFound"

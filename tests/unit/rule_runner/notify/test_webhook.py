@@ -100,7 +100,9 @@ def test_a_secret_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("text", ["", None])
-def test_that_there_is_no_secret_is_said(text: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_that_there_is_no_secret_is_reported(
+    text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RULE_RUNNER_WEBHOOK_SECRET", raising=False)
     if text is not None:
         monkeypatch.setenv("RULE_RUNNER_WEBHOOK_SECRET", text)
@@ -289,7 +291,7 @@ def test_a_second_resolution_is_never_asked_for(place: Place) -> None:
     assert place.requests[0].headers["Host"] == f"{NAME}:{place.server_port}"
 
 
-def test_a_second_address_is_tried_if_the_first_is_not_there(place: Place) -> None:
+def test_a_second_address_is_tried_if_the_first_is_missing(place: Place) -> None:
     send(f"http://{NAME}:{place.server_port}/x", resolve=to("::1", "127.0.0.1"))
     assert len(place.requests) == 1
 

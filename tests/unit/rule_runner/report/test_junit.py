@@ -44,7 +44,7 @@ def test_what_was_found_is_a_failure_with_its_evidence() -> None:
     assert failure.text == FINDINGS
 
 
-def test_what_a_rule_that_is_only_observed_found_is_told_and_no_failure() -> None:
+def test_what_a_rule_that_is_only_observed_found_is_reported_and_no_failure() -> None:
     case = case_of(outcomes.met(mode="observe"))
     assert [child.tag for child in case] == ["system-out"]
     expected = ["mode observe", "IssuesFound at step 3 (observed)", *FINDINGS.split("\n")]

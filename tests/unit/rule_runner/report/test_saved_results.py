@@ -60,7 +60,7 @@ def test_where_nothing_is_nothing_is_found(tmp_path: Path, folder: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"status": 1}', "\ud800"])
-def test_a_damaged_result_is_said_and_costs_no_other(tmp_path: Path, text: str) -> None:
+def test_a_damaged_result_is_reported_and_costs_no_other(tmp_path: Path, text: str) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / RESULT).write_bytes(text.encode("utf-8", "surrogatepass"))
     reports.save(tmp_path / "good", reports.result())
@@ -70,7 +70,7 @@ def test_a_damaged_result_is_said_and_costs_no_other(tmp_path: Path, text: str) 
     assert problem.startswith(f"Result '{tmp_path}/bad/{RESULT}' cannot be read: ")
 
 
-def test_damaged_measurements_are_said_and_cost_no_verdict(tmp_path: Path) -> None:
+def test_damaged_measurements_are_reported_and_cost_no_verdict(tmp_path: Path) -> None:
     folder = reports.save(tmp_path, reports.fired())
     (folder / MEASUREMENTS).write_text("{")
     job = read([folder]).runs[0].jobs[0]

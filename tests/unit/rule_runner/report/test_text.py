@@ -45,7 +45,7 @@ def test_healthy_rule_takes_two_lines() -> None:
     assert shown() == ["AllZero: NoIssuesFound", "  judged 3 of 4 steps (0 to 9)"]
 
 
-def test_name_of_the_rule_is_told_where_it_differs() -> None:
+def test_name_of_the_rule_is_reported_where_it_differs() -> None:
     assert shown(configuration_name="mine")[0] == "mine (AllZero): NoIssuesFound"
 
 
@@ -69,7 +69,7 @@ def test_windows_are_called_windows() -> None:
     ]
 
 
-def test_what_a_trial_of_windows_holds_is_told_once() -> None:
+def test_what_a_trial_of_windows_holds_is_reported_once() -> None:
     held = "Trial '/p' holds 3 windows of 60 s, the nodes 'algo-1' and no framework metrics."
     sought = f"{NOT_ENOUGH} It looked for framework metrics. {held}"
     none = f"{NOT_ENOUGH} Rule 'R' judged none of 4 known steps (skipped for no GPU: 4). {held}"
@@ -95,7 +95,7 @@ def test_what_a_trial_of_windows_holds_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(4.9, ""), (65.04, " in 65.0 s")])
-def test_slow_rule_is_told(seconds: float, text: str) -> None:
+def test_slow_rule_is_reported(seconds: float, text: str) -> None:
     assert shown(rule_time_s=seconds)[1] == f"  judged 3 of 4 steps (0 to 9){text}"
 
 

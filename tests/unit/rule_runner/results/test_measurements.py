@@ -233,7 +233,7 @@ def test_a_rule_that_raises_while_it_waits_fails(tmp_path: Path) -> None:
 
 
 class Ends(Above):
-    """Says at the end what `answer` is."""
+    """Reports at the end what `answer` is."""
 
     answer: Any = False
     asked: list[int]
@@ -297,7 +297,7 @@ def test_what_is_measured_at_the_end_is_judged(tmp_path: Path) -> None:
     assert (rule.status, rule.coverage.judged) == ("NoIssuesFound", 1)
 
 
-def test_of_a_trial_that_goes_on_the_end_is_not_there_yet(tmp_path: Path) -> None:
+def test_a_running_trial_has_no_end_yet(tmp_path: Path) -> None:
     done = runner(configured(tmp_path, [Finds]), losses(0.5, ended=False)).run()
     assert (done.result.rules[0].status, Finds.asked) == ("Stopped", [0])
 

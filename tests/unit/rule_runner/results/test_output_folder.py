@@ -175,7 +175,7 @@ def test_a_line_that_is_not_ours_is_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("again", [lambda p: OutputFolder(p, "f"), Outbox])
-def test_a_second_evaluation_is_told_who_is_there(folder: Path, again: Callable[..., Any]) -> None:
+def test_a_second_evaluation_names_the_first(folder: Path, again: Callable[..., Any]) -> None:
     with OutputFolder(folder, "f"), Outbox(folder):
         message = f"out' is in use by process {os.getpid()}. Choose another folder, or wait"
         with pytest.raises(OutputError, match=message):

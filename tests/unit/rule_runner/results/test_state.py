@@ -240,7 +240,7 @@ def test_a_trial_without_data_has_the_text_of_the_contract() -> None:
     assert ("Error", "NotEvaluated", details) == summary(evaluation)
 
 
-def test_stopped_with_nothing_judged_is_stopped_and_says_so() -> None:
+def test_stopped_with_nothing_judged_is_stopped_and_is_reported() -> None:
     evaluation = begun(known=3)
     evaluation.stop_requested("Nothing new for 1 h.", at(1))
     evaluation.ended(at(1), trial_ended=False, contents="Unused.")

@@ -188,7 +188,7 @@ def test_a_store_that_never_answers_is_an_error() -> None:
         one.look()
 
 
-def test_a_folder_that_is_not_there_is_waited_for() -> None:
+def test_a_folder_that_does_not_exist_is_waited_for() -> None:
     one = Followed()
     one.store.error = ObjectNotFoundError("p0")
     assert one.look() == [False]
@@ -208,7 +208,7 @@ def test_a_node_that_falls_silent_is_missing_from_then_on() -> None:
     assert [one.source.missing_workers(at) for at in range(8)] == [[]] * 5 + [["algo-2"]] * 3
 
 
-def test_a_long_time_without_data_is_told() -> None:
+def test_a_long_time_without_data_is_reported() -> None:
     one = Followed()
     one.look(*(minute(at) for at in (0, 1, 11, 22, 40, 60, 80, 100)))
     one.end()

@@ -85,7 +85,7 @@ def test_step_of_some_workers_is_ready_when_all_have_a_later_one() -> None:
     assert one.ready() == [0, 3, 7]
 
 
-def test_news_is_told_once() -> None:
+def test_news_is_reported_once() -> None:
     one = Followed()
     assert one.add() is False
     assert one.add(collections(0, 1), step(0)) is True

@@ -216,7 +216,7 @@ def test_index_file_that_can_be_read_again_is_judged_in_its_turn() -> None:
     assert (sorted(one.index.files), list(one.source.notes())) == ([0, 1, 2], [])
 
 
-def test_steps_that_came_when_later_ones_were_judged_are_told() -> None:
+def test_steps_that_came_when_later_ones_were_judged_are_reported() -> None:
     one = Followed(poll_max=1.0)
     one.add(step(0), step(3))
     one.looks(2)

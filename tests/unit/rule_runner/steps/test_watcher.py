@@ -13,7 +13,7 @@ from rule_runner.steps.watcher import POLL_S, QUICK_POLL_S, TrialWatcher
 
 
 class Watched:
-    """Stands in for watchfiles: tells of changes when a test says so."""
+    """Stands in for watchfiles: reports changes on request."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Path, dict[str, Any]]] = []

@@ -125,7 +125,7 @@ def test_charts_are_drawn_with_what_lies_around_the_line(busy: str) -> None:
     assert "nan" not in re.findall(r'points="([^"]*)"', busy)
 
 
-def test_a_job_without_gpus_and_without_timelines_says_so(tmp_path: Path) -> None:
+def test_a_job_without_gpus_and_without_timelines_is_reported(tmp_path: Path) -> None:
     text = text_of(page_of(tmp_path, FakeProfilerTrial(cpu(np.full(240, 30.0)))))
     for said in (
         "No rule could judge any window. See the rules below for the reasons.",
@@ -140,7 +140,7 @@ def test_a_job_without_gpus_and_without_timelines_says_so(tmp_path: Path) -> Non
         assert said in text
 
 
-def test_a_job_with_timelines_alone_says_so(tmp_path: Path) -> None:
+def test_a_job_with_timelines_alone_is_reported(tmp_path: Path) -> None:
     text = text_of(page_of(tmp_path, FakeProfilerTrial(events=[event("x", 1.0, 2.0)])))
     assert "There are no system metrics." in text
     assert "The timelines contain no steps." in text

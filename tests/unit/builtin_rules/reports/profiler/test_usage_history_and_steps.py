@@ -20,7 +20,7 @@ GPU0 = UsageTrack("algo-1", "GPUUtilization", "gpu0")
 
 
 def bands(*series: Series, window_us: int = MINUTE_US) -> dict[UsageTrack, UsageBand]:
-    """Return what a history keeps of samples that it is told window by window."""
+    """Return what a history keeps of samples added window by window."""
     trial = FakeProfilerTrial(*series)
     history = UsageHistory(BEGIN_US)
     for start in range(BEGIN_US, trial.newest_timestamp + 1, window_us):

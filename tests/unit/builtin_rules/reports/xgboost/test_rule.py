@@ -439,7 +439,7 @@ def test_a_report_that_was_written_once_is_no_error(tmp_path: Path) -> None:
     assert list(out.glob("*.tmp")) == []
 
 
-def test_what_hinders_it_is_said(tmp_path: Path) -> None:
+def test_what_hinders_it_is_reported(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     trial = opened(save(tmp_path / "trial", losses(1)))
     rule = CreateXgboostReport(trial)

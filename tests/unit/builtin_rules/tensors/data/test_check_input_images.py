@@ -92,7 +92,7 @@ def test_tensors_are_judged_apart(tmp_path: Path) -> None:
     assert [one.tensor for one in found.findings] == ["A_input_0", "B_input_0"]
 
 
-def test_another_number_of_channels_begins_anew(tmp_path: Path) -> None:
+def test_another_number_of_channels_restarts(tmp_path: Path) -> None:
     values = [images(1, number=400), images(1, 1, 1, number=400), images(1, 1, 1, number=100)]
     assert judged(tmp_path, values).met == [2]
 

@@ -113,7 +113,7 @@ def test_all_types_of_numbers_are_judged(dtype: Any, tmp_path: Path) -> None:
     assert judged(tmp_path, [tokens(5, dtype=dtype), tokens(6, dtype=dtype)]).met == [1]
 
 
-def test_a_token_that_the_type_does_not_hold_is_not_there(tmp_path: Path) -> None:
+def test_a_token_that_the_type_does_not_hold_is_missing(tmp_path: Path) -> None:
     found = judged(tmp_path, [tokens(6, dtype=np.float16)], token_values=70000)
     assert (found.met, found.skipped) == ([], {})
 

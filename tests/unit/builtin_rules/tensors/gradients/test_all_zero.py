@@ -157,7 +157,7 @@ def test_saved_reductions_are_judged(
     assert (found.met, found.skipped) == (met, skipped)
 
 
-def test_evidence_says_that_it_is_told_from_reductions(tmp_path: Path) -> None:
+def test_evidence_says_that_it_comes_from_reductions(tmp_path: Path) -> None:
     save(tmp_path, {}, reductions={0: {"loss.0": {("max", True): 0.0}}})
     assert judge(AllZero, tmp_path, collection_names="losses").findings == [
         Finding(0, "loss.0", "worker_0", 100.0, 100.0, "Computed from saved reductions.")
@@ -177,7 +177,7 @@ def test_a_share_cannot_be_told_from_reductions(tmp_path: Path) -> None:
         pytest.param({("min", False): 0.0, ("max", False): 0.0}, [1], id="min-and-max"),
     ],
 )
-def test_weights_that_begin_at_zero_are_told_from_reductions(
+def test_weights_that_begin_at_zero_are_recognized_from_reductions(
     reductions: dict[Any, float], met: list[int], tmp_path: Path
 ) -> None:
     save(tmp_path, {}, reductions={at: {"fc.weight": reductions} for at in range(2)})

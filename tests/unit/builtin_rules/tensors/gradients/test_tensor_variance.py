@@ -124,7 +124,7 @@ def test_all_modes_are_judged(tmp_path: Path) -> None:
     assert found.met == [0, 1, 2]
 
 
-def test_a_step_without_the_tensors_says_so(tmp_path: Path) -> None:
+def test_a_step_without_the_tensors_is_reported(tmp_path: Path) -> None:
     found = judged(tmp_path, [None], max_threshold=1)
     assert found.skipped == {0: "none of the selected tensors at this step"}
 

@@ -94,7 +94,7 @@ def test_a_loss_that_never_began_to_fall(
     assert next(iter(told), None) == (found and pytest.approx(found, abs=0.01))
 
 
-def test_evidence_of_means_says_so(tmp_path: Path) -> None:
+def test_evidence_of_means_is_reported(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     losses = np.where(np.arange(60) < 30, 1.0, 1.12) + 0.04 * rng.standard_normal(60)
     root = save(tmp_path, {at: {"loss": one} for at, one in enumerate(losses)})

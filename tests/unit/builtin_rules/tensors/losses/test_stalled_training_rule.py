@@ -191,7 +191,7 @@ def test_a_job_that_saved_one_step_only_is_waited_for_too(tmp_path: Path) -> Non
     assert answer.did is InvocationOutcome.MET
 
 
-def test_without_any_time_nothing_is_told(tmp_path: Path) -> None:
+def test_without_any_time_nothing_is_reported(tmp_path: Path) -> None:
     clock = PatientClock()
     clock.now = BEGAN
     invoker, _ = invoker_of(write(tmp_path, at(None)), clock)

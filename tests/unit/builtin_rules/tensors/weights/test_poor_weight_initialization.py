@@ -201,7 +201,7 @@ def test_one_dimension_counts_only_where_there_are_no_others(others: bool, tmp_p
     assert found.met == ([] if others else [4])
 
 
-def test_evidence_of_a_gradient_that_is_zero_says_so(tmp_path: Path) -> None:
+def test_evidence_of_a_gradient_that_is_zero_is_reported(tmp_path: Path) -> None:
     steps = always(5, {GRADIENT: wide(0.0), OTHER: wide(1.0)})
     expected = Finding(4, GRADIENT, "worker_0", 0.0, pytest.approx(5e-4), "All elements are 0.")
     assert judged(tmp_path, steps).findings == [expected]

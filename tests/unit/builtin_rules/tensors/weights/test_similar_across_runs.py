@@ -238,7 +238,7 @@ def test_without_another_run_the_sentence_names_the_option(runs: Path) -> None:
     assert (rule.status, rule.status_details) == ("Error", f"ClientError: {sentence}")
 
 
-def test_another_run_that_is_not_there_is_said(runs: Path) -> None:
+def test_another_run_that_does_not_exist_is_reported(runs: Path) -> None:
     job = rule_job("SimilarAcrossRuns", parameters={"other_trials": str(runs / "none")})
     with pytest.raises(TrialError, match="none' does not exist"):
         Runner(configured(runs / "out", [job], str(runs / "base")))

@@ -84,7 +84,7 @@ def test_reductions_are_not_enough(tmp_path: Path) -> None:
     assert (found.met, found.skipped[2]) == ([], "no tensor with 3 values to compare")
 
 
-def test_a_step_without_the_tensors_says_so(tmp_path: Path) -> None:
+def test_a_step_without_the_tensors_is_reported(tmp_path: Path) -> None:
     assert judged(tmp_path, [None]).skipped == {0: "none of the selected tensors at this step"}
 
 

@@ -148,7 +148,7 @@ def test_reductions_are_not_enough(tmp_path: Path) -> None:
     assert judge(WeightUpdateRatio, tmp_path).skipped == {0: NOTHING, 1: NOTHING}
 
 
-def test_a_step_without_weights_says_so(tmp_path: Path) -> None:
+def test_a_step_without_weights_is_reported(tmp_path: Path) -> None:
     assert judged(tmp_path, [None]).skipped == {0: "no weights at this step"}
 
 

@@ -61,7 +61,7 @@ def test_the_nearest_time() -> None:
     assert nearest_of(times[:1], wanted[:3]).tolist() == [0, 0, 0]
 
 
-def test_what_is_not_near_is_not_there() -> None:
+def test_what_is_not_near_is_missing() -> None:
     found = curve([0, 1], [5, 6]).at(np.array([0, S // 2, 3 * S]), S)
     np.testing.assert_array_equal(found, [5, 5, np.nan])
     assert np.isnan(curve([], []).at(np.array([0]), S)).all()

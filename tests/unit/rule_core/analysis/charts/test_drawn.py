@@ -96,7 +96,7 @@ def test_another_kind_of_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_missing_extra_is_told(
+def test_a_missing_extra_is_reported(
     package: str, suffix: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)

@@ -51,7 +51,7 @@ def test_durations_of_phases(tmp_path: Path) -> None:
     assert (len(steps.counts), steps.counts.sum(), forward.counts.sum()) == (50, 4, 1)
 
 
-def test_durations_that_are_much_longer_are_told(tmp_path: Path) -> None:
+def test_durations_that_are_much_longer_are_reported(tmp_path: Path) -> None:
     steps = [tw.step(at, at * S, 10_000) for at in range(99)]
     chart = StepHistogram(reader(tmp_path, *steps, tw.step(99, 99 * S, 900_000)))
     chart.plot()
@@ -133,7 +133,7 @@ def event(at: int, node: str) -> TraceEvent:
         (["a", "b"], "Phases: the first 500 of 1200", ["phase, b", "phase, a"]),
     ],
 )
-def test_too_many_bars_are_told(nodes: list[str], title: str, rows: list[str]) -> None:
+def test_too_many_bars_are_reported(nodes: list[str], title: str, rows: list[str]) -> None:
     events = [event(at, node) for at in range(600) for node in nodes]
     (panel,) = DetailedTimeline(events, 0, 0).chart().panels
     assert (panel.title, panel.x_range) == (title, None)

@@ -127,7 +127,7 @@ def test_a_file_that_was_opened_is_written(tmp_path: Path) -> None:
     merged.close()
 
 
-def test_damage_is_told_and_the_rest_is_merged(
+def test_damage_is_reported_and_the_rest_is_merged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = tw.key(ZERO + 7000, node="13-algo-3")

@@ -280,7 +280,7 @@ def test_an_error_turns_the_hook_off_and_leaves_the_training_running(
     ]
 
 
-def test_what_compiled_code_hides_is_said(
+def test_what_compiled_code_hides_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = model()

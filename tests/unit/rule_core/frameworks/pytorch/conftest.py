@@ -1,4 +1,4 @@
-"""What tests of the PyTorch hook get besides: no wait for files that come after the end mark."""
+"""Fixtures for tests of the PyTorch hook: no wait for files after the end mark."""
 
 import pytest
 

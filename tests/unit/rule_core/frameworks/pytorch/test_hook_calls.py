@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed.")
 
 
 class Keywords(nn.Module):
-    """Takes keywords, and returns what it is told to."""
+    """Takes keywords, and returns a scripted value."""
 
     def __init__(self, result: Any) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ def test_a_loss_that_is_a_function(tmp_path: Path, with_model: bool) -> None:
 
 
 class SoftTargetCrossEntropy(nn.Module):
-    """A loss whose class is not called one; with `parts` it gives a number of its own besides."""
+    """A loss whose class is not called one; with `parts` it also returns a number."""
 
     def __init__(self, reduction: str = "mean", parts: bool = False) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ class MyActivation(nn.ReLU):
 
 
 class Activations(nn.Module):
-    """One of each kind, under names that tell nothing, and one that is none of them."""
+    """One module of each kind, under meaningless names, and one of no kind."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -122,7 +122,7 @@ for one in threads:
     assert all(one.loaded_all_steps for one in trials)
 
 
-def test_training_without_evals_is_told_to_have_no_losses(trained: Trained) -> None:
+def test_training_without_evals_is_warned_of_missing_losses(trained: Trained) -> None:
     _, err, root = trained("xgboost.train(params, data, 2)", "losses", "trees")
     assert err == (
         "rule-runner: XGBoost computes no metrics without evals (estimators: eval_set): none "

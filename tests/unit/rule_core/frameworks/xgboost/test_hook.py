@@ -373,7 +373,7 @@ def test_an_error_turns_the_hook_off_and_leaves_the_training_running(
         train([hook])
 
 
-def test_what_a_collection_lacks_is_said_once_and_the_rest_is_saved(
+def test_what_a_collection_lacks_is_reported_once_and_the_rest_is_saved(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trial, _ = trained(tmp_path, save_all=True, save_config=EVERY_OTHER)

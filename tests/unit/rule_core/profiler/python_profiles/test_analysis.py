@@ -121,7 +121,7 @@ def test_what_cannot_be_meant_is_refused(analysis: cProfileAnalysis) -> None:
         analysis.fetch_profile_stats_by_step(9, start_phase="begin")
 
 
-def test_where_there_is_nothing_it_says_so(
+def test_where_there_is_nothing_it_is_reported(
     analysis: cProfileAnalysis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert analysis.fetch_profile_stats_by_step(99) is None

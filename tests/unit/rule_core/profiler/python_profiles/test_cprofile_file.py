@@ -248,7 +248,7 @@ def test_anything_else_is_refused_in_one_sentence(data: bytes, message: str) -> 
     assert (text[-1], "\n" in text) == (".", False)
 
 
-def test_a_table_that_is_cut_off_anywhere_is_said_to_be() -> None:
+def test_a_table_that_is_cut_off_anywhere_is_reported() -> None:
     whole = one(
         m.several(m.long_text(b"a.py"), m.digits(1), m.text("g")),
         m.entry(b"I" + bytes(8), callers=m.pairs(m.KEY, m.CALLS)),

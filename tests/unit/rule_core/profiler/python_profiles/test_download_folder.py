@@ -168,7 +168,7 @@ def test_a_folder_in_the_place_of_a_file_is_not_ours(root: Path) -> None:
     assert (root / "pipe").is_fifo()
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ProfileFolderError, match=r"^Cannot download Python profiles into"):
         DownloadFolder(tmp_path / "file" / "root")

@@ -61,7 +61,7 @@ def test_stray_files_and_folders_are_passed_over(
     assert [one for one in caplog.records if one.levelno > logging.WARNING] == []
 
 
-def test_a_span_of_another_name_is_said_and_costs_nothing_else(
+def test_a_span_of_another_name_is_reported_and_costs_nothing_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_table(tmp_path, span(9), table())
@@ -184,7 +184,7 @@ def test_no_key_leads_outside(key: str, objects: dict[str, bytes], tmp_path: Pat
     assert [one.name for one in tmp_path.iterdir()] == ["local"]
 
 
-def test_a_refresh_downloads_anew_and_drops_what_is_gone(
+def test_a_refresh_downloads_again_and_drops_what_is_gone(
     objects: dict[str, bytes], tmp_path: Path
 ) -> None:
     objects[KEY] = b"one"
@@ -212,7 +212,7 @@ def test_each_profiler_leaves_the_downloads_of_the_other(
     assert below(tmp_path) == {f"{NODE}/{span(9)}/python_stats"}
 
 
-def test_problems_are_said_once_and_bounded(caplog: pytest.LogCaptureFixture) -> None:
+def test_problems_are_reported_once_and_bounded(caplog: pytest.LogCaptureFixture) -> None:
     problems = ProblemList()
     for _ in range(2):
         for number in range(PROBLEMS_KEPT + 1):

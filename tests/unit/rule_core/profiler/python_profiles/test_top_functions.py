@@ -130,7 +130,7 @@ def test_what_cannot_be_meant_is_refused(
         top_functions(tmp_path, **kwargs)
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ObjectNotFoundError, match=rf"'{tmp_path}/no' does not exist\.$"):
         top_functions(tmp_path / "no")
 

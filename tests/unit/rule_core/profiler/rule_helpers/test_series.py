@@ -62,7 +62,7 @@ def test_shares(amounts: dict[str, float], least: float, expected: dict[str, flo
     assert list(shares(amounts, least).items()) == list(expected.items())
 
 
-def test_steps_are_told_by_their_name() -> None:
+def test_steps_are_recognized_by_their_name() -> None:
     assert is_step(event(TRAIN, 0, 1))
     assert not is_step(event("Forward", 0, 1, phase=TRAIN))
 

@@ -20,7 +20,7 @@ from rule_core.storage.base import (
 
 
 class Store(MemoryStore):
-    """Counts what is read, and refuses what it is told to."""
+    """Counts reads, and rejects the keys of the test."""
 
     def __init__(self, files: dict[str, bytes], parallel: int = 1) -> None:
         super().__init__(files)

@@ -1,4 +1,4 @@
-"""Events of timelines: phases, threads, pairs, times; and all that such a file may hold besides."""
+"""Events of timelines: phases, threads, pairs, times, and everything else in such files."""
 
 import json
 from collections.abc import Iterable

@@ -114,7 +114,7 @@ def test_a_record_that_is_none_is_skipped_among_others(record: str, reason: str)
         pytest.param('[{"name": "a"}] [', ["a"], "continues after the end of its array"),
     ],
 )
-def test_what_ends_the_reading_is_said_after_the_records_before_it(
+def test_what_ends_the_reading_is_reported_after_the_records_before_it(
     text: str, before: list[str], said: str
 ) -> None:
     found, fault_said = fault([text.encode()])

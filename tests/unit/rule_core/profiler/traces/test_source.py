@@ -190,7 +190,7 @@ def test_an_event_that_begins_in_one_file_and_ends_in_the_next() -> None:
         assert [(one.event_name, one.duration) for one in made.ending(0)] == [("a", 20 * S - 10)]
 
 
-def test_damage_is_said_once_and_the_rest_is_read() -> None:
+def test_damage_is_reported_once_and_the_rest_is_read() -> None:
     files = timeline(steps(0, 10)) | timeline(steps(0, 20), "2-algo-2")
     damaged = next(key for key in files if "algo-1" in key)
     files[damaged] = files[damaged][: len(files[damaged]) // 2]

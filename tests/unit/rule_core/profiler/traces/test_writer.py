@@ -121,7 +121,7 @@ def test_rows_of_a_thread_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one["tid"] for one in found] == [1, 2, 3, 3, 3, 3, 3, 3, 3]
 
 
-def test_threads_of_a_phase_are_told_apart_by_node_and_by_their_real_number() -> None:
+def test_threads_of_a_phase_are_distinguished_by_node_and_real_number() -> None:
     found = written(
         [
             event("a", "x", 1, 1),
@@ -208,7 +208,7 @@ def test_lines_come_back_sorted_however_little_memory_there_is(
     assert all(run.closed for run in taken._runs)
 
 
-def test_no_room_for_temporary_files_is_said_with_the_remedy(
+def test_no_room_for_temporary_files_is_reported_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     full = Path("/dev/full").open("wb")  # noqa: SIM115 - `SortedLines` closes it

@@ -120,7 +120,7 @@ def test_a_subscription_is_found_on_any_page(monkeypatch: pytest.MonkeyPatch) ->
         ("", f"{ARN}:1", False),
     ],
 )
-def test_who_has_not_confirmed_yet_gets_nothing_and_it_is_said(
+def test_who_has_not_confirmed_yet_gets_nothing_and_it_is_reported(
     monkeypatch: pytest.MonkeyPatch, listed: str, made: str, waits: bool
 ) -> None:
     one = {"Protocol": "email", "Endpoint": EMAIL, "SubscriptionArn": listed}

@@ -181,7 +181,7 @@ def test_another_run_in_the_same_file_is_a_segment() -> None:
     }
 
 
-def test_a_run_that_was_begun_anew_is_read_before_it_is_as_long() -> None:
+def test_a_run_that_was_restarted_is_read_before_it_is_as_long() -> None:
     table = Followed(FORMAT, "a.csv")
     table.look(SIMPLE)
     assert table.look(b"step,loss\n1,0.6\n")["loss"][2:] == [("1 of segment 2", 0.6)]

@@ -112,7 +112,7 @@ def test_a_resumed_run_goes_on_in_a_segment() -> None:
     assert [step for step, _ in read(FORMAT, lines)["loss"]] == steps
 
 
-def test_a_file_that_is_written_anew_with_the_same_rows_gives_none_twice() -> None:
+def test_a_file_that_is_rewritten_with_the_same_rows_gives_none_twice() -> None:
     lines = [b'{"step": %d, "loss": 1}\n' % step for step in range(5)]
     log = Followed(FORMAT, "log")
     log.look(b"".join(lines[:4]))

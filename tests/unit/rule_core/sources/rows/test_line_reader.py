@@ -63,7 +63,7 @@ def test_a_long_line_is_skipped_and_never_held(piece: int, monkeypatch: pytest.M
     assert [*reader.finish().lines] == []
 
 
-def test_a_file_that_was_begun_anew_starts_with_line_1() -> None:
+def test_a_file_that_was_restarted_starts_with_line_1() -> None:
     files = {"log": b"one\ntwo\npart"}
     reader = LineReader(MemoryStore(files), "log")
     reader.read()

@@ -78,7 +78,7 @@ def test_a_resumed_run_goes_on_in_a_segment() -> None:
     assert steps == ["0", "1", "0 of segment 2", "1 of segment 2"]
 
 
-def test_a_log_that_was_begun_anew() -> None:
+def test_a_log_that_was_restarted() -> None:
     log = followed(NANOGPT)
     log.look()
     assert len(log.look(NANOGPT[:45])["loss"]) == 2

@@ -165,7 +165,7 @@ def test_whether_the_run_has_ended(
     assert run.index.sources[0].has_ended() is ended
 
 
-def test_the_filter_of_the_trainer_is_told() -> None:
+def test_the_filter_of_the_trainer_is_reported() -> None:
     assert "logging_nan_inf_filter" in Followed(FORMAT, KEY).index.sources[0].description
 
 

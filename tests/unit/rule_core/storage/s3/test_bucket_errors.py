@@ -89,7 +89,7 @@ def test_a_listing_that_is_denied(faulty: FaultyS3, store: RetryingStore) -> Non
     )
 
 
-def test_a_bucket_that_is_not_there(bucket: Bucket) -> None:
+def test_a_bucket_that_does_not_exist(bucket: Bucket) -> None:
     store = S3Store(Bucket("s3://other/t", bucket.client))
     reason = "bucket 'other' does not exist. Check the address, and AWS_ENDPOINT_URL."
     with pytest.raises(StorageUnavailableError) as raised:
@@ -197,7 +197,7 @@ def test_half_of_the_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert said_of_opening() == "ProfileNotFound: The config profile (nobody) could not be found"
 

@@ -146,7 +146,7 @@ def test_completion_that_fails_behind_an_answer_of_200(
     assert s3_objects.content(aws_endpoint) == {"t/x": CONTENT[:SIZE]}
 
 
-def test_parts_that_stay_are_said(
+def test_parts_that_stay_are_reported(
     faulty: FaultyS3, output: S3Output, caplog: pytest.LogCaptureFixture
 ) -> None:
     draft = output.open("x")

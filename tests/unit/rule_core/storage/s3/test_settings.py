@@ -85,7 +85,7 @@ def test_a_cache_is_there_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert isinstance(open_s3_store("s3://bucket/t", S3Settings()).store, S3Store)
 
 
-def test_who_pays_is_said_with_each_call(faulty: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_pays_is_sent_with_each_call(faulty: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REQUEST_PAYER", "requester")
     output = open_output("s3://bucket/t")
     draft = output.open("x")

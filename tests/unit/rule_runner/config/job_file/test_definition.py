@@ -224,7 +224,7 @@ def test_only_and_except_that_choose_nothing(
     assert str(refused.value) == problem
 
 
-def test_limits_of_the_service_are_told() -> None:
+def test_limits_of_the_service_are_reported() -> None:
     within = {f"p{number}": "x" * 256 for number in range(100)}
     most = tuple(RuleConfiguration(str(n), Kind.DEBUG, within) for n in range(20))
     assert limits_passed(JobDefinition("the job", most)) == []

@@ -115,7 +115,7 @@ def test_a_file_that_makes_none(tmp_path: Path, body: str, problem: str) -> None
     assert str(refused.value).startswith(expected)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"job\.py does not exist\.$"):
         rules_of_file(tmp_path / "job.py")
 

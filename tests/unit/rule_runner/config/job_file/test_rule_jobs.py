@@ -226,7 +226,7 @@ def test_what_the_caller_knows(tmp_path: Path) -> None:
     assert (later.config_error, later.other_trials) == ("", (missing,))
 
 
-def test_options_for_a_rule_that_is_not_there() -> None:
+def test_options_for_a_rule_that_does_not_exist() -> None:
     with pytest.raises(UsageError, match=r"^Mode 'B=observe' names no rule of this evaluation\."):
         job_of(JobScope(EvaluationRequest(modes=("B=observe",))), rule_to_invoke="ExplodingTensor")
     with pytest.raises(UsageError, match=r"^Action for unknown rule 'B'\."):
@@ -299,7 +299,7 @@ def test_a_profiler_rule_with_a_file_that_is_not_run(tmp_path: Path) -> None:
     assert (job.config_error, job.profiler, job.window_us) == ("", True, 30_000_000)
 
 
-def test_rules_without_data_are_told_by_name() -> None:
+def test_rules_without_data_are_reported_by_name() -> None:
     debug = RuleConfiguration("A", Kind.DEBUG, {"RULE_RUNNER_SINKS": "stdout", "x": "y"})
     other = RuleConfiguration("Q", Kind.PROFILER, {"rule_to_invoke": "BatchSize"})
     processing = RuleConfiguration("D", Kind.PROFILER, {"rule_to_invoke": PROCESSING})

@@ -88,7 +88,7 @@ def fork_server() -> Iterator[ForkServer]:
 def begin(
     tmp_path: Path, fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Begin]:
-    """Begin a rule that does what it is told, and give it little time from then on."""
+    """Start a scripted rule with a short time limit."""
     values = {"loss": np.ones(1, "f4")}
     trial = rawtrial.write(tmp_path / "trial", evaluating.trial({0: values}))
     made: list[Invoker] = []
@@ -198,7 +198,7 @@ def test_rule_that_does_not_answer(begin: Begin, judges: str, reason: str, tmp_p
 
 
 def is_alive(pid: int) -> bool:
-    """Say whether a process goes on; one that has ended may wait to be seen."""
+    """Return whether a process goes on; one that has ended may wait to be seen."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -207,7 +207,7 @@ def is_alive(pid: int) -> bool:
 
 
 def ends(pid: int) -> bool:
-    """Say whether a process ends before long."""
+    """Return whether a process ends before long."""
     for _ in range(1000):
         if not is_alive(pid):
             return True

@@ -135,7 +135,7 @@ def test_it_judges_like_a_rule_in_this_process(begun: Begin) -> None:
     assert type(evidence.measured) is float
 
 
-def test_how_it_ended_is_said_once_and_for_all(begun: Begin) -> None:
+def test_how_it_ended_is_reported_once_and_for_all(begun: Begin) -> None:
     made = begun("leaves")
     _, found = judged(made, 0, 1)
     made.close()

@@ -85,7 +85,7 @@ def test_answers_are_made_of_what_any_process_understands() -> None:
 
 
 @pytest.mark.usefixtures("_same_process")
-def test_rule_that_cannot_be_made_is_said_instead() -> None:
+def test_rule_that_cannot_be_made_is_reported_instead() -> None:
     pipe = Pipe((0, False, refuse, None), ("judge", 4))
     answer_requests(pipe)  # type: ignore[arg-type]
     assert pipe.sent == [msgspec.msgpack.encode("Rule 'X' cannot be.")]

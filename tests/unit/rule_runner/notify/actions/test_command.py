@@ -52,7 +52,7 @@ def test_a_command_that_fails() -> None:
     )
 
 
-def test_a_command_that_is_not_there() -> None:
+def test_a_command_that_does_not_exist() -> None:
     assert run(CommandAction(("/no/such/tell", "--token=secret"))) == ActionOutcome(
         ActionState.FAILED, "Command 'tell' could not be run: No such file or directory."
     )
@@ -81,7 +81,7 @@ if sys.argv[2] == "wait":
 
 
 def ended(process: int) -> bool:
-    """Say whether a process that was killed comes to its end within a minute."""
+    """Return whether a process that was killed comes to its end within a minute."""
     try:
         fd = os.pidfd_open(process)
     except ProcessLookupError:

@@ -49,7 +49,7 @@ class Never(Rule):
 
 @dataclass
 class Told(Action):
-    """Remembers what it was told, and does what the test wants."""
+    """Records its calls, and acts as the test wants."""
 
     does: Callable[[], ActionOutcome] = lambda: DONE
     found: ActionOutcome | None = None
@@ -140,7 +140,7 @@ def test_messages_about_two_trainings_in_one_place_have_two_ids(tmp_path: Path) 
     assert ids[0] != ids[1]
 
 
-def test_what_an_action_is_told(tmp_path: Path) -> None:
+def test_what_an_action_is_reported(tmp_path: Path) -> None:
     action = Told()
     evaluate(tmp_path, [action], training_job_name="mnist-1")
     (trigger,) = action.told
@@ -360,7 +360,7 @@ def test_what_cannot_be_written_down_is_not_done(
     )
 
 
-def test_an_outcome_is_told_while_other_rules_go_on(tmp_path: Path) -> None:
+def test_an_outcome_is_reported_while_other_rules_go_on(tmp_path: Path) -> None:
     files = losses(ended=False)
     jobs = [rule_job(Above, "mine", operator_actions=(Told(),)), rule_job(Never)]
     seen: list[list[str]] = []
@@ -430,7 +430,7 @@ def test_a_folder_that_cannot_be_written_any_more_costs_the_actions(
 
 
 @pytest.mark.parametrize("mode", list(RuleMode))
-def test_what_is_no_action_is_said_before_anything_runs(tmp_path: Path, mode: RuleMode) -> None:
+def test_what_is_no_action_is_reported_before_anything_runs(tmp_path: Path, mode: RuleMode) -> None:
     job = rule_job(Above, actions='{"name": "emial"}', mode=mode)
     with pytest.raises(ParameterError, match=r"^Unknown action 'emial'\."):
         evaluating.runner(configured(tmp_path / "out", [job]), MemoryStore(losses()))

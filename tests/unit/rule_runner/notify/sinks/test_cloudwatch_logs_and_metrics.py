@@ -127,7 +127,7 @@ def failing(code: str, status: int = 400) -> Any:
 
 
 class Client:
-    """Does what it is told."""
+    """Follows a script."""
 
     def __init__(self, **calls: Any) -> None:
         self.__dict__.update(calls)

@@ -177,7 +177,7 @@ def test_an_answer_for_all_is_a_failure_of_all(
     assert found.value.transient == transient
 
 
-def test_without_credentials_the_remedy_is_said(
+def test_without_credentials_the_remedy_is_reported(
     bus: EventBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del bus

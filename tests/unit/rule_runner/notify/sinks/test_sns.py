@@ -74,7 +74,7 @@ def test_a_fifo_topic_takes_them_in_order_and_once() -> None:
 
 
 @pytest.mark.usefixtures("aws_endpoint")
-def test_a_topic_that_is_not_there_is_a_failure() -> None:
+def test_a_topic_that_does_not_exist_is_a_failure() -> None:
     sink = SnsSink("arn:aws:sns:us-east-1:123456789012:missing")
     with pytest.raises(SinkError, match="NotFound") as found:
         sink.send([told()])

@@ -133,11 +133,11 @@ def test_silence_never_reads_as_health(tmp_path: Path) -> None:
         (reports.result(coverage=Coverage(1, {}, 1, 0, 0, {"worker_1": 2})), "2 without worker_1"),
     ],
 )  # fmt: skip
-def test_what_else_is_said(tmp_path: Path, one: RuleResult, said: str) -> None:
+def test_what_else_is_reported(tmp_path: Path, one: RuleResult, said: str) -> None:
     assert said in page_of(tmp_path, one).text
 
 
-def test_no_results_are_said(tmp_path: Path) -> None:
+def test_no_results_are_reported(tmp_path: Path) -> None:
     assert "No results." in written(tmp_path)[1].text
 
 

@@ -43,7 +43,7 @@ def test_values_stand_where_they_belong() -> None:
     assert (bad.get("y"), bad.get("height")) == ("500", "500")
 
 
-def test_bad_is_above_where_the_rule_says_so() -> None:
+def test_bad_is_above_where_the_rule_is_reported() -> None:
     linear = QuantityRecord(reports.MEAN.name, "share", "above")
     root = drawn(reports.series({0: 0, 1: 1}, 0.8, met=[1]), quantity=linear)
     (bad,) = root.iter("rect")
@@ -120,7 +120,7 @@ def test_the_worst_lines_have_colours_and_lie_on_top() -> None:
     ]
 
 
-def test_who_does_not_see_the_chart_is_told() -> None:
+def test_who_does_not_see_the_chart_is_reported() -> None:
     root = drawn(reports.series({0: 1, 1000: 1e-8}, met=[1000]))
     title, description = root.findtext("title"), root.findtext("desc")
     assert title == "mean |gradient| over the steps"

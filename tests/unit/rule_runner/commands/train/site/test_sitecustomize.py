@@ -44,7 +44,7 @@ def test_script_sees_no_folder_of_ours_in_its_path(home: Path) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_python_without_rule_runner_is_told_so_once(home: Path) -> None:
+def test_python_without_rule_runner_is_reported_once(home: Path) -> None:
     # As if it were not there: for the script's Pythons only.
     hide = "import os, sys\nif 'RULE_RUNNER_TRAIN' in os.environ: sys.modules['rule_core'] = None"
     modules = {"sitecustomize.py": hide, "torch.py": "x = 1"}

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ from rule_core.storage.base import (
     ByteRange,
     FileStatus,
     ObjectNotFoundError,
+    StorageUnavailableError,
     TrialStore,
 )
 from rule_core.storage.read_pool import ReadPool
@@ -38,6 +40,7 @@ MAX_DEPTH: Final = 3  # checkpoint-500/unet/model.safetensors
 FOREIGN_KEYS: Final = 100  # read of a folder without checkpoints, before the rest is skipped
 MAX_SHARDS: Final = 100_000
 FILES_KEPT: Final = 4096  # headers, for files that are looked at again
+REPORTED: Final = 20  # damaged tensors of a file
 SAMPLE_BYTES: Final = 1 << 12
 OVERDUE_S: Final = 60.0  # after which an incomplete checkpoint is reported
 DIGITS: Final = 15
@@ -398,7 +401,7 @@ class SafetensorsSource:
         if self._store.costs.parallel > 1 and step != max(self._given):
             return False
         for key, file in given.files.items():
-            with suppress(ObjectNotFoundError):  # deleted since the listing
+            with suppress(ObjectNotFoundError, StorageUnavailableError):  # reading it says why
                 status = self._store.status(key)
                 if status == file.status:
                     continue
@@ -415,12 +418,16 @@ class SafetensorsSource:
         except (_IncompleteError, TruncatedFileError, ObjectNotFoundError) as err:
             self._incomplete[step] = str(err)
             return False
+        except StorageUnavailableError as err:
+            if err.transient:
+                raise
+            record.problem(f"{err} The checkpoint is skipped.", err.key)
+            return False
         files = _with_unique_names(files)
         for file in files:
             if file.problem:
                 record.problem(file.problem, file.key)
-            for name, text in file.layout.damaged.items():
-                record.problem(text, f"{file.key}: {name[:100]}")
+            _report_damaged(record, file)
         modified = max((file.status.modified for file in files), default=0.0)
         self._last_write = max(self._last_write, modified)
         layouts = {file.key: file.layout for file in files if file.layout.names}
@@ -523,9 +530,18 @@ class SafetensorsSource:
             return True
         modified = 0.0
         for key in keys:
-            with suppress(ObjectNotFoundError):
+            with suppress(ObjectNotFoundError, StorageUnavailableError):
                 modified = max(modified, self._store.status(key).modified)
         return modified < time.time() - OVERDUE_S
+
+
+def _report_damaged(record: SourceRecord, file: _ReadFile) -> None:
+    """Report the damaged tensors of a file, of many the first ones."""
+    damaged = file.layout.damaged
+    for name, text in islice(damaged.items(), REPORTED):
+        record.problem(text, f"{file.key}: {name[:100]}")
+    if len(damaged) > REPORTED:
+        record.problem(f"{len(damaged) - REPORTED} more tensors are skipped.", file.key)
 
 
 def _family(name: str) -> str:
@@ -551,7 +567,7 @@ def _expected(family: str, members: set[str], shards: Mapping[str, set[str]] | N
     numbers = (_SHARD.fullmatch(key.removesuffix(SUFFIX)) for key in members)
     counts = {number["count"] for number in numbers if number is not None}
     count = max(counts, key=int)
-    if int(count) > MAX_SHARDS:
+    if not 0 < int(count) <= MAX_SHARDS:
         return members
     width = len(count)
     return {f"{family}-{place:0{width}}-of-{count}{SUFFIX}" for place in range(1, int(count) + 1)}

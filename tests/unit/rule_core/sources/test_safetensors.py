@@ -1,5 +1,6 @@
 """Safetensors checkpoints: which there are, when they are complete, and what becomes of them."""
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from faulty_store import REMOTE, CountingStore
-from safetensors_files import checkpoint_index, encode, whole_trial, write, write_sharded
+from safetensors_files import (
+    checkpoint_index,
+    encode,
+    whole_trial,
+    with_header,
+    write,
+    write_sharded,
+)
 
 from rule_core.exceptions import SMDebugValueError, TensorUnavailableForStep
 from rule_core.model.segments import global_step
@@ -200,6 +208,33 @@ def test_a_damaged_file_is_skipped_and_reported(tmp_path: Path) -> None:
         "step_5/other.safetensors",
         "step_6/model.safetensors",
     }
+
+
+def test_links_are_reported_and_skipped(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere" / "model.safetensors", {"w": W})
+    write(tmp_path / "run" / "step_1" / "model.safetensors", {"w": W})
+    (tmp_path / "run" / "step_2").mkdir()
+    link = tmp_path / "run" / "step_2" / "model.safetensors"
+    link.symlink_to(tmp_path / "elsewhere" / "model.safetensors")
+    trial = read(tmp_path / "run")
+    assert trial.steps() == [1]
+    assert "skipped" in trial.index.problems["step_2/model.safetensors"]
+
+
+def test_of_many_damaged_tensors_some_are_named(tmp_path: Path) -> None:
+    infos = {
+        f"t{number}": {"dtype": "F4", "shape": [0], "data_offsets": [0, 0]} for number in range(100)
+    }
+    (tmp_path / "model.safetensors").write_bytes(with_header(json.dumps(infos).encode()))
+    problems = read(tmp_path).index.problems
+    assert len(problems) == 21
+    assert problems["model.safetensors"].startswith("80 more")
+
+
+@pytest.mark.parametrize("count", ["00000", "999999"])
+def test_impossible_numbers_of_shards_are_ignored(tmp_path: Path, count: str) -> None:
+    write(tmp_path / f"model-00001-of-{count}.safetensors", {"w": W})
+    assert read(tmp_path).tensor_names() == ["w"]
 
 
 def test_tensors_that_the_index_of_shards_does_not_assign_are_skipped(tmp_path: Path) -> None:

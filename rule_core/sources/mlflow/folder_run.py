@@ -68,6 +68,11 @@ class FolderRun:
         self._points.pass_on(series, record, is_quiet=is_quiet)
         return has_new or any(one_series.has_more for one_series in series)
 
+    def finish(self, record: SourceRecord) -> None:
+        """Pass on what was held back; see `FinishingSource`."""
+        series = [file.series for file in self._files.values()]
+        self._points.pass_on(series, record, is_quiet=True)
+
     @staticmethod
     def _read(file: "_MetricFile", limit: int, record: SourceRecord) -> bool:
         try:

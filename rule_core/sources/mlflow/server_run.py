@@ -158,6 +158,10 @@ class ServerRun:
         self._points.pass_on(series, record, is_quiet=is_quiet)
         return has_new or any(metric.has_more for metric in series)
 
+    def finish(self, record: SourceRecord) -> None:
+        """Pass on what was held back; see `FinishingSource`."""
+        self._points.pass_on([*self._metrics.values()], record, is_quiet=True)
+
     def _read(self, metric: _Metric, record: SourceRecord) -> bool:
         """Read the rest of the last page, or the next one."""
         asked = {"page_token": metric.page} if metric.page else {}

@@ -16,7 +16,7 @@ import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from rule_core.exceptions import SMDebugError
 from rule_core.model.segments import global_step
@@ -26,9 +26,6 @@ from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, Sourc
 from rule_core.sources.open import open_sources
 from rule_core.storage.base import ByteRange, ObjectNotFoundError, TrialStore
 from rule_core.storage.local import LocalStore
-
-CUTS: Final = 30
-DAMAGES: Final = 20
 
 Row = tuple[int, Mapping[str, float]]
 # Values by mode, name and global step.
@@ -44,6 +41,10 @@ class SourceContract:
         The format.
     rows
         The run that is written: ascending steps, with the same names at each.
+    cuts, damages
+        In how many places files are cut, and how many damaged copies are read.
+    in_turn
+        Whether the files of a run are written one after another, or all of them at each step.
     keeps_not_finite
         Whether the format can hold NaN and infinities.
     has_restarts
@@ -54,6 +55,9 @@ class SourceContract:
     rows: ClassVar[Sequence[Row]] = [
         (10 * number, {"loss": 1.0 / number, "lr": 0.125}) for number in range(1, 9)
     ]
+    cuts: ClassVar[int] = 30
+    damages: ClassVar[int] = 20
+    in_turn: ClassVar[bool] = True
     keeps_not_finite: ClassVar[bool] = True
     has_restarts: ClassVar[bool] = True
 
@@ -83,7 +87,7 @@ class SourceContract:
 
     def test_another_folder_is_not_recognized(self, tmp_path: Path) -> None:
         """The format takes no file that it cannot read."""
-        for name in ("notes.txt", "loss.csv", "log.jsonl", "model.safetensors", "train.log"):
+        for name in ("notes.txt", "loss.csv", "log.jsonl", "train.log", "state.json"):
             (tmp_path / name).write_bytes(b"\x00\xffnothing of the kind\n")
         (tmp_path / "empty.csv").touch()
         items = self._recognize(tmp_path)
@@ -171,7 +175,7 @@ class SourceContract:
         self.write(tmp_path / _made(tmp_path, "whole"), self.rows)
         items = self._recognize(tmp_path / "whole")
         draw = random.Random(7)  # noqa: S311 - not for secrets
-        for number in range(DAMAGES):
+        for number in range(self.damages):
             folder = tmp_path / _made(tmp_path, f"damaged-{number}")
             _copy(tmp_path / "whole", folder)
             for path in _files(folder):
@@ -216,21 +220,20 @@ class SourceContract:
         return index
 
     def _cuts(self, whole: Path, folder: Path) -> Iterator[Path]:
-        """Yield folders with the files up to some byte of the last one that has any."""
+        """Yield folders with the files of a run as they are at some point while it is written."""
         files = _files(whole)
         sizes = [path.stat().st_size for path in files]
-        total = sum(sizes)
-        for number in range(CUTS):
-            rest = total * number // CUTS
+        for number in range(self.cuts):
+            rest = sum(sizes) * number // self.cuts
             cut = folder / str(number)
-            for path, size in zip(files, sizes, strict=True):
-                if rest <= 0:
-                    break
-                target = cut / path.relative_to(whole)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(path.read_bytes()[:rest])
-                rest -= size
             cut.mkdir(parents=True, exist_ok=True)
+            for path, size in zip(files, sizes, strict=True):
+                length = min(rest, size) if self.in_turn else size * number // self.cuts
+                rest -= length
+                if length:
+                    target = cut / path.relative_to(whole)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(path.read_bytes()[:length])
             yield cut
 
 

@@ -8,7 +8,6 @@ by field, as are histograms. Images, texts, graphs and the like are passed over.
 
 from array import array
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -268,21 +267,6 @@ class _ScalarEvents:
             (len(self.data) - size + 1,), dtype, self.data, strides=(1,)
         )
         return everywhere[offsets]
-
-
-def first_tag(head: bytes) -> str | None:
-    """Return the first tag of a number or histogram in the first bytes of a file; None if none."""
-    rest = memoryview(head)
-    with suppress(TruncatedFileError, CorruptFileError):
-        while True:
-            end = HEADER.size + payload_length(rest, EVENT)
-            for summary in parse_event(rest[HEADER.size : end]).summaries:
-                for number, content in fields(summary, EVENT):
-                    value = parse_value(content, {}) if number == 1 else None
-                    if value is not None:
-                        return value.tag
-            rest = rest[end + FOOTER.size :]
-    return None
 
 
 def _step_end(payload: bytes) -> int:

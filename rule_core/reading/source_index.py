@@ -41,6 +41,7 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 WAIT_S: Final = 150.0  # for slower sources; writers of TensorBoard files flush after two minutes
+QUIET_VARIABLE: Final = "RULE_RUNNER_SOURCE_QUIET_S"
 QUIET_S: Final = 600.0  # without a write, after which a run counts as ended
 PAUSES: Final = 3.0  # of the longest pause that was seen, after which a run counts as ended
 STEPS_CACHED: Final = 256
@@ -78,6 +79,8 @@ class SourceIndex(TrialIndex):
     ----------
     sources
         The sources, for messages.
+    set_aside
+        Sentences on files of the same run that are not read.
     """
 
     may_resume = True
@@ -94,6 +97,7 @@ class SourceIndex(TrialIndex):
     ) -> None:
         super().__init__(store, range_steps, window)
         self.sources: list[Source] = []
+        self.set_aside: Sequence[str] = ()
         self._records: list[SourceRecord] = []
         self._name = name
         self._parameter = parameter
@@ -148,26 +152,32 @@ class SourceIndex(TrialIndex):
         return bool(self.steps or next(iter(self.store.list_keys("")), ""))
 
     def has_ended(self) -> bool:
-        """Return whether the run has ended.
+        """Return whether the run has ended; see `why_ended`."""
+        return bool(self.why_ended())
 
-        That is so if a source says it, if the end mark of a trial is beside the files, or if
-        nothing was written for some time: ``RULE_RUNNER_SOURCE_QUIET_S``, by default ten minutes,
-        and more for a run that was seen to pause for longer between two writes.
+    def why_ended(self) -> str:
+        """Return why the run counts as ended, as the end of a sentence; "" if it does not.
+
+        It does if a source says it, if the end mark of a trial is beside the files, or if nothing
+        was written for some time: ``RULE_RUNNER_SOURCE_QUIET_S``, by default ten minutes, and more
+        for a run that was seen to pause for longer between two writes.
         """
         answers = [source.has_ended() for source in self.sources]
         if True in answers:
-            return True
+            return f"its files say so ({self.sources[answers.index(True)].kind})"
         if paths.END_OF_JOB in self.store.list_keys(paths.END_OF_JOB):
-            return True
+            return f"{paths.END_OF_JOB!r} is beside its files"
         if False in answers:
-            return False
+            return ""
         before = self._last_write
         self._last_write = max((source.last_write() for source in self.sources), default=0.0)
         if 0 < before < self._last_write:
             self._longest_pause = max(self._longest_pause, self._last_write - before)
-        quiet = number("RULE_RUNNER_SOURCE_QUIET_S", QUIET_S, "seconds")
+        quiet = number(QUIET_VARIABLE, QUIET_S, "seconds")
         quiet = max(quiet, PAUSES * self._longest_pause)
-        return 0 < self._last_write < time.time() - quiet
+        if 0 < self._last_write < time.time() - quiet:
+            return f"nothing was written for {quiet:.0f} s"
+        return ""
 
     def lacks_collections(self) -> bool:
         """Return False: sources have no collections files."""
@@ -412,6 +422,12 @@ class SourceIndex(TrialIndex):
             if lane.part == part:
                 return lane.columns.get(name)
         return None
+
+    @property
+    def source_files(self) -> list[str]:
+        """The files or folders that are read, quoted, for messages."""
+        root = self.store.uri.rstrip("/")
+        return [repr(f"{root}/{record.key}".rstrip("/")) for record in self._records]
 
     @property
     def segments(self) -> list[int]:

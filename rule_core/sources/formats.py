@@ -63,13 +63,7 @@ def load_formats(plugins: Iterable[EntryPoint]) -> Formats:
         else:
             by_kind[plugin.name] = loaded
     for kind, name in MODULES.items():
-        try:
-            module = import_module(f"rule_core.sources.{name}")
-        except ModuleNotFoundError as err:
-            if err.name != f"rule_core.sources.{name}":
-                raise
-            continue
-        by_kind[kind] = module.FORMAT
+        by_kind[kind] = import_module(f"rule_core.sources.{name}").FORMAT
     return Formats(by_kind, problems)
 
 

@@ -136,6 +136,11 @@ def _open_place(
     sources = runs[0].sources if runs else ()
     more = partial(_runs_of, find)
     index = open_sources(place.store, sources, options, range_steps, window, more)
+    index.set_aside = [
+        f"{item.key or 'The folder'!r} is not read: {sources[0][1].kind} describes the same run. "
+        f"To read it, give {item.kind}:PATH."
+        for item in (runs[0].set_aside if runs else ())
+    ]
     for problem in recognition.problems:
         index.report("", problem)
     return index

@@ -50,11 +50,23 @@ def _head(report: TrialReport) -> Iterator[str]:
     """Yield the lines about the whole trial."""
     yield f"trial: {printable(report.name)}"
     yield f"path: {printable(report.path)}"
+    if report.sources:
+        yield from _source_lines(report)
+        return
     yield f"ended: {'yes' if report.ended else 'no, the end mark is missing'}"
     names = ", ".join(map(printable, report.workers))
     expected = report.num_workers or "an unknown number"
     yield f"workers: {len(report.workers)} of {expected}{names and f' ({names})'}"
     yield f"tensors: {len(report.tensors)}, {_size(report.nbytes)} of records in event files"
+
+
+def _source_lines(report: TrialReport) -> Iterator[str]:
+    """Yield the lines about a run in other formats."""
+    for source in report.sources:
+        yield f"recognised: {source.kind}: {printable(source.description)}"
+    yield from (f"set aside: {printable(text)}" for text in report.set_aside)
+    yield f"ended: {f'yes, {report.why_ended}' if report.ended else 'no, it may still grow'}"
+    yield f"tensors: {len(report.tensors)}"
 
 
 def _tables(report: TrialReport, limit: int | None) -> Iterator[TextTable]:
@@ -67,6 +79,7 @@ def _tables(report: TrialReport, limit: int | None) -> Iterator[TextTable]:
     problems = [(printable(key), printable(text)) for key, text in report.problems.items()]
     tables: list[tuple[Row, list[Row]]] = [
         (("steps", "count", "range"), [_steps_row(steps) for steps in report.steps]),
+        (("segments", "count", "range"), [*_segment_rows(report)]),
         (("incomplete steps", "missing"), [*incomplete]),
         (("collections", "tensors", "patterns"), collections),
         (("tensors", "steps", "modes", "shape and type", "saved", "size"), tensors),
@@ -82,6 +95,11 @@ def _steps_row(steps: StepsReport) -> Row:
         _counted(steps.count, "step"),
         _range(steps.first, steps.last),
     )
+
+
+def _segment_rows(report: TrialReport) -> Iterator[Row]:
+    for number, segment in enumerate(report.segments, 1):
+        yield str(number), _counted(segment.count, "step"), _range(segment.first, segment.last)
 
 
 def _collection_row(collection: CollectionReport) -> Row:

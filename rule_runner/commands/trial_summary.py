@@ -1,14 +1,17 @@
 """A summary of a trial at one moment, without waiting."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from rule_core.exceptions import SMDebugError
 from rule_core.format.index_file import Entry, IndexFile
+from rule_core.model.segments import SEGMENT_STEPS, first_of_segment, step_in_segment
 from rule_core.modes import ModeKeys
+from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import StorageUnavailableError
 from rule_runner.errors import TrialError
@@ -66,8 +69,33 @@ class IncompleteStep(msgspec.Struct, frozen=True, kw_only=True):
     missing: list[str]
 
 
+class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder in another format, and why it was recognised."""
+
+    kind: str
+    description: str
+
+
+class SegmentReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps of one start of a run that was resumed, as the training counts them."""
+
+    count: int
+    first: int
+    last: int
+
+
 class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary of a trial: the object of ``--format json``."""
+    """A summary of a trial: the object of ``--format json``.
+
+    Attributes
+    ----------
+    why_ended
+        Why a run in another format counts as ended; "" if it does not.
+    sources, set_aside
+        What is read of a run in other formats, and sentences on what is not.
+    segments
+        Of a run that was resumed; [] of one that was not.
+    """
 
     schema_version: int = SCHEMA_VERSION
     name: str
@@ -81,6 +109,10 @@ class TrialReport(msgspec.Struct, frozen=True, kw_only=True):
     tensors: list[TensorReport]
     nbytes: int
     problems: dict[str, str]
+    why_ended: str = ""
+    sources: list[SourceReport] = []
+    set_aside: list[str] = []
+    segments: list[SegmentReport] = []
 
 
 def report_trial(path: str) -> TrialReport:
@@ -96,8 +128,8 @@ def report_trial(path: str) -> TrialReport:
         raise TrialError(absent(trial))
     index = trial.index
     try:
-        ended = index.has_ended()
         index.refresh(whole=True)
+        ended = index.has_ended()
     except StorageUnavailableError as err:
         raise TrialError(str(err)) from err
     if not is_trial(index, ended):
@@ -120,7 +152,31 @@ def report_trial(path: str) -> TrialReport:
         tensors=tensors,
         nbytes=sum(tensor.nbytes for tensor in tensors),
         problems=index.problems,
+        **(_source_fields(index) if isinstance(index, SourceIndex) else {}),
     )
+
+
+def _source_fields(index: SourceIndex) -> dict[str, Any]:
+    """Return the fields of a report that only runs in other formats have."""
+    return {
+        "why_ended": index.why_ended(),
+        "sources": [
+            SourceReport(kind=source.kind, description=source.description)
+            for source in index.sources
+        ],
+        "set_aside": list(index.set_aside),
+        "segments": list(_segments(index)),
+    }
+
+
+def _segments(index: SourceIndex) -> Iterator[SegmentReport]:
+    """Yield the segments of a run that has several."""
+    firsts = index.segments
+    for first in firsts if len(firsts) > 1 else ():
+        start = bisect_left(index.steps, first)
+        end = bisect_left(index.steps, first_of_segment(first) + SEGMENT_STEPS)
+        last = step_in_segment(index.steps[end - 1])
+        yield SegmentReport(count=end - start, first=step_in_segment(first), last=last)
 
 
 def is_trial(index: TrialIndex, ended: bool) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 from rule_core.clock import Clock
 from rule_core.format.paths import worker_of
 from rule_core.model.segments import step_text, steps_text
+from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
@@ -294,6 +295,14 @@ class TensorSteps:
             problems = [followed.problem] if followed.problem else []
             for note in (*index.file_problems.notes(), *problems):
                 yield f"{whose}{note}"
+        if self._once and isinstance(self.base, SourceIndex) and not self.ended:
+            yield from self._unjudged(self.base)
+
+    def _unjudged(self, index: SourceIndex) -> Iterator[str]:
+        """Yield a sentence if the last steps of a run that may still grow are not judged."""
+        steps = index.steps[bisect_right(index.steps, index.settled_step) :]
+        if steps:
+            yield (f"The run has not ended, so that {_named(steps)} not judged: values may follow.")
 
     def describe_wait(self, after: int) -> str:
         """Return what the step after `after` is waiting for, for messages."""
@@ -301,13 +310,25 @@ class TensorSteps:
         for followed in self._followed:
             if followed.problem:
                 return f"the storage of trial {followed.index.store.uri!r}: {followed.problem}"
+        if base.unrecognized:
+            return f"the first file of trial {base.store.uri!r}: saved tensors, or a log"
         if base.lacks_collections():
             progress = f"found {len(base.workers)} of {max(base.num_workers, 1)}"
             missing = "".join(f"; {text}" for text in base.missing_collections()[:_NAMES_SHOWN])
             return f"the collections files of trial {base.store.uri!r} ({progress}{missing})"
         steps = base.all_steps
         position = bisect_right(steps, after)
+        last = f"step {step_text(steps[-1])}" if steps else "its start"
+        if isinstance(base, SourceIndex) and position >= bisect_right(steps, base.settled_step):
+            files = ", ".join(base.source_files[:_NAMES_SHOWN]) or repr(base.store.uri)
+            return f"a row after {last}, or the end, in {files}"
         if position < len(steps):
             return self._why_not(steps[position]) or f"step {step_text(steps[position])}"
-        last = f"step {step_text(steps[-1])}" if steps else "its start"
         return f"a step after {last}, or the end, of trial {base.store.uri!r}"
+
+
+def _named(steps: Sequence[int]) -> str:
+    """Return steps with their verb, such as ``step 3 is``."""
+    if len(steps) == 1:
+        return f"step {step_text(steps[0])} is"
+    return f"steps {steps_text(steps)} are"

@@ -10,9 +10,11 @@ from typing import Final
 from rule_core.exceptions import SMDebugError, TruncatedFileError
 from rule_core.format import paths
 from rule_core.model.collection import CollectionKeys
+from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
 from rule_core.reading.trial_index import TrialIndex
+from rule_core.sources.address import is_in_s3, split_kind
 from rule_core.storage import ByteRange, ObjectNotFoundError, StorageUnavailableError
-from rule_core.storage.uri import is_s3
+from rule_core.trials import Trial
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, wrong
 from rule_runner.commands.doctor.s3 import examine_address
 from rule_runner.commands.trial_summary import incomplete_steps, is_trial
@@ -37,8 +39,8 @@ _OF_A_TRIAL: Final = ("collections", "index", "events", paths.END_OF_JOB, CLAIM)
 
 def examine_trial(path: str) -> Iterator[Diagnosis]:
     """Yield the checks of the trial at `path`."""
-    if is_s3(path):
-        checks = [*examine_address(path)]
+    if is_in_s3(path):
+        checks = [*examine_address(split_kind(path)[1])]
         yield from checks
         if any(check.grade is Grade.WRONG for check in checks):
             return
@@ -51,9 +53,15 @@ def examine_trial(path: str) -> Iterator[Diagnosis]:
     if not exists:
         yield wrong(printable(f"{absent(trial)} Give the root folder of a trial."))
         return
+    examine = _sources if isinstance(trial.index, SourceIndex) else _saved_tensors
+    yield from examine(trial)
+
+
+def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
+    """Yield the checks of a folder with saved tensors, or without any."""
     for root in roots([trial]):
         yield from _odd_files(root)
-    index = trial.index
+    path, index = trial.path, trial.index
     try:
         reject_parent(trial)
         ended = index.has_ended()
@@ -75,6 +83,35 @@ def examine_trial(path: str) -> Iterator[Diagnosis]:
     yield from _event_files(index)
     yield from _problems(index)
     yield from _collections(index)
+
+
+def _sources(trial: Trial) -> Iterator[Diagnosis]:
+    """Yield the checks of a run in other formats."""
+    index = trial.index
+    if not isinstance(index, SourceIndex):
+        return
+    try:
+        index.refresh(whole=True)
+        why_ended = index.why_ended()
+    except (StorageUnavailableError, SMDebugError) as err:
+        yield wrong(printable(err))
+        return
+    for source in index.sources:
+        yield good(f"Recognised as {source.kind}: {printable(source.description)}")
+    for text in index.set_aside:
+        yield good(printable(text))
+    steps, starts = len(index.steps), len(index.segments)
+    resumed = f" of {starts} starts: it was resumed, or its steps go back" if starts > 1 else ""
+    if not steps:
+        yield warning("Nothing of it is read yet: no line or record with a step and a number.")
+    elif why_ended:
+        yield good(f"The run has ended ({why_ended}); it has {steps} steps{resumed}.")
+    else:
+        yield good(
+            f"The run may still grow; it has {steps} steps{resumed}. It counts as ended after ten "
+            f"quiet minutes ({QUIET_VARIABLE}, in seconds)."
+        )
+    yield from _problems(index)
 
 
 def _odd_files(root: Path) -> Iterator[Diagnosis]:

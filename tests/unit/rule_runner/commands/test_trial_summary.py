@@ -107,6 +107,10 @@ def test_everything_that_is_in_a_trial(tmp_path: Path) -> None:
                 "reductions": [],
             },
         ],
+        "why_ended": "",
+        "sources": [],
+        "set_aside": [],
+        "segments": [],
     }
 
 

@@ -85,7 +85,7 @@ def test_check_judges_each_run_once(
         writer.step(0, {"loss": 1.0})
     _, result = evaluated(capfd, "check", "runs", "--output", "out")
     found = {
-        Path(trial["path"]).relative_to(tmp_path / "runs").as_posix(): sorted(
+        Path(trial["path"]).relative_to("runs").as_posix(): sorted(
             rule["configuration_name"]
             for rule in trial["evaluation"]["rules"]
             if rule["status"] == "IssuesFound"

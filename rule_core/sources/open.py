@@ -1,7 +1,9 @@
 """open_sources: the index of a trial that consists of sources."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from rule_core.exceptions import SMDebugValueError
 from rule_core.reading.source_index import KeyedSource, SourceIndex
 from rule_core.sources.format import Recognized, SourceFormat
 from rule_core.sources.formats import CHECKPOINTS
@@ -42,7 +44,9 @@ def open_sources(
     def find_more() -> list[KeyedSource]:
         more = _new_ones(known, find_runs())
         known.extend(more)
-        return opened(more)
+        with suppress(SMDebugValueError):  # a file that can never be read
+            return opened(more)
+        return []
 
     names = NameTable(options)
     return SourceIndex(store, opened(known), names, range_steps, window, names.parameter, find_more)

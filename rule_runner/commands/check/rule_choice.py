@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rule_core.exceptions import SMDebugError
+from rule_core.reading.source_index import SourceIndex
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import StorageUnavailableError
 from rule_core.trials import Trial
 from rule_runner.config.profiler_windows import judges_windows, names_over
@@ -70,11 +72,18 @@ def has_ended(folder: TrialFolder) -> bool:
     A trial that cannot be read counts as ended.
     """
     try:
-        tensors = folder.tensors and not open_trial(folder.path).index.has_ended()
+        tensors = folder.tensors and not _index_has_ended(open_trial(folder.path).index)
         profiler = folder.profiler and not open_profiler_trial(folder.path, None).job_finished()
     except (StorageUnavailableError, SMDebugError, TrialError):
         return True
     return not (tensors or profiler)
+
+
+def _index_has_ended(index: TrialIndex) -> bool:
+    """Return whether a trial has ended; files in other formats tell it only once they are read."""
+    if isinstance(index, SourceIndex):
+        index.refresh()
+    return index.has_ended()
 
 
 def _open(folder: TrialFolder) -> "dict[bool, AnyTrial]":

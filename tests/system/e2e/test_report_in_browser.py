@@ -1,6 +1,7 @@
 """The report in a real browser: read, pointed at, narrowed and printed; nothing is fetched."""
 
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,8 @@ import reports
 
 from builtin_rules import RULES
 from builtin_rules.profiler_table import PROFILER_RULES
+from rule_runner.commands.check.command import check_trials
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.report import write_report
 from rule_runner.results.schema import Evidence
 
@@ -231,6 +234,26 @@ def test_a_link_opens_what_is_folded_up(browser: Any, page_file: Path) -> None:
     one.page.locator(f"a[href='#{job.get_attribute('id')}']").first.click()
     chromium.sync_api.expect(job).to_have_attribute("open", "")
     one.context.close()
+
+
+def test_overview_of_runs_in_other_formats(browser: Any, tmp_path: Path) -> None:
+    rows = [f"{step},{2 / (step + 1) if step != 5 else 'nan'}\n" for step in range(20)]
+    runs = tmp_path / "runs"
+    for name in ("lightning_logs/version_0/metrics.csv", "sweep/run1.csv", "sweep/run2.csv"):
+        path = runs / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("step,loss\n" + "".join(rows))
+        os.utime(path, (0, 1))
+    request = EvaluationRequest(wait=False, output=str(tmp_path / "out"), format="json")
+    check_trials([str(runs)], request)
+    opened = Opened(browser, tmp_path / "out" / "report.html")
+    table = opened.page.locator("table").first
+    text = table.inner_text()
+    assert all(name in text for name in ("version_0", "run1.csv", "run2.csv", "ExplodingTensor"))
+    assert not opened.complaints
+    opened.page.get_by_role("link", name="run1.csv").first.click()
+    assert "ExplodingTensor" in opened.page.inner_text("body")
+    opened.context.close()
 
 
 def test_everything_is_on_paper(browser: Any, page_file: Path) -> None:

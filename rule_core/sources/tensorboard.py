@@ -12,7 +12,7 @@ from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import Recognized, SourceFolder
 from rule_core.sources.options import SourceOptions
-from rule_core.sources.tensorboard_events import EventDecoder, RecordHeaderError
+from rule_core.sources.tensorboard_events import EventDecoder, RecordHeaderError, first_tag
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 from rule_core.storage.growing_file import GrowingFile
 
@@ -48,11 +48,14 @@ class TensorBoardFormat:
         if count:
             yield Recognized(KIND, folder.key, _reason(count), _mode(folder.key))
         for name in folder.names:
+            if not name.endswith("/"):
+                continue
             mode = _mode(name)
-            if name.endswith("/") and mode is not None:
-                count = sum(map(is_event_file, folder.list_folder(name)))
-                if count:
-                    yield Recognized(KIND, folder.key + name, _reason(count), mode)
+            if mode is None and count:
+                mode = _mode_of_scalars(folder, name)
+            files = sum(map(is_event_file, folder.list_folder(name))) if mode is not None else 0
+            if files:
+                yield Recognized(KIND, folder.key + name, _reason(files), mode)
 
     def open(
         self, store: TrialStore, recognized: Recognized, options: SourceOptions
@@ -69,6 +72,19 @@ def _reason(count: int) -> str:
 def _mode(folder: str) -> ModeKeys | None:
     """Return the mode that the name of a folder says."""
     return _MODES.get(folder.rstrip("/").rpartition("/")[2].lower())
+
+
+def _mode_of_scalars(folder: SourceFolder, name: str) -> ModeKeys | None:
+    """Return the mode of a folder below a run that torch's ``add_scalars`` made; None of others.
+
+    It is named after the tag of all its numbers, and one of several curves: ``loss_train/``.
+    """
+    curve = name.rstrip("/").rpartition("_")[2]
+    mode = _mode(curve)
+    files = [*filter(is_event_file, folder.list_folder(name))] if mode is not None else []
+    tag = first_tag(folder.head(name + files[0])) if files else None
+    is_curve = tag is not None and name == f"{tag.replace('/', '_')}_{curve}/"
+    return mode if is_curve else None
 
 
 class TensorBoardSource:

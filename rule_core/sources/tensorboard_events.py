@@ -6,9 +6,11 @@ values are then taken from thousands of events at once. An event whose layout is
 by field, as are histograms. Images, texts, graphs and the like are passed over.
 """
 
+import struct
 from array import array
 from collections.abc import Callable
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,10 @@ TIME, STEP, SUMMARY = 0x09, 0x10, 0x2A  # the bytes before time, step and summar
 VALUE, FLOAT = 0x0A, 0x15  # the bytes before a value of a summary, and before its float
 TIME_END: Final = 9  # offset in an event
 SHORTEST: Final = 20  # bytes of an event with a scalar
+HOLES: Final = ("<f", "<d", "<e")  # types of numbers that layouts may surround
+PROBES: Final = (-1.1015625, 36.28125)  # exact in all of them, and no byte of one is in the other
+MAX_HOLES: Final = 16
+MAX_SEARCHES: Final = 3  # for the place of the number in events of a tag
 LONGEST_STEP: Final = 6  # bytes of a step that a layout may follow: below 2**42
 WRONG_CHECKSUM: Final = "a record has a wrong checksum; such records are skipped"
 NO_EVENT: Final = "a record is no event; such records are skipped"
@@ -62,6 +68,27 @@ class RecordHeaderError(Exception):
         self.position = position
 
 
+class Hole(NamedTuple):
+    """Where the number of a scalar is stored in an event.
+
+    Attributes
+    ----------
+    back
+        The offset from the end of the event.
+    width, code
+        The number of bytes, and the code of the type for `struct`.
+    """
+
+    back: int
+    width: int
+    code: str
+
+    def number_in(self, payload: bytes) -> float:
+        """Return the number in an event."""
+        (number,) = struct.unpack_from(self.code, payload, len(payload) - self.back)
+        return float(number)
+
+
 class EventDecoder:
     """Passes the numbers in records to a `SourceRecord`; its tables serve all files of a folder."""
 
@@ -71,6 +98,8 @@ class EventDecoder:
         self._tags: list[str] = []
         self._numbers: dict[str, int] = {}
         self._plugins: dict[str, str] = {}  # of tags; some writers name it once
+        self._holes: dict[Hole, dict[bytes, int]] = {}  # the tags of layouts around a number
+        self._searches: dict[int, int] = {}  # for the hole of a tag, without success
 
     def decode(self, data: bytes, record: SourceRecord, report: Report) -> int:
         """Pass on the numbers in complete records, in order.
@@ -129,7 +158,7 @@ class EventDecoder:
                     after = _step_end(payload)
                 number = layouts.get(payload[after:-4])
             if number is None:
-                self._decode_any(payload, end, events)
+                self._decode_other(payload, after, end, events)
             else:
                 add_number(number)
                 add_start(start)
@@ -157,19 +186,15 @@ class EventDecoder:
         self._lengths[header] = length
         return length
 
-    def _decode_any(self, payload: bytes, end: int, events: "_ScalarEvents") -> None:
-        """Pass on the numbers of an event whose layout is unknown."""
+    def _decode_other(self, payload: bytes, after: int, end: int, events: "_ScalarEvents") -> None:
+        """Pass on the numbers of an event that does not end in a float of a known tag."""
+        if after and self._add_known(payload, after, end, events):
+            return
         if FOOTER.unpack_from(events.data, end)[0] != masked_crc(payload):
             events.report(WRONG_CHECKSUM, end - len(payload) - HEADER.size)
             return
         try:
-            event = parse_event(memoryview(payload))
-            values = [
-                value
-                for summary in event.summaries
-                for number, content in fields(summary, EVENT)
-                if number == 1 and (value := parse_value(content, self._plugins)) is not None
-            ]
+            event, values = self._parse(payload)
         except (CorruptFileError, TruncatedFileError):
             events.report(NO_EVENT, end - len(payload) - HEADER.size)
             return
@@ -184,11 +209,77 @@ class EventDecoder:
                 events.record.summary(value.tag, event.step, value.reductions, event.time)
             else:
                 events.add(self._number(value.tag), event, value.number)
-                layout = scalar_layout(payload, event, value)
-                if layout:
-                    if len(self._layouts) >= MAX_CACHED:
-                        self._layouts.clear()
-                    self._layouts[layout] = self._number(value.tag)
+        if len(values) == 1 and isinstance(values[0], Scalar):
+            self._learn(payload, after, event, values[0])
+
+    def _add_known(self, payload: bytes, after: int, end: int, events: "_ScalarEvents") -> bool:
+        """Add a scalar whose layout surrounds its number; return whether it is one."""
+        for hole, layouts in self._holes.items():
+            place = len(payload) - hole.back
+            number = layouts.get(payload[after:place] + payload[place + hole.width :])
+            if number is not None and place >= after:
+                events.add_with(number, payload, after, end, hole.number_in(payload))
+                return True
+        return False
+
+    def _parse(self, payload: bytes) -> tuple[Event, list[Scalar | Histogram]]:
+        event = parse_event(memoryview(payload))
+        values = [
+            value
+            for summary in event.summaries
+            for number, content in fields(summary, EVENT)
+            if number == 1 and (value := parse_value(content, self._plugins)) is not None
+        ]
+        return event, values
+
+    def _learn(self, payload: bytes, after: int, event: Event, scalar: Scalar) -> None:
+        """Remember the layout of an event with one scalar."""
+        number = self._number(scalar.tag)
+        layout = scalar_layout(payload, event, scalar)
+        if layout:
+            if len(self._layouts) >= MAX_CACHED:
+                self._layouts.clear()
+            self._layouts[layout] = number
+            return
+        searches = self._searches.get(number, 0)
+        if not has_usual_head(payload, after, event) or searches >= MAX_SEARCHES:
+            return
+        self._searches[number] = searches + 1
+        hole = self._hole(payload, after, event, scalar)
+        if hole is not None and (hole in self._holes or len(self._holes) < MAX_HOLES):
+            layouts = self._holes.setdefault(hole, {})
+            if len(layouts) >= MAX_CACHED:
+                layouts.clear()
+            place = len(payload) - hole.back
+            layouts[payload[after:place] + payload[place + hole.width :]] = number
+
+    def _hole(self, payload: bytes, after: int, event: Event, scalar: Scalar) -> Hole | None:
+        """Return where the number of a scalar is stored; None if that is not known for sure.
+
+        Other numbers are written there, and must be read, with all else unchanged.
+        """
+        for code in HOLES:
+            try:
+                raw = struct.pack(code, scalar.number)
+            except OverflowError:
+                continue
+            place = payload.rfind(raw, after)
+            if place < 0:
+                continue
+            hole = Hole(len(payload) - place, len(raw), code)
+            if all(self._is_in(hole, payload, probe, event, scalar.tag) for probe in PROBES):
+                return hole
+        return None
+
+    def _is_in(self, hole: Hole, payload: bytes, probe: float, event: Event, tag: str) -> bool:
+        place = len(payload) - hole.back
+        raw = struct.pack(hole.code, probe)
+        changed = payload[:place] + raw + payload[place + hole.width :]
+        try:
+            other, values = self._parse(changed)
+        except (CorruptFileError, TruncatedFileError):
+            return False
+        return values == [Scalar(tag, probe)] and other[:2] == event[:2]
 
     def _number(self, tag: str) -> int:
         number = self._numbers.setdefault(tag, len(self._tags))
@@ -223,6 +314,7 @@ class _ScalarEvents:
         self.checksums = array("q")
         self._tags = tags
         self._parsed: list[tuple[int, Event, float]] = []  # position, and what was parsed
+        self._values: list[tuple[int, float]] = []  # likewise
 
     def add(self, number: int, event: Event, value: float) -> None:
         """Add a scalar that was parsed."""
@@ -232,6 +324,15 @@ class _ScalarEvents:
         self.ends.append(FOOTER.size)
         self.afters.append(TIME_END)
         self.checksums.append(0)
+
+    def add_with(self, number: int, payload: bytes, after: int, end: int, value: float) -> None:
+        """Add a scalar of which the value is known, and the rest stands in the data."""
+        self._values.append((len(self.numbers), value))
+        self.numbers.append(number)
+        self.starts.append(end - len(payload))
+        self.ends.append(end)
+        self.afters.append(after)
+        self.checksums.append(crc32c(payload))
 
     def flush(self) -> None:
         """Pass the events on, and forget them."""
@@ -244,10 +345,13 @@ class _ScalarEvents:
         is_right = self._at(ends, "<u4") == masked(checksums)
         times = self._at(starts + 1, "<f8")
         steps = _varints(self._at(starts + TIME_END + 1, "<u8"), afters - TIME_END - 1)
-        values = self._at(ends - FOOTER.size, "<f4").astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            values = self._at(ends - FOOTER.size, "<f4").astype(np.float64)
         for position, event, value in self._parsed:
             is_right[position] = True
             times[position], steps[position], values[position] = event.time, event.step, value
+        for position, value in self._values:
+            values[position] = value
         if not is_right.all():
             first = int(starts[np.argmin(is_right)])
             self.report(WRONG_CHECKSUM, first - HEADER.size)
@@ -259,6 +363,7 @@ class _ScalarEvents:
         for column in (self.numbers, self.starts, self.ends, self.afters, self.checksums):
             del column[:]
         self._parsed.clear()
+        self._values.clear()
 
     def _at(self, offsets: NDArray[np.int64], dtype: str) -> NDArray[Any]:
         """Return the numbers at offsets in the data."""
@@ -267,6 +372,31 @@ class _ScalarEvents:
             (len(self.data) - size + 1,), dtype, self.data, strides=(1,)
         )
         return everywhere[offsets]
+
+
+def has_usual_head(payload: bytes, after: int, event: Event) -> bool:
+    """Return whether an event consists of its time, its step and one summary, in this order."""
+    step = bytes([STEP]) + varint(event.step) if event.step else b""
+    if not after or len(event.summaries) != 1:
+        return False
+    summary = event.summaries[0]
+    rest = bytes([SUMMARY]) + varint(len(summary))
+    return payload[TIME_END:] == step + rest + bytes(summary) and after == TIME_END + len(step)
+
+
+def first_tag(head: bytes) -> str | None:
+    """Return the first tag of a number or histogram in the first bytes of a file; None if none."""
+    rest = memoryview(head)
+    with suppress(TruncatedFileError, CorruptFileError):
+        while True:
+            end = HEADER.size + payload_length(rest, EVENT)
+            for summary in parse_event(rest[HEADER.size : end]).summaries:
+                for number, content in fields(summary, EVENT):
+                    value = parse_value(content, {}) if number == 1 else None
+                    if value is not None:
+                        return value.tag
+            rest = rest[end + FOOTER.size :]
+    return None
 
 
 def _step_end(payload: bytes) -> int:

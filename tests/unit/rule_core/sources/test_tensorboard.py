@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, MutableMapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,16 +18,22 @@ from event_files import (
     tensor,
     tensor_of,
 )
+from faulty_store import CountingStore
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from list_source import source_trial
 from memory_store import MemoryStore
+from s3_objects import make_bucket, put
 
 from rule_core.exceptions import TensorUnavailableForStep
 from rule_core.model.segments import global_step
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
+from rule_core.sources import tensorboard_events
 from rule_core.sources.format import Recognized, SourceFolder
 from rule_core.sources.open import open_sources
 from rule_core.sources.tensorboard import FORMAT
+from rule_core.storage.s3.store import S3Store
 
 Points = dict[str, list[tuple[int, float]]]
 
@@ -78,6 +85,12 @@ def test_no_number_is_lost(number: float) -> None:
     np.testing.assert_array_equal(second, np.float32(number))
 
 
+def test_every_kind_of_nan_is_kept() -> None:
+    signalling = b"\x0a\x04loss\x15\x01\x00\xa0\x7f"
+    index = read(event(1, signalling), event(2, signalling))
+    assert [math.isnan(value) for _, value in points(index)["loss"]] == [True, True]
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -109,6 +122,57 @@ def test_scalars_of_tensorflow_are_numbers(value: bytes) -> None:
 )
 def test_integers_are_numbers(value: bytes, number: float) -> None:
     assert points(read(event(3, value))) == {"n": [(3, number)]}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_scalars_of_tensorflow_are_read_by_their_layout(
+    monkeypatch: pytest.MonkeyPatch, dtype: type[np.floating[Any]]
+) -> None:
+    parsed: list[object] = []
+    parse = tensorboard_events.parse_event
+    monkeypatch.setattr(
+        tensorboard_events, "parse_event", lambda payload: parsed.append(1) or parse(payload)
+    )
+    numbers = [0.0, 1.5, math.nan, -math.inf, *(step / 7 for step in range(300))]
+    records = [event(step, tensor("x", np.array(n, dtype))) for step, n in enumerate(numbers)]
+    damaged = bytearray(records[200])
+    damaged[-30] ^= 1
+    records[200] = bytes(damaged)
+    index = read(*records)
+    del numbers[200]
+    np.testing.assert_array_equal(
+        [value for _, value in points(index)["x"]], np.array(numbers, dtype).astype(np.float64)
+    )
+    assert [step for step, _ in points(index)["x"]] == [*range(200), *range(201, 304)]
+    assert "checksum" in index.problems[NAME]
+    assert len(parsed) < 20
+
+
+SEEDS = [
+    event(3, simple("loss", 1.0)),
+    event(3, tensor("w", np.array([[0.0, 1, 2], [1, 4, 3]]), "histograms")),
+    event(9, tensor("x", np.array(0.5))),
+    event(5, tensor_of("x", 19, b"\x6a\x02\x80\x70")),
+    event(7, histogram("h", [1.0, 2.0])),
+    event(1 << 20, simple("loss", 2.0), simple("b", 3)),
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(SEEDS), st.integers(0, 80), st.integers(0, 255))))
+def test_layouts_read_what_parsing_reads(changes: list[tuple[bytes, int, int]]) -> None:
+    records = []
+    for record, place, byte in changes:
+        payload = bytearray(record[12:-4])
+        payload[place % len(payload)] = byte
+        records += [record, framed(bytes(payload))]
+    by_layout = read(*records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensorboard_events, "MAX_SEARCHES", 0)
+        patch.setattr(tensorboard_events, "scalar_layout", lambda *_: None)
+        parsed = read(*records)
+    np.testing.assert_equal(points(by_layout), points(parsed))
+    assert by_layout.problems == parsed.problems
 
 
 def test_a_writer_may_name_the_plugin_once() -> None:
@@ -319,7 +383,7 @@ def test_two_writers_of_a_folder_do_not_disturb_each_other() -> None:
     once.refresh()
     assert points(once) == points(live)
     assert [step for step, _ in points(once)["accuracy"]] == [*range(0, 950, 50)]
-    assert once.segments == [0]
+    assert once.segments == []
 
 
 def test_a_file_that_is_restarted_keeps_its_history() -> None:
@@ -356,7 +420,49 @@ def test_folders_of_modes_are_parts_of_a_run() -> None:
     assert found == {"run/train/": ModeKeys.TRAIN, "run/validation/": ModeKeys.EVAL}
 
 
+def test_curves_of_one_tag_are_parts_of_a_run() -> None:
+    names = {
+        "loss_a_train/": event_file(*losses(range(2), "loss/a")),
+        "loss_a_val/": event_file(*losses(range(2), "loss/a")),
+        "loss_a_other/": event_file(*losses(range(2), "loss/a")),
+        "model_test/": event_file(*losses(range(2), "loss/a")),
+        "empty_test/": event_file(),
+        "no_train/": b"no event file",
+    }
+    folder = SourceFolder(
+        "run/",
+        [NAME, *names],
+        lambda name: [NAME] if name in names else [],
+        lambda name: names[name.removesuffix(NAME)],
+    )
+    assert {item.key: item.mode for item in FORMAT.recognize(folder)} == {
+        "run/": None,
+        "run/loss_a_train/": ModeKeys.TRAIN,
+        "run/loss_a_val/": ModeKeys.EVAL,
+    }
+
+
+def test_growing_files_in_s3_are_read_by_ranges(aws_endpoint: str) -> None:
+    make_bucket(aws_endpoint)
+    records = losses(range(20_000))
+    put(aws_endpoint, "run/", {NAME: event_file(*records[:10_000])})
+    store = CountingStore(S3Store("s3://bucket/run"))
+    index = open_sources(store, [(FORMAT, Recognized("tensorboard", "", "it is tested"))])
+    index.refresh()
+    size = len(event_file(*records[:10_000]))
+    assert store.bytes == size
+    put(aws_endpoint, "run/", {NAME: event_file(*records), LATER: event_file(*records[:10])})
+    index.refresh()
+    whole = len(event_file(*records)) + len(event_file(*records[:10]))
+    assert whole <= store.bytes <= whole + 1000  # what tells whether the file is the same
+    assert index.segments == [0, global_step(1, 0)]
+    assert len(points(index)["loss"]) == 20_010
+    before = store.counts["list"], store.bytes
+    index.refresh()
+    assert (store.counts["list"], store.bytes) == (before[0] + 1, before[1])
+
+
 def test_event_files_do_not_say_that_a_run_has_ended() -> None:
     index = read(*losses(range(3)))
     assert index.sources[0].has_ended() is None
-    assert "event file" in index.sources[0].description or index.sources[0].description
+    assert index.sources[0].description == "The folder is read as tensorboard: it is tested."

@@ -44,6 +44,9 @@ class CollectionKeys:
     AVERAGE_SHAP: Final = "average_shap"
     FULL_SHAP: Final = "full_shap"
     TREES: Final = "trees"
+    GRADIENT_NORMS: Final = "gradient_norms"
+    LEARNING_RATES: Final = "learning_rates"
+    LOSS_SCALES: Final = "loss_scales"
 
 
 # One number per step: hooks save the values, without reductions and histograms.
@@ -55,6 +58,9 @@ SCALAR_COLLECTIONS: Final = frozenset(
         CollectionKeys.AVERAGE_SHAP,
         CollectionKeys.SM_METRICS,
         CollectionKeys.TENSORFLOW_SUMMARIES,
+        CollectionKeys.GRADIENT_NORMS,
+        CollectionKeys.LEARNING_RATES,
+        CollectionKeys.LOSS_SCALES,
     }
 )
 

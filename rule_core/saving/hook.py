@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
-from rule_core.model.collection import Collection
+from rule_core.model.collection import Collection, CollectionKeys
 from rule_core.model.reduction_config import ReductionConfig
 from rule_core.model.save_config import SaveConfig, SaveConfigMode
 from rule_core.modes import ModeKeys
@@ -16,9 +16,18 @@ from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook_config import DEFAULT_OUT_DIR, load_hook_config
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import check_names
+from rule_core.sources.names import NameTable
 from rule_core.storage import open_output
 
 MAX_QUEUE_BYTES: Final = 1 << 28
+# The collections to which scalars belong by their names; losses have patterns of their own.
+NAMED_SCALARS: Final = frozenset(
+    {
+        CollectionKeys.GRADIENT_NORMS,
+        CollectionKeys.LEARNING_RATES,
+        CollectionKeys.LOSS_SCALES,
+    }
+)
 
 
 class Hook(BaseHook):
@@ -149,6 +158,7 @@ class Hook(BaseHook):
             drop=check_choice(("block", "drop"), "when_full", when_full) == "drop",
             raises=check_choice(("disable", "raise"), "on_error", on_error) == "raise",
         )
+        self._name_table = NameTable()
         if export_tensorboard:
             self._warn_once("tensorboard", "TensorBoard files are not written.")
         if not resume and self._writes:
@@ -220,7 +230,8 @@ class Hook(BaseHook):
         """Save a number as tensor ``scalar/<name>``.
 
         It is written with the current step if anything is saved at that step, otherwise with the
-        next saved step. If a name is saved twice, the last value counts.
+        next saved step. If a name is saved twice, the last value counts. Gradient norms, learning
+        rates and loss scales, which are known by their names, are in collections of these names.
 
         Parameters
         ----------
@@ -246,6 +257,9 @@ class Hook(BaseHook):
             self._skip_tensor(full_name, err)
             return
         self._scalars[full_name] = (array.reshape(1), timestamp or time.time())
+        collection = self._name_table(str(name)).collection
+        if collection in NAMED_SCALARS:
+            self._policy.add_tensor(collection, full_name)
         if sm_metric:
             self._policy.add_tensor("sm_metrics", full_name)
 

@@ -43,6 +43,24 @@ def test_scalars_wait_for_a_step_that_is_saved(tmp_path: Path) -> None:
     assert hooked.values(trial, "scalar/lr") == {0: [0], 3: [3], 5: [4]}
 
 
+def test_scalars_with_known_names_have_collections(tmp_path: Path) -> None:
+    with hooked.hook(tmp_path) as hook:
+        for name in ("grad_norm", "learning_rate", "loss_scale", "train_runtime", "eval_loss"):
+            hook.save_scalar(name, 1.5)
+        hook.step()
+    trial = hooked.opened(tmp_path)
+    collections = {
+        name: trial.tensor_names(collection=name)
+        for name in ("gradient_norms", "learning_rates", "loss_scales", "metrics")
+    }
+    assert collections == {
+        "gradient_norms": ["scalar/grad_norm"],
+        "learning_rates": ["scalar/learning_rate"],
+        "loss_scales": ["scalar/loss_scale"],
+        "metrics": [],
+    }
+
+
 def test_scalars_alone_make_a_step_if_something_is_saved_at_it(tmp_path: Path) -> None:
     with hooked.hook(tmp_path, save_config=EVERY_THIRD) as hook:
         for step in range(4):

@@ -13,6 +13,7 @@ import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
+from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.rule_choice import RuleChoice, choose_rules, has_ended
 from rule_runner.commands.check.tables import print_results, ranked
@@ -46,7 +47,8 @@ NAME_LENGTH: Final = 100  # characters of a folder's name
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
 EMPTY: Final = (
     "No trial at {path!r} or below. A trial is a folder that holds 'collections', 'index' and "
-    "'events' (saved tensors), or 'system' and 'framework' (profiler data)."
+    "'events' (saved tensors), or 'system' and 'framework' (profiler data), or files of a training "
+    f"run in another format. {LOOKED_FOR}"
 )
 PARTIAL: Final = "{path!r} was searched only in part: it holds too many folders or trials."
 
@@ -111,6 +113,7 @@ def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
             problems.append(EMPTY.format(path=path))
         if not search.complete:
             problems.append(PARTIAL.format(path=path))
+        problems += search.problems
         for folder in search.trials:
             trial_path = real_path(folder.path)
             if trial_path not in real_paths:

@@ -79,7 +79,7 @@ def test_file_without_a_format(tmp_path: Path) -> None:
     path.write_bytes(b"")
     assert not open_index(str(path)).steps  # its first row may be written soon
     os.utime(path, (0, time.time() - 3600))
-    with pytest.raises(SMDebugValueError, match=r"notes\.md' is empty\. These are"):
+    with pytest.raises(SMDebugValueError, match=r"notes\.md' is empty\. The formats are"):
         open_index(str(path))
 
 

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from rule_core.model.segments import global_step
 from rule_runner.report.html.series import Drawing, drawings, reported
 from rule_runner.results.durable_files import open_regular
 from rule_runner.results.measurements import MeasurementsRecord
@@ -141,11 +142,14 @@ def _job(folder: Path) -> SavedRuleJob:
             record = _decoded(folder / MEASUREMENTS, MeasurementsRecord)
     except UNREADABLE as err:
         problem = f"Its measurements cannot be read: {err}."
-    measured: Sequence[Drawing] = drawings(record.quantities, record.series) if record else ()
+    measured: Sequence[Drawing] = ()
+    segments = [global_step(part.segment, part.first) for part in result.coverage.segments or ()]
+    if record:
+        measured = drawings(record.quantities, record.series, segments)
     return SavedRuleJob(
         folder,
         result,
-        tuple(measured or reported(result.evidence)),
+        tuple(measured or reported(result.evidence, segments)),
         record.left_out if record else 0,
         problem,
     )

@@ -1,13 +1,14 @@
 """Measurements: the values that a rule measured, kept in bounded memory for the report."""
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
+from itertools import compress, groupby
 from math import inf, isfinite, isnan, nan
 from operator import itemgetter
 from typing import Final, Literal
 
 import msgspec
 
+from rule_core.model.segments import numbers_of
 from rule_core.rules import Measured, Quantity
 from rule_core.rules.evidence import Series
 from rule_runner.results.json_text import JsonScalar, json_scalar
@@ -33,10 +34,11 @@ class QuantityRecord(msgspec.Struct, frozen=True):
 
 
 class SeriesRecord(msgspec.Struct, frozen=True):
-    """One quantity of one tensor and worker over the steps.
+    """One quantity of one tensor and worker over the steps of a segment.
 
-    `steps`, `measured` and `limit` have the same length, but a constant limit is stored once.
-    Numbers have 7 digits. `met` lists the steps at which the condition was met.
+    `segment` is unset for the first one. `steps`, `measured` and `limit` have the same length, but
+    a constant limit is stored once. Numbers have 7 digits. `met` lists the steps at which the
+    condition was met.
     """
 
     quantity: str
@@ -46,6 +48,7 @@ class SeriesRecord(msgspec.Struct, frozen=True):
     measured: list[JsonScalar]
     limit: list[JsonScalar]
     met: list[int]
+    segment: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class MeasurementsRecord(msgspec.Struct, frozen=True):
@@ -197,16 +200,19 @@ def _series(chart: _Chart) -> Iterable[SeriesRecord]:
         return not any(map(itemgetter(0), item[1].points)), -item[1].worst
 
     for (tensor, worker), kept in sorted(chart.series.items(), key=badness):
-        met, _, steps, values, limits = map(list, zip(*kept.points, strict=True))
-        yield SeriesRecord(
-            chart.quantity.name,
-            tensor,
-            worker,
-            steps,
-            _numbers(values),
-            _numbers(limits[:1] if len({*limits}) == 1 else limits),
-            [*compress(steps, met)],
-        )
+        for segment, points in groupby(kept.points, key=lambda point: numbers_of(point[2])[0]):
+            met, _, steps, values, limits = map(list, zip(*points, strict=True))
+            own = [numbers_of(step)[1] for step in steps]
+            yield SeriesRecord(
+                chart.quantity.name,
+                tensor,
+                worker,
+                own,
+                _numbers(values),
+                _numbers(limits[:1] if len({*limits}) == 1 else limits),
+                [*compress(own, met)],
+                segment or msgspec.UNSET,
+            )
 
 
 def _numbers(values: list[float]) -> list[JsonScalar]:

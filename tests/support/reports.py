@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.measurements import MeasurementsRecord, QuantityRecord, SeriesRecord
 from rule_runner.results.output_folder import MEASUREMENTS, RESULT
@@ -54,11 +56,13 @@ def series(
     met: Sequence[int] = (),
     tensor: str | None = "gradient/fc",
     worker: str | None = "worker_0",
+    segment: int | msgspec.UnsetType = msgspec.UNSET,
 ) -> SeriesRecord:
     """Return a series from values by step; `limit` is one, or one for each step."""
     limits = list(limit) if isinstance(limit, list) else [limit] * len(measured)
+    values = list(measured.values())
     return SeriesRecord(
-        MEAN.name, tensor, worker, list(measured), list(measured.values()), limits, list(met)
+        MEAN.name, tensor, worker, list(measured), values, limits, list(met), segment
     )
 
 

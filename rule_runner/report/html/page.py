@@ -19,12 +19,14 @@ from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.picture import CHART, COLOURS
-from rule_runner.report.html.series import ChartLine, Drawing, display_name
+from rule_runner.report.html.series import ChartLine, Drawing, display_name, step_label
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
 from rule_runner.report.saved_results import ORDER, Run, Saved, SavedRuleJob, read
+from rule_runner.report.text import abandonment, judged_steps
 from rule_runner.results.durable_files import make_folder, write_atomically
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.output_folder import REPORT
+from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.schema import versions as own_versions
 from rule_runner.results.status import Outcome, for_people
 
@@ -80,6 +82,11 @@ class _Figure:
         return f"at the edge: {', '.join(sorted(set(names)))}" if names else ""
 
     @property
+    def has_repeated(self) -> bool:
+        """Whether a line has points at steps that the run repeated later."""
+        return any(point.is_repeated for line in self.drawing.lines for point in line.points)
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
         """The lines, the worst first, as a table."""
         return [self._row(index, line) for index, line in enumerate(self.drawing.lines)]
@@ -92,8 +99,8 @@ class _Figure:
             "colour": f"c{index}" if index < COLOURED else "pale",
             "worst": number(worst.measured),
             "limit": number(worst.limit),
-            "at": f"{worst.step:,}",
-            "first": f"{met[0].step:,}" if met else "",
+            "at": worst.label,
+            "first": met[0].label if met else "",
         }
 
 
@@ -165,7 +172,10 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(display_name=display_name, printable=printable, scalar=_scalar)
+    environment.filters.update(
+        display_name=display_name, printable=printable, scalar=_scalar, step=_step
+    )
+    environment.filters["judged_steps"] = judged_steps
     return environment.get_template("report.html.jinja")
 
 
@@ -248,7 +258,8 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "outcome": str(outcome),
         "word": word,
         "sign": sign,
-        "at": f" at {result.unit} {result.step:,}" if result.step is not None else "",
+        "at": "" if result.step is None else f" at {result.unit} {_step(result)}",
+        "abandonment": abandonment(result),
         "reason": for_people(details),
         "quiet": outcome in QUIET,
         "folded": False,
@@ -271,6 +282,10 @@ def _advice(rule: str) -> str | None:
         return None
     html: str = MarkdownIt("commonmark", {"html": False}).render(page.remedy)
     return html
+
+
+def _step(found: RuleResult | Evidence) -> str:
+    return step_label(found.step or 0, found.segment or 0)
 
 
 def _scalar(value: JsonScalar) -> str:

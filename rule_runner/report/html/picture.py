@@ -29,6 +29,7 @@ CHART: Final = """
 .limit-label{fill:var(--limit);font-size:12px;font-weight:600;paint-order:stroke;
 stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
 .trace{fill:none;stroke:var(--c);stroke-width:1.75;stroke-linejoin:round}
+.trace.repeated{stroke-opacity:.75;stroke-dasharray:3 3}
 .dot,.odd,.met{fill:none;stroke:var(--c);stroke-width:5;stroke-linecap:round}
 .odd{stroke-width:7;stroke-linecap:square}
 .met{stroke:var(--met);stroke-width:7}

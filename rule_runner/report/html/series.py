@@ -1,10 +1,11 @@
 """Lines of charts: a quantity over the steps, from the measurements of a rule."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from rule_core.model.segments import global_step, resumed_at
 from rule_runner.escape import printable
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.measurements import QuantityRecord, SeriesRecord, Side, excess
@@ -15,17 +16,32 @@ REPORTED: Final = QuantityRecord("reported", "measured, where the rule reported 
 
 
 class Point(NamedTuple):
-    """The measured value and the limit at a step, and whether the condition was met."""
+    """The measured value and the limit at a step, and whether the condition was met.
+
+    Attributes
+    ----------
+    step
+        The training's own step; see `segment`.
+    is_repeated
+        Whether the run was resumed later, so that it repeated the step.
+    """
 
     step: int
     measured: float
     limit: float
     met: bool
+    segment: int = 0
+    is_repeated: bool = False
+
+    @property
+    def label(self) -> str:
+        """The step for users."""
+        return step_label(self.step, self.segment)
 
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """One quantity of one tensor and worker; its points are in the order of their steps.
+    """One quantity of one tensor and worker; its points are ordered by segment and step.
 
     Attributes
     ----------
@@ -68,46 +84,76 @@ def display_name(name: object) -> str:
     return text if len(text) <= NAME_LENGTH else f"{text[: NAME_LENGTH - 1]}…"
 
 
-def drawings(quantities: Iterable[QuantityRecord], series: Sequence[SeriesRecord]) -> list[Drawing]:
-    """Return a drawing of each measured quantity."""
+def step_label(step: int, segment: int = 0) -> str:
+    """Return a step for users, who count segments from 1.
+
+    >>> step_label(1200), step_label(1200, 1)
+    ('1,200', '1,200 of segment 2')
+    """
+    return f"{step:,} of segment {segment + 1}" if segment else f"{step:,}"
+
+
+def drawings(
+    quantities: Iterable[QuantityRecord],
+    series: Sequence[SeriesRecord],
+    segments: Sequence[int] = (),
+) -> list[Drawing]:
+    """Return a drawing of each measured quantity.
+
+    Parameters
+    ----------
+    segments
+        The first global step of each segment, if there are several.
+    """
     workers = {record.worker for record in series}
     result = []
     for quantity in quantities:
-        records = [record for record in series if record.quantity == quantity.name and record.steps]
-        lines = tuple(_line(record, several=len(workers) > 1) for record in records)
+        by_name: dict[tuple[str | None, str | None], list[SeriesRecord]] = {}
+        for record in series:
+            if record.quantity == quantity.name and record.steps:
+                by_name.setdefault((record.tensor, record.worker), []).append(record)
+        lines = tuple(
+            _line(records, segments, several=len(workers) > 1) for records in by_name.values()
+        )
         if lines:
             result.append(Drawing(quantity, lines))
     return result
 
 
-def reported(evidence: Iterable[Evidence]) -> list[Drawing]:
-    """Return the drawing of the findings of a rule without measurements."""
-    series: dict[tuple[str | None, str | None], SeriesRecord] = {}
+def reported(evidence: Iterable[Evidence], segments: Sequence[int] = ()) -> list[Drawing]:
+    """Return the drawing of the findings of a rule without measurements; see `drawings`."""
+    series: dict[tuple[str | None, str | None, int], SeriesRecord] = {}
     for finding in evidence:
         measured, limit = _float(finding.measured), _float(finding.limit)
         if measured is None or limit is None:
             continue
-        key = (finding.tensor, finding.worker)
-        empty = SeriesRecord(REPORTED.name, *key, steps=[], measured=[], limit=[], met=[])
+        key = (finding.tensor, finding.worker, finding.segment or 0)
+        empty = SeriesRecord(
+            REPORTED.name, *key[:2], steps=[], measured=[], limit=[], met=[], segment=key[2]
+        )
         record = series.setdefault(key, empty)
         record.steps.append(finding.step)
         record.measured.append(measured)
         record.limit.append(limit)
         record.met.append(finding.step)
-    return drawings([REPORTED], list(series.values()))
+    return drawings([REPORTED], list(series.values()), segments)
 
 
-def _line(record: SeriesRecord, *, several: bool) -> ChartLine:
-    met = set(record.met)
-    limits = record.limit * len(record.steps) if len(record.limit) == 1 else record.limit
-    values = zip(record.steps, record.measured, limits, strict=False)
-    points = tuple(
-        Point(step, _number(measured), _number(limit), step in met)
-        for step, measured, limit in values
-    )
+def _line(records: Sequence[SeriesRecord], segments: Sequence[int], *, several: bool) -> ChartLine:
+    points = tuple(point for record in records for point in _points(record, segments))
+    record = records[0]
     name = display_name("all tensors" if record.tensor is None else record.tensor)
     worker = f" of {display_name(record.worker)}" if several and record.worker is not None else ""
     return ChartLine(name + worker, points)
+
+
+def _points(record: SeriesRecord, segments: Sequence[int]) -> Iterator[Point]:
+    met, segment = set(record.met), record.segment or 0
+    limits = record.limit * len(record.steps) if len(record.limit) == 1 else record.limit
+    for step, measured, limit in zip(record.steps, record.measured, limits, strict=False):
+        is_repeated = resumed_at(global_step(segment, step), segments) is not None
+        numbers = _number(measured), _number(limit)
+        yield Point(step, *numbers, step in met, segment, is_repeated)
 
 
 def _number(value: JsonScalar) -> float:
@@ -126,12 +172,13 @@ def _float(value: JsonScalar) -> float | None:
 def thinned(points: Sequence[Point], places: Sequence[int], columns: int, span: int) -> list[int]:
     """Return the indices of the points that a line of `columns` pixels needs, ascending.
 
-    These are, for each column, the first, last, lowest and highest point, and one without a finite
-    value. `places` are the positions of the points on an axis of length `span`.
+    These are, for each column and segment, the first, last, lowest and highest point, and one
+    without a finite value. `places` are the positions of the points on an axis of length `span`.
     """
-    groups: dict[int, list[int]] = {}
+    groups: dict[tuple[int, int], list[int]] = {}
     for index, place in enumerate(places):
-        groups.setdefault(place * columns // (span + 1), []).append(index)
+        key = points[index].segment, place * columns // (span + 1)
+        groups.setdefault(key, []).append(index)
     kept: set[int] = set()
     for group in groups.values():
         finite = [index for index in group if abs(points[index].measured) < float("inf")]

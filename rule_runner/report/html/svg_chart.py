@@ -1,7 +1,7 @@
 """SVG charts: a quantity and its limit over the steps, for pages and standalone files."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -15,6 +15,9 @@ PALE_COLUMNS: Final = 120
 MARK_COLUMNS: Final = 200  # columns of marks that do not overlap
 LINE_HEIGHT: Final = 80  # of text
 DOTTED: Final = 40  # lines with up to so many points show each point
+
+Place = tuple[int, int | None]  # from left and top
+GAP: Final[Place] = (0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class SvgChart:
                     [
                         across,
                         self._edge() if down is None else down,
-                        f"{point.step:,}",
+                        point.label,
                         number(point.measured),
                         number(point.limit),
                         int(point.met),
@@ -97,12 +100,13 @@ class SvgChart:
         """Return an accessible description of the chart."""
         quantity, lines = self.drawing.quantity, self.drawing.lines
         worst = lines[0].worst(quantity.worse)
-        met = sorted(point.step for line in lines for point in line.met)
-        where = f"first at step {met[0]:,}" if met else "at no step"
+        met = [point for line in lines for point in line.met]
+        first = min(met, key=lambda point: (point.segment, point.step), default=None)
+        where = "at no step" if first is None else f"first at step {first.label}"
         return (
             f"{len(lines)} {'line' if len(lines) == 1 else 'lines'}, steps "
             f"{self.steps_text()}. The condition was met {where}. Worst: {lines[0].name}, "
-            f"{number(worst.measured)} at step {worst.step:,} against the limit "
+            f"{number(worst.measured)} at step {worst.label} against the limit "
             f"{number(worst.limit)}; {quantity.worse} the limit is bad."
         )
 
@@ -158,11 +162,14 @@ class SvgChart:
         points = list(zip(path.points, path.places, strict=True))
         if self.drawing.limit is None:
             limits = [(x, y if math.isfinite(point.limit) else None) for point, (x, _, y) in points]
-            _stroke(group, "limit", _run(limits))
+            for part in _parts(path.points, limits):
+                _stroke(group, "limit", _run(part))
         inside = [
             (x, y if self.values.contains(point.measured) else None) for point, (x, y, _) in points
         ]
-        _stroke(group, "trace", _run(inside))
+        repeated, current = _parts(path.points, inside)
+        _stroke(group, "trace repeated", _run(repeated))
+        _stroke(group, "trace", _run(current))
         if len(path.line.points) <= DOTTED:
             _stroke(group, "dot", _dots(place for place in inside if place[1] is not None))
         outside = [point for point, _ in points if not self.values.contains(point.measured)]
@@ -232,7 +239,7 @@ def _stroke(parent: Element, kind: str, d: str) -> None:
         path.set("vector-effect", "non-scaling-stroke")
 
 
-def _run(places: Iterable[tuple[int, int | None]]) -> str:
+def _run(places: Iterable[Place]) -> str:
     """Return the path through positions, with gaps at missing ones."""
     parts: list[str] = []
     broken = True
@@ -243,6 +250,25 @@ def _run(places: Iterable[tuple[int, int | None]]) -> str:
     return "".join(parts)
 
 
-def _dots(places: Iterable[tuple[int, int | None]]) -> str:
+def _parts(points: Sequence[Point], places: Sequence[Place]) -> tuple[list[Place], list[Place]]:
+    """Return the positions of the repeated points of a line, and those of the others.
+
+    Both have gaps between segments. The repeated part of a segment begins at the last point before.
+    """
+    repeated: list[Place] = []
+    current: list[Place] = []
+    previous: Point | None = None
+    for index, (point, place) in enumerate(zip(points, places, strict=True)):
+        if previous is None or previous.segment != point.segment:
+            repeated.append(GAP)
+            current.append(GAP)
+        elif point.is_repeated and not previous.is_repeated:
+            repeated += [GAP, places[index - 1]]
+        (repeated if point.is_repeated else current).append(place)
+        previous = point
+    return repeated, current
+
+
+def _dots(places: Iterable[Place]) -> str:
     """Return a path of single points, which line caps turn into dots."""
     return "".join(f"M{across} {down}h0" for across, down in places)

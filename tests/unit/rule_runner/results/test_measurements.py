@@ -10,6 +10,7 @@ import pytest
 from evaluating import Script, WoundClock, configured, json_lines, runner, trial
 from memory_store import MemoryStore
 
+from rule_core.model.segments import global_step
 from rule_runner.results import measurements
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.measurements import Measurements, MeasurementsRecord, excess
@@ -320,3 +321,13 @@ def test_after_a_verdict_it_is_a_note(tmp_path: Path) -> None:
     (rule,) = done.result.rules
     assert rule.status == "IssuesFound"
     assert rule.notes == ["Rule 'Breaks' raised OSError at step 0: no room."]
+
+
+def test_each_segment_is_a_series_of_its_own() -> None:
+    kept = Measurements([LOSS])
+    kept.add(points(5.0, 0.5, start=3))
+    kept.add([*points(2.0, start=global_step(1, 2))])
+    first, second = kept.record().series
+    assert (first.steps, first.measured, first.segment) == ([3, 4], [5.0, 0.5], msgspec.UNSET)
+    assert (second.steps, second.measured, second.segment) == ([2], [2.0], 1)
+    assert "segment" not in dump_json(first)

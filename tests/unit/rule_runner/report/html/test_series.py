@@ -7,6 +7,7 @@ import reports
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rule_core.model.segments import global_step
 from rule_runner.report.html.series import (
     NAME_LENGTH,
     Point,
@@ -45,7 +46,7 @@ def test_a_quantity_without_points_is_not_drawn() -> None:
 @pytest.mark.parametrize(
     ("workers", "names"),
     [
-        (["worker_0", "worker_0"], ["gradient/fc", "gradient/fc"]),
+        (["worker_0"], ["gradient/fc"]),
         (["worker_0", "worker_1"], ["gradient/fc of worker_0", "gradient/fc of worker_1"]),
     ],
 )
@@ -109,3 +110,21 @@ def test_thinning_keeps_ends_and_extremes(values: list[float], columns: int) -> 
         assert (min(shown_values), max(shown_values)) == (min(finite), max(finite))
     odd = any(not math.isfinite(value) for value in values)
     assert odd == any(not math.isfinite(values[at]) for at in kept)
+
+
+def test_the_segments_of_a_run_are_one_line() -> None:
+    records = [reports.series({0: 5, 10: 4, 20: 9}), reports.series({10: 3, 20: 2}, segment=1)]
+    (drawing,) = drawings([reports.MEAN], records, [0, global_step(1, 10)])
+    (line,) = drawing.lines
+    assert [(point.label, point.is_repeated) for point in line.points] == [
+        ("0", False),
+        ("10", True),
+        ("20", True),
+        ("10 of segment 2", False),
+        ("20 of segment 2", False),
+    ]
+
+
+def test_points_of_another_segment_are_not_thinned_together() -> None:
+    points = [Point(0, 1.0, 0.0, met=False, segment=segment) for segment in range(3)]
+    assert thinned(points, [0, 0, 0], 100, 1000) == [0, 1, 2]

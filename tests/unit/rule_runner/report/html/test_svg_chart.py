@@ -6,6 +6,7 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 import reports
 
+from rule_core.model.segments import global_step
 from rule_runner.report.html.picture import picture
 from rule_runner.report.html.series import drawings
 from rule_runner.report.html.svg_chart import COLOURED, COLUMNS, SvgChart
@@ -69,7 +70,7 @@ def test_values_without_a_place_are_marked_at_the_edge_and_break_the_line() -> N
 
 
 def test_each_line_has_its_own_limit_where_they_differ() -> None:
-    one, other = reports.series({0: 1, 1: 2}, [1, 2]), reports.series({0: 1, 1: 1}, 4)
+    one, other = reports.series({0: 1, 1: 2}, [1, 2]), reports.series({0: 1, 1: 1}, 4, tensor="b")
     root = drawn(one, other)
     assert list(root.iter("rect")) == []
     assert len(strokes(root, "limit")) == 2
@@ -160,3 +161,21 @@ def test_a_picture_is_a_file_of_its_own() -> None:
     assert texts[0] == "mean |gradient|"
     assert "the condition is met; pale: 2 more" in texts
     assert sum("script" in (one or "") for one in texts) == COLOURED
+
+
+def test_the_repeated_part_of_a_segment_is_a_line_of_its_own() -> None:
+    records = [
+        reports.series({0: 1, 10: 1e-1, 20: 1e-4}, 1e-2, met=[20]),
+        reports.series({20: 1e-2, 40: 1e-2}, 1e-2, segment=1),
+    ]
+    quantity = QuantityRecord("mean", "mean", "below", log=True)
+    (drawing,) = drawings([quantity], records, [0, global_step(1, 20)])
+    resumed = SvgChart(drawing)
+    root = parsed(resumed.svg("c"))
+    assert strokes(root, "trace") == ["M250 250L500 1000", "M0 0L250 250M500 500L1000 500"]
+    assert strokes(root, "met") == ["M500 1000h0"]
+    assert "first at step 20. Worst" in resumed.description()
+    assert [point[2] for point in resumed.data()[0]["points"]][3:] == [
+        "20 of segment 2",
+        "40 of segment 2",
+    ]

@@ -203,3 +203,12 @@ def test_an_evaluation_is_resumed_across_segments(tmp_path: Path, rule: type[Spi
         {"segment": 0, "first": 0, "last": 5},
         {"segment": 1, "first": 3, "last": 8},
     ]
+
+
+def test_findings_at_one_step_of_two_segments_have_two_ids(
+    tmp_path: Path, rule: type[Spikes]
+) -> None:
+    rows: list[Row] = [(step, {"loss": 1.0}) for step in (4, 5, 4, 5)]
+    evaluated(tmp_path, rule, ListSource(*rows, ended=True))
+    ids = {finding["id"] for finding in json_lines(tmp_path / "findings.jsonl")}
+    assert len(ids) == 4

@@ -21,7 +21,10 @@ SCHEMA_VERSION: Final = 1
 
 
 class StepsReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The steps of one mode, numbered within it; ``GLOBAL`` has all by their global numbers."""
+    """The steps of one mode, numbered within it; ``GLOBAL`` has all by their global numbers.
+
+    In a run that was resumed, all numbers are those of the training; see `SegmentReport`.
+    """
 
     mode: str
     count: int
@@ -198,7 +201,7 @@ def _steps(index: TrialIndex) -> Iterator[StepsReport]:
         mode: sorted(index.mode_steps[mode]) for mode in ModeKeys if mode in index.mode_steps
     }
     for mode, steps in by_mode.items():
-        ends = (steps[0], steps[-1]) if steps else (None, None)
+        ends = (step_in_segment(steps[0]), step_in_segment(steps[-1])) if steps else (None, None)
         yield StepsReport(mode=mode.name, count=len(steps), first=ends[0], last=ends[1])
 
 
@@ -236,8 +239,8 @@ def _tensor(index: TrialIndex, name: str) -> TensorReport:
     return TensorReport(
         name=name,
         steps=len(steps),
-        first=steps[0],
-        last=steps[-1],
+        first=step_in_segment(steps[0]),
+        last=step_in_segment(steps[-1]),
         modes=sorted({file.mode.name for _, _, file in files}),
         shape=shape,
         dtype=dtype,

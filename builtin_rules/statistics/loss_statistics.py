@@ -62,7 +62,7 @@ def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:
     """
     modes = trial.modes_at(step)
     if len(modes) < SEVERAL:
-        return _losses_in(trial, step, names, trial.mode(step), ModeKeys.GLOBAL)
+        return _losses_in(trial, step, names, next(iter(modes), None), ModeKeys.GLOBAL)
     step_losses = StepLosses({}, {})
     selected = set(names)
     for mode, mode_step in modes.items():
@@ -74,7 +74,7 @@ def losses_at(trial: Any, step: int, names: Iterable[str]) -> StepLosses:
 
 
 def _losses_in(
-    trial: Any, step: int, names: Iterable[str], mode: ModeKeys, read: ModeKeys
+    trial: Any, step: int, names: Iterable[str], mode: ModeKeys | None, read: ModeKeys
 ) -> StepLosses:
     """Return the losses of a step in its mode; `step` is one of mode `read`."""
     losses = {name: value for name in names if (value := loss(trial, step, name, read)) is not None}
@@ -167,11 +167,11 @@ class EvaluationPhases:
         """Add the losses of a step, and return the phases that have ended."""
         modes = trial.modes_at(step)
         if len(modes) < SEVERAL or ModeKeys.TRAIN not in modes:
-            return self._add(trial, trial.mode(step), losses)
+            return self._add(trial, next(iter(modes), None), losses)
         before = self._add(trial, ModeKeys.TRAIN, StepLosses(losses.training, {}))
         return before + self._add(trial, ModeKeys.EVAL, StepLosses({}, losses.validation))
 
-    def _add(self, trial: Any, mode: ModeKeys, losses: StepLosses) -> list[EvaluationPhase]:
+    def _add(self, trial: Any, mode: ModeKeys | None, losses: StepLosses) -> list[EvaluationPhase]:
         """Add the losses of a step in one mode, and return the phases that have ended."""
         ended: list[EvaluationPhase] = []
         if mode is ModeKeys.TRAIN:

@@ -140,13 +140,11 @@ def saved_tensors(trial: Any, step: int, names: Iterable[str]) -> Iterator[Saved
 def tensors_of_mode(
     trial: Any, step: int, names: Iterable[str], mode: ModeKeys
 ) -> Iterator[SavedTensor]:
-    """Yield the tensors of `names` for each worker that saved them at a step of a mode."""
+    """Return the tensors of `names` for each worker that saved them at a step of a mode."""
     if mode is ModeKeys.GLOBAL:
-        yield from saved_tensors(trial, step, names)
-        return
-    for tensor in map(trial.tensor, names):
-        for worker in tensor.workers(step, mode):
-            yield SavedTensor(tensor, worker)
+        return saved_tensors(trial, step, names)
+    tensors = map(trial.tensor, names)
+    return (SavedTensor(saved, worker) for saved in tensors for worker in saved.workers(step, mode))
 
 
 def mode_of(trial: Any, step: int, names: Iterable[str]) -> Any:

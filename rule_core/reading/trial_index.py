@@ -91,6 +91,9 @@ class TrialIndex(TrialFiles):
         Modes differ only between the parts of one worker; of several workers the first counts.
         """
         parts = self.files.get(step, {})
+        if len(parts) == 1:
+            (file,) = parts.values()
+            return {file.mode: file.mode_step}
         if not has_several_modes(parts):
             first = self.mode_of(step)
             return {} if first is None else {first[0]: first[1]}

@@ -166,19 +166,20 @@ class LossNotDecreasing(DeclaredRule):
         """Judge the losses of global step `step`."""
         trial = self.base_trial
         modes = trial.modes_at(step)
-        if self._mode not in {ModeKeys.GLOBAL, *modes}:
+        is_global = self._mode is ModeKeys.GLOBAL
+        if not (is_global or self._mode in modes):
             return self.not_judged("a step of another mode")
         names = self._inputs.names(trial, step)
-        losses = {
-            (name, mode): loss
+        losses = [
+            (name, mode, loss)
             for mode in modes
-            if self._mode in {ModeKeys.GLOBAL, mode}
+            if is_global or mode is self._mode
             for name in names
             if (loss := self._loss(name, step, mode, modes)) is not None
-        }
+        ]
         if not losses:
             return self.not_judged("no scalar loss at this step")
-        answers = [self._judge(name, mode, step, loss) for (name, mode), loss in losses.items()]
+        answers = [self._judge(name, mode, step, loss) for name, mode, loss in losses]
         return any_met(self, answers, "too few steps since the last evaluation")
 
     def _loss(

@@ -1,7 +1,7 @@
 """TrialFiles: the files of a trial loaded so far, and the contents of its index files."""
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -53,6 +53,8 @@ class TrialFiles:
     unrecognized
         Whether the folder held nothing known when it was opened: it may become a trial in any
         format.
+    late_parts
+        The steps of which a part was found after they were settled, in order.
     looked_at
         The time at which a query of a remote trial last looked for new files.
     """
@@ -92,6 +94,9 @@ class TrialFiles:
         self.failures = FailedReads()
         self._bad_collections = False
         self.damaged_collections = 0
+        self.late_parts: dict[int, None] = {}
+        # By worker, once one has written a second mode of a step.
+        self._last_steps: dict[str, int] = {}
 
     @property
     def is_remote(self) -> bool:
@@ -142,14 +147,18 @@ class TrialFiles:
             key = paths.collections_key(worker)
             if key not in self.problems:
                 self.report(key, ObjectNotFoundError(key))
-        self.workers = sorted(set().union(self.workers, *self.files.values()))
+        self.workers = sorted(self._writers().union(self.workers))
         self.num_workers = max(self.num_workers, len(self.workers))
 
     def _without_collections(self) -> list[str]:
         """Return the workers with steps but without collections files."""
         if not self.lacks_collections():
             return []
-        return sorted(set().union(*self.files.values()).difference(self.described))
+        return sorted(self._writers().difference(self.described))
+
+    def _writers(self) -> set[str]:
+        """Return the workers with steps."""
+        return {*map(paths.worker_of, set[str]().union(*self.files.values()))}
 
     def missing_collections(self) -> list[str]:
         """Return a text for each missing or damaged collections file."""
@@ -256,10 +265,36 @@ class TrialFiles:
         if not file.entries:
             self._new.ignored.add(key)
             return False
-        workers = self._saved.add(file)
-        if workers >= self.num_workers > 0 and step_file.step > self.last_complete_step:
+        parts = self._saved.add(file)
+        if self._last_steps or paths.worker_of(step_file.worker) != step_file.worker:
+            self._add_part(step_file)
+        elif parts >= self.num_workers > 0 and step_file.step > self.last_complete_step:
             self.last_complete_step = step_file.step
         return True
+
+    def _add_part(self, step_file: StepFile) -> None:
+        """Count a part of a trial whose workers write several modes of a step.
+
+        Whether another part of a worker follows is unknown until it begins its next step.
+        """
+        step, part = step_file
+        worker = paths.worker_of(part)
+        lasts = self._last_steps
+        if not lasts:
+            for earlier, parts in self.files.items():
+                for name in map(paths.worker_of, parts):
+                    lasts[name] = max(lasts.get(name, -1), earlier)
+        lasts[worker] = max(lasts.get(worker, -1), step)
+        if step <= self.settled_step and worker != part:
+            self.late_parts[step] = None
+        self._count_passed()
+
+    def _count_passed(self) -> None:
+        """Consider the steps complete that all workers have passed."""
+        if 0 < self.num_workers <= len(self._last_steps):
+            position = bisect_left(self.steps, min(self._last_steps.values()))
+            if position > 0:
+                self.last_complete_step = max(self.last_complete_step, self.steps[position - 1])
 
     def read_again(self, step: int) -> bool:
         """Retry the unreadable index files of a step; return whether another retry may help."""
@@ -279,7 +314,9 @@ class TrialFiles:
 
     def _count_complete(self, steps: Iterable[int]) -> None:
         """Update the last complete step."""
-        if self.num_workers:
+        if self._last_steps:
+            self._count_passed()
+        elif self.num_workers:
             complete = (step for step in steps if len(self.files[step]) >= self.num_workers)
             self.last_complete_step = max(self.last_complete_step, *complete, -1)
 
@@ -288,11 +325,11 @@ class TrialFiles:
         position = (
             len(steps) if self.loaded_all_steps else bisect_right(steps, self.last_complete_step)
         )
-        expected = self.num_workers or math.inf
-        return [
-            *steps[:position],
-            *(step for step in steps[position:] if len(self.files[step]) >= expected),
-        ]
+        return [*steps[:position], *filter(self._has_all_workers, steps[position:])]
+
+    def _has_all_workers(self, step: int) -> bool:
+        """Return whether no worker can add a file to a step."""
+        return not self._last_steps and len(self.files.get(step, ())) >= self.num_workers > 0
 
     def _move_window(self) -> None:
         """Stop waiting for workers when too many steps are incomplete."""

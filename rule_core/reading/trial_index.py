@@ -144,7 +144,7 @@ class TrialIndex(TrialFiles):
 
     def missing_workers(self, step: int) -> list[str]:
         """Return the known workers that have not written a step, sorted."""
-        return sorted(set(self.workers) - set(self.files.get(step, ())))
+        return sorted(set(self.workers).difference(map(worker_of, self.files.get(step, ()))))
 
     def parts_with(self, name: str, step: int, mode: ModeKeys) -> list[str]:
         """Return the parts of a global step with anything of a tensor.
@@ -175,9 +175,7 @@ class TrialIndex(TrialFiles):
     def is_settled(self, step: int) -> bool:
         """Return whether no more files are expected for a known global step."""
         return (
-            self.loaded_all_steps
-            or step <= self.last_complete_step
-            or len(self.files.get(step, ())) >= self.num_workers > 0
+            self.loaded_all_steps or step <= self.last_complete_step or self._has_all_workers(step)
         )
 
     def event_file_exists(self, step: int, worker: str) -> bool:

@@ -4,6 +4,7 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, Self
 
 import msgspec
@@ -85,13 +86,14 @@ class TrialWriter:
             msg = f"The number of workers must be at least 1, got {num_workers}."
             raise SMDebugValueError(msg)
         parsed = paths.parse_index_key(paths.index_key(0, worker))
-        if parsed is None or parsed.worker != worker:
+        if parsed is None or parsed.worker != worker or paths.worker_of(worker) != worker:
             msg = f"The worker's name must be valid in file names, got {worker!r}."
             raise SMDebugValueError(msg)
         if isinstance(collections, Mapping):
             collections = [Collection(name, regex) for name, regex in collections.items()]
         self.collections: dict[str, Collection] = {item.name: item for item in collections}
         self.last_step = -1
+        self._modes_of_last: set[ModeKeys] = set()
         self.last_mode_steps: dict[ModeKeys, int] = {}
         if resume:
             self._resume()
@@ -152,7 +154,8 @@ class TrialWriter:
         Parameters
         ----------
         step
-            Global step, ``0 <= step < 10**12``, larger than the previous one.
+            Global step, ``0 <= step < 10**12``: larger than the previous one, or the previous one
+            in another mode than before, which is not GLOBAL.
         tensors
             Values by tensor name, of any shape; numbers and strings become shape ``(1,)``.
         mode, mode_step
@@ -165,7 +168,8 @@ class TrialWriter:
         Raises
         ------
         SMDebugValueError
-            If a step is out of range, `step` does not increase, or a reduction is unknown.
+            If a step is out of range, `step` does not increase within its mode, or a reduction is
+            unknown.
         SMDebugTypeError
             If the format has no data type for a value.
         OSError
@@ -187,17 +191,30 @@ class TrialWriter:
     ) -> StepWriter:
         """Begin a step that is written tensor by tensor; see `step`."""
         step = _check_step(step)
-        if step <= self.last_step:
+        is_same = step == self.last_step
+        if step < self.last_step or (is_same and not self._can_add(mode)):
             msg = (
                 f"Steps of a worker must increase, got {step} after {self.last_step}. "
                 "Readers process each step once, in ascending order."
             )
+            if is_same:
+                names = ", ".join(sorted(mode.name for mode in self._modes_of_last))
+                msg += f" This step was written in mode {names}."
             raise SMDebugValueError(msg)
         mode_step = step if mode_step is None else _check_step(mode_step)
-        return StepWriter(self.output, self.worker, step, mode, mode_step, self._record_commit)
+        part = paths.part_of(self.worker, mode.name) if is_same else self.worker
+        on_commit = partial(self._record_commit, mode)
+        return StepWriter(self.output, part, step, mode, mode_step, on_commit)
 
-    def _record_commit(self, step: int) -> None:
-        self.last_step = step
+    def _can_add(self, mode: ModeKeys) -> bool:
+        """Return whether the last step can be written in a further mode."""
+        return self._modes_of_last.isdisjoint({mode, ModeKeys.GLOBAL}) and mode != ModeKeys.GLOBAL
+
+    def _record_commit(self, mode: ModeKeys, step: int) -> None:
+        if step > self.last_step:
+            self.last_step = step
+            self._modes_of_last.clear()
+        self._modes_of_last.add(mode)
 
     def close(self) -> None:
         """Mark the training job as ended if `end_job` is set."""
@@ -235,10 +252,11 @@ class TrialWriter:
                 before = parse_collections(self.output.read(key), key).collections
                 for name, collection in before.items():
                     self.collections.setdefault(name, Collection(name)).absorb(collection)
-        written = dict(_steps(self.output, self.worker))
-        for step, meta in zip(written, self._metas(written.values()), strict=True):
+        written = [*_steps(self.output, self.worker)]
+        for (step, _), meta in zip(written, self._metas(key for _, key in written), strict=True):
             mode = ModeKeys[meta.mode]
-            self.last_step = max(self.last_step, step)
+            if step >= self.last_step:
+                self._record_commit(mode, step)
             self.last_mode_steps[mode] = max(
                 self.last_mode_steps.get(mode, -1), int(meta.mode_step)
             )
@@ -287,7 +305,7 @@ def _steps(output: TrialOutput, worker: str) -> Iterator[tuple[int, str]]:
     """Yield the steps that a worker has written, with the keys of their index files."""
     for key in output.list_keys(paths.INDEX):
         parsed = paths.parse_index_key(key)
-        if parsed is not None and parsed.worker == worker:
+        if parsed is not None and paths.worker_of(parsed.worker) == worker:
             yield parsed.step, key
 
 

@@ -295,6 +295,13 @@ class TensorSteps:
             problems = [followed.problem] if followed.problem else []
             for note in (*index.file_problems.notes(), *problems):
                 yield f"{whose}{note}"
+        late_parts = sorted(self._visited.intersection(self.base.late_parts))
+        if late_parts:
+            others = f", and of {len(late_parts) - 1} later ones" if len(late_parts) > 1 else ""
+            yield (
+                f"A further mode of step {late_parts[0]}{others} was written after it was judged. "
+                "Rules did not see it."
+            )
         if self._once and isinstance(self.base, SourceIndex) and not self.ended:
             yield from self._unjudged(self.base)
 

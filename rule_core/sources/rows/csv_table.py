@@ -28,6 +28,7 @@ KIND: Final = "csv"
 SUFFIXES: Final = (".csv", ".tsv")
 DELIMITERS: Final = (",", "\t", ";")
 MAX_JOINED: Final = 16  # lines of one quoted cell
+NOT_LOGGED: Final = frozenset({"", "-", "n/a", "na", "none", "null"})  # "NA" is that of Keras
 _FEWEST_COLUMNS: Final = 2  # a step and a number
 
 
@@ -253,7 +254,7 @@ class CsvSource(LineSource):
             number = to_number(cell)
             if number is not None:
                 values[name] = number
-            elif cell.strip():
+            elif cell.strip().lower() not in NOT_LOGGED:
                 if name in record.columns:
                     self._report_text(name, cell, record)
                 else:

@@ -67,12 +67,16 @@ class LineReader:
         if new.restarted:
             self._begin()
         data = bytes(new.data)
+        skipped = 0
         if self._skipping:
             data = self._after_skipped(data)
-        lines, first = self._complete_lines(data)
-        skipped = 0
-        if len(self._partial) > MAX_LINE_BYTES:
+        elif len(self._partial) + data.find(b"\n") > MAX_LINE_BYTES:
             skipped = self._number
+            self._skip_line()
+            data = self._after_skipped(data)
+        lines, first = self._complete_lines(data)
+        if len(self._partial) > MAX_LINE_BYTES:
+            skipped = skipped or self._number
             self._skip_line()
         return NewLines(lines, first, new.restarted, skipped, has_read=bool(new.data))
 

@@ -27,11 +27,11 @@ pytestmark = [
 ]
 
 
-def read_by_both(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """Return what the old library and what we read of a trial."""
+def read_by_both(root: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> tuple[Any, Any]:
+    """Return what the old library and what we read of a trial, in some modes or in all."""
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
     done = subprocess.run(
-        [str(PYTHON), str(SCRIPT), str(root)],
+        [str(PYTHON), str(SCRIPT), str(root), *names],
         capture_output=True,
         check=False,
         cwd=root,
@@ -40,7 +40,8 @@ def read_by_both(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
-    ours = content(create_trial(root, timeout=0), dict(modes.__members__))
+    selected = {name: modes[name] for name in names or modes.__members__}
+    ours = content(create_trial(root, timeout=0), selected)
     return json.loads(done.stdout.splitlines()[-1]), json.loads(json.dumps(ours))
 
 
@@ -145,3 +146,22 @@ def test_several_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert theirs == ours
     assert ours["workers"] == sorted(names)
     assert ours["steps"]["GLOBAL"] == [0, 1, 2, 3]
+
+
+def test_steps_of_several_modes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with TrialWriter(tmp_path, collections={"losses": "loss"}) as writer:
+        for step in (0, 10, 20):
+            writer.step(step, {"loss": 2.0 + step}, mode=modes.TRAIN)
+            if step != 10:
+                losses = {"loss": 3.0 + step, "eval_loss": 1.0 + step}
+                writer.step(step, losses, mode=modes.EVAL)
+    # The old library finds the tensors of the second mode if it is asked for that mode.
+    old, ours = read_by_both(tmp_path, monkeypatch, "TRAIN", "EVAL")
+    for name in ("loss", "eval_loss"):
+        for row in old["tensors"][name]["saved"]:
+            row[2] = row[2].removesuffix("@EVAL")  # a worker of its own to the old library
+    assert old == ours
+    assert [row[:3] for row in ours["tensors"]["eval_loss"]["saved"]] == [
+        ["EVAL", 0, "worker_0"],
+        ["EVAL", 20, "worker_0"],
+    ]

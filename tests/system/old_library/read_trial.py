@@ -16,10 +16,12 @@ from smdebug.core.modes import ModeKeys
 from smdebug.trials import create_trial
 
 
-def main(path: str) -> Any:
-    """Return all that the trial at `path` holds."""
-    return content(create_trial(path), dict(ModeKeys.__members__))
+def main(path: str, *modes: str) -> Any:
+    """Return all that the trial at `path` holds, in some modes or in all."""
+    return content(
+        create_trial(path), {name: ModeKeys[name] for name in modes or ModeKeys.__members__}
+    )
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1])))
+    print(json.dumps(main(*sys.argv[1:])))

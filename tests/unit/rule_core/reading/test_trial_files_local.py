@@ -164,3 +164,47 @@ def test_nothing_is_settled_while_nobody_knows_how_many_workers_there_are() -> N
     one = TrialIndex(MemoryStore(step(0)))
     one.refresh()
     assert (one.settled(one.steps), one.is_settled(0)) == ([], False)
+
+
+def part(number: int, mode: str, worker: str = "worker_0") -> dict[str, bytes]:
+    return rawtrial.step_files(number, {"loss": np.float32([1])}, mode, number, worker)
+
+
+def test_a_step_of_several_modes_is_complete_once_the_next_begins(tmp_path: Path) -> None:
+    files = opened(tmp_path, part(0, "TRAIN"), part(0, "EVAL", "worker_0@EVAL"), part(1, "TRAIN"))
+    assert (files.last_complete_step, files.settled_step) == (0, -1)
+    rawtrial.write(tmp_path, part(1, "EVAL", "worker_0@EVAL"))
+    files.refresh()
+    assert (files.last_complete_step, files.settled_step) == (0, 0)
+    assert files.settled([0, 1]) == [0]
+    rawtrial.write(tmp_path, part(2, "TRAIN"))
+    files.refresh()
+    assert files.last_complete_step == 1
+    assert not files.late_parts
+    files.finish()
+    assert (files.last_complete_step, files.workers, files.num_workers) == (2, ["worker_0"], 1)
+
+
+def test_a_mode_that_comes_after_its_step_was_settled_is_late(tmp_path: Path) -> None:
+    files = opened(tmp_path, part(0, "TRAIN"), part(1, "TRAIN"))
+    files.refresh()
+    assert files.settled_step == 1
+    rawtrial.write(tmp_path, part(1, "EVAL", "worker_0@EVAL"))
+    files.refresh()
+    assert [*files.late_parts] == [1]
+    assert [*files.files[1]] == ["worker_0", "worker_0@EVAL"]
+
+
+def test_every_worker_must_have_passed_a_step_of_several_modes(tmp_path: Path) -> None:
+    both = {
+        rawtrial.collections_key(f"worker_{rank}"): rawtrial.collections({}, 2) for rank in (0, 1)
+    }
+    first = part(0, "TRAIN") | part(0, "EVAL", "worker_0@EVAL") | part(1, "TRAIN")
+    files = opened(tmp_path, both, first)
+    assert (files.last_complete_step, files.missing_collections()) == (-1, [])
+    rawtrial.write(tmp_path, part(0, "TRAIN", "worker_1"))
+    files.refresh()
+    assert files.last_complete_step == -1
+    rawtrial.write(tmp_path, part(1, "TRAIN", "worker_1"))
+    files.refresh()
+    assert files.last_complete_step == 0

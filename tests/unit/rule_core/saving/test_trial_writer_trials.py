@@ -9,7 +9,7 @@ import pytest
 import rawtrial
 from memory_store import MemoryOutput
 
-from rule_core.exceptions import SMDebugRuntimeError, SMDebugValueError
+from rule_core.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import Collection
 from rule_core.saving.trial_writer import TrialWriter
 from rule_core.storage import TrialOutput
@@ -108,3 +108,73 @@ def test_an_end_that_cannot_be_marked_is_an_error(tmp_path: Path) -> None:
     (tmp_path / f"{rawtrial.TRAINING_JOB_END}.tmp").mkdir()
     with pytest.raises(IsADirectoryError):
         writer.close_worker()
+
+
+def test_a_step_is_written_once_in_each_mode(tmp_path: Path) -> None:
+    with TrialWriter(tmp_path) as writer:
+        writer.step(0, {"loss": 2.0}, mode=modes.TRAIN)
+        writer.step(0, {"loss": 3.0, "score": 1.0}, mode=modes.EVAL, mode_step=7)
+        with pytest.raises(
+            SMDebugValueError, match=r"This step was written in mode EVAL, TRAIN\.$"
+        ):
+            writer.step(0, {"loss": 4.0}, mode=modes.EVAL)
+        with pytest.raises(
+            SMDebugValueError, match=r"This step was written in mode EVAL, TRAIN\.$"
+        ):
+            writer.step(0, {"loss": 4.0}, mode=modes.TRAIN)
+        writer.step(1, {"loss": 1.0}, mode=modes.EVAL)
+        with pytest.raises(SMDebugValueError, match=r"got 0 after 1\. .* order\.$"):
+            writer.step(0, {"loss": 1.0}, mode=modes.PREDICT)
+    assert (tmp_path / "index/000000000/000000000000_worker_0@EVAL.json").exists()
+    trial = hooked.opened(tmp_path)
+    assert trial.workers() == ["worker_0"]
+    assert trial.steps() == [0, 1]
+    assert trial.modes_at(0) == {modes.TRAIN: 0, modes.EVAL: 7}
+    assert (trial.mode(0), trial.mode(1)) == (modes.TRAIN, modes.EVAL)
+    loss = trial.tensor("loss")
+    assert [loss.value(0, modes.TRAIN)[0], loss.value(7, modes.EVAL)[0], loss.value(0)[0]] == [
+        2,
+        3,
+        2,
+    ]
+    assert loss.workers(7, modes.EVAL) == ["worker_0"]
+    assert trial.tensor("score").value(0)[0] == 1
+    assert loss.steps(modes.EVAL) == [1, 7]
+
+
+def test_training_is_the_mode_of_a_step_that_was_evaluated_first(tmp_path: Path) -> None:
+    with TrialWriter(tmp_path) as writer:
+        writer.step(5, {"loss": 3.0}, mode=modes.EVAL)
+        writer.step(5, {"loss": 2.0}, mode=modes.TRAIN)
+    trial = hooked.opened(tmp_path)
+    assert [*trial.modes_at(5)] == [modes.TRAIN, modes.EVAL]
+    assert trial.mode(5) is modes.TRAIN
+    assert trial.tensor("loss").value(5)[0] == 2
+
+
+def test_a_discarded_mode_can_be_written_again(tmp_path: Path) -> None:
+    with TrialWriter(tmp_path) as writer:
+        writer.step(5, {"loss": 3.0}, mode=modes.TRAIN)
+        with pytest.raises(SMDebugTypeError):
+            writer.step(5, {"loss": 3.0, "bad": object()}, mode=modes.EVAL)
+        writer.step(5, {"loss": 4.0}, mode=modes.EVAL)
+    assert hooked.opened(tmp_path).tensor("loss").value(5, modes.EVAL)[0] == 4
+
+
+def test_modes_of_the_last_step_are_known_after_a_resume(tmp_path: Path) -> None:
+    with TrialWriter(tmp_path) as first:
+        first.step(4, {"w": 1.0}, mode=modes.PREDICT, mode_step=9)
+        first.step(5, {"w": 1.0}, mode=modes.TRAIN, mode_step=3)
+        first.step(5, {"w": 1.0}, mode=modes.EVAL, mode_step=2)
+    with TrialWriter(tmp_path, resume=True) as again:
+        assert again.last_mode_steps == {modes.TRAIN: 3, modes.EVAL: 2, modes.PREDICT: 9}
+        with pytest.raises(SMDebugValueError, match="must increase"):
+            again.step(5, {"w": 1.0}, mode=modes.EVAL)
+        again.step(5, {"w": 1.0}, mode=modes.PREDICT)
+    assert [*hooked.opened(tmp_path).modes_at(5)] == [modes.TRAIN, modes.EVAL, modes.PREDICT]
+
+
+def test_a_worker_is_not_called_like_a_part(tmp_path: Path) -> None:
+    with pytest.raises(SMDebugValueError, match="must be valid in file names, got 'a@EVAL'"):
+        TrialWriter(tmp_path, worker="a@EVAL")
+    TrialWriter(tmp_path, worker="a@b").close()

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.storage import growing_file
-from rule_core.storage.base import ObjectNotFoundError
+from rule_core.storage.base import ByteRange, ObjectNotFoundError
 from rule_core.storage.growing_file import GrowingFile
 from rule_core.storage.local import LocalStore
 
@@ -36,11 +35,10 @@ def test_a_file_that_was_restarted_is_read_from_its_start(content: bytes) -> Non
     assert file.read() == (b"", False)
 
 
-def test_a_long_file_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing_file, "PIECE_BYTES", 1000)
+def test_a_long_file_is_read_in_pieces() -> None:
     content = bytes(range(250)) * 9
     file = GrowingFile(MemoryStore({"log": content}), "log")
-    pieces = [bytes(file.read().data) for _ in range(4)]
+    pieces = [bytes(file.read(1000).data) for _ in range(4)]
     assert b"".join(pieces) == content
     assert [len(piece) for piece in pieces] == [1000, 1000, 250, 0]
 
@@ -59,3 +57,22 @@ def test_a_file_that_is_replaced_by_a_longer_one_goes_on(tmp_path: Path) -> None
 def test_a_missing_file_raises() -> None:
     with pytest.raises(ObjectNotFoundError):
         GrowingFile(MemoryStore({}), "log").read()
+
+
+def test_a_file_that_was_begun_anew_and_removed_is_still_known_to_be_another() -> None:
+    files = {"log": b"one\ntwo\n"}
+
+    class Vanishing(MemoryStore):
+        def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
+            if self.files[key] == b"new" and not is_back:
+                raise ObjectNotFoundError(key)
+            return super().read(key, byte_range)
+
+    is_back = False
+    file = GrowingFile(Vanishing(files), "log")
+    file.read()
+    files["log"] = b"new"
+    with pytest.raises(ObjectNotFoundError):
+        file.read()
+    is_back = True
+    assert file.read() == (b"new", True)

@@ -260,3 +260,38 @@ def test_other_trial_in_its_grace_is_waited_for() -> None:
     one.clock.now += 1.1
     one.source.look()
     assert one.ready() == [0]
+
+
+def part(number: int, mode: str) -> dict[str, bytes]:
+    worker = "worker_0" if mode == "TRAIN" else f"worker_0@{mode}"
+    return rawtrial.step_files(number, {"loss": np.float32([1])}, mode, number, worker)
+
+
+def test_a_step_of_several_modes_is_ready_once_the_next_begins() -> None:
+    one = Followed()
+    one.add(collections(0, 1), part(0, "TRAIN"), part(0, "EVAL"), part(5, "TRAIN"))
+    one.source.look()
+    assert one.ready() == [0]
+    assert one.source.kind(0) == "EVAL+TRAIN"
+    one.add(part(5, "EVAL"))
+    one.source.look()
+    assert one.ready() == [0]
+    assert one.source.describe_wait(0) == "step 5"
+    one.add({END: b""})
+    one.source.look()
+    assert one.ready(after=0) == [5]
+    assert one.source.missing_workers(5) == []
+    assert [*one.source.notes()] == []
+
+
+def test_a_mode_that_comes_after_its_step_was_ready_is_noted() -> None:
+    one = Followed()
+    one.add(collections(0, 1), part(0, "TRAIN"))
+    one.source.look()
+    assert one.ready() == [0]
+    one.add(part(0, "EVAL"), part(5, "TRAIN"))
+    one.source.look()
+    assert [*one.source.notes()] == [
+        "A further mode of step 0 was written after it was judged. Rules did not see it."
+    ]
+    assert one.source.late_steps() == []

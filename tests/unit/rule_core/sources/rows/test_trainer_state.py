@@ -2,12 +2,21 @@
 
 import json
 import math
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+import s3_objects
+from clocks import PatientClock
+from faulty_s3 import FaultyS3
 from source_files import Content, Followed, recognized
 
+from rule_core.sources.contract import Row, SourceContract
+from rule_core.sources.format import SourceFormat
 from rule_core.sources.rows.trainer_state import FORMAT
+from rule_core.storage.retrying_store import RetryingStore
+from rule_core.storage.s3.bucket import Bucket
+from rule_core.storage.s3.store import S3Store
 
 KEY = "out/trainer_state.json"
 
@@ -66,7 +75,7 @@ def test_the_next_checkpoint_gives_its_new_entries() -> None:
     run.look()
     run.files[checkpoint(3)] = state(rows(1, 2, 3), 3)  # copied late
     assert [step for step, _ in losses(run.look())] == ["1", "2", "3", "4"]
-    assert run.index.segments == [1]
+    assert run.index.segments == []
 
 
 def test_a_resumed_run_goes_on_in_a_segment() -> None:
@@ -181,3 +190,24 @@ def test_what_is_recognized() -> None:
     both = {**inner, "trainer_state.json": content}
     assert [item.key for item in recognized(FORMAT, both)] == ["trainer_state.json"]
     assert recognized(FORMAT, {"other/trainer_state.json": content, "checkpoint-x/a": b""}) == []
+
+
+class TestTrainerState(SourceContract):
+    """The contract of sources."""
+
+    source_format: ClassVar[SourceFormat] = FORMAT
+
+    def write(self, folder: Path, rows: list[Row]) -> None:
+        log = [{"epoch": 0.0, **values, "step": step} for step, values in rows]
+        (folder / "trainer_state.json").write_bytes(state(log, rows[-1][0]))
+
+
+def test_checkpoints_in_s3(faulty: FaultyS3) -> None:
+    client = s3_objects.client(faulty.endpoint)
+    store = RetryingStore(S3Store(Bucket("s3://bucket/run", client)), PatientClock())
+    run = Followed(FORMAT, KEY, store=store)
+    assert run.look() == {}
+    for step in (2, 4):
+        content = state(rows(*range(1, step + 1)), step)
+        s3_objects.put(faulty.endpoint, "run/", {checkpoint(step): content})
+        assert len(losses(run.look())) == step

@@ -293,17 +293,25 @@ class TrialView:
         return [*dict.fromkeys(map(worker_of, parts))]
 
     def saved_by(self, step: int, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Return (name, worker) for each of `names` and each worker that saved it at a step."""
+        """Return (name, worker) for each of `names` and each worker that saved it at a step.
+
+        If a worker saved a tensor in several modes, each but the first has the form
+        ``<worker>@<mode>``, which the methods of a tensor accept as a worker too.
+        """
         horizon = self.horizon
         is_visible = horizon is None or horizon - horizon % SEGMENT_STEPS <= step <= horizon
-        files = sorted(self.index.files.get(step, {}).items()) if is_visible else []
-        pairs = [
-            (name, worker_of(part))
-            for name in names
-            for part, file in files
-            if name in file.entries
-        ]
-        return pairs if len(files) == 1 else [*dict.fromkeys(pairs)]
+        files = self.index.files.get(step, {}) if is_visible else {}
+        if len(files) == 1:
+            ((part, file),) = files.items()
+            worker = worker_of(part)
+            return [(name, worker) for name in names if name in file.entries]
+        ordered = sorted((worker_of(part), files[part].mode.value, part) for part in files)
+        pairs: dict[tuple[str, str], None] = {}
+        for name in names:
+            for worker, _, part in ordered:
+                if name in files[part].entries:
+                    pairs[name, part if (name, worker) in pairs else worker] = None
+        return [*pairs]
 
     def _find_parts(self, name: str, step: int, mode: ModeKeys) -> tuple[int, list[str]]:
         """Return the global step and the parts of a tensor; look for new files if necessary."""

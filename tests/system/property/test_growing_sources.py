@@ -110,3 +110,12 @@ def test_the_faults_are_found() -> None:
         faulty = judged(name, frozenset({"plateau", "nan", "overfit"}))
         assert {rule["outcome"][0] for rule in clean.values()} == {"NoIssuesFound"}
         assert {rule["outcome"][0] for rule in faulty.values()} == {"IssuesFound"}
+
+
+def test_a_fault_in_the_evaluation_is_found_beside_a_training_of_the_same_name() -> None:
+    evaluation = [{"step": 0, "loss": 1.0}, {"step": 2, "loss": math.inf}]
+    training = [{"step": step, "loss": 1.0} for step in range(4)]
+    files = {"train.jsonl": as_lines(training), "val.jsonl": as_lines(evaluation), END: b""}
+    exploding = verdicts(MemoryStore(files), Script(WoundClock()))["ExplodingTensor"]
+    assert exploding["outcome"][0] == "IssuesFound"
+    assert [(item.step, item.tensor) for item in exploding["evidence"]] == [(2, "loss")]

@@ -109,10 +109,9 @@ def test_two_parts_are_one_worker() -> None:
     )
     tensor = trial.tensor("loss")
     assert trial.workers() == tensor.workers(1) == ["worker_0"]
-    assert trial.saved_by(1, ["loss", "accuracy"]) == [
-        ("loss", "worker_0"),
-        ("accuracy", "worker_0"),
-    ]
+    pairs = [("loss", "worker_0"), ("loss", "worker_0@1.EVAL"), ("accuracy", "worker_0")]
+    assert trial.saved_by(1, ["loss", "accuracy"]) == pairs
+    assert [trial.tensor(name).value(1, worker=worker)[0] for name, worker in pairs] == [1, 2, 0.5]
     assert trial.wall_times(1) == {"worker_0": 1001.0}
     assert trial.wall_time(1) == trial.wall_time(1, "worker_0") == 1001.0
     assert tensor.value(1)[0] == tensor.value(1, worker="worker_0")[0] == 1.0

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 import regex
 
@@ -15,13 +15,14 @@ TIME_LIMIT_S: Final = 0.5
 # Compiling expands counted repetitions, and nested ones multiply: about 300 bytes for each part.
 MOST_PARTS: Final = 1_000_000
 BRIEF: Final = 200
+Pattern: TypeAlias = "regex.Pattern[str]"
 _COUNT: Final = re.compile(r"\{([0-9]{1,18})")
 # `regex` reads braces without a count as fuzzy matching; `re` and users as literals.
 _BRACE: Final = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?![0-9]*,?[0-9]*\})", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
-def compiled(pattern: str) -> "regex.Pattern[str]":
+def compiled(pattern: str) -> Pattern:
     """Return a compiled pattern, whose searches take a ``timeout``.
 
     Raises

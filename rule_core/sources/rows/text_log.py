@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.model.patterns import TIME_LIMIT_S, compiled
+from rule_core.model.patterns import TIME_LIMIT_S, Pattern, compiled
 from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import Recognized, SourceFolder
 from rule_core.sources.options import DEFAULT, LogPattern, SourceOptions
@@ -15,9 +15,6 @@ from rule_core.sources.rows.line_source import LineSource
 from rule_core.sources.rows.row_fields import brief, field_role, to_number
 from rule_core.sources.rows.text_log_patterns import PATTERNS, LinePattern
 from rule_core.storage.base import TrialStore
-
-if TYPE_CHECKING:
-    import regex
 
 KIND: Final = "text-log"
 MAX_SEARCHED: Final = 1 << 16  # characters of a line
@@ -38,8 +35,8 @@ class _Matcher(NamedTuple):
     """A pattern that is ready for use."""
 
     line: LinePattern
-    search: "regex.Pattern[str]"
-    pairs: "regex.Pattern[str] | None"
+    search: Pattern
+    pairs: Pattern | None
 
     def read(self, text: str) -> LineNumbers | None:
         """Return the numbers of a line; None if it does not match.

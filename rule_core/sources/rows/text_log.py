@@ -36,7 +36,7 @@ class _Matcher(NamedTuple):
 
     line: LinePattern
     search: Pattern
-    pairs: Pattern | None
+    pairs: "Pattern | None"
 
     def read(self, text: str) -> LineNumbers | None:
         """Return the numbers of a line; None if it does not match.

@@ -1,7 +1,10 @@
 """SourceContract: a source that keeps it passes, and each breach is found."""
 
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
@@ -12,6 +15,8 @@ from rule_core.sources.format import Recognized, SourceFolder, SourceFormat
 from rule_core.sources.options import SourceOptions
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 from rule_core.storage.growing_file import GrowingFile
+
+ROOT = Path(__file__).parents[4]
 
 
 class _Reader:
@@ -69,6 +74,29 @@ class TestLines(SourceContract):
 
     def write(self, folder: Path, rows: Sequence[Row]) -> None:
         (folder / "run.mine").write_text(_lines(rows))
+
+
+def _documented() -> type[SourceContract]:
+    """Return the class of tests in the document, with the format beside it."""
+    text = (ROOT / "docs" / "sources" / "recognition.md").read_text()
+    code, tests = (
+        re.search(rf"```python\n# {name}\b.*?```", text, re.DOTALL)
+        for name in ("numbers_source.py", "test_numbers_source.py")
+    )
+    assert code is not None
+    assert tests is not None
+    module = ModuleType("numbers_source")
+    exec(code[0].strip("`").removeprefix("python"), vars(module))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "numbers_source", module)
+        names: dict[str, Any] = {}
+        exec(tests[0].strip("`").removeprefix("python"), names)
+    contract = names["TestNumbers"]
+    assert issubclass(contract, SourceContract)
+    return contract
+
+
+TestDocumented = _documented()
 
 
 class _Broken(_Reader):

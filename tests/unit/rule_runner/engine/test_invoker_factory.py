@@ -10,6 +10,7 @@ import rawtrial
 from evaluating import rule_job
 
 from rule_core.rules.actions.actions import DeferredActions
+from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import Isolation, RuleMode
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome
@@ -154,7 +155,11 @@ def test_source_goes_to_the_other_process(tmp_path: Path, monkeypatch: pytest.Mo
     fork_server: Any = object()
     make_invoker(config, bind(loaded, {}), [open_trial(str(tmp_path), "t", 7)], fork_server)
     request = _WorkerRequest(
-        "Low", tmp_path / "low.py", {"limit": "1"}, ((str(tmp_path), "t", 7),), '{"name": "sms"}'
+        "Low",
+        tmp_path / "low.py",
+        {"limit": "1"},
+        ((str(tmp_path), "t", 7, SourceOptions()),),
+        '{"name": "sms"}',
     )
     assert made == [("Low", _make, request, fork_server)]
 

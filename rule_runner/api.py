@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 
 from rule_core.trials import Trial
-from rule_runner.commands.evaluate import event_sinks, try_report
+from rule_runner.commands.evaluate import event_sinks, tagged, try_report
 from rule_runner.config import defaults
 from rule_runner.config.defaults import Isolation
 from rule_runner.config.job_file.definition import JobDefinition, choose
@@ -63,6 +63,7 @@ def evaluate(
     event_source: str = "rule-runner",
     sinks: Sequence[str] = (),
     sink_deadline: float = DEADLINE_S,
+    tag_run: bool = False,
 ) -> EvaluationResult:
     """Evaluate rules over a trial, follow it until it ends, and return the result of each rule.
 
@@ -141,13 +142,16 @@ def evaluate(
             training_job_name=training_job_name or definition.training_job_name,
             event_source=event_source,
             sink_deadline=sink_deadline,
+            tag_run=tag_run,
         )
         if request.trial is None and request.profiler_trial is None:
             msg = f"No trial was given, and {definition.place} does not say where one is saved."
             raise UsageError(msg)
         config = resolve(request)
         runner = Runner(config, sinks=event_sinks(sinks), handle_signals=False)
-        return _result(runner.run(), config, keep=output is not None)
+        result = _result(runner.run(), config, keep=output is not None)
+        tagged(config, result)
+        return result
 
 
 def _place(trial: Place | Trial | None, definition: JobDefinition) -> tuple[str | None, str | None]:

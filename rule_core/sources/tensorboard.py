@@ -18,6 +18,7 @@ from rule_core.storage.growing_file import GrowingFile
 
 KIND: Final = "tensorboard"
 PREFIX: Final = "events.out.tfevents."
+VERDICTS: Final = ".rule-runner-verdicts"  # ends the name of a file that `--tag-run` writes
 MAX_RECORD: Final = 16 << 20  # bytes; a longer one holds no numbers
 _MODES: Final = {
     **dict.fromkeys(("train", "training"), ModeKeys.TRAIN),
@@ -34,7 +35,7 @@ def is_event_file(name: str) -> bool:
     >>> is_event_file("000000000000_worker_0.tfevents")  # of a trial
     False
     """
-    return _STARTED.match(name) is not None
+    return _STARTED.match(name) is not None and not name.endswith(VERDICTS)
 
 
 class TensorBoardFormat:
@@ -103,7 +104,7 @@ class TensorBoardSource:
     def __init__(self, store: TrialStore, folder: str, reason: str) -> None:
         self.description = f"{folder or 'The folder'} is read as {KIND}: {reason}."
         self._store = store
-        self._folder = folder
+        self.folder = folder
         self._files: dict[str, _EventFile] = {}
         self._decoder = EventDecoder()
         self._last_write = 0.0
@@ -124,8 +125,8 @@ class TensorBoardSource:
         """Return the files that exist, in the order in which they were begun."""
         keys = [
             key
-            for key in self._store.list_keys(self._folder + PREFIX)
-            if is_event_file(key.removeprefix(self._folder))
+            for key in self._store.list_keys(self.folder + PREFIX)
+            if is_event_file(key.removeprefix(self.folder))
         ]
         for key in keys:
             if key not in self._files:
@@ -134,7 +135,7 @@ class TensorBoardSource:
         return [self._files[key] for key in sorted(keys, key=self._order)]
 
     def _order(self, key: str) -> tuple[int, str]:
-        name = key.removeprefix(self._folder)
+        name = key.removeprefix(self.folder)
         started = _STARTED.match(name)
         return int(started[1]) if started else 0, name
 

@@ -5,7 +5,7 @@ from typing import Literal
 import click
 
 from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.evaluation import without
+from rule_runner.cli.evaluation import TAG_RUN, without
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 
@@ -18,6 +18,7 @@ from rule_runner.cli.standard_output import results_alone
 @without("report", "Write no report.html, and collect no measurements for it.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 @click.option("--fail-on-issues", is_flag=True, help="Exit with 10 if any rule found issues.")
+@TAG_RUN
 @endpoint_option
 @reporting
 @results_alone()
@@ -29,6 +30,7 @@ def check(
     report: bool,
     form: Literal["table", "json"],
     fail_on_issues: bool,
+    tag_run: bool,
 ) -> int:
     """Judge every trial at and below each PATH by the built-in rules whose inputs it holds.
 
@@ -49,5 +51,6 @@ def check(
         report=report,
         format=form,
         fail_on_issues=fail_on_issues,
+        tag_run=tag_run,
     )
     return check_trials(paths, request)

@@ -186,6 +186,10 @@ _retention: Final = _text(  # a container sees only its own output folder
     "Keep only the newest evaluations beside the output folder, such as 50, or those "
     "that ended within a time, such as 30d.",
 )
+TAG_RUN: Final = _flag(  # a container reads trials only
+    "--tag-run",
+    "Show the verdicts where the run is shown: as texts in TensorBoard, as tags in MLflow.",
+)
 _JOB: Final = (
     _text(
         "--job",
@@ -213,7 +217,7 @@ _EVALUATE: Final = (
     *_JOB,
     _flag("--check", "With --job: only check the rules, and print what is wrong."),
     _flag("--allow-code", "With --check: allow Python files to be run."),
-    *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, _isolate, _retention),
+    *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, TAG_RUN, _isolate, _retention),
 )
 DOCKER: Final = (
     *(_text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),

@@ -63,8 +63,19 @@ def _evaluate(request: EvaluationRequest, results: TextIO, signals: Signals) -> 
             _log.warning("evaluation_noted", reason=note)
     for sentence in evaluated.sentences(str(config.output), to_address(str(config.output))):
         print(printable(sentence), file=sys.stderr)
+    for sentence in tagged(config, evaluated.result):
+        print(printable(sentence), file=sys.stderr)
     _remove_old_runs(config.output, retention)
     return code
+
+
+def tagged(config: EvaluationConfig, result: EvaluationResult) -> Sequence[str]:
+    """Give the judged run its verdicts if that is requested; return what to tell the user."""
+    if not config.request.tag_run:
+        return ()
+    from rule_runner.commands.tag_run import tag_run
+
+    return tag_run(config.trial, result)
 
 
 def _retention(request: EvaluationRequest) -> "Retention | None":

@@ -99,6 +99,8 @@ class EvaluationRequest(
         How to read outputs of other writers; it precedes that of `job`.
     window
         Wait window for incomplete steps; None: that of the environment.
+    tag_run
+        Whether the run of TensorBoard or MLflow that is judged gets the verdicts.
     stop_file
         Path of a file that ends the evaluation, relative to the trial; None: that of the
         environment.
@@ -143,6 +145,7 @@ class EvaluationRequest(
     event_source: str = "rule-runner"
     training_job_name: str | None = None
     fail_on_issues: bool = False
+    tag_run: bool = False
     quiet: bool = False
     verbose: int = 0
 

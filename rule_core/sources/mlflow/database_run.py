@@ -2,8 +2,8 @@
 
 import math
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -28,6 +28,8 @@ _NEW: Final = (  # rows keep the order in which they were written; the index on 
     "SELECT rowid, key, value, timestamp, step, is_nan FROM metrics "
     "WHERE run_uuid = ? AND rowid > ? ORDER BY rowid LIMIT ?"
 )
+_TAG: Final = "SELECT value FROM tags WHERE run_uuid = ? AND key = ?"
+_SET_TAG: Final = "INSERT OR REPLACE INTO tags (key, value, run_uuid) VALUES (?, ?, ?)"
 _STATUS: Final = "SELECT status FROM runs WHERE run_uuid = ?"
 _TABLES: Final = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
 
@@ -116,6 +118,29 @@ class DatabaseRun:
     def last_write(self) -> float:
         """Return the time of the last metric: other runs write to the file too; see `Source`."""
         return self._last_write
+
+    def tag(self, name: str) -> str:
+        """Return a tag of the run; "" if it has none of this name."""
+        with suppress(sqlite3.Error), _opened(self._path, self._key) as database:
+            row = database.execute(_TAG, (self._run_id, name)).fetchone()
+            return str(row[0]) if row else ""
+        return ""
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Set tags of the run.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written.
+        """
+        rows = [(name, value, self._run_id) for name, value in tags.items()]
+        address = f"file:{quote(str(self._path.absolute()))}?mode=rw"
+        try:
+            with closing(sqlite3.connect(address, uri=True, timeout=BUSY_S)) as database, database:
+                database.executemany(_SET_TAG, rows)
+        except sqlite3.Error as err:
+            raise OSError(str(err)) from err
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import re
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from rule_core.reading.source_record import SourceRecord
@@ -20,6 +22,8 @@ from rule_core.storage.base import (
     TrialStore,
 )
 from rule_core.storage.growing_file import GrowingFile
+from rule_core.storage.publish import publish
+from rule_core.storage.uri import open_output
 
 KIND: Final = "mlflow"
 META: Final = "meta.yaml"
@@ -98,6 +102,24 @@ class FolderRun:
     def last_write(self) -> float:
         """See `Source`."""
         return max([self._modified, *(file.modified for file in self._files.values())])
+
+    def tag(self, name: str) -> str:
+        """Return a tag of the run; "" if it has none of this name."""
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            return bytes(self._store.read(f"{self._key}tags/{name}")).decode(errors="replace")
+        return ""
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Set tags of the run.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written.
+        """
+        output = open_output(self._store.uri)
+        for name, value in tags.items():
+            publish(output, f"{self._key}tags/{name}", value.encode())
 
 
 class _MetricFile:

@@ -7,6 +7,7 @@ second to import, and urllib3 is a dependency already.
 import os
 import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -46,8 +47,14 @@ class _Latest(msgspec.Struct):
     key: str
 
 
+class _Tag(msgspec.Struct):
+    key: str
+    value: str = ""
+
+
 class _Data(msgspec.Struct):
     metrics: list[_Latest] = []
+    tags: list[_Tag] = []
 
 
 class _Run(msgspec.Struct):
@@ -188,7 +195,7 @@ class ServerRun:
             metric.taken = len(answer.metrics)
         return bool(new)
 
-    def _ask(self, path: str, form: type[Any], **fields: str) -> Any:
+    def _ask(self, path: str, form: type[Any], method: str = "GET", **fields: str) -> Any:
         """Return the answer to a request.
 
         Raises
@@ -203,9 +210,10 @@ class ServerRun:
             self._client, self._headers = _client()
         try:
             response = self._client.request(
-                "GET",
+                method,
                 name,
-                fields=fields,
+                fields=fields if method == "GET" else None,
+                json=None if method == "GET" else fields,
                 headers=self._headers,
                 preload_content=False,
                 redirect=False,
@@ -250,6 +258,24 @@ class ServerRun:
     def last_write(self) -> float:
         """Return the time of the last metric; see `Source`."""
         return self._last_write
+
+    def tag(self, name: str) -> str:
+        """Return a tag of the run; "" if it has none of this name."""
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            tags = self._ask("runs/get", _RunAnswer, run_id=self._run_id).run.data.tags
+            return next((tag.value for tag in tags if tag.key == name), "")
+        return ""
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Set tags of the run.
+
+        Raises
+        ------
+        ObjectNotFoundError, StorageUnavailableError
+            If the server does not have the run, or does not accept them.
+        """
+        for name, value in tags.items():
+            self._ask("runs/set-tag", dict, "POST", run_id=self._run_id, key=name, value=value)
 
 
 def _client() -> "tuple[PoolManager, dict[str, str]]":

@@ -17,7 +17,7 @@ from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.rule_choice import RuleChoice, choose_rules, has_ended
 from rule_runner.commands.check.tables import print_results, ranked
-from rule_runner.commands.evaluate import run
+from rule_runner.commands.evaluate import run, tagged
 from rule_runner.config.defaults import DEFAULT_END_GRACE_S
 from rule_runner.config.model import default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
@@ -203,6 +203,8 @@ class _TrialCheck(NamedTuple):
         config = replace(resolve(request), own_folders=True, left_out=choice.left_out)
         with closing(observer(quiet=False, title=self.title)) as progress:
             evaluated = run(config, (), progress, signals=signals)
+        for sentence in tagged(config, evaluated.result):
+            print(printable(sentence), file=sys.stderr)
         if evaluated.earlier:
             message = printable(evaluated.again(str(self.output)))
             print(message, file=sys.stderr)

@@ -53,7 +53,7 @@ class FolderRun:
     @property
     def description(self) -> str:
         """See `Source`."""
-        return f"MLflow run in {self._key or 'this folder'!r}: {META} beside {METRICS}"
+        return f"MLflow run in {'/'.join(filter(None, (self._store.uri, self._key)))}"
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass on the new lines of all metric files, in the order of their times; see `Source`."""
@@ -69,8 +69,7 @@ class FolderRun:
                 has_new |= self._read(file, limit, record)
         series = [file.series for file in self._files.values()]
         is_quiet = bool(has_ended) or self.last_write() < time.time() - QUIET_S
-        self._points.pass_on(series, record, is_quiet=is_quiet)
-        return has_new or any(one_series.has_more for one_series in series)
+        return self._points.pass_on(series, record, has_new=has_new, is_quiet=is_quiet)
 
     def finish(self, record: SourceRecord) -> None:
         """Pass on what was held back; see `FinishingSource`."""

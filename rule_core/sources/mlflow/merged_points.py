@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from rule_core.clock import SystemClock
 from rule_core.reading.source_record import SourceRecord, is_step
 
 _KEY: Final = itemgetter(0, 1)
@@ -13,6 +14,7 @@ _LATEST: Final = 1 << 53
 _BEFORE_ALL: Final[_Key] = (-_LATEST, 0)
 _AFTER_ALL: Final[_Key] = (_LATEST, 1 << 64)
 QUIET_S: Final = 1.0
+PAUSE_S: Final = 0.01
 
 
 class MetricPoint(NamedTuple):
@@ -30,7 +32,7 @@ class MetricPoint(NamedTuple):
 
 
 def point_of(
-    time: str | bytes | int, step: str | bytes | int, value: str | bytes | float
+    logged_at: str | bytes | int, step: str | bytes | int, value: str | bytes | float
 ) -> MetricPoint:
     """Return a number from texts or numbers.
 
@@ -39,7 +41,7 @@ def point_of(
     ValueError
         If one of them is none, or the time is out of range.
     """
-    point = MetricPoint(int(time), int(step), float(value))
+    point = MetricPoint(int(logged_at), int(step), float(value))
     if abs(point.time) >= _LATEST:
         msg = f"time {point.time} is out of range"
         raise ValueError(msg)
@@ -89,31 +91,47 @@ class MergedPoints:
     """Passes the numbers of several series to a record, in the order in which they were logged.
 
     Series are read one after another while their writer goes on. A number is therefore held until
-    a look at all series has been completed after a later one was seen, or the writer pauses: what
-    was logged in the same millisecond or before has been read by then, so that the order is the
-    same live and afterwards.
+    a look at all series has been completed after a later one was seen, or two looks have found
+    nothing: what was logged in the same millisecond or before has been read by then, so that the
+    order is the same live and afterwards.
     """
 
     def __init__(self) -> None:
         self._seen = _BEFORE_ALL
         self._steps = StepNumbers()
+        self._has_paused = False
+        self._clock = SystemClock()
 
-    def pass_on(self, series: Sequence[Series], record: SourceRecord, *, is_quiet: bool) -> None:
+    def pass_on(
+        self, series: Sequence[Series], record: SourceRecord, *, has_new: bool, is_quiet: bool
+    ) -> bool:
         """Pass on what can no longer be preceded by anything.
 
         Parameters
         ----------
+        has_new
+            Whether this look has found anything.
         is_quiet
             Whether the run has ended, or has logged nothing for some time.
+
+        Returns
+        -------
+        bool
+            Whether to look again at once.
         """
         unread = [one_series.last for one_series in series if one_series.has_more]
-        latest = _AFTER_ALL if is_quiet else (self._seen[0] - 1, _AFTER_ALL[1])
+        is_settled = is_quiet or (self._has_paused and not has_new)
+        latest = _AFTER_ALL if is_settled else (self._seen[0] - 1, _AFTER_ALL[1])
         batch = _take(series, min([latest, *unread]))
         if unread and not batch:  # more than is read at once was logged in one millisecond
             batch = _take(series, min(unread))
         for _, _, name, point in batch:
             self._steps.pass_on(name, point, record)
         self._seen = max([self._seen, *(one_series.last for one_series in series)])
+        self._has_paused = not (has_new or unread) and any(map(len, series))
+        if self._has_paused:  # whatever was logged in the last millisecond is written by then
+            self._clock.sleep(PAUSE_S)
+        return has_new or bool(unread) or self._has_paused
 
 
 def _take(series: Sequence[Series], bound: _Key) -> list[_Entry]:

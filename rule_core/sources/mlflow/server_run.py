@@ -162,8 +162,7 @@ class ServerRun:
                 has_new |= self._read(metric, record)
         series: list[Series] = [*self._metrics.values()]
         is_quiet = run.info.status in ENDED or self._last_write < time.time() - QUIET_S
-        self._points.pass_on(series, record, is_quiet=is_quiet)
-        return has_new or any(metric.has_more for metric in series)
+        return self._points.pass_on(series, record, has_new=has_new, is_quiet=is_quiet)
 
     def finish(self, record: SourceRecord) -> None:
         """Pass on what was held back; see `FinishingSource`."""

@@ -75,17 +75,23 @@ def test_a_resumed_run_begins_a_segment() -> None:
 
 
 class WritingStore(MemoryStore):
-    """A store to which another process writes before any file is looked at."""
+    """A store to which another process writes before any file is looked at.
+
+    It may pause between milliseconds only.
+    """
 
     def __init__(self, rows: list[Logged], draw: random.Random) -> None:
         super().__init__(run_files([]))
         self._rows = rows[::-1]
         self._draw = draw
+        self._is_logging = False
 
     def status(self, key: str) -> FileStatus:
-        for _ in range(self._draw.choice([0, 0, 0, 1, 2, 5])):
+        count = self._draw.choice([0, 0, 0, 1, 2, 5])
+        for _ in range(max(count, self._is_logging)):
             if self._rows:
                 row = self._rows.pop()
+                self._is_logging = bool(self._rows) and self._rows[-1].time == row.time
                 name = f"metrics/{row.name}"
                 self.files = {**self.files, name: self.files.get(name, b"") + row.line}
         return FileStatus(super().status(key).size, time.time() if self._rows else 0.0)

@@ -74,7 +74,7 @@ class FolderRun:
     def finish(self, record: SourceRecord) -> None:
         """Pass on what was held back; see `FinishingSource`."""
         series = [file.series for file in self._files.values()]
-        self._points.pass_on(series, record, is_quiet=True)
+        self._points.pass_on(series, record, has_new=False, is_quiet=True)
 
     @staticmethod
     def _read(file: "_MetricFile", limit: int, record: SourceRecord) -> bool:

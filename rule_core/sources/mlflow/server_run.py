@@ -166,7 +166,7 @@ class ServerRun:
 
     def finish(self, record: SourceRecord) -> None:
         """Pass on what was held back; see `FinishingSource`."""
-        self._points.pass_on([*self._metrics.values()], record, is_quiet=True)
+        self._points.pass_on([*self._metrics.values()], record, has_new=False, is_quiet=True)
 
     def _read(self, metric: _Metric, record: SourceRecord) -> bool:
         """Read the rest of the last page, or the next one."""

@@ -1,9 +1,11 @@
 """The section `Sources` of a job file: names and log patterns, or one sentence on what is wrong."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rule_core.sources.options import LogPattern, NameRule, SourceOptions
 from rule_runner.config.job_file.reader import read_job_file
@@ -132,3 +134,13 @@ def test_one_sentence_says_what_is_wrong(section: Any, problem: str) -> None:
     with pytest.raises(JobError) as failure:
         source_options(section, "the job")
     assert str(failure.value) == problem
+
+
+@pytest.mark.parametrize("page", ["names.md", "text-log.md"])
+def test_the_documented_sections_are_accepted(page: str) -> None:
+    text = (Path(__file__).parents[5] / "docs" / "sources" / page).read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    sections = [yaml.safe_load(block)["Sources"] for block in blocks]
+    assert sections
+    for section in sections:
+        assert source_options(section, page) != SourceOptions()

@@ -37,7 +37,7 @@ from rule_runner.errors import (
 )
 from rule_runner.escape import printable
 from rule_runner.loading.trial_search import TrialFolder, find_trials
-from rule_runner.loading.trials import real_path
+from rule_runner.loading.trials import open_trial, real_path, reject_parent
 from rule_runner.report.progress import observer
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import REPORT
@@ -110,7 +110,7 @@ def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
             problems.append(str(err))
             continue
         if not search.trials:
-            problems.append(EMPTY.format(path=path))
+            problems.append(_why_empty(path))
         if not search.complete:
             problems.append(PARTIAL.format(path=path))
         problems += search.problems
@@ -120,6 +120,15 @@ def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
                 real_paths.add(trial_path)
                 trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
     return trials, problems
+
+
+def _why_empty(path: str) -> str:
+    """Return a sentence on a path without trials, with what to do about files that are pickles."""
+    try:
+        reject_parent(open_trial(path))
+    except TrialError as err:
+        return str(err)
+    return EMPTY.format(path=path)
 
 
 def _new_name(trial_path: str, path: str, names: Container[str], *, several: bool) -> str:

@@ -262,6 +262,14 @@ def test_a_path_without_trials_is_rejected_with_what_a_trial_looks_like(runs: Pa
     assert not Path("rule-output").exists()
 
 
+def test_a_path_with_pickles_alone_is_rejected_with_what_to_save(runs: Path) -> None:
+    (runs / "notes" / "pytorch_model.bin").write_bytes(b"\x80\x02}q\x00.")
+    done = check(str(runs / "notes"))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "'pytorch_model.bin' is a pickle" in done.stderr
+    assert "Save checkpoints as safetensors" in done.stderr
+
+
 @pytest.mark.usefixtures("runs")
 def test_a_wrong_path_gets_the_nearest_name_and_affects_no_other() -> None:
     alone = check("rnus")

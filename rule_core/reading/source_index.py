@@ -179,6 +179,12 @@ class SourceIndex(TrialIndex):
             return f"nothing was written for {quiet:.0f} s"
         return ""
 
+    def caveats(self) -> Iterator[str]:
+        """Yield a sentence for each source that may hide something."""
+        for record in self._records:
+            if record.caveat:
+                yield f"{record.key}: {record.caveat}"
+
     def lacks_collections(self) -> bool:
         """Return False: sources have no collections files."""
         return False

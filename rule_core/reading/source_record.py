@@ -195,6 +195,8 @@ class SourceRecord:
         The number of what is being read, such as a file. A name belongs to the stream in which it
         first occurs. The order between streams is unknown: a step of one is never moved because
         another stream is ahead.
+    caveat
+        A sentence on what the format may hide, for the results; "" for nothing.
     """
 
     def __init__(
@@ -213,6 +215,7 @@ class SourceRecord:
         self.members: dict[str, set[str]] = {}
         self.segment = 0
         self.stream = 0
+        self.caveat = ""
         self._prefix = prefix
         self._name = name
         self._parameter = parameter

@@ -293,7 +293,8 @@ class TensorSteps:
             index = followed.index
             whose = "" if index is self.base else f"Trial {index.store.uri!r}: "
             problems = [followed.problem] if followed.problem else []
-            for note in (*index.file_problems.notes(), *problems):
+            caveats = index.caveats() if isinstance(index, SourceIndex) else ()
+            for note in (*index.file_problems.notes(), *problems, *caveats):
                 yield f"{whose}{note}"
         late_parts = sorted(self._visited.intersection(self.base.late_parts))
         if late_parts:

@@ -1,5 +1,6 @@
 """Reader of ``trainer_state.json``: the log history of Hugging Face's Trainer."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -28,7 +29,7 @@ _STATE: Final = re.compile(_CHECKPOINT.pattern + re.escape(NAME))
 _LFS: Final = b"version https://git-lfs.github.com/spec/"
 _FILTERED: Final = (
     "By default, the Trainer replaces NaN and infinite losses in its log (logging_nan_inf_filter), "
-    "so a finite loss proves nothing: gradient norms and weights show them"
+    "so a finite loss proves nothing: gradient norms and weights show them."
 )
 
 
@@ -74,7 +75,7 @@ class TrainerStateSource:
 
     def __init__(self, store: TrialStore, recognized: Recognized) -> None:
         self.kind = recognized.kind
-        self.description = f"{recognized.key}: {recognized.reason}. {_FILTERED}"
+        self.description = f"{recognized.key}: {recognized.reason}. {_FILTERED.removesuffix('.')}"
         self._store = store
         self._key = recognized.key
         self._seen: dict[str, FileStatus] = {}
@@ -82,6 +83,7 @@ class TrainerStateSource:
         self._digests: list[int] = []  # of the entries that were given
         self._last: dict[str, int] = {}  # the last step of each name in this segment
         self._has_ended: bool | None = None
+        self._is_unfiltered = False  # whether a loss is not finite
 
     def read_new(self, record: SourceRecord) -> bool:
         """Pass the new entries on; see `Source`."""
@@ -209,6 +211,8 @@ class TrainerStateSource:
             record.problem(text, f"{self._key}: {name}")
         self._last.update(dict.fromkeys(values, step))
         record.row(step, values)
+        self._is_unfiltered |= not math.isfinite(values.get("loss", 0.0))
+        record.caveat = "" if self._is_unfiltered else _FILTERED
 
 
 def read_state(data: bytes) -> TrainerState:

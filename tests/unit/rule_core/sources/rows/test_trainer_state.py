@@ -174,8 +174,14 @@ def test_whether_the_run_has_ended(
     assert run.index.sources[0].has_ended() is ended
 
 
-def test_the_filter_of_the_trainer_is_reported() -> None:
-    assert "logging_nan_inf_filter" in Followed(FORMAT, KEY).index.sources[0].description
+@pytest.mark.parametrize("loss", [0.5, math.nan])
+def test_the_filter_of_the_trainer_is_reported_unless_it_was_off(loss: float) -> None:
+    log = [*rows(10), {"loss": loss, "step": 20}, *rows(30)]
+    run = Followed(FORMAT, KEY, {KEY: state(log, 30)})
+    assert "logging_nan_inf_filter" in run.index.sources[0].description
+    run.end()
+    caveats = "".join(run.index.caveats())
+    assert ("logging_nan_inf_filter" in caveats) is math.isfinite(loss)
 
 
 def test_what_is_recognized() -> None:

@@ -92,3 +92,13 @@ def test_a_line_that_never_ends_is_named_once(
     number = head.count(b"\n") + 2
     assert f"log: line {number}: It has more than 8 MiB. Such lines are skipped." in run.problems
     assert len(run.problems) == 1
+
+
+@pytest.mark.parametrize(("source_format", "head", "line"), LINES)
+def test_other_content_is_a_segment_though_its_steps_go_on(
+    source_format: SourceFormat, head: bytes, line: bytes
+) -> None:
+    run = Followed(source_format, "log")
+    run.look(head + line % (1, 1) + line % (2, 2))
+    content = run.look(head + line % (5, 5))
+    assert content == {"loss": [("1", 1.0), ("2", 2.0), ("5 of segment 2", 5.0)]}

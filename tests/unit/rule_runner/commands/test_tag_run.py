@@ -70,7 +70,7 @@ def test_tensorboard_shows_the_verdict(board: Path) -> None:
     (text,) = read.Tensors(f"rule_runner/{EXPLODING}")
     assert text.step == 9
     (content,) = text.tensor_proto.string_val
-    assert content.startswith(b"**IssuesFound at step 9**, judged 10 of 10 steps")
+    assert content.startswith(b"**IssuesFound at step 9**, judged 10 of 11 steps")
     assert read.Tags()["scalars"] == ["loss"]
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from mlflow_runs import ROWS, RUN, add_rows, add_run, run_files
 
 from rule_core.format.summary_encoder import scalars_record, version_record
-from rule_core.sources.tensorboard import VERDICTS
+from rule_core.sources.tensorboard import VERDICTS, is_event_file
 from rule_core.trials.open_index import open_index
 from rule_runner.api import evaluate
 from rule_runner.cli import main
@@ -52,6 +52,7 @@ def test_tensorboard_gets_a_file_that_is_not_read_again(board: Path) -> None:
     first = judged(str(board))
     files = sorted(path.name for path in board.iterdir())
     assert [name.endswith(VERDICTS) for name in files] == [False, True]
+    assert [is_event_file(name) for name in files] == [True, False]  # else it is a sign of life
     second = judged(str(board))
     assert second.trial.steps == first.trial.steps
     assert second.rules[0].step == first.rules[0].step == 9

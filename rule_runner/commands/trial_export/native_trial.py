@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-from rule_core.exceptions import SMDebugValueError
 from rule_core.failures import OnError
 from rule_core.format import paths
 from rule_core.model.segments import segment_of
@@ -14,11 +13,6 @@ from rule_runner.errors import UsageError
 
 GOES_BACK: Final = (
     "The run was resumed: its steps go back. Steps of a trial of smdebug only grow. Export to "
-    "tensorboard, csv or jsonl instead."
-)
-
-TWO_MODES: Final = (
-    "Step {step} has values of several modes. A step of a trial of smdebug has one. Export to "
     "tensorboard, csv or jsonl instead."
 )
 
@@ -42,10 +36,7 @@ class NativeExport:
     def add(self, saved: SavedPart) -> bool:
         """Write what a worker saved at a step."""
         writer = self._writer(saved.worker)
-        try:
-            draft = writer.begin(saved.step, mode=saved.mode, mode_step=saved.file.mode_step)
-        except SMDebugValueError as err:
-            raise UsageError(TWO_MODES.format(step=saved.step)) from err
+        draft = writer.begin(saved.step, mode=saved.mode, mode_step=saved.file.mode_step)
         written_at = saved.time()
         with OnError(draft.discard):
             for name, array in saved.arrays(says_omissions=False):

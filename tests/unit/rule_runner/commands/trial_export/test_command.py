@@ -80,6 +80,12 @@ def test_numbers_are_read_back_alike(run: str, tmp_path: Path, form: str) -> Non
     assert saved_content(f"{kind}:{output}") == saved_content(run)
 
 
+def test_a_step_of_several_modes_is_written_to_a_trial(run: str, tmp_path: Path) -> None:
+    output = str(tmp_path / "again")
+    export_trial(run, "smdebug", output)
+    assert saved_content(output) == saved_content(run)
+
+
 @pytest.mark.parametrize("form", NUMBERS)
 def test_verdicts_are_alike(run: str, tmp_path: Path, form: str) -> None:
     output = tmp_path / f"log.{form}"

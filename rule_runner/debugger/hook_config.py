@@ -34,7 +34,7 @@ class CollectionConfig:
             If `other` is anything else, including None.
         """
         if not isinstance(other, CollectionConfig):
-            msg = f"A CollectionConfig can only be compared with another one, got {other!r}."
+            msg = f"CollectionConfig is comparable with its like only, got {other!r}."
             raise TypeError(msg)
         return self.name == other.name and self.parameters == other.parameters
 

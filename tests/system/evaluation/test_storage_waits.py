@@ -158,7 +158,7 @@ def test_timeout_bounds_the_wait_for_an_event_file(
     monkeypatch.setenv("RULE_RUNNER_S3_DEADLINE", "600")
     server.always[BAD] = fault
     rules = [rule_job("ExplodingTensor", f"rule-{number}") for number in range(3)]
-    config = configured(tmp_path, rules, "s3://bucket/runs/a", timeout=3.0, **isolation)
+    config = configured(tmp_path, rules, "s3://bucket/runs/a", timeout=6.0, **isolation)
     began = time.monotonic()
     found = Runner(config).run()
     assert time.monotonic() - began < BOUND_S

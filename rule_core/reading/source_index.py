@@ -215,9 +215,10 @@ class SourceIndex(TrialIndex):
         return self.settled_step > settled
 
     def _update(self) -> bool:
-        """Take over what the sources have read; return whether there are new steps."""
+        """Take over what the sources have read; return whether there are new steps or names."""
+        self.files.forget()
         self._update_files()
-        counts = tuple(len(lane.steps) + lane.changes for lane in self._lanes())
+        counts = tuple(len(lane.steps) + len(lane.columns) + lane.changes for lane in self._lanes())
         if counts == self._counts:
             return False
         self._counts = counts
@@ -233,7 +234,6 @@ class SourceIndex(TrialIndex):
         if changes == self._changes:
             return
         self._changes = changes
-        self.files.forget()
         before = self._keys_by_step()
         self._step_files.clear()
         for lane in lanes:
@@ -452,17 +452,15 @@ class _FilesByStep(Mapping[int, SourceFiles]):
 
     def __init__(self, lanes: Any) -> None:
         self._lanes = lanes
-        self._cached: OrderedDict[int, tuple[int, SourceFiles]] = OrderedDict()
+        self._cached: OrderedDict[int, SourceFiles] = OrderedDict()
         self._layouts: dict[tuple[Any, ...], Layout] = {}
 
     def __getitem__(self, step: int) -> SourceFiles:
-        lanes = list(self._lanes())
-        size = sum(len(lane.steps) for lane in lanes)
         cached = self._cached.get(step)
-        if cached is not None and (cached[0] == size or all(step < lane.last for lane in lanes)):
-            return cached[1]
+        if cached is not None:
+            return cached
         files: dict[str, IndexFile] = {}
-        for lane in lanes:
+        for lane in self._lanes():
             if position_in(lane.steps, step) < 0:
                 continue
             layout = self._layout(lane, step)
@@ -480,13 +478,13 @@ class _FilesByStep(Mapping[int, SourceFiles]):
             files.update(lane.files.get(step, {}))
         if not files:
             raise KeyError(step)
-        self._cached[step] = size, files
+        self._cached[step] = files
         if len(self._cached) > STEPS_CACHED:
             self._cached.popitem(last=False)
         return files
 
     def forget(self) -> None:
-        """Make all steps anew: files were deleted or replaced."""
+        """Make all steps anew: the sources were read again."""
         self._cached.clear()
 
     def _layout(self, lane: Lane, step: int) -> Layout:

@@ -165,3 +165,20 @@ def test_a_run_that_pauses_for_long_is_waited_for_longer(monkeypatch: pytest.Mon
     assert not index.has_ended()  # seen to pause for 300 seconds, now silent for as long
     source.written -= 700
     assert index.has_ended()
+
+
+def test_a_step_that_was_queried_gets_what_is_read_of_it_later() -> None:
+    train, evaluation = ListSource((5, {"loss": 1.0})), ListSource((3, {"loss": 1.0}))
+    index = source_index(train, evaluation, modes={1: ModeKeys.EVAL})
+    index.refresh()
+    trial = source_trial(index)
+    trial.dynamic_refresh = False
+    assert trial.tensor_names(step=5) == ["loss"]
+    train.rows.append((5, {"lr": 0.1}))
+    assert index.refresh()
+    assert trial.tensor_names(step=5) == trial.tensor_names() == ["loss", "lr"]
+    train.rows.append((10, {"loss": 1.0}))
+    evaluation.rows += [(5, {"loss": 2.0}), (8, {"loss": 2.0})]
+    index.refresh()
+    assert trial.tensor_names(step=5, mode=ModeKeys.EVAL) == ["loss"]
+    assert trial.tensor("loss").value(5, ModeKeys.EVAL)[0] == 2.0

@@ -22,9 +22,10 @@ from rule_core.exceptions import SMDebugError
 from rule_core.model.segments import global_step
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
-from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat
+from rule_core.sources.format import Recognized, SourceFormat
 from rule_core.sources.open import open_sources
-from rule_core.storage.base import ByteRange, ObjectNotFoundError, TrialStore
+from rule_core.sources.recognize import source_folder
+from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
 
 Row = tuple[int, Mapping[str, float]]
@@ -204,7 +205,7 @@ class SourceContract:
 
     def _recognize(self, folder: Path) -> list[Recognized]:
         store = self.store(folder)
-        return list(self.source_format.recognize(_listed(store)))
+        return list(self.source_format.recognize(source_folder(store, "")))
 
     def _open(self, folder: Path, actual: Path | None = None) -> SourceIndex:
         """Open a run that was recognised in one folder, in another one with the same files."""
@@ -235,23 +236,6 @@ class SourceContract:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_bytes(path.read_bytes()[:length])
             yield cut
-
-
-def _listed(store: TrialStore) -> SourceFolder:
-    """Return the root of a store as a folder to recognise."""
-    keys = list(store.list_keys(""))
-
-    def names(folder: str) -> list[str]:
-        below = [key.removeprefix(folder) for key in keys if key.startswith(folder)]
-        return sorted({f"{key.partition('/')[0]}{'/' * ('/' in key)}" for key in below})
-
-    def head(key: str) -> bytes:
-        try:
-            return bytes(store.read(key, ByteRange(0, HEAD_BYTES)))
-        except ObjectNotFoundError:
-            return b""
-
-    return SourceFolder("", names(""), names, head)
 
 
 def _content(index: SourceIndex, *, ignore: bool = False) -> Content:

@@ -20,7 +20,6 @@ from rule_core.model.collection import Collection
 from rule_core.model.segments import (
     SEGMENT_STEPS,
     first_of_segment,
-    resumed_at,
     segment_of,
     segments_of,
     step_in_segment,
@@ -441,10 +440,6 @@ class SourceIndex(TrialIndex):
         if not self.steps or self.steps[-1] < SEGMENT_STEPS:
             return []
         return [first for first, _ in segments_of(self.steps)]
-
-    def was_abandoned(self, step: int) -> int | None:
-        """Return the first global step of the segment that repeated a step; None if none did."""
-        return resumed_at(step, self.segments)
 
 
 class _FilesByStep(Mapping[int, SourceFiles]):

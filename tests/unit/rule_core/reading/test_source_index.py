@@ -8,7 +8,7 @@ import pytest
 from list_source import ListSource, source_index, source_trial
 
 from rule_core.exceptions import TensorUnavailable, TensorUnavailableForStep
-from rule_core.model.segments import global_step
+from rule_core.model.segments import global_step, resumed_at
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_record import SourceRecord
 
@@ -90,9 +90,9 @@ def test_segments_and_what_was_abandoned() -> None:
     index = source_index(ListSource(*rows))
     index.refresh()
     assert index.segments == [0, global_step(1, 3), global_step(2, 4)]
-    assert [index.was_abandoned(step) for step in (2, 3)] == [None, global_step(1, 3)]
-    assert index.was_abandoned(global_step(1, 3)) is None
-    assert index.was_abandoned(global_step(1, 5)) == global_step(2, 4)
+    assert [resumed_at(step, index.segments) for step in (2, 3)] == [None, global_step(1, 3)]
+    assert resumed_at(global_step(1, 3), index.segments) is None
+    assert resumed_at(global_step(1, 5), index.segments) == global_step(2, 4)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from memory_store import MemoryStore
 from s3_objects import make_bucket, put
 
 from rule_core.exceptions import TensorUnavailableForStep
-from rule_core.model.segments import global_step
+from rule_core.model.segments import global_step, resumed_at
 from rule_core.modes import ModeKeys
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources import tensorboard_events
@@ -356,7 +356,7 @@ def test_a_step_that_goes_back_begins_a_segment_and_deletes_nothing() -> None:
         *range(10),
         *(global_step(1, step) for step in range(5, 12)),
     ]
-    assert index.was_abandoned(7) == global_step(1, 5)
+    assert resumed_at(7, index.segments) == global_step(1, 5)
 
 
 def test_files_are_followed_that_appear_and_disappear() -> None:

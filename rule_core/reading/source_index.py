@@ -17,6 +17,7 @@ from rule_core.exceptions import CorruptFileError
 from rule_core.format import paths
 from rule_core.format.index_file import Entry, IndexFile, Layout
 from rule_core.model.collection import Collection
+from rule_core.model.parameter_names import parameter_collection
 from rule_core.model.segments import (
     SEGMENT_STEPS,
     first_of_segment,
@@ -33,7 +34,6 @@ from rule_core.reading.source_record import (
     Lane,
     SourceRecord,
     TensorName,
-    parameter_collection,
     position_in,
 )
 from rule_core.reading.trial_index import TrialIndex

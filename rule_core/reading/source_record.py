@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.format.index_file import Entry, IndexFile, Layout, Span
+from rule_core.model.parameter_names import parameter_collection
 from rule_core.model.sampled_times import SampledTimes
 from rule_core.model.segments import MAX_SEGMENTS, SEGMENT_STEPS
 from rule_core.modes import ModeKeys
@@ -25,35 +26,6 @@ NO_TENSORS: Final = Layout({}, (), {}, has_records=False, first_record=None, end
 _NO_STEPS: Final = np.empty(0, np.int64)
 ReductionKey = tuple[str, bool]
 Reductions = Mapping[ReductionKey, float]
-
-
-# What models store beside their parameters; training does not change most of it.
-_BUFFERS: Final = frozenset(
-    {
-        "running_mean",
-        "running_var",
-        "num_batches_tracked",
-        "inv_freq",
-        "position_ids",
-        "token_type_ids",
-        "masked_bias",
-        "relative_position_index",
-    }
-)
-
-
-def parameter_collection(name: str) -> str:
-    """Return the collection of a tensor in a checkpoint, as hooks do; "" for buffers.
-
-    >>> [*map(parameter_collection, ("fc.weight", "fc.bias", "embedding", "bn.running_mean"))]
-    ['weights', 'biases', 'weights', '']
-    """
-    if name.startswith("optimizer/"):
-        return "optimizer_variables"
-    last = name.replace("/", ".").rpartition(".")[2]
-    if last in _BUFFERS:
-        return ""
-    return "biases" if "bias" in last and "weight" not in last else "weights"
 
 
 class TensorName(NamedTuple):

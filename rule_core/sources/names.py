@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.model import patterns
+from rule_core.model.parameter_names import parameter_collection
 from rule_core.modes import ModeKeys
-from rule_core.reading.source_record import TensorName, parameter_collection
+from rule_core.reading.source_record import TensorName
 from rule_core.sources.options import DEFAULT, NameRule, SourceOptions
 
 ANYWHERE: Final = "anywhere"

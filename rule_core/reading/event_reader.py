@@ -67,7 +67,11 @@ class EventReader:
         self._bytes = 0
 
     def tensor(
-        self, key: str, span: Span, content: Hashable = None, known: RecordLayout | None = None
+        self,
+        key: str,
+        span: Span,
+        content: Hashable = None,
+        known_layout: RecordLayout | None = None,
     ) -> Array:
         """Return the tensor of one record as a read-only view of the bytes read.
 
@@ -75,7 +79,7 @@ class EventReader:
         ----------
         content
             A key for the content; records with the same content at other steps are similar.
-        known
+        known_layout
             The layout of the record, if it is known.
 
         Raises
@@ -90,7 +94,7 @@ class EventReader:
         if array is None:
             offset = span.start - kept.start
             record = kept.data[offset : offset + span.length]
-            array = self._decode(key, span, record, content, known)
+            array = self._decode(key, span, record, content, known_layout)
             if array.dtype.kind not in "UO":  # strings need memory beyond the bytes counted
                 kept.tensors[span] = array
         return array
@@ -122,9 +126,9 @@ class EventReader:
         span: Span,
         record: memoryview,
         content: Hashable,
-        known: RecordLayout | None,
+        known_layout: RecordLayout | None,
     ) -> Array:
-        layout = known or self.layouts.get((content, span.length))
+        layout = known_layout or self.layouts.get((content, span.length))
         view = None if layout is None else layout.view(record)
         if view is not None:
             return view

@@ -31,17 +31,21 @@ class PrefetchingReader(EventReader):
         self._parts: dict[str, list[CacheKey]] = {}
 
     def tensor(
-        self, key: str, span: Span, content: Hashable = None, known: RecordLayout | None = None
+        self,
+        key: str,
+        span: Span,
+        content: Hashable = None,
+        known_layout: RecordLayout | None = None,
     ) -> Array:
         """Return the tensor of one record; see `EventReader.tensor`."""
         part = self._covering(key, span.start, span.start + span.length)
         early = part is not None and self._kept[part].early
         try:
-            return super().tensor(key, span, content, known)
+            return super().tensor(key, span, content, known_layout)
         except TrialFileError:
             if not early:  # prefetched bytes may be outdated, so try again
                 raise
-            return super().tensor(key, span, content, known)
+            return super().tensor(key, span, content, known_layout)
 
     def holds(self, key: str) -> bool:
         """Return whether any part of an event file has been read or is being read."""

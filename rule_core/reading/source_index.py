@@ -106,7 +106,7 @@ class SourceIndex(TrialIndex):
         self._add(sources)
         self._merged: dict[str, int] = {}  # number of steps of each lane that `steps` has
         self._counts: tuple[int, ...] = ()
-        self._known: deque[tuple[float, int]] = deque()  # when which step was the last known
+        self._step_times: deque[tuple[float, int]] = deque()  # when which step was the last known
         self._last_write = self._longest_pause = 0.0
         self._passed = -1  # the last step that the other sources were waited for
         self._names = 0
@@ -303,10 +303,10 @@ class SourceIndex(TrialIndex):
             return
         lasts = [last for record in self._records for last in record.lasts or [-1]]
         now = time.monotonic()
-        self._known.append((now, max(lasts)))
+        self._step_times.append((now, max(lasts)))
         patience = number("RULE_RUNNER_SOURCE_WAIT_S", WAIT_S, "seconds")
-        while self._known and self._known[0][0] <= now - patience:
-            self._passed = self._known.popleft()[1]
+        while self._step_times and self._step_times[0][0] <= now - patience:
+            self._passed = self._step_times.popleft()[1]
         first_open = max(min(lasts), min(self._passed + 1, max(lasts)))
         position = bisect_left(self.steps, first_open)
         position = max(position, len(self.steps) - 1 - self.window)
@@ -527,18 +527,18 @@ class _StepsByName(Mapping[str, Sequence[int]]):
         self._files = -1
 
     def __getitem__(self, name: str) -> Sequence[int]:
-        found = [lane.columns[name].steps for lane in self._lanes if name in lane.columns]
+        series = [lane.columns[name].steps for lane in self._lanes if name in lane.columns]
         in_files = self._steps_in_files().get(name)
         if in_files is not None:
-            found.append(in_files)  # type: ignore[arg-type]
-        if not found:
+            series.append(in_files)  # type: ignore[arg-type]
+        if not series:
             raise KeyError(name)
-        if len(found) == 1:
-            return found[0]
-        size = sum(map(len, found))
+        if len(series) == 1:
+            return series[0]
+        size = sum(map(len, series))
         cached = self._merged.get(name)
         if cached is None or cached[0] != size:
-            cached = self._merged[name] = size, array("q", sorted(set().union(*found)))
+            cached = self._merged[name] = size, array("q", sorted(set().union(*series)))
         return cached[1]
 
     def _steps_in_files(self) -> dict[str, list[int]]:

@@ -200,7 +200,7 @@ class TrialIndex(TrialFiles):
         file = self.files[step][worker]
         entry = file.entries[name]
         span = (entry.raw if reduction is None else entry.reductions[reduction]) or Span(0, 0)
-        known = entry.layout if reduction is None else None
+        known_layout = entry.layout if reduction is None else None
         if file.event_key is None:  # the index reader refuses records without an event file
             raise ObjectNotFoundError(file.key)
         content = name, reduction
@@ -208,7 +208,7 @@ class TrialIndex(TrialFiles):
         try:
             if self._plan is not None:
                 self._plan.before(step, worker, content, span)
-            return self._reader.tensor(file.event_key, span, content, known)
+            return self._reader.tensor(file.event_key, span, content, known_layout)
         except UNREADABLE as err:
             self.failures.add(file.event_key, content, err)
             raise

@@ -99,10 +99,10 @@ def format_named(kind: str) -> "SourceFormat":
     SMDebugValueError
         If it cannot be loaded, or does not exist.
     """
-    known = formats()
-    if kind in known.by_kind:
-        return known.by_kind[kind]
-    if kind in known.problems:
-        raise SMDebugValueError(known.problems[kind])
+    available = formats()
+    if kind in available.by_kind:
+        return available.by_kind[kind]
+    if kind in available.problems:
+        raise SMDebugValueError(available.problems[kind])
     msg = f"Format {kind!r} is not installed."
     raise SMDebugValueError(msg)

@@ -33,7 +33,7 @@ def open_sources(
     SMDebugValueError
         If one of the files can never be read, with what to do instead.
     """
-    known = list(recognized)
+    opened_items = list(recognized)
 
     def opened(items: Sequence[tuple[SourceFormat, Recognized]]) -> list[KeyedSource]:
         return [
@@ -42,27 +42,29 @@ def open_sources(
         ]
 
     def find_more() -> list[KeyedSource]:
-        more = _new_ones(known, find_runs())
-        known.extend(more)
+        more = _new_ones(opened_items, find_runs())
+        opened_items.extend(more)
         with suppress(SMDebugValueError):  # a file that can never be read
             return opened(more)
         return []
 
     names = NameTable(options)
-    return SourceIndex(store, opened(known), names, range_steps, window, names.parameter, find_more)
+    return SourceIndex(
+        store, opened(opened_items), names, range_steps, window, names.parameter, find_more
+    )
 
 
 def _new_ones(
-    known: Sequence[tuple[SourceFormat, Recognized]], runs: Sequence[SourceRun]
+    opened_items: Sequence[tuple[SourceFormat, Recognized]], runs: Sequence[SourceRun]
 ) -> list[tuple[SourceFormat, Recognized]]:
     """Return what has appeared of a run: files of its formats, and checkpoints.
 
     A run whose numbers are being read is not read in another format as well.
     """
-    keys = {(item.kind, item.key) for _, item in known}
+    keys = {(item.kind, item.key) for _, item in opened_items}
     of_run = [run for run in runs if any((item.kind, item.key) in keys for _, item in run.sources)]
     run = next(iter(of_run or (runs if len(runs) == 1 else ())), None)
-    kinds = {item.kind for _, item in known} | {CHECKPOINTS}
+    kinds = {item.kind for _, item in opened_items} | {CHECKPOINTS}
     return [
         (source_format, item)
         for source_format, item in (run.sources if run else ())

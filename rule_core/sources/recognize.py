@@ -117,19 +117,19 @@ def recognize(
     """
     problems: list[str] = []
     if by_kind is None:
-        known = formats()
-        by_kind = known.by_kind
-        problems += known.problems.values()
-    found: dict[str, list[Recognized]] = {}
+        available = formats()
+        by_kind = available.by_kind
+        problems += available.problems.values()
+    recognized: dict[str, list[Recognized]] = {}
     for kind, source_format in by_kind.items():
         items = _ask(source_format, folder, problems.append)
         if items:
-            found[kind] = items
-    owned = {below for items in found.values() for below in _folders_of(items, folder.key)}
-    if CHECKPOINTS in found or TRAINER in found:
+            recognized[kind] = items
+    owned = {below for items in recognized.values() for below in _folders_of(items, folder.key)}
+    if CHECKPOINTS in recognized or TRAINER in recognized:
         owned |= {name for name in folder.names if _is_checkpoint(name)}
-        _add_logs_below(found, owned, folder, by_kind)
-    return Recognition(_runs(found, folder.key, by_kind), frozenset(owned), problems)
+        _add_logs_below(recognized, owned, folder, by_kind)
+    return Recognition(_runs(recognized, folder.key, by_kind), frozenset(owned), problems)
 
 
 def _is_checkpoint(name: str) -> bool:
@@ -162,7 +162,7 @@ def _folders_of(items: Iterable[Recognized], folder: str) -> Iterator[str]:
 
 
 def _add_logs_below(
-    found: dict[str, list[Recognized]],
+    recognized: dict[str, list[Recognized]],
     owned: set[str],
     folder: SourceFolder,
     by_kind: Mapping[str, SourceFormat],
@@ -171,7 +171,7 @@ def _add_logs_below(
 
     A trainer that is resumed logs to a new folder, while its state contains the whole history.
     """
-    if "tensorboard" in found or "tensorboard" not in by_kind:
+    if "tensorboard" in recognized or "tensorboard" not in by_kind:
         return
     logs = []
     folders = [name for name in _LOG_FOLDERS if name in folder.names]
@@ -181,9 +181,9 @@ def _add_logs_below(
             logs += [[*by_kind["tensorboard"].recognize(_inner(folder, inner))]]
     logs = [items for items in logs if items]
     if len(logs) == 1:
-        found["tensorboard"] = logs[0]
+        recognized["tensorboard"] = logs[0]
         owned |= {*_folders_of(logs[0], folder.key)}
-    elif TRAINER in found:
+    elif TRAINER in recognized:
         owned |= {*folders}
 
 
@@ -198,17 +198,17 @@ def _inner(folder: SourceFolder, name: str) -> SourceFolder:
 
 
 def _runs(
-    found: Mapping[str, Sequence[Recognized]], folder: str, by_kind: Mapping[str, SourceFormat]
+    recognized: Mapping[str, Sequence[Recognized]], folder: str, by_kind: Mapping[str, SourceFormat]
 ) -> list[SourceRun]:
     """Divide what was recognised in a folder into runs."""
-    checkpoints = [(by_kind[CHECKPOINTS], item) for item in found.get(CHECKPOINTS, ())]
-    kinds = [kind for kind in by_kind if kind in found and kind != CHECKPOINTS]
+    checkpoints = [(by_kind[CHECKPOINTS], item) for item in recognized.get(CHECKPOINTS, ())]
+    kinds = [kind for kind in by_kind if kind in recognized and kind != CHECKPOINTS]
     if not kinds:
         return [SourceRun(folder, checkpoints)] if checkpoints else []
     first, *others = kinds
-    aside = [item for kind in others for item in found[kind]]
+    aside = [item for kind in others for item in recognized[kind]]
     groups: dict[object, list[Read]] = {}
-    for item in found[first]:
+    for item in recognized[first]:
         groups.setdefault(_group(item, folder), []).append((by_kind[first], item))
     if len(groups) == 1:
         return [SourceRun(folder, [*groups.popitem()[1], *checkpoints], aside)]

@@ -119,7 +119,7 @@ class _ReadFile(NamedTuple):
     problem: str = ""
 
 
-class _Given(NamedTuple):
+class _Delivered(NamedTuple):
     """A checkpoint that was passed on.
 
     Attributes
@@ -168,16 +168,16 @@ def locate(key: str) -> CheckpointFile | None:
     stem = name.removesuffix(SUFFIX)
     shard = _SHARD.fullmatch(stem)
     stem = stem if shard is None else shard["stem"]
-    found = step_in(folders[0], is_folder=True) if folders else step_in(stem)
-    if folders and found is None:
+    step = step_in(folders[0], is_folder=True) if folders else step_in(stem)
+    if folders and step is None:
         return None
     prefix = "".join(f"{folder}/" for folder in folders[1:])
     beside = _BESIDE.fullmatch(stem)
     if beside is not None and (folders or not beside[2].lower().startswith("model")):
         prefix += "optimizer/" if beside[2].lower().startswith("optim") else f"{beside[2]}/"
-    if found is None:
+    if step is None:
         return CheckpointFile(None, is_epoch=False, prefix=prefix)
-    return CheckpointFile(found[0], found[1], prefix)
+    return CheckpointFile(step[0], step[1], prefix)
 
 
 def refusal(names: Iterable[str]) -> str | None:
@@ -287,7 +287,7 @@ class SafetensorsSource:
         self._layouts: dict[bytes, Layout] = {}  # by digest of the header, and prefix
         parallel = store.costs.parallel
         self._pool = ReadPool[_ReadFile](parallel) if parallel > 1 else None
-        self._given: dict[int, _Given] = {}  # by step
+        self._delivered: dict[int, _Delivered] = {}  # by step
         self._incomplete: dict[int, str] = {}  # by step
 
     def has_ended(self) -> bool | None:
@@ -362,30 +362,30 @@ class SafetensorsSource:
 
     def _lose_deleted(self, record: SourceRecord, listed: dict[int, list[str]]) -> None:
         """Forget the checkpoints of which a file was deleted."""
-        for step, given in self._given.items():
+        for step, delivered in self._delivered.items():
             present = set(listed.get(step, ()))
-            if not present.issuperset(given.files):
+            if not present.issuperset(delivered.files):
                 self._lose(record, step)
-                self._given[step] = _Given(None, {}, present)
-            elif given.leftovers:
-                self._given[step] = given._replace(leftovers=given.leftovers & present)
+                self._delivered[step] = _Delivered(None, {}, present)
+            elif delivered.leftovers:
+                self._delivered[step] = delivered._replace(leftovers=delivered.leftovers & present)
 
     def _lose(self, record: SourceRecord, step: int) -> None:
-        position = self._given[step].position
+        position = self._delivered[step].position
         if position is not None:
             record.lose_files(position)
 
     def _is_new(self, record: SourceRecord, step: int, keys: Sequence[str]) -> bool:
         """Return whether a checkpoint must be read, because it is new or was replaced."""
-        given = self._given.get(step)
-        if given is None:
+        delivered = self._delivered.get(step)
+        if delivered is None:
             return True
-        if not given.files:  # deleted
-            return not given.leftovers.issuperset(keys)
-        for key in set(keys) - given.files.keys():
-            if key.endswith(SUFFIX) and key not in given.leftovers:
+        if not delivered.files:  # deleted
+            return not delivered.leftovers.issuperset(keys)
+        for key in set(keys) - delivered.files.keys():
+            if key.endswith(SUFFIX) and key not in delivered.leftovers:
                 record.problem("It came after its checkpoint was read; it is skipped.", key)
-        if not self._was_replaced(step, given):
+        if not self._was_replaced(step, delivered):
             return False
         if not self._has_steps:
             record.problem(
@@ -393,21 +393,21 @@ class SafetensorsSource:
                 keys[0],
             )
         self._lose(record, step)
-        self._given[step] = _Given(None, {}, set())
+        self._delivered[step] = _Delivered(None, {}, set())
         return self._has_steps
 
-    def _was_replaced(self, step: int, given: "_Given") -> bool:
+    def _was_replaced(self, step: int, delivered: "_Delivered") -> bool:
         """Return whether a file was written again; of remote checkpoints, only the last counts."""
-        if self._store.costs.parallel > 1 and step != max(self._given):
+        if self._store.costs.parallel > 1 and step != max(self._delivered):
             return False
-        for key, file in given.files.items():
+        for key, file in delivered.files.items():
             with suppress(ObjectNotFoundError, StorageUnavailableError):  # reading it says why
                 status = self._store.status(key)
                 if status == file.status:
                     continue
                 if self._samples(key, status.size) != file.samples:
                     return True
-                given.files[key] = file._replace(status=status)
+                delivered.files[key] = file._replace(status=status)
         return False
 
     def _read_checkpoint(self, record: SourceRecord, step: int, keys: Sequence[str]) -> bool:
@@ -433,7 +433,7 @@ class SafetensorsSource:
         layouts = {file.key: file.layout for file in files if file.layout.names}
         position = record.files(step, layouts, modified) if layouts else None
         by_key = {file.key: file for file in files}
-        self._given[step] = _Given(position, by_key, set(keys) - by_key.keys())
+        self._delivered[step] = _Delivered(position, by_key, set(keys) - by_key.keys())
         return position is not None
 
     def _complete_files(self, keys: Sequence[str]) -> list["_ReadFile"]:
@@ -526,7 +526,7 @@ class SafetensorsSource:
 
     def _is_overdue(self, step: int, keys: Sequence[str]) -> bool:
         """Return whether an incomplete checkpoint should be reported."""
-        if any(later > step for later in self._given):
+        if any(later > step for later in self._delivered):
             return True
         modified = 0.0
         for key in keys:

@@ -151,11 +151,11 @@ def _collect(
     address: TrialAddress, search: "_Search", top: Sequence[str], limit: int
 ) -> TrialSearch:
     """Return the first trials of a search whose top folder has the names `top`."""
-    found = list(islice(search.run(top), limit + 1))
+    relative = list(islice(search.run(top), limit + 1))
     trials = [
-        trial._replace(path=_with_root(address, trial.path)) for trial in sorted(found[:limit])
+        trial._replace(path=_with_root(address, trial.path)) for trial in sorted(relative[:limit])
     ]
-    return TrialSearch(trials, search.complete and len(found) <= limit, tuple(search.problems))
+    return TrialSearch(trials, search.complete and len(relative) <= limit, tuple(search.problems))
 
 
 def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
@@ -313,9 +313,9 @@ def _split(path: str) -> tuple[str, list[str]]:
     return parts.anchor or ".", [part for part in parts.parts if part != parts.anchor]
 
 
-def _with_root(address: TrialAddress, found: str) -> str:
-    """Return the path of a trial whose path below the root of a search is `found`."""
-    kind, folder = split_kind(found)
+def _with_root(address: TrialAddress, relative: str) -> str:
+    """Return the path of a trial whose path below the root of a search is `relative`."""
+    kind, folder = split_kind(relative)
     return kind + _path_of(address.path, folder)
 
 

@@ -119,7 +119,7 @@ class MergedPoints:
         bool
             Whether to look again at once.
         """
-        unread = [one_series.last for one_series in series if one_series.has_more]
+        unread = [metric.last for metric in series if metric.has_more]
         is_settled = is_quiet or (self._has_paused and not has_new)
         latest = _AFTER_ALL if is_settled else (self._seen[0] - 1, _AFTER_ALL[1])
         batch = _take(series, min([latest, *unread]))
@@ -127,7 +127,7 @@ class MergedPoints:
             batch = _take(series, min(unread))
         for _, _, name, point in batch:
             self._steps.pass_on(name, point, record)
-        self._seen = max([self._seen, *(one_series.last for one_series in series)])
+        self._seen = max([self._seen, *(metric.last for metric in series)])
         self._has_paused = not (has_new or unread) and any(map(len, series))
         if self._has_paused:  # whatever was logged in the last millisecond is written by then
             self._clock.sleep(PAUSE_S)
@@ -135,7 +135,7 @@ class MergedPoints:
 
 
 def _take(series: Sequence[Series], bound: _Key) -> list[_Entry]:
-    batch = [entry for one_series in series for entry in one_series.take(bound)]
+    batch = [entry for metric in series for entry in metric.take(bound)]
     batch.sort(key=_KEY)
     return batch
 

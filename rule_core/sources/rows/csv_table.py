@@ -197,7 +197,7 @@ class CsvSource(LineSource):
                 return
         if len(row) != len(columns.header):
             row = self._fitted(row, len(columns.header), record)
-        if not self.given.is_new(_digested(columns, row)):
+        if not self.delivered.is_new(_digested(columns, row)):
             return
         step: int | None
         if is_step(number):

@@ -45,7 +45,7 @@ class JsonLinesSource(LineSource):
 
     def add_lines(self, lines: Iterator[str], first: int, record: SourceRecord) -> None:
         """Pass the objects on; see `LineSource`."""
-        is_new = self.given.is_new
+        is_new = self.delivered.is_new
         for number, line in enumerate(lines, first):
             if not line or line.isspace() or not is_new(line):
                 continue

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from rule_core.reading.source_record import SourceRecord
 from rule_core.sources.format import Recognized
-from rule_core.sources.rows.given_rows import GivenRows, RowsDifferError
+from rule_core.sources.rows.delivered_rows import DeliveredRows, RowsDifferError
 from rule_core.sources.rows.line_reader import MAX_LINE_BYTES, LineReader, NewLines
 from rule_core.storage.base import TrialStore
 
@@ -20,7 +20,7 @@ class LineSource(ABC):
     def __init__(self, store: TrialStore, recognized: Recognized) -> None:
         self.kind = recognized.kind
         self.description = f"{recognized.key}: {recognized.reason}"
-        self.given = GivenRows()
+        self.delivered = DeliveredRows()
         self._key = recognized.key
         self._lines = LineReader(store, recognized.key)
         self._reported: set[str] = set()
@@ -29,7 +29,7 @@ class LineSource(ABC):
         """Pass the new rows on; see `Source`."""
         new = self._lines.read()
         if new.restarted:
-            self.given.restart()
+            self.delivered.restart()
             self.restart()
         if not self._pass_on(new, record):
             return True
@@ -75,7 +75,7 @@ class LineSource(ABC):
             if is_last:
                 self.add_rest(record)
         except RowsDifferError:
-            self.given.clear()
+            self.delivered.clear()
             self.restart()
             self._lines.rewind()
             record.begin_segment()

@@ -86,7 +86,7 @@ class TextLogSource(LineSource):
         for number, line in enumerate(lines, first):
             for text in line.split("\r"):  # progress bars
                 item = self._read(text, number, record)
-                if item is not None and self.given.is_new(item):
+                if item is not None and self.delivered.is_new(item):
                     self._add(item, number, record)
 
     def _read(self, text: str, number: int, record: SourceRecord) -> LineNumbers | None:

@@ -1,15 +1,15 @@
-"""GivenRows: rows of a rewritten file are recognised, whatever their number."""
+"""DeliveredRows: rows delivered before are recognised in a rewritten file, whatever their number."""
 
 import pytest
 
-from rule_core.sources.rows.given_rows import MARKS, GivenRows, RowsDifferError
+from rule_core.sources.rows.delivered_rows import MARKS, DeliveredRows, RowsDifferError
 
 COUNTS = [1, 2, MARKS - 1, MARKS, MARKS + 1, 3 * MARKS, 3 * MARKS + 1]
 
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_rows_that_were_given_are_not_new(count: int) -> None:
-    rows = GivenRows()
+    rows = DeliveredRows()
     assert all(rows.is_new(row) for row in range(count))
     for _ in range(2):
         rows.restart()
@@ -21,7 +21,7 @@ def test_rows_that_were_given_are_not_new(count: int) -> None:
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("place", [0, 0.5, 1])
 def test_another_row_is_noticed_before_new_ones_are_given(count: int, place: float) -> None:
-    rows = GivenRows()
+    rows = DeliveredRows()
     for row in range(count):
         rows.is_new(row)
     rows.restart()
@@ -36,7 +36,7 @@ def test_another_row_is_noticed_before_new_ones_are_given(count: int, place: flo
 
 
 def test_a_file_with_fewer_rows_waits_for_more() -> None:
-    rows = GivenRows()
+    rows = DeliveredRows()
     for row in range(10):
         rows.is_new(row)
     rows.restart()
@@ -46,7 +46,7 @@ def test_a_file_with_fewer_rows_waits_for_more() -> None:
 
 
 def test_memory_does_not_grow_with_the_rows() -> None:
-    rows = GivenRows()
+    rows = DeliveredRows()
     for row in range(50_000):
         rows.is_new(row)
     assert len(rows._marks) < MARKS + 50

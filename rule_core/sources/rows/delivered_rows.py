@@ -1,4 +1,4 @@
-"""GivenRows: recognises rows that were given before, when a file is rewritten."""
+"""DeliveredRows: recognises rows that were delivered before, when a file is rewritten."""
 
 from array import array
 from collections.abc import Hashable
@@ -11,7 +11,7 @@ class RowsDifferError(Exception):
     """A row differs from the one that was given at its place: the file holds something else."""
 
 
-class GivenRows:
+class DeliveredRows:
     """A rolling digest of the rows of a file, in a few bytes for a thousand rows."""
 
     def __init__(self) -> None:

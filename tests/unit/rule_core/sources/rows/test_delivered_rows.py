@@ -1,4 +1,4 @@
-"""DeliveredRows: rows delivered before are recognised in a rewritten file, whatever their number."""
+"""DeliveredRows: rows delivered before are recognised in a rewritten file."""
 
 import pytest
 

@@ -1,14 +1,41 @@
 """Evidence: the findings and measurements of a rule, as plain data."""
 
+import enum
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Series = tuple[str | None, str | None]  # tensor, worker
 
 
+class Severity(enum.StrEnum):
+    """How serious a finding is.
+
+    Attributes
+    ----------
+    ERROR
+        The training is broken: what it computes is worthless from here on.
+    WARNING
+        Worth a look: the training may be wasting time or quality.
+    NOTE
+        Evidence only: it never meets a rule's condition.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    @property
+    def rank(self) -> int:
+        """The position in the order: 0 for a note, 2 for an error."""
+        return ("note", "warning", "error").index(self)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One occasion on which a rule's condition was met: the measured value and its limit."""
+    """One occasion on which a rule's condition was met: the measured value and its limit.
+
+    A finding of severity `Severity.NOTE` records something worth knowing beside the condition.
+    """
 
     step: int
     tensor: str | None = None
@@ -16,6 +43,7 @@ class Finding:
     measured: Any = None
     limit: Any = None
     note: str | None = None
+    severity: Severity = Severity.ERROR
 
 
 @dataclass(frozen=True, slots=True)

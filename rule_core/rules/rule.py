@@ -13,7 +13,7 @@ from rule_core.logger import get_logger
 from rule_core.model.segments import step_text
 from rule_core.rules.actions import Actions
 from rule_core.rules.doc_page import Page
-from rule_core.rules.evidence import Finding, Measured, Quantity, Series
+from rule_core.rules.evidence import Finding, Measured, Quantity, Series, Severity
 from rule_core.rules.requirements import RequiredInput, RequiredTensors
 from rule_core.trials.refresh import snapshot
 
@@ -45,6 +45,9 @@ class Rule(ABC):
     PARAMS, READS, QUANTITIES, PAGE
         The declared parameters, a description of what is read, the measured quantities, and
         further documentation. All built-in rules have them; they are optional for custom rules.
+    SEVERITY
+        The severity of findings that do not state their own. Custom rules that declare none find
+        errors, so that the actions they request are carried out as ever.
     trials
         The base trial and the other trials.
     required_inputs
@@ -61,6 +64,7 @@ class Rule(ABC):
     READS: ClassVar[str] = ""
     QUANTITIES: ClassVar[tuple[Quantity, ...]] = ()
     PAGE: ClassVar[Page | None] = None
+    SEVERITY: ClassVar[Severity] = Severity.ERROR
     output_dir: Path | None = None
     required_inputs: Sequence[RequiredInput] = ()
 
@@ -156,8 +160,9 @@ class Rule(ABC):
         measured: Any = None,
         limit: Any = None,
         note: str | None = None,
+        severity: Severity | None = None,
     ) -> bool:
-        """Record evidence for a met condition, and return True.
+        """Record evidence for a met condition, and return whether it is more than a note.
 
         Parameters
         ----------
@@ -167,14 +172,23 @@ class Rule(ABC):
             The measured value and its limit, in the same unit.
         note
             One sentence for users.
+        severity
+            By default the rule's `SEVERITY`.
+
+        Returns
+        -------
+        bool
+            Whether the condition is met: False for `Severity.NOTE`, which is evidence only.
 
         Raises
         ------
         TypeError
             If `step` is not an integer.
         """
-        self._findings.append(Finding(operator.index(step), tensor, worker, measured, limit, note))
-        return True
+        severity = Severity(self.SEVERITY if severity is None else severity)
+        number = operator.index(step)
+        self._findings.append(Finding(number, tensor, worker, measured, limit, note, severity))
+        return severity is not Severity.NOTE
 
     def measured(
         self,
@@ -187,15 +201,17 @@ class Rule(ABC):
         tensor: str | None = None,
         worker: str | None = None,
         note: str | None = None,
+        severity: Severity | None = None,
     ) -> bool:
         """Record a measurement and its limit, and if the condition is `met`, also evidence.
 
         Every point appears in the report's chart of `quantity`, which may be one of `QUANTITIES`.
+        The evidence has the given `severity`, by default the rule's.
 
         Returns
         -------
         bool
-            `met`.
+            `met`; False for `Severity.NOTE`, which is evidence only.
 
         Raises
         ------
@@ -204,9 +220,7 @@ class Rule(ABC):
         """
         step, value, bound = operator.index(step), float(measured), float(limit)
         self._measurements_of(step, quantity, bound).append(((tensor, worker), value, bool(met)))
-        if met:
-            self.found(step, tensor, worker, measured, limit, note)
-        return bool(met)
+        return bool(met) and self.found(step, tensor, worker, measured, limit, note, severity)
 
     def measured_all(
         self,
@@ -217,6 +231,7 @@ class Rule(ABC):
         *,
         met: Collection[S],
         notes: Mapping[S, str] = _NO_NOTES,
+        severity: Severity | None = None,
     ) -> bool:
         """Record measurements of several tensors against one limit; see `measured`.
 
@@ -228,11 +243,13 @@ class Rule(ABC):
             The tensors and workers whose condition is met.
         notes
             Sentences for users about some of those.
+        severity
+            Of the evidence; by default the rule's.
 
         Returns
         -------
         bool
-            Whether the condition is met for any of them.
+            Whether the condition is met for any of them; False for `Severity.NOTE`.
 
         Raises
         ------
@@ -243,10 +260,12 @@ class Rule(ABC):
         flags = [series in met for series in measured] if met else [False] * len(values)
         points = self._measurements_of(step, quantity, bound)
         points.extend(zip(measured, values, flags, strict=True))
+        is_met = False
         for series in compress(measured, flags):
             tensor, worker = series
-            self.found(step, tensor, worker, measured[series], limit, notes.get(series))
-        return any(flags)
+            note = notes.get(series)
+            is_met |= self.found(step, tensor, worker, measured[series], limit, note, severity)
+        return is_met
 
     def _measurements_of(
         self, step: int, quantity: str, limit: float

@@ -19,7 +19,7 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.model.segments import SEGMENT_STEPS, step_text
-from rule_core.rules.evidence import Finding, Measured, Quantity
+from rule_core.rules.evidence import Finding, Measured, Quantity, Severity
 from rule_core.rules.rule import Rule
 from rule_core.storage.wait_budget import WaitEndedError
 from rule_core.trials.refresh import snapshot
@@ -208,7 +208,9 @@ class InProcessInvoker:
         seconds = time.perf_counter() - started
         findings, not_judged = self._rule.take_evidence()
         if did is InvocationOutcome.MET and not findings:
-            findings = [Finding(step)]
+            findings = [Finding(step, severity=self._rule.SEVERITY)]
+        if did is InvocationOutcome.MET and all(map(_is_note, findings)):
+            did = InvocationOutcome.CLEAR
         if did is InvocationOutcome.CLEAR and not findings:
             reads_now, damaged_now = self._read_counts()
             reason = not_judged or ("" if reads_now > reads else NOTHING_READ)
@@ -300,3 +302,7 @@ class WindowInvoker(InProcessInvoker):
             self._rule.invoke(step)
             if not requested < trial.waited_until < min(end, trial.newest_timestamp):
                 return
+
+
+def _is_note(finding: Finding) -> bool:
+    return finding.severity is Severity.NOTE

@@ -15,7 +15,7 @@ from rule_core.profiler.rule_helpers.series import (
 from rule_core.profiler.system.samples import SeriesKey, SystemSamples
 from rule_core.profiler.time_units import is_on_host
 from rule_core.rules.doc_page import Page
-from rule_core.rules.evidence import Finding, Measured, Quantity
+from rule_core.rules.evidence import Finding, Measured, Quantity, Severity
 from rule_core.rules.params import (
     BoolParam,
     ChoiceParam,
@@ -50,6 +50,7 @@ __all__ = [
     "Piece",
     "Quantity",
     "SeriesKey",
+    "Severity",
     "StreamingStatistic",
     "SystemClock",
     "SystemMetric",

@@ -184,6 +184,7 @@ def _plain_finding(finding: Finding) -> Finding:
         _value(plain.measured),
         _value(plain.limit),
         _text(plain.note),
+        finding.severity,
     )
 
 

@@ -26,7 +26,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 from smdebug.trials import Trial
 
 TRAIN = ModeKeys.TRAIN
@@ -120,6 +120,30 @@ def test_evidence_of_a_met_condition_is_kept_in_order() -> None:
         found.did,
         found.findings,
     )
+
+
+def test_notes_alone_do_not_meet_the_condition() -> None:
+    def act(rule: Rule, step: int) -> bool:
+        assert not rule.found(step, tensor="a", severity=Severity.NOTE)
+        assert not rule.measured(step, "q", 3, 2, met=True, severity=Severity.NOTE)
+        assert not rule.measured_all(
+            step, "q", {("a", None): 3}, 2, met=[("a", None)], severity=Severity.NOTE
+        )
+        return True
+
+    result = judged(act)
+    assert result.did is InvocationOutcome.CLEAR
+    assert [finding.severity for finding in result.findings] == [Severity.NOTE] * 3
+
+
+def test_notes_beside_a_warning_meet_the_condition() -> None:
+    def act(rule: Rule, step: int) -> bool:
+        rule.found(step, tensor="a", severity=Severity.NOTE)
+        return rule.found(step, tensor="b", severity=Severity.WARNING)
+
+    result = judged(act)
+    assert result.did is InvocationOutcome.MET
+    assert [finding.severity for finding in result.findings] == ["note", "warning"]
 
 
 def test_found_and_then_false_is_judged_and_hands_over_what_was_found() -> None:

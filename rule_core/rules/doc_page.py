@@ -20,6 +20,8 @@ class Page:
         What to do when it fires, as a list.
     limits
         Known false negatives and false positives, and the parameters that avoid them; "" if none.
+    severity
+        Why the rule's findings have their severity, in one or two sentences.
     """
 
     why: str
@@ -27,6 +29,7 @@ class Page:
     missing: str
     remedy: str
     limits: str = ""
+    severity: str = ""
 
     def __post_init__(self) -> None:
         """Remove the indentation."""

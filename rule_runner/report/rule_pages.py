@@ -44,6 +44,7 @@ def _sections(loaded: LoadedRule, picture: str) -> Iterable[tuple[str, str]]:
     yield "Why it matters", page.why if page else ""
     yield "A typical finding", picture and f"![Chart of a finding of {name}]({picture})"
     yield "What to do when it fires", page.remedy if page else ""
+    yield "How serious it is", page.severity if page else ""
     yield "The exact condition", inspect.getdoc(rule) or ""
     measured = (f"- {q.label}; bad is what lies {q.worse} the limit." for q in rule.QUANTITIES)
     yield "What it measures", "\n".join(measured)

@@ -1,0 +1,98 @@
+"""training_kind: what kind of training a trial holds, judged by the names of its tensors."""
+
+import enum
+import functools
+import re
+from typing import Any, Final
+
+
+class TrainingKind(enum.StrEnum):
+    """A kind of training, by what its losses and labels mean.
+
+    Attributes
+    ----------
+    SUPERVISED
+        A loss that is minimised, and none of the signs below.
+    LANGUAGE_MODEL
+        Labels are tokens: they are unbalanced by nature, and losses fall slowly.
+    ADVERSARIAL
+        Two models train against each other: no loss of theirs has to fall.
+    REINFORCEMENT
+        Losses of a policy or of temporal differences: they may rise, oscillate and be negative.
+    BOOSTED_TREES
+        A round of boosting at each step.
+    UNKNOWN
+        The trial has no loss so far.
+    """
+
+    SUPERVISED = "supervised"
+    LANGUAGE_MODEL = "language model"
+    ADVERSARIAL = "adversarial"
+    REINFORCEMENT = "reinforcement"
+    BOOSTED_TREES = "boosted trees"
+    UNKNOWN = "unknown"
+
+
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_OTHER: Final = re.compile(r"[^a-z0-9]+")
+# Words as `_words` returns them; a name has a sign if it contains the words in this order.
+_GENERATOR: Final = re.compile(r" (generator|net g|g loss|loss g|gen loss|loss gen) ")
+_DISCRIMINATOR: Final = re.compile(
+    r" (discriminator|net d|d loss|loss d|disc loss|loss disc|d real|d fake|real loss|fake loss) "
+)
+_ADVERSARIAL: Final = re.compile(r" (gan|adversarial|wasserstein|gradient penalty) ")
+_REINFORCEMENT: Final = re.compile(
+    r" (policy( gradient)? loss|pg loss|actor( \d+)? loss|loss actor|loss policy|td error|td loss"
+    r"|(qf?\d?|q value) loss|ep rew mean|ep len mean|episod(e|ic) (reward|return)s?"
+    r"|approx kl|clip fraction|policy entropy|explained variance|rollout"
+    r"|advantages?|value loss|ent coef) "
+)
+_LANGUAGE: Final = re.compile(
+    r" (lm head|embed tokens|wte|word embeddings?|tok(en)? emb(ed(ding)?s?)?|perplexity|ppl"
+    r"|bits per (byte|character)|bpb|bpc|num( input)? tokens( seen)?|(tokens|train) seen"
+    r"|masked lm loss|lm loss|mlm loss) "
+)
+_TREES: Final = re.compile(
+    r"^(feature_importance|full_shap|average_shap|trees|predictions|labels)(/|$)"
+)
+_TREE_METRIC: Final = re.compile(r"^(d?train|valid\w*|eval\w*|test|validation_\d+)-[a-z@:.\d]+$")
+
+
+def training_kind(trial: Any) -> TrainingKind:
+    """Return the kind of training in a trial, by the names of the tensors saved so far."""
+    kind = _kind_of(tuple(trial.tensor_names()))
+    if kind is TrainingKind.UNKNOWN and trial.tensor_names(collection="losses"):
+        return TrainingKind.SUPERVISED
+    return kind
+
+
+@functools.lru_cache(maxsize=16)
+def _kind_of(names: tuple[str, ...]) -> TrainingKind:
+    """Return the kind that names are signs of, the most telling sign first."""
+    if any(_TREES.match(name) for name in names) and _has_tree_metrics(names):
+        return TrainingKind.BOOSTED_TREES
+    words = [_words(name) for name in names]
+
+    def has(sign: re.Pattern[str]) -> bool:
+        return any(map(sign.search, words))
+
+    if (has(_GENERATOR) and has(_DISCRIMINATOR)) or has(_ADVERSARIAL):
+        return TrainingKind.ADVERSARIAL
+    if has(_REINFORCEMENT):
+        return TrainingKind.REINFORCEMENT
+    if has(_LANGUAGE):
+        return TrainingKind.LANGUAGE_MODEL
+    return TrainingKind.BOOSTED_TREES if _has_tree_metrics(names) else TrainingKind.UNKNOWN
+
+
+def _has_tree_metrics(names: tuple[str, ...]) -> bool:
+    return any(map(_TREE_METRIC.match, names))
+
+
+def _words(name: str) -> str:
+    """Return the words of a name in lower case, with a space before, between and after them.
+
+    >>> _words("netD.main/conv_1")
+    ' net d main conv 1 '
+    """
+    return f" {_OTHER.sub(' ', _CAMEL.sub(' ', name).lower()).strip()} "

@@ -1,0 +1,55 @@
+"""training_kind: signs in the names of tensors, and the order in which they count."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+
+
+class Names:
+    """A trial that has names alone."""
+
+    def __init__(self, names: Sequence[str], losses: Sequence[str] = ()) -> None:
+        self.names = [*names, *losses]
+        self.losses = [*losses]
+
+    def tensor_names(self, collection: str = "") -> list[str]:
+        return self.losses if collection == "losses" else self.names
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["generator.fc.weight", "discriminator.fc.weight"], TrainingKind.ADVERSARIAL),
+        (["netG.main.0.weight", "netD.main.0.weight"], TrainingKind.ADVERSARIAL),
+        (["train/loss_G", "train/loss_D"], TrainingKind.ADVERSARIAL),
+        (["d_loss", "g_loss"], TrainingKind.ADVERSARIAL),
+        (["loss_gan", "loss_l1"], TrainingKind.ADVERSARIAL),
+        (["generator.weight"], TrainingKind.SUPERVISED),  # alone, such as a text generator
+        (["train/policy_gradient_loss", "train/loss"], TrainingKind.REINFORCEMENT),
+        (["rollout/ep_rew_mean"], TrainingKind.REINFORCEMENT),
+        (["losses/td_error", "losses/qf1_loss"], TrainingKind.REINFORCEMENT),
+        (["train/approx_kl"], TrainingKind.REINFORCEMENT),
+        (["model.embed_tokens.weight", "lm_head.weight"], TrainingKind.LANGUAGE_MODEL),
+        (["transformer.wte.weight"], TrainingKind.LANGUAGE_MODEL),
+        (["eval_perplexity"], TrainingKind.LANGUAGE_MODEL),
+        (["train-logloss", "validation-logloss"], TrainingKind.BOOSTED_TREES),
+        (["train-rmse", "feature_importance/gain/f1"], TrainingKind.BOOSTED_TREES),
+        (["train-rmse", "average_shap/f0", "trees/0"], TrainingKind.BOOSTED_TREES),
+        (["fc.weight", "gradient/fc.weight"], TrainingKind.SUPERVISED),
+        (["labels", "predictions"], TrainingKind.SUPERVISED),
+        (["train/box_loss", "val/cls_loss"], TrainingKind.SUPERVISED),
+    ],
+)
+def test_names_are_signs_of_a_kind(names: list[str], kind: TrainingKind) -> None:
+    assert training_kind(Names(names, ["loss"])) is kind
+
+
+def test_without_a_loss_the_kind_is_unknown() -> None:
+    assert training_kind(Names(["fc.weight"])) is TrainingKind.UNKNOWN
+
+
+def test_signs_of_an_adversarial_training_come_first() -> None:
+    names = ["generator.embed_tokens.weight", "discriminator.lm_head.weight", "policy_loss"]
+    assert training_kind(Names(names)) is TrainingKind.ADVERSARIAL

@@ -1,12 +1,19 @@
-"""The earlier steps that a step is compared with, and frozen parameters."""
+"""The earlier steps that a step is compared with, frozen parameters, and warm-ups."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any, Final
 
-from builtin_rules.statistics.tensor_selection import SavedTensor
+import numpy as np
+
+from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, tensor_names, view
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
+
+REQUIRES_GRAD: Final = "parameters/requires_grad/"  # before the name of a parameter
+PARAMETERS: Final = "parameters"  # the collection of all named parameters
+ROWS_BACK: Final = 40  # a learning rate that is 0 for longer belongs to no warm-up
 
 _STILL: Final = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
@@ -55,20 +62,112 @@ def earlier_steps(
 
 
 class TrainedParameters:
-    """The parameters of a trial that are trained, that is, have had a gradient so far.
+    """Tells which parameters of a trial are trained.
 
-    In all frameworks, names of gradients contain those of their parameters.
+    What `parameters/requires_grad/<parameter>` says counts; without it, a parameter is considered
+    trained if it has had a gradient. In all frameworks, names of gradients contain those of their
+    parameters.
 
     Attributes
     ----------
     are_known
-        Whether any weight has a gradient; if not, any parameter may be trained.
+        Whether any parameter other than a bias has a gradient. If not, parameters without a
+        gradient may still be trained.
     """
 
-    def __init__(self, trial: Any) -> None:
-        self._names = "\n".join(trial.tensor_names(collection=CollectionKeys.GRADIENTS))
-        self.are_known = any(map(self.has, trial.tensor_names(collection=CollectionKeys.WEIGHTS)))
+    def __init__(self, trial: Any, step: int) -> None:
+        self._trial = trial
+        self._step = step
+        weights = {*trial.tensor_names(collection=CollectionKeys.WEIGHTS)}
+        gradients = trial.tensor_names(collection=CollectionKeys.GRADIENTS)
+        self._names = "\n".join(gradients)
+        self.are_known = any("bias" not in name for name in gradients) or any(
+            map(self.has_gradient, weights)
+        )
 
-    def has(self, parameter: str) -> bool:
-        """Return whether a parameter has a gradient."""
+    def has_gradient(self, parameter: str) -> bool:
+        """Return whether a parameter has had a gradient."""
         return parameter in self._names
+
+    def is_frozen(self, parameter: str) -> bool:
+        """Return whether a parameter has never been trained, on purpose.
+
+        A parameter that is frozen in the middle of a training is not: see docs/decisions/0049.
+        """
+        required = self._required(parameter)
+        if required is None:
+            return self.are_known and not self.has_gradient(parameter)
+        return not required
+
+    def has_flag(self, parameter: str) -> bool:
+        """Return whether the trial tells if a parameter requires a gradient."""
+        return bool(self._trial.has_tensor(REQUIRES_GRAD + parameter))
+
+    def is_detached(self, parameter: str) -> bool:
+        """Return whether a parameter requires a gradient and has none, while others have one."""
+        known = self.are_known and not self.has_gradient(parameter)
+        return known and self._required(parameter) is True
+
+    def _required(self, parameter: str) -> bool | None:
+        """Return whether a parameter has ever required a gradient, or None if it was not saved."""
+        if not self.has_flag(parameter):
+            return None
+        tensor = self._trial.tensor(REQUIRES_GRAD + parameter)
+        flags = [
+            view(SavedTensor(tensor, worker), step)
+            for step in tensor.steps_back(self._step)
+            for worker in tensor.workers(step)
+        ]
+        return any(flag is not None and bool(flag.any()) for flag in flags)
+
+
+class LearningRates:
+    """The largest learning rates of a trial, by step: how they rise in a warm-up.
+
+    Without a saved learning rate, no step belongs to a warm-up.
+    """
+
+    def __init__(self, trial: Any, step: int) -> None:
+        self._tensors = [
+            trial.tensor(name)
+            for name in trial.tensor_names(collection=CollectionKeys.LEARNING_RATES)
+        ]
+        self._step = step
+
+    def is_warm_up(self, since: int) -> bool:
+        """Return whether the rate is higher than at a step `since`, or has never been above 0."""
+        now, before = self._at(self._step), self._at(since)
+        if now is None or before is None:
+            return False
+        return now > before or (now == 0 and self.is_zero_so_far())
+
+    def is_zero_so_far(self) -> bool:
+        """Return whether all rates before the current step were 0, of at most `ROWS_BACK` rows."""
+        rates = [
+            rate
+            for tensor in self._tensors
+            for step in islice(tensor.steps_back(self._step - 1), ROWS_BACK + 1)
+            if (rate := _scalar(tensor, step)) is not None
+        ]
+        return 0 < len(rates) <= ROWS_BACK * len(self._tensors) and not any(rates)
+
+    def _at(self, step: int) -> float | None:
+        """Return the latest rates up to a step: the largest of all groups."""
+        rates = [
+            rate
+            for tensor in self._tensors
+            if (latest := next(tensor.steps_back(step), None)) is not None
+            and (rate := _scalar(tensor, latest)) is not None
+        ]
+        return max(rates, default=None)
+
+
+def parameter_names(trial: Any, step: int, collections: Collection[str]) -> list[str]:
+    """Return the names of parameters in collections, without those of `requires_grad`."""
+    names = tensor_names(trial, step, collections, [])
+    return [name for name in names if not name.startswith(REQUIRES_GRAD)]
+
+
+def _scalar(tensor: Any, step: int) -> float | None:
+    array = numbers(SavedTensor(tensor, tensor.workers(step)[0]), step)
+    return None if array is None else float(np.max(array))

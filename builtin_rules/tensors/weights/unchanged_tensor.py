@@ -8,9 +8,12 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import Tolerance, tolerances
 from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.previous_values import (
+    PARAMETERS,
     ComparableSteps,
+    LearningRates,
     TrainedParameters,
     earlier_steps,
+    parameter_names,
 )
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -26,10 +29,11 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity
+from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity, Severity
 
 CHANGE: Final = "change"
 _LIMIT: Final = 1.0  # every element is within the tolerance
+_PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 
 
 class UnchangedTensor(DeclaredRule):
@@ -42,15 +46,21 @@ class UnchangedTensor(DeclaredRule):
     skipped.
 
     Only values of the same mode are compared. As weights do not change during evaluation, only the
-    first step of each evaluation phase, a run of steps of mode EVAL or PREDICT, is judged. A
-    parameter without a gradient is considered frozen if other weights have gradients; it is skipped
-    unless `tensor_regex` selects it by name. See docs/decisions/0008.
+    first step of each evaluation phase, a run of steps of mode EVAL or PREDICT, is judged. Frozen
+    parameters are skipped unless `tensor_regex` selects them by name: those that never required a
+    gradient or, if the hook did not save that, those without a gradient while others have one. So
+    are parameters while the learning rate rises, or before it is above 0 for the first time (of at
+    most 40 saved steps).
 
-    With `literal`, each value is compared with the next one only, over all modes, and frozen
-    parameters are judged.
+    With `literal`, each value is compared with the next one only, over all modes, and all
+    parameters are judged at all steps.
     """
 
-    READS = "the selected tensors: values; the collection gradients: names."
+    SEVERITY = Severity.WARNING
+    READS = (
+        "the selected tensors: values; the collection gradients: names; "
+        "parameters/requires_grad/* and the collection learning_rates: values."
+    )
     PARAMS = (
         COLLECTION_NAMES,
         TENSOR_REGEX,
@@ -99,14 +109,21 @@ class UnchangedTensor(DeclaredRule):
           is called.
         - Check the learning rate at this step: schedules may end at 0.
         - If the note says that the parameter may be frozen, check whether it is, and on purpose.
+        - If it says that the parameter got no gradient, look for a `detach()`, a `no_grad()`, or an
+          output that the loss does not use.
         - For a loss that is constant from the start, see `VanishingGradient` and `DeadRelu`.
         """,
         limits="""
-        Without the collection `gradients`, a frozen parameter looks like a forgotten one: leave it
-        out of `tensor_regex`, or save gradients. A parameter that takes no part in the computation
-        has no gradient either and is considered frozen; `literal` judges it. Gradient accumulation
+        Without `requires_grad` and the collection `gradients`, a frozen parameter looks like a
+        forgotten one: leave it out of `tensor_regex`, or save gradients. With gradients alone, a
+        parameter that takes no part in the computation is considered frozen; `literal` judges it.
+        A parameter that is frozen in the middle of a training is reported. Gradient accumulation
         over more saved steps than `num_steps` keeps weights constant: raise `num_steps`. Very small
         learning rates change weights by less than `rtol`: lower it.
+        """,
+        severity="""
+        The findings are warnings: the part of the model that stands still learns nothing, but the
+        rest may, and schedules end at a learning rate of 0 on purpose.
         """,
     )
     collection_names: tuple[str, ...]
@@ -138,15 +155,15 @@ class UnchangedTensor(DeclaredRule):
         """Return the selected tensors of a step, without frozen parameters."""
         trial = self.base_trial
         by_name = set(tensor_names(trial, step, [], self.tensor_regex))
-        names = by_name.union(tensor_names(trial, step, self.collection_names, []))
+        names = by_name.union(parameter_names(trial, step, self.collection_names))
         parameters = set() if self.literal else self._parameters(step).intersection(names) - by_name
-        if parameters and (gradients := TrainedParameters(trial)).are_known:
-            names -= {name for name in parameters if not gradients.has(name)}
+        if parameters:
+            trained = TrainedParameters(trial, step)
+            names -= {name for name in parameters if trained.is_frozen(name)}
         return sorted(names)
 
     def _parameters(self, step: int) -> set[str]:
-        collections = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
-        return set(tensor_names(self.base_trial, step, collections, []))
+        return set(parameter_names(self.base_trial, step, _PARAMETERS))
 
     def _judge(
         self, saved: SavedTensor, step: int, comparable: ComparableSteps | None
@@ -157,6 +174,8 @@ class UnchangedTensor(DeclaredRule):
         if change is None or math.isnan(change):
             return None if change is None else False
         met = change <= _LIMIT
+        if met and not self.literal and saved.name in self._parameters(step):
+            met = not LearningRates(self.base_trial, step).is_warm_up(steps[0])
         note = self._note(saved, step, steps[0], change) if met else None
         return record(self, saved, step, CHANGE, change, _LIMIT, met=met, note=note)
 
@@ -179,6 +198,9 @@ class UnchangedTensor(DeclaredRule):
         return max(tolerances(values[index], values[later], measure) for index, later in pairs)
 
     def _note(self, saved: SavedTensor, step: int, since: int, change: float) -> str:
-        frozen = change == 0 and saved.name in self._parameters(step)
-        hint = " It is bitwise identical, so it may be frozen." if frozen else ""
+        hint = ""
+        if change == 0 and saved.name in self._parameters(step):
+            hint = " It is bitwise identical, so it may be frozen."
+            if TrainedParameters(self.base_trial, step).is_detached(saved.name):
+                hint = " It requires a gradient and got none."
         return f"Unchanged since step {since}.{hint}"

@@ -8,10 +8,13 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import CHANGE, norms
 from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import (
+    PARAMETERS,
     ComparableSteps,
+    LearningRates,
     TrainedParameters,
     earlier_steps,
     is_learning_step,
+    parameter_names,
 )
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
@@ -22,15 +25,22 @@ from builtin_rules.statistics.tensor_selection import (
     record,
     saved_tensors,
     statistic,
+    tensor_names,
+    value_shape,
 )
+from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Page, Quantity
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
 
 LARGE: Final = "large update"
 SMALL: Final = "small update"
 # Weights may be constant for a while: accumulated gradients, a warm-up from learning rate 0, steps
 # skipped by mixed precision. See docs/decisions/0009-weights-that-stand-still.md.
 STILL_STEPS: Final = 10
+# A smaller root mean square of an update is not large, whatever the weight started with: see
+# docs/decisions/0049-parameters.md.
+SMALL_RMS: Final = 0.05
+_JUDGED: Final = TensorInput("weights", (*WEIGHTS.collections, PARAMETERS))
 
 
 class _Update(NamedTuple):
@@ -52,13 +62,21 @@ class WeightUpdateRatio(DeclaredRule):
     values. Non-finite ratios (`ExplodingTensor` reports them), empty and non-numeric weights,
     changed shapes and weights with saved reductions only are skipped.
 
-    Weights that were zero are not judged. A small ratio meets the condition once it has been small
-    for ten steps. If it is exactly 0, the weight may be frozen: it counts if the weight moved
-    before or has a gradient; if no weight has a saved gradient, it counts if no weight of the trial
-    has moved. With `literal`, every ratio counts.
+    Weights that were zero are not judged. A ratio is large only if the root mean square of the
+    update is above 0.05: factors that start close to zero multiply at first. A small ratio meets
+    the condition once it has been small for ten saved steps, without those of a warm-up: while the
+    learning rate rises, or before it is above 0 for the first time. If it is exactly 0, the weight
+    may be frozen: it counts if the weight moved before, requires a gradient or has one; if neither
+    gradients nor `requires_grad` were saved, it counts if no weight of the trial has moved. With
+    `literal`, every ratio counts.
     """
 
-    READS = "the collection weights: values at two steps; the collection gradients: names."
+    SEVERITY = Severity.WARNING
+    READS = (
+        "the collections weights and parameters, without biases: values at two steps; the "
+        "collection gradients: names; parameters/requires_grad/* and the collection "
+        "learning_rates: values."
+    )
     PARAMS = (
         count(
             "num_steps",
@@ -115,10 +133,15 @@ class WeightUpdateRatio(DeclaredRule):
         - If the weight may be frozen, check whether that is on purpose.
         """,
         limits="""
-        Without gradients, a weight that never moves while others do is considered frozen;
-        `UnchangedTensor` finds it. Gradients accumulated over more than ten saved steps look like
-        constant weights: set `num_steps` to their number. A weight that starts close to zero, but
-        not at it, can have a large ratio at first: raise `large_threshold`.
+        Without gradients and `requires_grad`, a weight that never moves while others do is
+        considered frozen; `UnchangedTensor` finds it. Gradients accumulated over more than ten
+        saved steps look like constant weights: set `num_steps` to their number. In a trial with
+        fewer than eleven saved steps, no ratio is small for long enough: `UnchangedTensor` needs
+        three.
+        """,
+        severity="""
+        The findings are warnings: a weight that moves too much or too little costs quality or time,
+        and what the rest of the model learns may still be of use.
         """,
     )
     num_steps: int | None
@@ -127,7 +150,7 @@ class WeightUpdateRatio(DeclaredRule):
     epsilon: float
     literal: bool
 
-    required_inputs = (WEIGHTS,)
+    required_inputs = (_JUDGED,)
 
     def _prepare(self) -> None:
         if self.small_threshold > self.large_threshold:
@@ -136,20 +159,29 @@ class WeightUpdateRatio(DeclaredRule):
                 f"{self.large_threshold!r}, got {self.small_threshold!r}."
             )
             raise SMDebugValueError(msg)
-        # By weight and worker: those that ever moved, and the step since which a ratio is small.
+        # By weight and worker: those that ever moved, and for how many steps a ratio is small.
         self._moved: set[tuple[str, str]] = set()
-        self._small_since: dict[tuple[str, str], int] = {}
-        self._gradients: TrainedParameters | None = None  # of the current step
+        self._small: dict[tuple[str, str], int] = {}
+        self._trained: TrainedParameters | None = None  # of the current step
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the weights of global step `step`."""
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("weights do not change in this mode")
-        names = WEIGHTS.names(trial, step)
+        biases = (
+            set() if self.literal else set(tensor_names(trial, step, [CollectionKeys.BIASES], []))
+        )
+        collections = WEIGHTS.collections if self.literal else _JUDGED.collections
+        weights = set(WEIGHTS.names(trial, step))
+        names = [
+            name
+            for name in parameter_names(trial, step, collections)
+            if name in weights or name not in biases
+        ]
         if not names:
             return self.not_judged("no weights at this step")
-        self._gradients = None
+        self._trained = None
         comparable = ComparableSteps(trial, step)
         updates = [
             update
@@ -173,7 +205,7 @@ class WeightUpdateRatio(DeclaredRule):
             if value is None or before is None or value.shape != before.shape:
                 return None
             change = norms(value, before)
-        return _Update(saved, self.base_trial.mode_step(earlier), *change)
+        return _Update(saved, earlier, *change)
 
     def _partner(self, saved: SavedTensor, step: int, comparable: ComparableSteps) -> int | None:
         """Return the step to compare a weight with, or None."""
@@ -195,25 +227,37 @@ class WeightUpdateRatio(DeclaredRule):
         met = False
         note = "Not changed at all: the weight may be frozen." if ratio == 0 else None
         for quantity, limit, outside in (
-            (LARGE, self.large_threshold, ratio > self.large_threshold),
+            (LARGE, self.large_threshold, self._is_large(update, ratio, step)),
             (SMALL, self.small_threshold, self._is_small(update, ratio, step)),
         ):
             met |= record(self, update.saved, step, quantity, ratio, limit, met=outside, note=note)
         return met
 
+    def _is_large(self, update: _Update, ratio: float, step: int) -> bool:
+        """Return whether a weight has changed too much, not just a factor that started small."""
+        if ratio <= self.large_threshold or self.literal:
+            return ratio > self.large_threshold
+        size = math.prod(value_shape(update.saved, step) or ())
+        return update.change / math.sqrt(size) > SMALL_RMS
+
     def _is_small(self, update: _Update, ratio: float, step: int) -> bool:
         """Return whether a weight has changed too little for long enough and is not frozen."""
         key = update.saved.name, update.saved.worker
         if ratio >= self.small_threshold:
-            self._small_since.pop(key, None)
+            self._small.pop(key, None)
             return False
-        since = self._small_since.setdefault(key, update.since)
         if self.literal:
             return True
-        lasts = self.base_trial.mode_step(step) - since >= STILL_STEPS
-        return lasts and (ratio > 0 or key in self._moved or not self._is_frozen(key[0]))
+        if LearningRates(self.base_trial, step).is_warm_up(update.since):
+            self._small.pop(key, None)
+            return False
+        self._small[key] = self._small.get(key, 0) + 1
+        lasts = self._small[key] >= STILL_STEPS
+        return lasts and (ratio > 0 or key in self._moved or not self._is_frozen(key[0], step))
 
-    def _is_frozen(self, name: str) -> bool:
+    def _is_frozen(self, name: str, step: int) -> bool:
         """Return whether a weight that has never changed is frozen."""
-        gradients = self._gradients = self._gradients or TrainedParameters(self.base_trial)
-        return not gradients.has(name) if gradients.are_known else bool(self._moved)
+        trained = self._trained = self._trained or TrainedParameters(self.base_trial, step)
+        if trained.are_known or trained.has_flag(name):
+            return trained.is_frozen(name)
+        return bool(self._moved)

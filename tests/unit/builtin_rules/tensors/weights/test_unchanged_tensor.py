@@ -10,8 +10,9 @@ from judging import Judged, judge, save
 
 from builtin_rules import UnchangedTensor
 from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAME = "fc.weight"
 GRADIENT = f"gradient/{NAME}"
@@ -106,13 +107,13 @@ def test_large_tensors_are_compared_to_their_ends(tmp_path: Path) -> None:
 def test_evidence_of_a_parameter_says_that_it_may_be_frozen(tmp_path: Path) -> None:
     note = "Unchanged since step 0. It is bitwise identical, so it may be frozen."
     found = judged(tmp_path, [1.0, 1.0, 1.0])
-    assert found.findings == [Finding(2, NAME, "worker_0", 0.0, 1.0, note)]
+    assert found.findings == [Finding(2, NAME, "worker_0", 0.0, 1.0, note, Severity.WARNING)]
 
 
 def test_evidence_of_another_tensor_gives_the_change_in_tolerances(tmp_path: Path) -> None:
     save(tmp_path, {4 + at: {"loss": value} for at, value in enumerate([0.0, 5e-9, 0.0])})
     found = judge(UnchangedTensor, tmp_path, collection_names="losses")
-    expected = Finding(6, "loss", "worker_0", 0.5, 1.0, "Unchanged since step 4.")
+    expected = Finding(6, "loss", "worker_0", 0.5, 1.0, "Unchanged since step 4.", Severity.WARNING)
     assert found.findings == [expected]
 
 
@@ -176,6 +177,7 @@ def test_later_steps_of_a_phase_say_why_they_are_skipped(tmp_path: Path) -> None
         pytest.param([GRADIENT], {}, [2], id="forgotten"),
         pytest.param(["gradient/head.weight"], {}, [], id="frozen"),
         pytest.param(["gradient/head.bias"], {}, [2], id="all-weights-frozen"),
+        pytest.param(["gradient/head.lora_A"], {}, [], id="frozen-beside-an-adapter"),
         pytest.param(["gradient/head.weight"], {"literal": True}, [2], id="frozen-to-the-letter"),
         pytest.param(["gradient/head.weight"], {"tensor_regex": "fc"}, [2], id="frozen-by-name"),
     ],
@@ -206,6 +208,41 @@ def test_gradients_are_found_by_the_names_of_all_frameworks(
 ) -> None:
     steps = {at: {weight: np.ones(2), gradient: np.full(2, float(at))} for at in range(3)}
     assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met == [2]
+
+
+@pytest.mark.parametrize(
+    ("flag", "gradient", "notes"),
+    [
+        pytest.param(0, GRADIENT, [], id="frozen"),
+        pytest.param(1, GRADIENT, ["so it may be frozen."], id="forgotten"),
+        pytest.param(1, "gradient/other", ["It requires a gradient and got none."], id="detached"),
+    ],
+)
+def test_requires_grad_tells_frozen_parameters(
+    flag: int, gradient: str, notes: list[str], tmp_path: Path
+) -> None:
+    flags = {f"parameters/requires_grad/{NAME}": np.uint8(flag)}
+    steps = {at: {NAME: np.ones(2), gradient: np.full(2, at)} for at in range(3)}
+    steps[0] |= flags
+    found = judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights")
+    assert len(found.findings) == len(notes)
+    assert all(
+        str(one.note).endswith(note) for one, note in zip(found.findings, notes, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "met"),
+    [([0, 0, 0], []), ([0, 1e-9, 2e-9], []), ([1, 1, 1], [2]), ([1, 0, 0], [2])],
+)
+def test_a_warm_up_keeps_weights_still(rates: list[float], met: list[int], tmp_path: Path) -> None:
+    collections = {"weights": "weight$", "learning_rates": "^rate"}
+    writer = TrialWriter(tmp_path, collections=collections, end_job=False)
+    for step, rate in enumerate(rates):
+        writer.step(step, {NAME: np.ones(2), "rate": np.array(rate)})
+    assert judge(UnchangedTensor, tmp_path, collection_names="weights").met == met
+    found = judge(UnchangedTensor, tmp_path, collection_names="weights", literal=True)
+    assert found.met == [2]
 
 
 def test_what_is_no_parameter_needs_no_gradient(tmp_path: Path) -> None:

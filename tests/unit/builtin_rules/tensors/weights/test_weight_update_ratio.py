@@ -10,10 +10,12 @@ from judging import Judged, judge, save
 
 from builtin_rules import WeightUpdateRatio
 from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAME = "fc.weight"
+WARNING = Severity.WARNING
 GRADIENT = f"gradient/{NAME}"
 FROZEN = "Not changed at all: the weight may be frozen."
 NOTHING = "no weight to compare with an earlier step"
@@ -119,7 +121,8 @@ def test_evaluation_is_passed_over(literal: bool, tmp_path: Path) -> None:
 
 
 def test_at_a_save_interval_of_500_the_earliest_step_is_500(tmp_path: Path) -> None:
-    assert judged(tmp_path, [1.0, 1.0, 1.0], every=500).met == [500, 1000]
+    assert judged(tmp_path, [1.0, 20.0, 20.0], every=500).met == [500]
+    assert judged(tmp_path / "2", [1.0, 1.0, 1.0], 500, literal=True).met == [500, 1000]
 
 
 def test_each_worker_is_judged_against_itself(tmp_path: Path) -> None:
@@ -157,7 +160,7 @@ def test_evidence_names_tensor_worker_ratio_and_threshold(tmp_path: Path) -> Non
     assert found.findings == []
     found = judged(tmp_path / "2", [[0.0, 5.0], [0.0, 60.0]])
     expected = 55.0 / (5.0 + 1e-9)
-    assert found.findings == [Finding(1, NAME, "worker_0", expected, 10.0, None)]
+    assert found.findings == [Finding(1, NAME, "worker_0", expected, 10.0, None, WARNING)]
 
 
 # -- small updates -------------------------------------------------------------------------------
@@ -183,13 +186,44 @@ def test_small_updates_meet_it_once_they_last(
     assert judged(tmp_path / "literal", values, literal=True).met == literal
 
 
-def test_steps_that_stand_still_are_counted_not_saves(tmp_path: Path) -> None:
-    assert judged(tmp_path, [1.0] * 5, every=5).met == [10, 15, 20]
+@pytest.mark.parametrize("every", [1, 5, 500])
+def test_saved_steps_that_stand_still_are_counted(every: int, tmp_path: Path) -> None:
+    assert judged(tmp_path, [1.0] * 12, every).met == [10 * every, 11 * every]
+
+
+def test_factors_that_start_close_to_zero_multiply_at_first(tmp_path: Path) -> None:
+    values = [[0.0, 0.0], [1e-5, 1e-5], [1e-3, 2e-3], [0.04, -0.04], [2.0, 3.0]]
+    assert judged(tmp_path, values).met == [4]
+    assert judge(WeightUpdateRatio, tmp_path, literal=True).met == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("rates", "met"),
+    [
+        pytest.param([0.0] * 12, [], id="before-a-warm-up"),
+        pytest.param([1e-9 * at for at in range(12)], [], id="in-a-warm-up"),
+        pytest.param([0.1] * 12, [10, 11], id="constant"),
+        pytest.param([0.1] + [0.0] * 11, [10, 11], id="falls-to-zero"),
+    ],
+)
+def test_a_warm_up_keeps_weights_still(rates: list[float], met: list[int], tmp_path: Path) -> None:
+    steps = {at: {NAME: np.ones(2), "rate": np.array(rate)} for at, rate in enumerate(rates)}
+    assert judge(WeightUpdateRatio, with_rates(tmp_path, steps)).met == met
+
+
+def with_rates(root: Path, steps: dict[int, dict[str, Any]]) -> Path:
+    """Save steps whose tensor `rate` is a learning rate."""
+    writer = TrialWriter(
+        root, collections={"weights": "weight$", "learning_rates": "^rate"}, end_job=False
+    )
+    for step, tensors in steps.items():
+        writer.step(step, tensors)
+    return root
 
 
 def test_a_weight_that_does_not_move_may_be_frozen(tmp_path: Path) -> None:
-    found = judged(tmp_path, [1.0, 1.0], every=10)
-    assert found.findings == [Finding(10, NAME, "worker_0", 0.0, 1e-8, FROZEN)]
+    found = judged(tmp_path, [1.0] * 11)
+    assert found.findings == [Finding(10, NAME, "worker_0", 0.0, 1e-8, FROZEN, WARNING)]
 
 
 @pytest.mark.parametrize(
@@ -197,9 +231,10 @@ def test_a_weight_that_does_not_move_may_be_frozen(tmp_path: Path) -> None:
     [
         pytest.param(1.0, [], [], id="others-move"),
         pytest.param(1.0, ["gradient/head.weight"], [], id="frozen"),
-        pytest.param(1.0, ["gradient/head.weight", GRADIENT], [10, 20], id="forgotten"),
-        pytest.param(0.5, [], [20], id="moved-before"),
-        pytest.param(0.5, ["gradient/head.weight"], [20], id="moved-before-and-frozen-then"),
+        pytest.param(1.0, ["gradient/head.weight", GRADIENT], [10, 11], id="forgotten"),
+        pytest.param(0.5, [], [11], id="moved-before"),
+        pytest.param(0.5, ["gradient/head.weight"], [11], id="moved-before-and-frozen-then"),
+        pytest.param(1.0, ["gradient/head.lora_A"], [], id="frozen-beside-an-adapter"),
     ],
 )
 def test_a_weight_that_never_moves_while_others_do_is_frozen(
@@ -208,15 +243,44 @@ def test_a_weight_that_never_moves_while_others_do_is_frozen(
     steps = {
         at: {NAME: np.full(2, 1.0 if at else first), "head.weight": np.full(2, 1.0 + at)}
         | {name: np.ones(2) for name in gradients}
-        for at in (0, 10, 20)
+        for at in range(12)
     }
     assert judge(WeightUpdateRatio, save(tmp_path, steps)).met == met
+
+
+@pytest.mark.parametrize(
+    ("flags", "met"),
+    [
+        pytest.param({0: 0}, [], id="frozen"),
+        pytest.param({0: 1}, [10, 11], id="forgotten"),
+        pytest.param({0: 1, 3: 0}, [10, 11], id="frozen-later"),
+    ],
+)
+def test_requires_grad_tells_frozen_weights(
+    flags: dict[int, int], met: list[int], tmp_path: Path
+) -> None:
+    steps = {
+        at: {NAME: np.ones(2), "head.weight": np.full(2, 1.0 + at)}
+        | ({f"parameters/requires_grad/{NAME}": np.uint8(flags[at])} if at in flags else {})
+        for at in range(12)
+    }
+    assert judge(WeightUpdateRatio, save(tmp_path, steps)).met == met
+
+
+def test_all_parameters_are_judged_whatever_their_names_but_biases(tmp_path: Path) -> None:
+    names = ("cls_token", "A_log", "bias")
+    writer = TrialWriter(tmp_path, collections={"parameters": ".", "biases": "bias"}, end_job=False)
+    for step, value in enumerate([1.0, 20.0]):
+        flags = {f"parameters/requires_grad/{name}": np.uint8(1) for name in names}
+        writer.step(step, dict.fromkeys(names, np.full(2, value)) | flags)
+    found = judge(WeightUpdateRatio, tmp_path)
+    assert [finding.tensor for finding in found.findings] == ["A_log", "cls_token"]
 
 
 def test_a_frozen_weight_is_no_fault_where_no_weight_moves(tmp_path: Path) -> None:
     steps = {
         at: {NAME: np.ones(2), "head.weight": np.ones(2), "gradient/head.weight": np.ones(2)}
-        for at in (0, 10)
+        for at in range(11)
     }
     found = judge(WeightUpdateRatio, save(tmp_path, steps))
     assert [one.tensor for one in found.findings] == ["head.weight"]

@@ -1,8 +1,11 @@
 """DeclaredRule: the base class of rules whose constructor takes their declared parameters."""
 
+from collections.abc import Mapping
 from inspect import Parameter, Signature
+from types import MappingProxyType
 from typing import Any, ClassVar
 
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.rules import Rule
 from smdebug.rules.extensions import Param, PatternsParam, set_parameters
 
@@ -13,12 +16,18 @@ class DeclaredRule(Rule):
     The values become attributes of the same names, which a subclass annotates. It creates further
     state in `_prepare`.
 
+    Attributes
+    ----------
+    UNSUITED
+        Why the rule cannot judge a kind of training, by kind.
+
     Raises
     ------
     SMDebugValueError
         If a value is invalid.
     """
 
+    UNSUITED: ClassVar[Mapping[TrainingKind, str]] = MappingProxyType({})
     __signature__: ClassVar[Signature | None]
     _declared: ClassVar[Signature]
 
@@ -28,6 +37,11 @@ class DeclaredRule(Rule):
         # A subclass with its own constructor has the signature of that constructor.
         takes_params = cls.__init__ is DeclaredRule.__init__
         cls.__signature__ = cls._declared if takes_params else None
+
+    @classmethod
+    def unsuited(cls, trial: Any) -> str:
+        """Return why the rule cannot judge the kind of training in a trial; "" if it can."""
+        return cls.UNSUITED.get(training_kind(trial), "") if cls.UNSUITED else ""
 
     def __init__(self, base_trial: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(base_trial)

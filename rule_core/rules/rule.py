@@ -104,6 +104,15 @@ class Rule(ABC):
         del arguments
         return ""
 
+    @classmethod
+    def unsuited(cls, trial: Any) -> str:
+        """Return why the rule cannot judge the kind of training in a trial; "" if it can.
+
+        ``--rule auto`` leaves out the rules that return a reason.
+        """
+        del trial
+        return ""
+
     @property
     def actions(self) -> Actions:
         """The actions to carry out when the condition is met, parsed from `action_str` on use."""

@@ -7,7 +7,7 @@ from typing import Any
 from click import Context, Parameter
 from click.shell_completion import CompletionItem
 
-from rule_runner.config.defaults import EVERY_RULE, RuleMode
+from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES, RuleMode
 from rule_runner.errors import RuleRunnerError
 
 
@@ -21,6 +21,7 @@ def rule_names(context: Context, parameter: Parameter, incomplete: str) -> list[
     words = {name: sentence(rule) for name, rule in every_builtin().items()}
     if parameter.name == "rule":
         words[EVERY_RULE] = "Every built-in rule."
+        words[FITTING_RULES] = "The built-in rules that fit the trial."
     return _items(words, word, rule_id + equals)
 
 
@@ -60,7 +61,7 @@ def regions(context: Context, parameter: Parameter, incomplete: str) -> list[Com
 def _rules(context: Context) -> dict[str, str]:
     """Return the names of the rules on the command line so far, by ID."""
     texts: Iterable[str] = context.params.get("rule") or ()
-    pairs = [text.partition("=") for text in texts if text != EVERY_RULE]
+    pairs = [text.partition("=") for text in texts if text not in {EVERY_RULE, FITTING_RULES}]
     return {rule_id: name or rule_id for rule_id, _, name in pairs}
 
 

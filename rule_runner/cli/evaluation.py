@@ -73,7 +73,8 @@ _RULES: Final = (
     _texts(
         ["--rule"],
         "[ID=]NAME",
-        "A built-in rule, or 'all' of them; with --source, a class in that file.",
+        "A built-in rule, 'all' of them, or 'auto' for those that fit the trial; with --source, a "
+        "class in that file.",
         completion.rule_names,
     ),
     _texts(["--source"], "[ID=]FILE", "A file with a rule class: a path or s3:// address."),

@@ -188,7 +188,8 @@ def _print(
         places = [results_at(config.folder_of(rule) for rule in config.rules)]
         if evaluated.report is not None:
             places.append(f"Report: {printable(evaluated.report)}")
-        print_results(evaluated.result, [*map(to_address, places)], stream)
+        folded = config.request.fits_rules
+        print_results(evaluated.result, [*map(to_address, places)], stream, folded=folded)
     else:
         loaded = [rule.loaded for rule in config.rules]
         print(document(evaluated.result, form, loaded, code), file=stream)

@@ -17,6 +17,7 @@ from rule_runner.config.defaults import (
     DEFAULT_IDLE_TIMEOUT_S,
     DEFAULT_POLL_MAX_S,
     EVERY_RULE,
+    FITTING_RULES,
     Isolation,
 )
 from rule_runner.config.job_file.definition import JobDefinition
@@ -202,8 +203,14 @@ class EvaluationRequest(
 
     @property
     def every_rule(self) -> bool:
-        """Whether all built-in rules are requested: some may then have nothing to evaluate."""
-        return any(rule.id is None and rule.name == EVERY_RULE for rule in self.rules)
+        """Whether rules are requested as a group: some may then have nothing to evaluate."""
+        groups = (EVERY_RULE, FITTING_RULES)
+        return any(rule.id is None and rule.name in groups for rule in self.rules)
+
+    @property
+    def fits_rules(self) -> bool:
+        """Whether the rules that fit the trial are requested."""
+        return any(rule.source is None and rule.name == FITTING_RULES for rule in self.rules)
 
     def to_json(self) -> str:
         """Return the request as JSON text, without fields that have their default."""

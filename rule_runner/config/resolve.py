@@ -5,16 +5,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rule_core.sources.address import folder_of, is_in_s3
-from rule_runner.config.defaults import ACTIONS, DEFAULT_WINDOW, EVERY_RULE, STOP_FILE, WINDOW
+from rule_runner.config.defaults import (
+    ACTIONS,
+    DEFAULT_WINDOW,
+    EVERY_RULE,
+    FITTING_RULES,
+    STOP_FILE,
+    WINDOW,
+)
+from rule_runner.config.fitting_rules import RuleChoice, choose_rules
 from rule_runner.config.from_contract import container_job
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig, default_output
 from rule_runner.config.profiler_windows import names_over, placed
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
 from rule_runner.config.sagemaker_contract import parse_share
-from rule_runner.errors import ParameterError, RuleFailedError, UsageError
+from rule_runner.errors import TrialError, UsageError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_from
-from rule_runner.loading.parameters import bind, construct
+from rule_runner.loading.parameters import lacking
 from rule_runner.notify.actions.spec import parse_actions
 from rule_runner.results.job_names import safe_name
 
@@ -25,13 +33,14 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
     Raises
     ------
     ClientError
-        If a rule cannot be loaded.
+        If a rule cannot be loaded, or none fits the trial.
     UsageError
         If fields of the request contradict each other.
     """
     trial, profiler_trial = request.any_trial, request.profiler_trial
     request.check_rules()
-    jobs, notes = _requested_jobs(request)
+    choice = _fitting(request)
+    jobs, notes = _requested_jobs(request, choice)
     if request.container is not None:
         trial = profiler_trial if profiler_trial and jobs[0].profiler else trial
         profiler_trial = None
@@ -50,19 +59,33 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         stop_files=() if windows_only else tuple(dict.fromkeys(stop_files)),
         profiler_stop_files=tuple(dict.fromkeys(stop_files)),
         own_folders=request.job is not None,
-        notes=notes,
+        notes=(*notes, *filter(None, [choice.note()])),
+        left_out=choice.left_out,
     )
 
 
+def _fitting(request: EvaluationRequest) -> RuleChoice:
+    """Return the rules that ``auto`` means; none if it is not requested."""
+    if not request.fits_rules:
+        return RuleChoice((), {})
+    choice = choose_rules(
+        request.trial, request.profiler_trial, request.source_options, follow=request.wait
+    )
+    if choice.rules:
+        return choice
+    msg = f"No built-in rule fits trial {request.any_trial!r}. {choice.note()}"
+    raise TrialError(msg)
+
+
 def _requested_jobs(
-    request: EvaluationRequest,
+    request: EvaluationRequest, choice: RuleChoice
 ) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
     """Return the requested rule jobs, and notes for the result as a whole."""
     if request.container is not None:
         return (container_job(request.container),), ()
     notes: tuple[str, ...] = ()
     if request.job is None:
-        jobs = rule_jobs(request)
+        jobs = rule_jobs(request, choice.rules)
     else:
         from rule_runner.config.job_file.rule_jobs import requested_jobs
 
@@ -103,11 +126,12 @@ def _stop_files(request: EvaluationRequest, trial: str) -> tuple[Path, ...]:
     return ((folder or Path()) / stop_file,)
 
 
-def rule_jobs(request: EvaluationRequest) -> tuple[RuleJobConfig, ...]:
+def rule_jobs(request: EvaluationRequest, fitting: Sequence[str] = ()) -> tuple[RuleJobConfig, ...]:
     """Load the requested rules, and give each its name, its parameters and its mode.
 
     ``all`` means the built-in rules over the data that the request has. Those that lack a
-    required parameter are included, and say which one.
+    required parameter are included, and say which one. ``auto`` means the `fitting` rules that are
+    not requested by name.
 
     Raises
     ------
@@ -120,7 +144,7 @@ def rule_jobs(request: EvaluationRequest) -> tuple[RuleJobConfig, ...]:
     loaded = [
         (rule_id, rule, requested.name == EVERY_RULE)
         for requested in request.rules
-        for rule_id, rule in _load(requested, request)
+        for rule_id, rule in _load(requested, request, fitting)
     ]
     ids = [safe_name(rule_id) for rule_id, *_ in loaded]
     for rule_id in ids:
@@ -149,8 +173,10 @@ def rule_jobs(request: EvaluationRequest) -> tuple[RuleJobConfig, ...]:
     )
 
 
-def _load(rule: RuleRequest, request: EvaluationRequest) -> list[tuple[str, LoadedRule]]:
-    """Return ID and class of a requested rule; for ``all`` those of every rule with data.
+def _load(
+    rule: RuleRequest, request: EvaluationRequest, fitting: Sequence[str]
+) -> list[tuple[str, LoadedRule]]:
+    """Return ID and class of a requested rule; of several for ``all`` and ``auto``.
 
     The file of a rule is only parsed if the rule runs in its own process.
     """
@@ -162,16 +188,8 @@ def _load(rule: RuleRequest, request: EvaluationRequest) -> list[tuple[str, Load
             tensors=request.trial is not None, windows=request.profiler_trial is not None
         )
         return [(name, load_builtin(name)) for name in names]
+    if rule.name == FITTING_RULES:
+        named = {other.name for other in request.rules if other.id is None}
+        return [(name, load_builtin(name)) for name in fitting if name not in named]
     loaded = load_builtin(rule.name or "")
     return [(rule.id or loaded.name, loaded)]
-
-
-def lacking(loaded: LoadedRule, other_trials: Sequence[str]) -> str:
-    """Return a sentence on the parameter that a rule lacks; "" if it can be constructed."""
-    try:
-        construct(bind(loaded, {}), None, [None for _ in other_trials])
-    except ParameterError as err:
-        return str(err)
-    except RuleFailedError:  # it needs its trials, which are not open yet
-        return ""
-    return ""

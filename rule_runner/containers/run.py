@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rule_core.storage.uri import is_s3
 from rule_runner.commands.evaluate import try_report
-from rule_runner.config.defaults import EVERY_RULE
+from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.model import default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.containers.docker_engine import Engine
@@ -109,8 +109,9 @@ def _isolated(request: EvaluationRequest, output: str) -> dict[str, EvaluationRe
         what = "--format sarif" if request.format == "sarif" else f"--sink {kind}"
         msg = f"{what} cannot be combined with --isolate. Leave one of them out."
         raise UsageError(msg)
-    if any(rule.name == EVERY_RULE and rule.source is None for rule in request.rules):
-        msg = "--rule all cannot be combined with --isolate. Name the rules, or leave one out."
+    builtin = {rule.name for rule in request.rules if rule.source is None}
+    for group in builtin & {EVERY_RULE, FITTING_RULES}:
+        msg = f"--rule {group} cannot be combined with --isolate. Name the rules, or leave one out."
         raise UsageError(msg)
     names = [safe_name(_name(rule)) for rule in request.rules]
     return split(replace(request, format="json"), names, output)

@@ -131,6 +131,17 @@ def construct(
         raise RuleFailedError(msg) from err
 
 
+def lacking(loaded: "LoadedRule", other_trials: "Sequence[str]") -> str:
+    """Return a sentence on the parameter that a rule lacks; "" if it can be constructed."""
+    try:
+        construct(bind(loaded, {}), None, [None for _ in other_trials])
+    except ParameterError as err:
+        return str(err)
+    except RuleFailedError:  # it needs its trials, which are not open yet
+        return ""
+    return ""
+
+
 def required_inputs(bound: BoundRule) -> "Sequence[RequiredInput]":
     """Return the inputs that a built-in rule requires; custom rules declare none.
 

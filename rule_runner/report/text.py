@@ -102,12 +102,24 @@ def reason(rule: "RuleResult") -> str:
     return printable(for_people(rule.status_details or rule.outcome))
 
 
-def lines(result: "EvaluationResult") -> Iterable[str]:
-    """Yield the results as plain text."""
+def lines(result: "EvaluationResult", *, folded: bool = False) -> Iterable[str]:
+    """Yield the results as plain text.
+
+    Parameters
+    ----------
+    folded
+        Whether to name the rules that judged nothing in one line at the end, without details.
+    """
     contents = _shared_contents(result.rules)
-    for rule in in_order(result.rules):
+    for rule in _unfolded(result, folded=folded):
         yield from rule_lines(rule, contents)
-    yield from _closing(result, contents)
+    yield from _closing(result, contents, folded=folded)
+
+
+def _unfolded(result: "EvaluationResult", *, folded: bool) -> "list[RuleResult]":
+    """Return the rules to show with their details."""
+    rules = in_order(result.rules)
+    return [rule for rule in rules if not (folded and rule.outcome == "NotEvaluated")]
 
 
 def rule_lines(rule: "RuleResult", contents: str = "") -> Iterable[str]:
@@ -125,8 +137,13 @@ def _shared_contents(rules: "Iterable[RuleResult]") -> str:
     return next((text for text, count in texts.most_common(1) if count > 1), "")
 
 
-def _closing(result: "EvaluationResult", contents: str) -> Iterable[str]:
+def _closing(result: "EvaluationResult", contents: str, *, folded: bool) -> Iterable[str]:
     """Yield the lines after the verdicts."""
+    shown = {rule.configuration_name for rule in _unfolded(result, folded=folded)}
+    names = [rule.configuration_name for rule in result.rules]
+    hidden = [printable(name) for name in names if name not in shown]
+    if hidden:
+        yield f"NotEvaluated: {', '.join(hidden)}; the report has the reasons."
     if len(result.rules) > 1:
         yield summary(result.rules)
     if contents:
@@ -155,8 +172,8 @@ def _below(rule: "RuleResult", contents: str = "") -> Iterable[str]:
         yield f"and {len(notes) - EVIDENCE_LIMIT} more notes"
 
 
-def print_table(console: "Console", result: "EvaluationResult") -> None:
-    """Print the results as a table."""
+def print_table(console: "Console", result: "EvaluationResult", *, folded: bool = False) -> None:
+    """Print the results as a table; `folded` as in `lines`."""
     from rich.table import Table
     from rich.text import Text
 
@@ -164,29 +181,36 @@ def print_table(console: "Console", result: "EvaluationResult") -> None:
     table = Table(show_lines=True)
     for heading in ("rule and verdict", "coverage and evidence"):
         table.add_column(heading, overflow="fold")
-    for rule in in_order(result.rules):
+    for rule in _unfolded(result, folded=folded):
         name = printable(rule.configuration_name)
         judged = Text.assemble(f"{name}\n", (verdict(rule), STYLES.get(rule.outcome, "")))
         table.add_row(judged, Text("\n".join(_below(rule, contents))))
     console.print(table)
-    for text in _closing(result, contents):
+    for text in _closing(result, contents, folded=folded):
         console.print(Text(text))
 
 
 def print_results(
-    result: "EvaluationResult", places: "Sequence[str]", stream: "TextIO | None" = None
+    result: "EvaluationResult",
+    places: "Sequence[str]",
+    stream: "TextIO | None" = None,
+    *,
+    folded: bool = False,
 ) -> None:
-    """Print results to a stream, by default stdout, followed by the lines `places`."""
+    """Print results to a stream, by default stdout, followed by the lines `places`.
+
+    `folded` is as in `lines`.
+    """
     stream = stream or sys.stdout
     if stream.isatty():
         from rich.console import Console
 
         console = Console(file=stream)
-        print_table(console, result)
+        print_table(console, result, folded=folded)
         for place in places:
             console.print(place, markup=False, highlight=False, soft_wrap=True)
     else:
-        print("\n".join([*lines(result), *places]), file=stream)
+        print("\n".join([*lines(result, folded=folded), *places]), file=stream)
 
 
 def results_at(folders: "Iterable[Path]") -> str:

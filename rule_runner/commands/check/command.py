@@ -15,11 +15,11 @@ from msgspec.structs import replace as with_fields
 from rule_core.clock import SystemClock
 from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
-from rule_runner.commands.check.rule_choice import RuleChoice, choose_rules, has_ended
 from rule_runner.commands.check.tables import print_results, ranked
 from rule_runner.commands.evaluate import run, tagged
-from rule_runner.config.defaults import DEFAULT_END_GRACE_S
-from rule_runner.config.model import default_output
+from rule_runner.config.defaults import DEFAULT_END_GRACE_S, FITTING_RULES
+from rule_runner.config.fitting_rules import has_ended
+from rule_runner.config.model import EvaluationConfig, default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
@@ -182,8 +182,8 @@ class _TrialCheck(NamedTuple):
     def judge(self, signals: Signals) -> CheckedTrial:
         """Judge the trial by the rules whose inputs it holds."""
         try:
-            choice = choose_rules(self.folder, follow=self.request.wait)
-            evaluated = self._evaluate(choice, signals)
+            config = self._config()
+            evaluated = self._evaluate(config, signals)
         except (ClientError, OutputError) as err:
             code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
             return CheckedTrial(path=self.folder.path, problem=str(err), exit_code=code)
@@ -196,20 +196,22 @@ class _TrialCheck(NamedTuple):
             exit_code=code,
             evaluation=evaluated.result,
             problem=evaluated.output_error,
-            left_out=choice.left_out,
+            left_out={**config.left_out},
         )
 
-    def _evaluate(self, choice: RuleChoice, signals: Signals) -> EvaluationOutcome:
+    def _config(self) -> EvaluationConfig:
         path = self.folder.path
         request = with_fields(
             self.request,
             trial=path if self.folder.tensors else None,
             profiler_trial=path if self.folder.profiler else None,
-            rules=tuple(RuleRequest(name=name) for name in choice.rules),
+            rules=(RuleRequest(name=FITTING_RULES),),
             output=str(self.output),
             end_grace=self.grace,
         )
-        config = replace(resolve(request), own_folders=True, left_out=choice.left_out)
+        return replace(resolve(request), own_folders=True)
+
+    def _evaluate(self, config: EvaluationConfig, signals: Signals) -> EvaluationOutcome:
         with closing(observer(quiet=False, title=self.title)) as progress:
             evaluated = run(config, (), progress, signals=signals)
         for sentence in tagged(config, evaluated.result):

@@ -13,6 +13,7 @@ from rule_runner.commands.evaluate import event_sinks
 from rule_runner.commands.train.evaluator import IDLE_S
 from rule_runner.commands.train.hook_config import SAVE_INTERVAL, hook_document
 from rule_runner.commands.train.supervisor import Supervisor, TrainConfig
+from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
@@ -21,8 +22,9 @@ from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks.spec import writes_to_stdout
 from rule_runner.results.durable_files import output_errors
 
+# If the command names neither rules nor collections, the inputs of these are saved:
 # LossNotDecreasing needs only losses, which every framework has.
-DEFAULT_RULES: Final = ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient")
+SAVED_FOR: Final = ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient")
 
 
 def train(
@@ -46,9 +48,10 @@ def train(
     _check_sinks(request)
     name = _name(command)
     if not request.rules and request.job is None:
-        rules = tuple(RuleRequest(name=rule) for rule in DEFAULT_RULES)
-        request = replace(request, rules=rules)
+        request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
     output = Path(request.output or default_output(name))
+    check_is_local(output, "--output of train")
+    check_is_local(trial_folder or output, "--trial of train")
     request = replace(
         request,
         trial=trial_folder or str(output / "trial"),
@@ -57,10 +60,14 @@ def train(
     )
     evaluation = resolve(replace(request, wait_for_trial=IDLE_S))
     interval = save_interval or (SAVE_INTERVAL if hook_config is None else None)
-    document = hook_document(hook_config, evaluation.rules, collections, interval)
+    rules = [
+        rule
+        for rule in evaluation.rules
+        if not request.fits_rules or rule.configuration_name in SAVED_FOR
+    ]
+    document = hook_document(hook_config, rules, collections, interval)
     chosen = trial_folder or document.get("LocalPath")
     trial_path = chosen or output / "trial"
-    check_is_local(output, "--output of train")
     check_is_local(trial_path, "--trial of train")
     trial = Path(trial_path).absolute()
     _check_is_free(trial, "--trial" if chosen else "--output")

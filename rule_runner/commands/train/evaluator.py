@@ -84,9 +84,9 @@ class EvaluatorResult:
         if sys.stderr.isatty():
             from rich.console import Console
 
-            print_table(Console(stderr=True), self.result)
+            print_table(Console(stderr=True), self.result, folded=self.request.fits_rules)
         else:
-            _print(*lines(self.result))
+            _print(*lines(self.result, folded=self.request.fits_rules))
         _print(f"Trial: {printable(displayed(self.trial))}")
         if self.rules:
             _print(results_at(map(short, self.folders)))

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from builtin_rules import RULES
+from rule_runner.config import fitting_rules
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve, rule_jobs
-from rule_runner.errors import UnknownRuleError, UsageError
+from rule_runner.errors import TrialError, UnknownRuleError, UsageError
 
 MINE = """
 from smdebug.rules import Rule
@@ -72,6 +73,40 @@ def test_every_rule_is_taken_and_says_what_it_lacks() -> None:
     lacking = {one.configuration_name: one.missing_parameter for one in jobs}
     assert "'tensor_regex'" in lacking["AllZero"]
     assert (lacking["ExplodingTensor"], lacking["VanishingGradient"]) == ("", "")
+
+
+def test_rules_that_fit_are_those_whose_inputs_the_trial_holds(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{1 / (1 + step)}\n" for step in range(30)))
+    rules = (RuleRequest(None, "AllZero"), RuleRequest(None, "auto"))
+    request = EvaluationRequest(trial=str(log), rules=rules, wait=False)
+    config = resolve(request)
+    names = [job.configuration_name for job in config.rules]
+    assert names[0] == "AllZero"
+    assert "LossNotDecreasing" in names
+    assert {"VanishingGradient", "SimilarAcrossRuns"} <= set(config.left_out)
+    assert names.count("AllZero") == 1
+    assert config.notes[-1].endswith("The report names each with the reason.")
+
+
+def test_of_a_trial_that_is_to_come_only_parameters_leave_rules_out(tmp_path: Path) -> None:
+    request = EvaluationRequest(
+        trial=str(tmp_path / "later"), rules=(RuleRequest(None, "auto"),), wait_for_trial=1.0
+    )
+    config = resolve(request)
+    assert "VanishingGradient" in [job.configuration_name for job in config.rules]
+    assert "SimilarAcrossRuns" in config.left_out
+
+
+def test_a_trial_that_no_rule_fits_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n0,1.0\n1,2.0\n")
+    monkeypatch.setattr(fitting_rules, "names_over", lambda **_: ["VanishingGradient"])
+    request = EvaluationRequest(trial=str(log), rules=(RuleRequest(None, "auto"),), wait=False)
+    with pytest.raises(TrialError, match=r"^No built-in rule fits trial '.*log\.csv'\. 1 rule was"):
+        resolve(request)
 
 
 def test_a_rule_that_is_asked_for_by_name_lacks_nothing_silently() -> None:

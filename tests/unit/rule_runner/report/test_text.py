@@ -165,6 +165,20 @@ def test_table_has_a_row_for_each_rule() -> None:
         assert part in text
 
 
+def test_rules_that_judged_nothing_are_folded_into_one_line() -> None:
+    unjudged = [
+        rule(configuration_name=name, outcome="NotEvaluated", status_details="No inputs.")
+        for name in ("first", "second")
+    ]
+    text = [*lines(of(rule(), *unjudged), folded=True)]
+    assert "NotEvaluated: first, second; the report has the reasons." in text
+    assert not any(line.startswith("first") or "No inputs." in line for line in text)
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=100), of(rule(), *unjudged), folded=True)
+    assert "NotEvaluated: first, second; the report" in stream.getvalue()
+    assert "No inputs." not in stream.getvalue()
+
+
 def test_where_results_lie() -> None:
     assert results_at([Path("a"), Path("b/c")]) == "Results: a, b/c"
     assert results_at([Path(f"d/{at}") for at in range(4)]) == "Results: d, a folder for each rule"

@@ -300,15 +300,15 @@ def test_damaged_trials_are_named_and_affect_no_other(runs: Path) -> None:
 
 
 def test_a_trial_that_cannot_be_read_is_named(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = checking.choose_rules
+    resolve = checking.resolve
 
-    def refuses(folder: Any, **options: Any) -> Any:
-        if folder.path.endswith("plain"):
-            msg = f"Trial {folder.path!r} cannot be read: Permission denied."
+    def refuses(request: Any) -> Any:
+        if request.any_trial.endswith("plain"):
+            msg = f"Trial {request.trial!r} cannot be read: Permission denied."
             raise checking.TrialError(msg)
-        return choose(folder, **options)
+        return resolve(request)
 
-    monkeypatch.setattr(checking, "choose_rules", refuses)
+    monkeypatch.setattr(checking, "resolve", refuses)
     done = check(str(runs), "--output", "out")
     assert done.exit_code == 1
     assert "runs/plain: cannot be judged\n  Trial '" in done.stdout

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from memory_store import MemoryStore
 
+from builtin_rules import Overfit
+from builtin_rules.statistics.training_kind import TrainingKind
 from rule_core.storage import StorageUnavailableError
-from rule_runner.commands.check.rule_choice import choose_rules, has_ended
+from rule_runner.config.fitting_rules import RuleChoice, Unfit, choose_rules, has_ended
 from rule_runner.errors import TrialError
 from rule_runner.loading.trial_search import TrialFolder
 
@@ -28,7 +30,8 @@ def chosen(folder: TrialFolder, *, ended: bool, follow: bool) -> tuple[set[str],
     """Return the rules that fit, and those that do not."""
     files = evaluating.trial(STEPS, COLLECTIONS, ended=ended)
     with evaluating.stores(MemoryStore(files)):
-        choice = choose_rules(folder, follow=follow)
+        profiler = folder.path if folder.profiler else None
+        choice = choose_rules(folder.path, profiler, follow=follow)
     return {*choice.rules}, {*choice.left_out}
 
 
@@ -61,5 +64,26 @@ def test_a_trial_has_ended_once_its_end_mark_is_there(ended: bool) -> None:
 def test_a_store_that_refuses_is_named() -> None:
     with evaluating.stores(Refusing({})):
         with pytest.raises(TrialError, match=r"^Trial '/trial' cannot be .*: Permission denied"):
-            choose_rules(TENSORS, follow=False)
+            choose_rules("/trial", None, follow=False)
         assert has_ended(BOTH) is True
+
+
+def test_rules_unsuited_to_the_kind_of_training_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reason = "Losses of a GAN need not fall."
+    monkeypatch.setattr(Overfit, "UNSUITED", {TrainingKind.ADVERSARIAL: reason})
+    steps = {step: {"d_loss": np.ones(1), "g_loss": np.ones(1)} for step in range(2)}
+    files = evaluating.trial(steps, {"losses": ["loss"]}, ended=True)
+    with evaluating.stores(MemoryStore(files)):
+        choice = choose_rules("/trial", None, follow=False)
+    assert choice.left_out["Overfit"] == reason
+    assert "1 that cannot judge this kind of training" in choice.note()
+    assert "Overfit" in chosen(TENSORS, ended=True, follow=False)[0]
+
+
+def test_a_note_counts_the_causes() -> None:
+    unfit = {"A": Unfit("x", "."), "B": Unfit("y", "."), "C": Unfit("y", ".")}
+    note = "3 rules were left out: 2 y, 1 x. The report names each with the reason."
+    assert RuleChoice((), unfit).note() == note
+    assert RuleChoice(("A",), {}).note() == ""

@@ -1,4 +1,4 @@
-"""Measuring: trains the runs of the detection suite, and lets all rules judge them."""
+"""Measuring: trains the runs of the detection suite, and has all rules judge them."""
 
 import functools
 import json
@@ -17,14 +17,16 @@ from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.runner import Runner
 from rule_runner.loading.loader import load_builtin
+from rule_runner.results.schema import Evidence, RuleResult
 from smdebug.core.modes import ModeKeys
+from smdebug.rules.extensions import Severity
 from smdebug.trials import Trial, create_trial
 
 # Writes a report and judges nothing.
 NOT_JUDGING: Final = frozenset({"CreateXgboostReport"})
 COMPARING: Final = "SimilarAcrossRuns"
 JUDGING: Final = tuple(name for name in RULES if name not in NOT_JUDGING)
-# The same for all runs: rules that must be told which tensors they judge, and between what limits.
+# The same for all runs: parameters of rules that have no default for them.
 PARAMETERS: Final[Mapping[str, Mapping[str, str]]] = {
     "AllZero": {"collection_names": "weights,gradients,relu_output"},
     "TensorVariance": {
@@ -44,7 +46,17 @@ NOT_EVALUATED: Final = "NotEvaluated"
 
 
 class Verdict(NamedTuple):
-    """What one rule said of one run."""
+    """The verdict of one rule on one run.
+
+    Attributes
+    ----------
+    severity
+        That of the finding; empty without one.
+    delay
+        Number of saved steps from the beginning of the fault to the finding.
+    notes
+        Number of recorded notes, which are no findings.
+    """
 
     run: str
     rule: str
@@ -52,10 +64,13 @@ class Verdict(NamedTuple):
     outcome: str
     step: int | None = None
     reason: str = ""
+    severity: str = ""
+    delay: int = 0
+    notes: int = 0
 
 
 class Measured(NamedTuple):
-    """The global step at which a run's fault begins, and what all rules said of the run."""
+    """The global step at which a run's fault begins, and the verdicts of all rules on the run."""
 
     run: str
     onset: int
@@ -63,7 +78,7 @@ class Measured(NamedTuple):
 
 
 class _Never:
-    """Nothing is waited for: all trials have ended."""
+    """Waits for nothing: all trials have ended."""
 
     def wait(self, seconds: float) -> None:
         """Return at once."""
@@ -79,35 +94,44 @@ def train(name: str, folder: Path) -> int:
     return int(json.loads(facts.read_text())["onset"])
 
 
-def judge(name: str, folder: Path, columns: Sequence[str]) -> tuple[Verdict, ...]:
-    """Let all rules judge a run that is trained."""
+def judge(name: str, onset: int, folder: Path, columns: Sequence[str]) -> tuple[Verdict, ...]:
+    """Have all rules judge a trained run."""
     run, path = all_runs()[name], folder / name
-    jobs = tuple(_jobs(run, create_trial(path, timeout=0), columns))
+    trial = create_trial(path, timeout=0)
+    jobs = tuple(_jobs(run, trial, columns))
     results = folder / "results" / name
     others = (str(folder / run.other),) if run.other else ()
     request = EvaluationRequest(other_trials=others, end_grace=0.0, overwrite=True)
     config = EvaluationConfig(request, jobs, str(path), results)
     evaluated = Runner(config, waiter=_Never()).run()
-    found = []
-    for one in evaluated.result.rules:
-        evidence = one.evidence[0] if one.evidence else None
-        reason = "" if evidence is None else _text(evidence)
-        column = LITERAL if one.configuration_name.endswith(LITERAL) else SHIPPED
-        found.append(
-            Verdict(
-                name, one.rule, column, one.outcome, one.step, reason or one.status_details or ""
-            )
-        )
-    return tuple(found)
+    return tuple(_verdict(name, onset, result, trial) for result in evaluated.result.rules)
 
 
-def _text(evidence: object) -> str:
+def _verdict(name: str, onset: int, result: RuleResult, trial: Trial) -> Verdict:
+    findings = [each for each in result.evidence if _severity(result, each) is not Severity.NOTE]
+    met = result.outcome == FOUND and findings
+    return Verdict(
+        name,
+        result.rule,
+        LITERAL if result.configuration_name.endswith(LITERAL) else SHIPPED,
+        result.outcome,
+        result.step,
+        _text(findings[0]) if met else result.status_details or "",
+        _severity(result, findings[0]).value if met else "",
+        sum(onset < step <= (result.step or 0) for step in trial.steps()),
+        len(result.evidence) - len(findings),
+    )
+
+
+def _severity(result: RuleResult, evidence: Evidence) -> Severity:
+    return Severity(getattr(evidence, "severity", None) or RULES[result.rule].SEVERITY)
+
+
+def _text(evidence: Evidence) -> str:
     """Return a finding in one line."""
-    given = {
-        key: getattr(evidence, key, None)
-        for key in ("tensor", "worker", "measured", "limit", "note")
-    }
-    return ", ".join(f"{key} {value}" for key, value in given.items() if value is not None)
+    fields = ("tensor", "worker", "measured", "limit", "note")
+    values = {key: getattr(evidence, key) for key in fields}
+    return ", ".join(f"{key} {value}" for key, value in values.items() if value is not None)
 
 
 def _jobs(run: Run, trial: Trial, columns: Sequence[str]) -> Iterator[RuleJobConfig]:
@@ -115,17 +139,17 @@ def _jobs(run: Run, trial: Trial, columns: Sequence[str]) -> Iterator[RuleJobCon
         if name == COMPARING and not run.other:
             continue
         loaded = load_builtin(name)
-        given = PARAMETERS.get(name, {})
+        parameters = PARAMETERS.get(name, {})
         start = _last_evaluation(trial) if name in OF_THE_END else None
-        yield RuleJobConfig(name, loaded, dict(given), start_step=start)
+        yield RuleJobConfig(name, loaded, dict(parameters), start_step=start)
         if LITERAL in columns and has_literal(name):
-            literal = dict(given) | {"literal": "True"}
+            literal = dict(parameters) | {"literal": "True"}
             yield RuleJobConfig(f"{name}-{LITERAL}", loaded, literal, start_step=start)
 
 
 def has_literal(rule: str) -> bool:
     """Return whether a rule can judge by its documented sentence to the letter."""
-    return any(one.name == "literal" for one in RULES[rule].PARAMS)
+    return any(parameter.name == "literal" for parameter in RULES[rule].PARAMS)
 
 
 def _last_evaluation(trial: Trial) -> int:
@@ -151,7 +175,7 @@ def _quiet() -> None:
 def measure(
     folder: Path, names: Iterable[str], processes: int = 2, columns: Sequence[str] = COLUMNS
 ) -> Iterator[Measured]:
-    """Train runs, those that they are compared with too, and yield what the rules say of each."""
+    """Train runs and those that they are compared with, and yield the verdicts on each."""
     names = list(names)
     others = (all_runs()[name].other for name in names)
     needed = list(dict.fromkeys([*names, *filter(None, others)]))
@@ -161,6 +185,6 @@ def measure(
         training = functools.partial(train, folder=folder)
         onsets = dict(zip(needed, pool.map(training, needed), strict=True))
         judging = functools.partial(judge, folder=folder, columns=columns)
-        verdicts = pool.map(judging, names)
-        for name, found in zip(names, verdicts, strict=True):
-            yield Measured(name, onsets[name], found)
+        verdicts = pool.map(judging, names, [onsets[name] for name in names])
+        for name, of_run in zip(names, verdicts, strict=True):
+            yield Measured(name, onsets[name], of_run)

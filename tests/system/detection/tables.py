@@ -1,54 +1,100 @@
-"""Tables: what the detection suite prints, and writes into its page."""
+"""Tables: what scripts/detection prints and writes into its page."""
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from known_deviations import KNOWN
-from measuring import COLUMNS, SHIPPED, Measured, has_literal
-from scoring import Is, Score, healthy_pairs, macro_f1, scores, wrong
-from training_runs import Run
+from measuring import COLUMNS, LITERAL, SHIPPED, Measured
+from scoring import (
+    Interval,
+    Is,
+    Score,
+    by_kind,
+    healthy_findings,
+    macro_f1,
+    macro_f1_interval,
+    scores,
+    share_of_accused,
+    wrong,
+)
+from training_runs import HELD_OUT, KINDS, PARTS, TUNED, Run
 
 Runs = Mapping[str, Run]
-HEAD = ("rule", "TP", "FP", "FN", "TN", "precision", "recall", "F1", "delay")
+HEAD = ("TP", "FP", "FN", "TN", "precision", "recall", "F1", "delay")
+
+
+def part_of(runs: Runs, measured: Sequence[Measured], part: str) -> list[Measured]:
+    """Return the measurements of a part."""
+    return [measurement for measurement in measured if runs[measurement.run].part == part]
 
 
 def report(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return all tables as plain text."""
-    parts = []
-    for column in COLUMNS:
-        found = scores(runs, measured, column)
-        findings, judged = healthy_pairs(runs, measured, column)
-        parts += [
-            f"{column}: macro F1 {macro_f1(found):.3f}",
-            _plain([HEAD, *((rule, *cells(score)) for rule, score in found.items())]),
-            f"{len(findings)} findings in {judged} judged pairs of rule and healthy run\n",
-        ]
-        parts += [
-            f"{kind.value:7}{one.rule:28}{one.run:36} step {one.step}: {one.reason[:200]}"
-            for kind, one in wrong(runs, measured, column)
-        ]
-    return "\n".join(parts)
+    """Return the tables as plain text."""
+    pieces = []
+    for part in PARTS:
+        measured_part = part_of(runs, measured, part)
+        if not measured_part:
+            continue
+        for column in COLUMNS:
+            title = f"{part}, {column}"
+            rule_scores = scores(runs, measured_part, column)
+            rows = [(rule, *cells(score)) for rule, score in rule_scores.items()]
+            kinds = scores(runs, measured_part, column, by_kind)
+            rows += [(f"[{kind}]", *cells(score)) for kind, score in kinds.items()]
+            pieces += [_plain([(title, *HEAD), *rows]), _headline(runs, measured_part, column), ""]
+            pieces += [
+                f"{kind.value:7}{verdict.rule:28}{verdict.run:36}"
+                f"step {verdict.step} {verdict.severity}: {verdict.reason[:200]}"
+                for kind, verdict in wrong(runs, measured_part, column)
+                if column == SHIPPED
+            ]
+    return "\n".join(pieces)
+
+
+def _headline(runs: Runs, measured: Sequence[Measured], column: str) -> str:
+    share, f1 = _accused(runs, measured, column), _macro_f1(runs, measured, column)
+    return f"healthy runs with an error or warning: {share}; macro F1: {f1}"
+
+
+def _accused(runs: Runs, measured: Sequence[Measured], column: str) -> str:
+    findings = healthy_findings(runs, measured, column)
+    if not findings or not scores(runs, measured, column):
+        return "-"
+    share = share_of_accused(findings)
+    accused = sum(map(bool, findings.values()))
+    return f"{accused} of {len(findings)} = {_interval(share, '.1%')}"
+
+
+def _macro_f1(runs: Runs, measured: Sequence[Measured], column: str) -> str:
+    if not scores(runs, measured, column):
+        return "-"
+    return _interval(macro_f1_interval(runs, measured, column), ".3f")
+
+
+def _interval(interval: Interval, form: str) -> str:
+    value, low, high = (format(number, form) for number in interval)
+    return f"{value} ({low} to {high})"
 
 
 def cells(score: Score) -> tuple[str, ...]:
-    """Return what stands behind a rule's name."""
+    """Return the cells after a rule's name."""
     kinds = (Is.FOUND, Is.FALSE, Is.MISSED, Is.SILENT)
     shares = (score.precision, score.recall, score.f1)
     return (
         *(str(score.counts[kind]) for kind in kinds),
-        *("-" if math.isnan(one) else f"{one:.2f}" for one in shares),
+        *("-" if math.isnan(share) else f"{share:.2f}" for share in shares),
         "-" if math.isnan(score.delay) else f"{score.delay:g}",
     )
 
 
 def _plain(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if at else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     )
@@ -60,66 +106,149 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
-def scores_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return the scores by rule, as shipped and literal beside each other."""
-    shipped, literal = (scores(runs, measured, column) for column in COLUMNS)
-    rows = [
-        [f"[{rule}](rules/{rule}.md)", *cells(score), *_beside(rule, literal)]
-        for rule, score in shipped.items()
-    ]
-    mean = ["**macro F1**", *[""] * 6, f"**{macro_f1(shipped):.3f}**", ""]
-    both = {rule: literal.get(rule, score) for rule, score in shipped.items()}
-    rows.append([*mean, *[""] * 3, f"**{macro_f1(both):.3f}**", ""])
-    head = [*HEAD, *(f"literal {one}" for one in ("FP", "FN", "TN", "F1", "delay"))]
+def summary_table(runs: Runs, measured: Sequence[Measured]) -> str:
+    """Return the figures of both parts, and those of the literal rules."""
+    rows = []
+    for part in PARTS:
+        measured_part = part_of(runs, measured, part)
+        healthy_count = sum(runs[measurement.run].healthy for measurement in measured_part)
+        for column in COLUMNS:
+            figures = (_accused, _macro_f1)
+            rows.append(
+                [
+                    part.replace("_", "-"),
+                    column,
+                    str(healthy_count),
+                    str(len(measured_part) - healthy_count),
+                    *(figure(runs, measured_part, column) for figure in figures),
+                ]
+            )
+    head = ("part", "rules", "healthy runs", "faulty runs", "healthy runs accused", "macro F1")
     return markdown(head, rows)
 
 
-def _beside(rule: str, literal: Mapping[str, Score]) -> list[str]:
-    if not has_literal(rule):
-        return ["same", *[""] * 4]
-    found = cells(literal[rule])
-    return [found[at] for at in (1, 2, 3, 6, 7)]
+def scores_table(runs: Runs, measured: Sequence[Measured]) -> str:
+    """Return the scores by rule, both parts beside each other."""
+    return _beside(runs, measured, SHIPPED, lambda rule: f"[{rule}](rules/{rule}.md)")
 
 
-def healthy_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return how many findings there are on healthy runs."""
+def literal_table(runs: Runs, measured: Sequence[Measured]) -> str:
+    """Return the scores of the rules that can judge by their documented sentence."""
+    return _beside(runs, measured, LITERAL, lambda rule: f"[{rule}](rules/{rule}.md)")
+
+
+def _beside(
+    runs: Runs, measured: Sequence[Measured], column: str, name: Callable[[str], str]
+) -> str:
+    parts = [scores(runs, part_of(runs, measured, part), column) for part in PARTS]
+    rules = sorted({rule for rule_scores in parts for rule in rule_scores})
+    rows = [
+        [name(rule), *(cell for part in parts for cell in cells(part.get(rule, Score())))]
+        for rule in rules
+    ]
+    means = [f"**{macro_f1(part):.3f}**" if part else "" for part in parts]
+    rows.append(["**macro F1**", *[""] * 6, means[0], *[""] * 7, means[1], ""])
+    return markdown(["rule", *HEAD, *(f"held-out {title}" for title in HEAD)], rows)
+
+
+def judged_table(runs: Runs, measured: Sequence[Measured]) -> str:
+    """Return how many runs each rule judged, and in how many it left a note."""
+    parts = [scores(runs, part_of(runs, measured, part), SHIPPED) for part in PARTS]
+    rows = [
+        [
+            rule,
+            *(
+                str(number)
+                for part in parts
+                for score in [part.get(rule, Score())]
+                for number in (score.faulty_judged, score.healthy_judged, score.notes)
+            ),
+        ]
+        for rule in sorted({rule for rule_scores in parts for rule in rule_scores})
+    ]
+    head = ("faulty", "healthy", "with a note")
+    return markdown(["rule", *head, *(f"held-out {title}" for title in head)], rows)
+
+
+def kinds_table(runs: Runs, measured: Sequence[Measured]) -> str:
+    """Return the scores by kind of training, all rules together."""
     rows = []
-    for column in COLUMNS:
-        findings, judged = healthy_pairs(runs, measured, column)
-        text = "as shipped" if column == SHIPPED else "literal, rules that have it"
-        rows.append([text, str(len(findings)), str(judged), f"{len(findings) / judged:.1%}"])
-    return markdown(["column", "findings", "judged pairs", "share"], rows)
+    for part in PARTS:
+        measured_part = part_of(runs, measured, part)
+        by_kinds = scores(runs, measured_part, SHIPPED, by_kind)
+        for kind in KINDS:
+            of_kind = [each for each in measured_part if runs[each.run].kind == kind]
+            if of_kind:
+                score = cells(by_kinds[kind])
+                accused = _accused(runs, of_kind, SHIPPED)
+                rows.append(
+                    [
+                        *(part.replace("_", "-"), kind.replace("_", " "), str(len(of_kind))),
+                        accused,
+                        *score,
+                    ]
+                )
+    return markdown(["part", "kind", "runs", "healthy runs accused", *HEAD], rows)
+
+
+def rules_by_kind_table(runs: Runs, measured: Sequence[Measured]) -> str:
+    """Return true positives, false positives, false negatives, true negatives by rule and kind."""
+    by_both = scores(
+        runs, measured, SHIPPED, lambda run, verdict: f"{verdict.rule} {by_kind(run, verdict)}"
+    )
+    rules = sorted({key.split()[0] for key in by_both})
+    rows = [
+        [rule, *(_counts(by_both.get(f"{rule} {kind}", Score())) for kind in KINDS)]
+        for rule in rules
+    ]
+    return markdown(["rule", *(kind.replace("_", " ") for kind in KINDS)], rows)
+
+
+def _counts(score: Score) -> str:
+    counts = cells(score)[:4]
+    return "/".join(counts) if any(map(int, counts)) else ""
 
 
 def wrong_table(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return each verdict that is wrong as shipped, with its reason."""
     rows = [
         [
-            one.rule,
-            f"`{one.run}`",
+            verdict.rule,
+            f"`{verdict.run}`",
+            runs[verdict.run].part.replace("_", "-"),
             kind.value,
-            "-" if one.step is None else str(one.step),
-            KNOWN.get((one.rule, one.run), "**unexplained**"),
+            verdict.severity or "-",
+            "-" if verdict.step is None else str(verdict.step),
+            KNOWN.get((verdict.rule, verdict.run), "**unexplained**"),
         ]
-        for kind, one in wrong(runs, measured, SHIPPED)
+        for kind, verdict in wrong(runs, measured, SHIPPED)
     ]
-    return markdown(["rule", "run", "verdict", "step", "why"], rows)
+    return markdown(["rule", "run", "part", "verdict", "severity", "step", "why"], rows)
 
 
-def runs_table(runs: Runs) -> str:
-    """Return what the runs are."""
+def runs_table(runs: Runs, part: str) -> str:
+    """Return the runs of a part."""
     rows = []
-    for run in sorted(runs.values(), key=lambda one: (not one.healthy, one.name)):
+    of_part = [run for run in runs.values() if run.part == part]
+    for run in sorted(of_part, key=lambda run: (not run.healthy, run.name)):
         fires = ", ".join(sorted(run.fires))
-        rows.append([f"`{run.name}`", run.text, run.fault or "healthy", fires])
-    return markdown(["run", "what it is", "fault", "rules that must find it"], rows)
+        kind = run.kind.replace("_", " ")
+        rows.append([f"`{run.name}`", kind, run.text, run.fault or "healthy", fires])
+    return markdown(["run", "kind", "description", "fault", "rules that must find it"], rows)
+
+
+def runs_tables(runs: Runs) -> dict[str, str]:
+    """Return the tables of the runs, which need no measuring."""
+    return {"runs": runs_table(runs, TUNED), "held-out runs": runs_table(runs, HELD_OUT)}
 
 
 def filled(page: str, tables: Mapping[str, str]) -> str:
     """Return a page with tables between its markers ``<!-- name -->`` and ``<!-- /name -->``."""
     for name, table in tables.items():
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        page, count = between.subn(lambda at, new=table: f"{at[1]}\n{new}\n\n{at[2]}", page)
+        page, count = between.subn(
+            lambda match, new=table: f"{match[1]}\n{new}\n\n{match[2]}", page
+        )
         if count != 1:
             msg = f"A page must have one place for the table {name!r}, got {count}."
             raise ValueError(msg)
@@ -128,10 +257,14 @@ def filled(page: str, tables: Mapping[str, str]) -> str:
 
 def write_page(page: Path, runs: Runs, measured: Sequence[Measured]) -> None:
     """Rewrite the tables of a page."""
-    tables = {
-        "scores": scores_table(runs, measured),
-        "healthy": healthy_table(runs, measured),
-        "wrong": wrong_table(runs, measured),
-        "runs": runs_table(runs),
-    }
+    measured_tables = (
+        ("summary", summary_table),
+        ("scores", scores_table),
+        ("literal", literal_table),
+        ("judged", judged_table),
+        ("kinds", kinds_table),
+        ("rules by kind", rules_by_kind_table),
+        ("wrong", wrong_table),
+    )
+    tables = {name: table(runs, measured) for name, table in measured_tables} | runs_tables(runs)
     page.write_text(filled(page.read_text("utf-8"), tables), "utf-8")

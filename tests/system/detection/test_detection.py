@@ -8,45 +8,44 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from known_deviations import KNOWN
+from known_deviations import KNOWN, UNCERTAIN
 from measuring import JUDGING, SHIPPED, Measured, measure
-from scoring import healthy_pairs, macro_f1, scores, wrong
-from tables import filled, runs_table
-from training_runs import all_runs
+from scoring import healthy_findings, macro_f1, scores, wrong
+from tables import filled, runs_tables
+from training_runs import KINDS, PARTS, all_runs, sample
 
-for _package in ("torch", "xgboost", "sklearn", "keras"):
+for _package in ("torch", "xgboost", "sklearn", "keras", "transformers"):
     if find_spec(_package) is None:
         pytest.skip(f"{_package} is not installed.", allow_module_level=True)
 RUNS = all_runs()
-UNSURE = {run for _, run in KNOWN}
-# The first run with each fault, and a few healthy ones.
-SAMPLE = {
-    *(
-        next(n for n, run in RUNS.items() if rule in run.fires and n not in UNSURE)
-        for rule in JUDGING
-    ),
-    *[run for run in RUNS if RUNS[run].healthy and run not in UNSURE][::6],
-}
-SUITES = {"sample": [run for run in RUNS if run in SAMPLE], "all": [*RUNS]}
-# Another processor rounds otherwise, and a run at the edge of a rule may tip over.
+SUITES = {"sample": sample(RUNS, JUDGING, UNCERTAIN), "all": [*RUNS]}
+# Rules of the labels that are not there yet.
+PLANNED = frozenset(
+    {"AttentionCollapse", "AttentionMaskLeak", "GradientAccumulates", "GradientNormSpike"}
+    | {"LearningRate", "LossScaleAtFloor", "LossSpike", "ModeCollapse", "NormGrowth"}
+    | {"PolicyEntropyCollapse", "PosteriorCollapse", "ProbabilitiesAsLogits"}
+    | {"RepeatedBatches", "ReplicaDivergence", "RepresentationCollapse", "ResumeLostState"}
+    | {"RouterCollapse", "StalledParameters", "ValidationInTrainingMode"}
+) - set(JUDGING)
+# Another processor rounds differently, which may change the verdict on a run at a rule's limit.
 TIPPED = {"sample": 1, "all": 4}
 PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
 
 
 class Suite:
-    """What rules say of some runs, as far as that is known by now."""
+    """The verdicts on some runs, judged as they are asked for."""
 
     def __init__(self, name: str, coming: Iterator[Measured]) -> None:
         self.tipped = TIPPED[name]
         self.runs = {run: RUNS[run] for run in SUITES[name]}
         self._coming = coming
-        self._known: dict[str, Measured] = {}
+        self._judged: dict[str, Measured] = {}
 
     def of(self, run: str) -> Measured:
-        while run not in self._known:
-            found = next(self._coming)
-            self._known[found.run] = found
-        return self._known[run]
+        while run not in self._judged:
+            measured = next(self._coming)
+            self._judged[measured.run] = measured
+        return self._judged[run]
 
     def all(self) -> list[Measured]:
         return [self.of(run) for run in self.runs]
@@ -83,26 +82,31 @@ def suite(request: pytest.FixtureRequest, suites: Callable[[str], Suite]) -> Sui
     indirect=["suite"],
 )
 def test_run_can_be_trained_and_judged(run: str, suite: Suite) -> None:
-    asked = [one.rule for one in suite.of(run).verdicts]
-    assert set(asked) <= set(JUDGING)
-    assert asked
+    rules = [verdict.rule for verdict in suite.of(run).verdicts]
+    assert set(rules) <= set(JUDGING)
+    assert rules
 
 
-def test_runs_get_the_verdicts_that_they_should(suite: Suite) -> None:
-    found = {(one.rule, one.run): one for _, one in wrong(suite.runs, suite.all(), SHIPPED)}
-    other = {pair for pair in KNOWN if pair[1] in suite.runs} ^ set(found)
-    assert len(other) <= suite.tipped, [found.get(pair, pair) for pair in sorted(other)]
+def test_verdicts_are_right_except_for_known_deviations(suite: Suite) -> None:
+    verdicts = {
+        (verdict.rule, verdict.run): verdict
+        for _, verdict in wrong(suite.runs, suite.all(), SHIPPED)
+    }
+    changed = {pair for pair in KNOWN if pair[1] in suite.runs} ^ set(verdicts)
+    assert len(changed) <= suite.tipped, [verdicts.get(pair, pair) for pair in sorted(changed)]
 
 
 def test_macro_f1_as_shipped(suite: Suite) -> None:
-    found = scores(suite.runs, suite.all(), SHIPPED)
-    assert sorted(JUDGING) == list(found)
-    assert macro_f1(found) >= 0.95
+    rule_scores = scores(suite.runs, suite.all(), SHIPPED)
+    assert sorted(JUDGING) == list(rule_scores)
+    assert macro_f1(rule_scores) >= 0.95
 
 
-def test_findings_on_healthy_runs(suite: Suite) -> None:
-    findings, judged = healthy_pairs(suite.runs, suite.all(), SHIPPED)
-    assert len(findings) <= 0.01 * judged, findings
+def test_healthy_runs_with_an_error_or_warning(suite: Suite) -> None:
+    findings = healthy_findings(suite.runs, suite.all(), SHIPPED)
+    accused = {run: verdicts for run, verdicts in findings.items() if verdicts}
+    # One run of the sample may be at a limit.
+    assert len(accused) <= max(0.04 * len(findings), 1), accused
 
 
 def test_there_are_enough_runs() -> None:
@@ -116,14 +120,16 @@ def test_rule_has_enough_faults_to_find(rule: str) -> None:
     assert sum(rule in run.fires for run in RUNS.values()) >= 5
 
 
-def test_runs_name_rules_and_runs_that_there_are() -> None:
+def test_runs_name_existing_rules_runs_and_kinds() -> None:
     for run in RUNS.values():
-        assert {*run.fires, *run.may} <= set(JUDGING), run.name
+        assert {*run.fires, *run.may} <= {*JUDGING, *PLANNED}, run.name
         assert not run.fires & set(run.may), run.name
         assert not run.other or run.other in RUNS, run.name
         assert bool(run.fault) == bool(run.fires), run.name
+        assert run.kind in KINDS, run.name
+        assert run.part in PARTS, run.name
 
 
 def test_page_lists_the_runs_as_they_are() -> None:
     page = PAGE.read_text("utf-8")
-    assert filled(page, {"runs": runs_table(RUNS)}) == page
+    assert filled(page, runs_tables(RUNS)) == page

@@ -1,13 +1,23 @@
-"""Scoring: verdicts beside what is known of runs, and tables of them."""
+"""Scoring: verdicts compared with what is known about runs, and tables of them."""
 
 import math
 from pathlib import Path
 
 import pytest
 from measuring import LITERAL, SHIPPED, Measured, Verdict
-from scoring import Is, healthy_pairs, macro_f1, scores, what_it_is, wrong
-from tables import cells, filled, markdown
-from training_runs import Run
+from scoring import (
+    Is,
+    by_kind,
+    healthy_findings,
+    macro_f1,
+    macro_f1_interval,
+    scores,
+    share_of_accused,
+    what_it_is,
+    wrong,
+)
+from tables import cells, filled, markdown, scores_table
+from training_runs import HELD_OUT, Run, sample
 
 
 def _train(_: Path) -> int:
@@ -15,12 +25,18 @@ def _train(_: Path) -> int:
 
 
 FAULTY = Run("bad", "", _train, "a fault", frozenset({"AllZero"}), {"DeadRelu": "why"})
-HEALTHY = Run("good", "", _train)
+HEALTHY = Run("good", "", _train, kind="adversarial")
 RUNS = {"bad": FAULTY, "good": HEALTHY}
 
 
-def verdict(run: str, rule: str, outcome: str, step: int | None = None) -> Verdict:
-    return Verdict(run, rule, SHIPPED, outcome, step)
+def verdict(run: str, rule: str, outcome: str, step: int | None = None, delay: int = 0) -> Verdict:
+    return Verdict(run, rule, SHIPPED, outcome, step, delay=delay)
+
+
+MEASURED = [
+    Measured("bad", 10, (verdict("bad", "AllZero", "IssuesFound", 14, delay=2),)),
+    Measured("good", 0, (verdict("good", "AllZero", "IssuesFound", 3),)),
+]
 
 
 @pytest.mark.parametrize(
@@ -46,14 +62,41 @@ def test_what_a_verdict_is(
 
 
 def test_scores_count_delays_and_shares() -> None:
-    measured = [
-        Measured("bad", 10, (verdict("bad", "AllZero", "IssuesFound", 14),)),
-        Measured("good", 0, (verdict("good", "AllZero", "IssuesFound", 3),)),
-    ]
-    found = scores(RUNS, measured, SHIPPED)
-    assert cells(found["AllZero"]) == ("1", "1", "0", "0", "0.50", "1.00", "0.67", "4")
-    assert math.isclose(2 / 3, macro_f1(found))
-    assert list(scores(RUNS, measured, LITERAL)) == []
+    rule_scores = scores(RUNS, MEASURED, SHIPPED)
+    assert cells(rule_scores["AllZero"]) == ("1", "1", "0", "0", "0.50", "1.00", "0.67", "2")
+    assert (rule_scores["AllZero"].faulty_judged, rule_scores["AllZero"].healthy_judged) == (1, 1)
+    assert math.isclose(2 / 3, macro_f1(rule_scores))
+    assert list(scores(RUNS, MEASURED, LITERAL)) == []
+
+
+def test_scores_by_kind_of_training() -> None:
+    kinds = scores(RUNS, MEASURED, SHIPPED, by_kind)
+    assert {kind: cells(score)[:2] for kind, score in kinds.items()} == {
+        "adversarial": ("0", "1"),
+        "supervised": ("1", "0"),
+    }
+
+
+def test_notes_are_counted_but_are_no_findings() -> None:
+    note = verdict("good", "AllZero", "NoIssuesFound")._replace(notes=3)
+    score = scores(RUNS, [Measured("good", 0, (note,))], SHIPPED)["AllZero"]
+    assert (score.notes, score.counts[Is.FALSE], score.counts[Is.SILENT]) == (1, 0, 1)
+
+
+def test_interval_of_macro_f1_is_that_of_resampled_runs() -> None:
+    # Resamples with the faulty run alone score 1, with the healthy one alone 0.
+    interval = macro_f1_interval(RUNS, MEASURED, SHIPPED)
+    assert interval == (pytest.approx(2 / 3), 0.0, 1.0)
+    perfect = [MEASURED[0], MEASURED[0]]
+    assert macro_f1_interval(RUNS, perfect, SHIPPED) == (1.0, 1.0, 1.0)
+
+
+def test_share_of_accused_runs_counts_runs_and_has_a_wilson_interval() -> None:
+    pytest.importorskip("scipy")
+    twice = verdict("a", "AllZero", "IssuesFound", 3)
+    findings = {"a": [twice, twice], **{str(number): [] for number in range(24)}}
+    # Wilson's interval of 1 in 25, as in statistical tables.
+    assert share_of_accused(findings) == pytest.approx((0.04, 0.0071, 0.1954), abs=1e-4)
 
 
 def test_wrong_verdicts_and_healthy_findings_are_listed() -> None:
@@ -62,7 +105,21 @@ def test_wrong_verdicts_and_healthy_findings_are_listed() -> None:
     missed = verdict("bad", "AllZero", "NoIssuesFound")
     measured = [Measured("bad", 0, (missed,)), Measured("good", 0, (false, silent))]
     assert [(Is.MISSED, missed), (Is.FALSE, false)] == wrong(RUNS, measured, SHIPPED)
-    assert ([false], 1) == healthy_pairs(RUNS, measured, SHIPPED)
+    assert {"good": [false]} == healthy_findings(RUNS, measured, SHIPPED)
+
+
+def test_both_parts_stand_beside_each_other() -> None:
+    runs = RUNS | {"good": Run("good", "", _train, part=HELD_OUT)}
+    row = scores_table(runs, MEASURED).splitlines()[2]
+    tuned = "1 | 0 | 0 | 0 | 1.00 | 1.00 | 1.00 | 2"
+    held_out = "0 | 1 | 0 | 0 | 0.00 | - | 0.00 | -"
+    assert row == f"| [AllZero](rules/AllZero.md) | {tuned} | {held_out} |"
+
+
+def test_sample_has_the_first_run_of_each_fault_and_every_sixth_healthy_one() -> None:
+    runs = {name: Run(name, "", _train, "f", frozenset({"AllZero"})) for name in ("x", "y", "z")}
+    runs |= {str(number): Run(str(number), "", _train) for number in range(8)}
+    assert sample(runs, ["AllZero", "DeadRelu"], frozenset({"x", "0"})) == ["y", "1", "7"]
 
 
 def test_tables_stand_between_their_markers() -> None:

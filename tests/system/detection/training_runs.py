@@ -1,30 +1,28 @@
-"""Runs: what the trainings of the detection suite are, and which rules each must meet."""
+"""Runs: what the trainings of the detection suite are, and which rules must find their faults."""
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-MODULES: Final = (
-    "healthy_images",
-    "healthy_sequences",
-    "healthy_tables",
-    "healthy_others",
-    "healthy_boosting",
-    "faulty_learning",
-    "faulty_starts",
-    "faulty_activations",
-    "faulty_values",
-    "faulty_data",
-    "faulty_generalising",
-    "faulty_boosting",
-    "compared",
-    "stalled",
+TUNED: Final = "tuned"
+HELD_OUT: Final = "held_out"
+PARTS: Final = (TUNED, HELD_OUT)
+KINDS: Final = (
+    "supervised",
+    "language_model",
+    "contrastive",
+    "autoencoder",
+    "diffusion",
+    "adversarial",
+    "reinforcement",
+    "boosted_trees",
 )
-# A training writes its trial to a folder, and returns the global step at which its fault begins.
+# A training writes its trial to a folder and returns the global step at which its fault begins.
 Train = Callable[[Path], int | None]
 
 
@@ -35,17 +33,21 @@ class Run:
     Attributes
     ----------
     name, text
-        Name of its trial, and what it is.
+        The name of its trial, and a description.
     train
-        Trains, and writes the trial.
+        Trains and writes the trial.
     fault
         What is wrong with it; empty if it is healthy.
     fires
         Rules that must find the fault.
     may
-        Rules that may find a consequence of the fault, and why: counted neither way.
+        Rules that may find a consequence of the fault, with the reason: counted neither way.
     other
-        Name of the run that it is compared with by rules that compare; empty for none.
+        Name of the run that comparing rules compare it with; empty for none.
+    kind
+        The kind of training, one of `KINDS`.
+    part
+        `TUNED` or `HELD_OUT`: the folder of the module that defines it.
     """
 
     name: str
@@ -55,6 +57,8 @@ class Run:
     fires: frozenset[str] = frozenset()
     may: Mapping[str, str] = field(default_factory=dict, hash=False)
     other: str = ""
+    kind: str = "supervised"
+    part: str = TUNED
 
     @property
     def healthy(self) -> bool:
@@ -64,17 +68,19 @@ class Run:
 _RUNS: dict[str, Run] = {}
 
 
-def _registered(run: Run) -> Train:
-    if run.name in _RUNS:
-        msg = f"Two runs are called {run.name!r}."
+def _register(train: Train, text: str, **fields: Any) -> Train:
+    name = train.__name__
+    if name in _RUNS:
+        msg = f"Two runs are called {name!r}."
         raise ValueError(msg)
-    _RUNS[run.name] = run
-    return run.train
+    part = train.__module__.partition(".")[0].removeprefix("runs_")
+    _RUNS[name] = Run(name, text, train, part=part, **fields)
+    return train
 
 
-def healthy(text: str, **more: Any) -> Callable[[Train], Train]:
-    """Register a training without a fault; `may` and `other` as in `Run`."""
-    return lambda train: _registered(Run(train.__name__, text, train, **more))
+def healthy(text: str, **fields: Any) -> Callable[[Train], Train]:
+    """Register a training without a fault; `kind`, `may` and `other` as in `Run`."""
+    return lambda train: _register(train, text, **fields)
 
 
 def faulty(
@@ -83,17 +89,45 @@ def faulty(
     fires: Iterable[str],
     *,
     may: Mapping[str, str] | None = None,
-    **more: Any,
+    **fields: Any,
 ) -> Callable[[Train], Train]:
-    """Register a training with a fault; what must be found is no mere consequence."""
+    """Register a training with a fault; rules that must find it are not among its `may`."""
     must = frozenset(fires)
-    rest = {rule: reason for rule, reason in (may or {}).items() if rule not in must}
-    return lambda train: _registered(Run(train.__name__, text, train, fault, must, rest, **more))
+    optional = {rule: reason for rule, reason in (may or {}).items() if rule not in must}
+    return lambda train: _register(train, text, fault=fault, fires=must, may=optional, **fields)
+
+
+def _modules() -> Iterator[str]:
+    for part in PARTS:
+        package = importlib.import_module(f"runs_{part}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield module.name
 
 
 @functools.cache
 def all_runs() -> Mapping[str, Run]:
     """Return all runs by name."""
-    for module in MODULES:
+    for module in _modules():
         importlib.import_module(module)
     return MappingProxyType(_RUNS)
+
+
+def runs_of(part: str) -> Mapping[str, Run]:
+    """Return the runs of a part, or of both for ``all``."""
+    return {name: run for name, run in all_runs().items() if part in {run.part, "all"}}
+
+
+def sample(runs: Mapping[str, Run], rules: Iterable[str], without: frozenset[str]) -> list[str]:
+    """Return a fixed sample: the first run with each rule's fault, and every sixth healthy one.
+
+    Parameters
+    ----------
+    without
+        Names of runs to leave out.
+    """
+    certain = {name: run for name, run in runs.items() if name not in without}
+    healthy_names = [name for name, run in certain.items() if run.healthy]
+    chosen = set(healthy_names[::6])
+    for rule in rules:
+        chosen |= {next((name for name, run in certain.items() if rule in run.fires), "")}
+    return [name for name in runs if name in chosen]

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from learnt_data import diabetes, digits, images, random_labels, sentences, table, waves
-from small_networks import Cnn, Recurrent, Transformer, mlp
 from torch import nn
-from torch_loop import adam, fit, sgd
+from training.learnt_data import diabetes, digits, images, random_labels, sentences, table, waves
+from training.small_networks import Cnn, Recurrent, Transformer, mlp
+from training.torch_loop import adam, fit, sgd
 from training_runs import faulty
 
 BY_HEART = {

@@ -6,9 +6,9 @@ from typing import Any
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # the one whose gradients the hook sees
 import keras
-from learnt_data import images
 
 import smdebug.keras as smd
+from training.learnt_data import images
 
 COLLECTIONS = ("weights", "biases", "gradients", "losses", "relu_input", "relu_output", "inputs")
 

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from faulty_learning import BLOWN_UP, UNTRAINED
-from learnt_data import digits, images, pixels, table
 from sklearn import datasets as bundled
-from small_networks import Cnn, biased, deep, initialised, mlp
 from torch import nn
-from torch_loop import adam, fit, sgd
+from training.learnt_data import digits, images, pixels, table
+from training.small_networks import Cnn, biased, deep, initialised, mlp
+from training.torch_loop import adam, fit, sgd
 from training_runs import faulty
+
+from runs_tuned.faulty.learning import BLOWN_UP, UNTRAINED
 
 SATURATED = UNTRAINED | {
     "VanishingGradient": "saturated units pass no gradient on",

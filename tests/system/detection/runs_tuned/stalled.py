@@ -6,11 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from boosting import boost, table
-from learnt_data import digits, images, sentences
-from small_networks import Cnn, Recurrent, mlp
 from torch import nn
-from torch_loop import adam, fit, sgd
+from training.boosting import boost, table
+from training.learnt_data import digits, images, sentences
+from training.small_networks import Cnn, Recurrent, mlp
+from training.torch_loop import adam, fit, sgd
 from training_runs import faulty, healthy
 
 HOUR = 3600.0
@@ -87,7 +87,9 @@ def lock_waits(root: Path) -> int:
     return 30
 
 
-@faulty("XGBoost, breast cancer", "a node is preempted for ten hours", STALLED)
+@faulty(
+    "XGBoost, breast cancer", "a node is preempted for ten hours", STALLED, kind="boosted_trees"
+)
 def node_preempted(root: Path) -> int:
     with passing(5.0, {12: 10 * HOUR}):
         boost(root, *table("breast_cancer"), max_depth=3, eta=0.2)

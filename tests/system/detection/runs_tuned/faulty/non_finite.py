@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from faulty_learning import BLOWN_UP, rest
-from learnt_data import diabetes, digits, sentences, table
-from small_networks import Recurrent, deep, mlp
 from torch import nn
-from torch_loop import adam, fit, sgd
+from training.learnt_data import diabetes, digits, sentences, table
+from training.small_networks import Recurrent, deep, mlp
+from training.torch_loop import adam, fit, sgd
 from training_runs import faulty
+
+from runs_tuned.faulty.learning import BLOWN_UP, rest
 
 NOT_NUMBERS = rest(BLOWN_UP, "ExplodingTensor")
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from learnt_data import LENGTH, TOKENS
 from torch import nn
+
+from training.learnt_data import LENGTH, TOKENS
 
 Make = Callable[[], Any]
 

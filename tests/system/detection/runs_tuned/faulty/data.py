@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from learnt_data import (
+from torch import nn
+from training.learnt_data import (
     TOKENS,
     Split,
     coloured,
@@ -17,9 +18,8 @@ from learnt_data import (
     table,
     texts,
 )
-from small_networks import Cnn, Recurrent, Transformer, mlp
-from torch import nn
-from torch_loop import adam, fit, sgd
+from training.small_networks import Cnn, Recurrent, Transformer, mlp
+from training.torch_loop import adam, fit, sgd
 from training_runs import faulty
 
 BAD_INPUT = {
@@ -157,6 +157,7 @@ def unknown_words(root: Path) -> int:
     "texts are cut to 4 tokens, the rest of each row is padding",
     {"NLPSequenceRatio"},
     may=PADDED,
+    kind="language_model",
 )
 def cut_texts(root: Path) -> int:
     def cut(x: Any) -> Any:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from learnt_data import digits, images, table
-from small_networks import Cnn, mlp
 from torch import nn
-from torch_loop import adam, batches, fit, hook, sgd
+from training.learnt_data import digits, images, table
+from training.small_networks import Cnn, mlp
+from training.torch_loop import adam, batches, fit, hook, sgd
 from training_runs import healthy
 
 import smdebug.pytorch as smd
@@ -125,14 +125,14 @@ def cancer_numpy(root: Path) -> int:
 
 @healthy("Keras, digits, channels last, convolutions, Adam")
 def keras_cnn(root: Path) -> int:
-    import keras_training
+    from training import keras_training
 
     return keras_training.cnn(root)
 
 
 @healthy("Keras, digits, dense ReLU layers, SGD")
 def keras_mlp(root: Path) -> int:
-    import keras_training
+    from training import keras_training
 
     return keras_training.mlp(root)
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from learnt_data import TOKENS, sentences, texts, waves
-from small_networks import Lora, Recurrent, Transformer
 from torch import nn
-from torch_loop import adam, fit
+from training.learnt_data import TOKENS, sentences, texts, waves
+from training.small_networks import Lora, Recurrent, Transformer
+from training.torch_loop import adam, fit
 from training_runs import healthy
 
 
@@ -63,7 +63,7 @@ def sentences_transformer_warm_up(root: Path) -> int:
     return fit(root, make, sentences(), optimizer=adam(3e-3), schedule=rate, steps=100)
 
 
-@healthy("a small language, causal transformer, Adam")
+@healthy("a small language, causal transformer, Adam", kind="language_model")
 def texts_transformer(root: Path) -> int:
     make = lambda: Transformer(TOKENS, causal=True)
     return fit(root, make, texts(), optimizer=adam(5e-3), steps=120, save_every=3)

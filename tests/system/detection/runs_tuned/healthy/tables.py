@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import torch
-from learnt_data import diabetes, imbalanced, table
-from small_networks import mlp
 from torch import nn
-from torch_loop import adam, fit, sgd
+from training.learnt_data import diabetes, imbalanced, table
+from training.small_networks import mlp
+from training.torch_loop import adam, fit, sgd
 from training_runs import healthy
 
 

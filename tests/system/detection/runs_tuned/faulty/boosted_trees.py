@@ -1,10 +1,13 @@
 """Trainings of XGBoost with trees that are too deep, features that tell the label, bad labels."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
-from boosting import boost, table
-from training_runs import faulty
+import training_runs
+from training.boosting import boost, table
+
+faulty = functools.partial(training_runs.faulty, kind="boosted_trees")
 
 DEEP = {
     "Overfit": "deep trees learn by heart",

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from learnt_data import coloured, digits, images
-from small_networks import Autoencoder, Cnn, Residual, deep, initialised, mlp, trained
 from torch import nn
-from torch_loop import adam, fit, sgd
+from training.learnt_data import coloured, digits, images
+from training.small_networks import Autoencoder, Cnn, Residual, deep, initialised, mlp, trained
+from training.torch_loop import adam, fit, sgd
 from training_runs import healthy
 
 
@@ -174,14 +174,14 @@ def digits_he(root: Path) -> int:
     )
 
 
-@healthy("digits, autoencoder with mean squared error")
+@healthy("digits, autoencoder with mean squared error", kind="autoencoder")
 def digits_autoencoder(root: Path) -> int:
     data = digits()
     both = type(data)(data.x, data.x, data.test_x, data.test_x)
     return fit(root, Autoencoder, both, loss=nn.MSELoss(), optimizer=adam(3e-3), steps=160)
 
 
-@healthy("digits, autoencoder of a tenth of their contrast: losses far below 1")
+@healthy("digits, autoencoder of a tenth of their contrast: losses far below 1", kind="autoencoder")
 def digits_autoencoder_of_small_numbers(root: Path) -> int:
     data = digits()
     both = type(data)(data.x, data.x * 0.1, data.test_x, data.test_x * 0.1)

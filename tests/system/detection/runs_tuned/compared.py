@@ -4,15 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from boosting import boost, table
-from healthy_images import digits_dropout, digits_momentum
-from healthy_tables import wine_tanh
-from learnt_data import digits, images
-from learnt_data import table as split
-from small_networks import Cnn, mlp
 from torch import nn
-from torch_loop import adam, fit, sgd
+from training.boosting import boost, table
+from training.learnt_data import digits, images
+from training.learnt_data import table as split
+from training.small_networks import Cnn, mlp
+from training.torch_loop import adam, fit, sgd
 from training_runs import faulty, healthy
+
+from runs_tuned.healthy.images import digits_dropout, digits_momentum
+from runs_tuned.healthy.tables import wine_tanh
 
 DIFFERS = {"SimilarAcrossRuns"}
 
@@ -32,7 +33,7 @@ def wine_tanh_again(root: Path) -> int | None:
     return wine_tanh(root)
 
 
-@healthy("XGBoost, breast cancer, a second time", other="boosted_cancer")
+@healthy("XGBoost, breast cancer, a second time", other="boosted_cancer", kind="boosted_trees")
 def boosted_cancer_again(root: Path) -> int:
     return boost(root, *table("breast_cancer"), max_depth=3, eta=0.2)
 
@@ -111,6 +112,7 @@ def wine_other_decay(root: Path) -> int:
     "rows are sampled with another seed",
     DIFFERS,
     other="boosted_cancer",
+    kind="boosted_trees",
 )
 def boosted_other_sample(root: Path) -> int:
     return boost(root, *table("breast_cancer"), max_depth=3, eta=0.2, subsample=0.9)

@@ -1,10 +1,13 @@
 """Healthy trainings of XGBoost: one of two, one of several, regression; stopped in time."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
-from boosting import boost, table
-from training_runs import healthy
+import training_runs
+from training.boosting import boost, table
+
+healthy = functools.partial(training_runs.healthy, kind="boosted_trees")
 
 
 @healthy("XGBoost, breast cancer, trees of depth 3")

@@ -1,0 +1,1 @@
+"""Data, models and loops that the trainings of the detection suite share."""

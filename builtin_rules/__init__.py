@@ -20,6 +20,8 @@ from builtin_rules.tensors.losses.loss_not_decreasing import LossNotDecreasing
 from builtin_rules.tensors.losses.overfit import Overfit
 from builtin_rules.tensors.losses.overtraining import Overtraining
 from builtin_rules.tensors.losses.stalled_training_rule import StalledTrainingRule
+from builtin_rules.tensors.optimizer.gradient_norm_spike import GradientNormSpike
+from builtin_rules.tensors.optimizer.loss_scale_at_floor import LossScaleAtFloor
 from builtin_rules.tensors.weights.poor_weight_initialization import PoorWeightInitialization
 from builtin_rules.tensors.weights.similar_across_runs import SimilarAcrossRuns
 from builtin_rules.tensors.weights.unchanged_tensor import UnchangedTensor
@@ -36,7 +38,9 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "DeadRelu": DeadRelu,
         "ExplodingTensor": ExplodingTensor,
         "FeatureImportanceOverweight": FeatureImportanceOverweight,
+        "GradientNormSpike": GradientNormSpike,
         "LossNotDecreasing": LossNotDecreasing,
+        "LossScaleAtFloor": LossScaleAtFloor,
         "NLPSequenceRatio": NLPSequenceRatio,
         "Overfit": Overfit,
         "Overtraining": Overtraining,
@@ -62,7 +66,9 @@ __all__ = [
     "DeadRelu",
     "ExplodingTensor",
     "FeatureImportanceOverweight",
+    "GradientNormSpike",
     "LossNotDecreasing",
+    "LossScaleAtFloor",
     "NLPSequenceRatio",
     "Overfit",
     "Overtraining",

@@ -79,7 +79,8 @@ HELD: Final = {
     "weights only": {"WeightUpdateRatio"} | SEEN,
     "Keras": LOSS
     | SEEN
-    | {"ClassImbalance", "Confusion", "VanishingGradient", "WeightUpdateRatio"},
+    | {"ClassImbalance", "Confusion", "GradientNormSpike", "VanishingGradient"}
+    | {"WeightUpdateRatio"},
     "XGBoost": LOSS
     | SEEN
     | {"ClassImbalance", "Confusion", "CreateXgboostReport"}

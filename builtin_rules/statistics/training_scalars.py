@@ -1,0 +1,48 @@
+"""The scalars of one mode at a step, by tensor and worker, and robust statistics of them."""
+
+import statistics
+from collections.abc import Collection
+from typing import Any, Final
+
+from builtin_rules.statistics.tensor_selection import TensorKey, numbers, tensors_of_mode
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.modes import ModeKeys
+from smdebug.rules.extensions import TensorInput
+
+LEARNING_RATES: Final = TensorInput("learning rates", ("learning_rates",))
+LOSS_SCALES: Final = TensorInput("loss scales", ("loss_scales",))
+GRADIENT_NORMS: Final = TensorInput("gradient norms", ("gradient_norms",))
+TRAINING_LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,))
+_MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
+
+
+def scalars_of_mode(
+    trial: Any, step: int, selected: TensorInput, mode: ModeKeys = ModeKeys.TRAIN
+) -> dict[TensorKey, float]:
+    """Return the values of one element that were saved in a mode at a global step.
+
+    Steps without a mode count as steps of training.
+    """
+    modes = trial.modes_at(step)
+    if mode not in modes and not (mode is ModeKeys.TRAIN and ModeKeys.GLOBAL in modes):
+        return {}
+    names: Collection[str] = selected.names(trial, step)
+    read = ModeKeys.GLOBAL
+    if len(modes) > 1 and mode in modes:
+        step, read = modes[mode], mode
+        names = sorted(set(names).intersection(trial.tensor_names(step=step, mode=mode)))
+    return {
+        (saved.name, saved.worker): float(array.reshape(-1)[0])
+        for saved in tensors_of_mode(trial, step, names, read)
+        if (array := numbers(saved, step, read)) is not None and array.size == 1
+    }
+
+
+def median_deviation(values: Collection[float]) -> float:
+    """Return the median absolute deviation, scaled to the deviation of a normal distribution.
+
+    >>> median_deviation([1.0, 2.0, 3.0])
+    1.4826
+    """
+    middle = statistics.median(values)
+    return _MAD_TO_DEVIATION * statistics.median([abs(value - middle) for value in values])

@@ -1,0 +1,1 @@
+"""Rules over scalars of the optimizer, and over the modes of modules."""

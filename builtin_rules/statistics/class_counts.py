@@ -11,6 +11,8 @@ from builtin_rules.statistics.noise_levels import Levels
 
 ENOUGH: Final = 0.02  # a smaller decrease of the share of mispredictions means it is settled
 STEPS: Final = 5  # minimum steps of a level
+MOST_REPEATS: Final = 2  # of a batch: more say nothing new about its labels
+MOST_BATCHES: Final = 4096  # remembered, to recognise repeated ones
 
 
 class ClassCounts(NamedTuple):
@@ -33,11 +35,18 @@ class ClassWindow:
     all: ClassCounts = field(default_factory=lambda: ClassCounts(Counter(), Counter()))
     steps: deque[ClassCounts] = field(default_factory=deque)  # at most one for each label required
     wrong: Levels = field(default_factory=lambda: Levels(STEPS))  # share of a step's labels
+    batches: set[int] = field(default_factory=set)  # hashes of labels, at most MOST_BATCHES
+    distinct: int = 0  # labels without those of repeated batches
 
     def add(self, sample: LabelledClasses, enough: int | None) -> None:
         """Add the samples of a step, and drop steps not needed for `enough` labels."""
         mistaken = sample.labels[sample.labels != sample.predictions]
         step = ClassCounts(_count(sample.labels), _count(mistaken))
+        batch = hash(sample.labels.tobytes())
+        if batch not in self.batches:
+            self.distinct += step.total
+            if len(self.batches) < MOST_BATCHES:
+                self.batches.add(batch)
         self.wrong.add(step.wrong.total() / step.total)
         self.ever.update(step.labels)
         self.all.labels.update(step.labels)
@@ -50,6 +59,16 @@ class ClassWindow:
                 counts.subtract(removed)
                 for label in [label for label in removed if not counts[label]]:
                     del counts[label]  # a class without labels is not counted
+
+    @property
+    def ever_repeats(self) -> float:
+        """The divisor of the counts since the start that makes each label count twice at most."""
+        return max(1.0, self.ever.total() / self.distinct / MOST_REPEATS)
+
+    @property
+    def latest_repeats(self) -> float:
+        """The divisor of the counts of the latest steps, likewise."""
+        return max(1.0, self.all.total / self.distinct / MOST_REPEATS)
 
     @property
     def settled(self) -> bool:

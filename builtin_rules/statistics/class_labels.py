@@ -31,12 +31,14 @@ Ints = NDArray[np.int64]
 class LabelledClasses(NamedTuple):
     """Labels and predicted classes of the samples of one worker, of shape ``(n,)``, all >= 0.
 
-    `scored` is the number of classes if the predictions are scores, otherwise 0.
+    `scored` is the number of classes if the predictions are scores, otherwise 0. `positions` is
+    whether each row has several labels, as for tokens of texts and pixels of maps.
     """
 
     labels: Ints
     predictions: Ints
     scored: int
+    positions: bool = False
 
 
 def label_prediction_pairs(
@@ -62,9 +64,10 @@ def classes(
     """Return the classes of a pair at `step`, or why there are none.
 
     Labels are non-negative integers of shape ``(n, ...)``, or one-hot rows; `IGNORED` ones are left
-    out. Predictions are scores with an additional axis of classes, the last one or, as in PyTorch's
-    losses, axis 1. Predictions of the same shape as the labels are classes, or for labels of 0 and
-    1 probabilities (above 0.5) or logits (above 0). Predictions with NaN have no classes.
+    out, and so is a single other value without a score (an ignore index). Predictions are scores
+    with an additional axis of classes, the last one or, as in PyTorch's losses, axis 1. Predictions
+    of the same shape as the labels are classes, or for labels of 0 and 1 probabilities (above 0.5)
+    or logits (above 0). Predictions with NaN have no classes.
 
     Parameters
     ----------
@@ -99,12 +102,15 @@ def classes(
             shapes = f"labels of shape {label_array.shape}, predictions of shape {scores.shape}"
             return f"{shapes} do not match"
         predicted, count = np.argmax(prediction_values, axis=axis), prediction_values.shape[axis]
-    return _checked(ids.reshape(-1), predicted.reshape(-1), count)
+    sample = _checked(ids.reshape(-1), predicted.reshape(-1), count)
+    return sample if isinstance(sample, str) else sample._replace(positions=ids.ndim > 1)
 
 
 def _checked(labels: Ints, predictions: Ints, count: int) -> LabelledClasses | str:
     """Leave out ignored labels, and check that the others are valid classes."""
     is_kept = labels != IGNORED
+    if count:
+        is_kept &= labels != _ignore_index(labels[is_kept], count)
     labels, predictions = labels[is_kept], predictions[is_kept]
     if not labels.size:
         return "all labels are ignored"
@@ -113,6 +119,17 @@ def _checked(labels: Ints, predictions: Ints, count: int) -> LabelledClasses | s
     if count and labels.max() >= count:
         return f"the label {labels.max()} has no score among {count}"
     return LabelledClasses(labels, predictions, count)
+
+
+def _ignore_index(labels: Ints, count: int) -> int:
+    """Return the only label without a score, such as 255 of maps or -1 of texts.
+
+    A loss accepts such a label only if it ignores it. `IGNORED` if there are none or several, or if
+    no label has a score.
+    """
+    has_score = (labels >= 0) & (labels < count)
+    unscored = np.unique(labels[~has_score])
+    return int(unscored[0]) if unscored.size == 1 and has_score.any() else IGNORED
 
 
 def _plain(array: Any) -> Any:

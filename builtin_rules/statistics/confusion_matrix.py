@@ -1,5 +1,6 @@
 """The confusion matrices of a run, block by block, and shares that stay bad."""
 
+import math
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +16,9 @@ STEPS: Final = 10  # minimum steps of a training block
 BLOCKS: Final = 5  # minimum blocks to judge the latest half
 MAX_BLOCKS: Final = 32  # of the latest half; of more, every other one is dropped
 STILL_LEARNING: Final = 0.8  # share of errors left since half of the run; below it, learning
+SLOWLY: Final = 0.95  # likewise, if the difference is not chance
+TIMES_OTHERS: Final = 2.0  # a confused class is wrong that many times as often as the others
+MOSTLY: Final = 0.5  # wrong above this share, of all or of a class, is more than noise
 AS_LONG_AGAIN: Final = 2  # halves of the run so far
 
 
@@ -98,6 +102,25 @@ class MatrixBlock(NamedTuple):
 
     columns: dict[ColumnKey, ColumnShare]
     wrong: float
+    samples: int = 0
+    others: tuple[float, ...] = ()  # by class, the share of wrong among all other predictions
+
+    def is_noise(self, column: ColumnShare) -> bool:
+        """Return whether the noise of the task explains a share."""
+        wrong = 1.0 - column.bound if column.on_diagonal else column.bound
+        if max(self.wrong, wrong) > MOSTLY:
+            return False
+        return wrong <= TIMES_OTHERS * self.others[column.predicted]
+
+    def has_lost_errors_since(self, before: "MatrixBlock") -> bool:
+        """Return whether the share of errors has clearly fallen since another matrix."""
+        if self.wrong < STILL_LEARNING * before.wrong:
+            return True
+        spread = math.sqrt(
+            sum(item.wrong * (1 - item.wrong) / max(item.samples, 1) for item in (self, before))
+        )
+        fall = before.wrong - self.wrong
+        return self.wrong < SLOWLY * before.wrong and fall > 2 * spread
 
 
 def counted(sample: LabelledClasses, size: int) -> Ints:
@@ -128,7 +151,11 @@ def block(matrix: Ints, *, literal: bool) -> MatrixBlock:
             columns[predicted, True] = ColumnShare(
                 predicted, predicted, hits, total, bound, empty=not totals[predicted]
             )
-    return MatrixBlock(columns, 1.0 - float(diagonal.sum() / matrix.sum()))
+    samples = int(matrix.sum())
+    column_wrong, column_samples = matrix.sum(axis=0) - diagonal, matrix.sum(axis=0)
+    others = (column_wrong.sum() - column_wrong) / np.maximum(samples - column_samples, 1)
+    wrong = 1.0 - float(diagonal.sum() / samples)
+    return MatrixBlock(columns, wrong, samples, tuple(others.tolist()))
 
 
 class MatrixHistory:
@@ -210,13 +237,14 @@ class MatrixHistory:
     def _lacking(self, current: MatrixBlock) -> set[ColumnKey]:
         """Return the shares that were bad over the latest half and will stay bad for as long."""
         half = [old_block for number, old_block in self._kept if number >= (self._closed + 1) // 2]
-        if self._closed + 1 < BLOCKS or current.wrong < STILL_LEARNING * half[0].wrong:
+        if self._closed + 1 < BLOCKS or current.has_lost_errors_since(half[0]):
             return set()
         remaining = min(1.0, current.wrong / half[0].wrong) if half[0].wrong else 1.0
         return {
             key
             for key, column in current.columns.items()
             if all(self._is_bad(old_block, key) for old_block in (*half, current))
+            and not current.is_noise(column)
             and self._limits.excess(
                 column, column.extrapolated(half[0].columns[key], remaining**AS_LONG_AGAIN)
             )

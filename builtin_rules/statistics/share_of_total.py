@@ -16,7 +16,7 @@ def deviations(compared: int) -> float:
     return NormalDist().inv_cdf(1 - ALPHA / max(compared, 1))
 
 
-def lower(hits: int, total: int, compared: int) -> float:
+def lower(hits: float, total: float, compared: int) -> float:
     """Return Wilson's lower bound of the share that ``hits / total`` estimates.
 
     >>> lower(0, 10, 1), round(lower(90, 100, 1), 3)
@@ -25,7 +25,7 @@ def lower(hits: int, total: int, compared: int) -> float:
     return max(0.0, _wilson(hits, total, -deviations(compared)))
 
 
-def upper(hits: int, total: int, compared: int) -> float:
+def upper(hits: float, total: float, compared: int) -> float:
     """Return Wilson's upper bound of the share that ``hits / total`` estimates.
 
     >>> upper(10, 10, 1), round(upper(10, 100, 1), 3)
@@ -34,7 +34,7 @@ def upper(hits: int, total: int, compared: int) -> float:
     return min(1.0, _wilson(hits, total, deviations(compared)))
 
 
-def _wilson(hits: int, total: int, deviation: float) -> float:
+def _wilson(hits: float, total: float, deviation: float) -> float:
     share, square = hits / total, deviation**2 / total
     spread = math.sqrt(share * (1 - share) / total + square / (4 * total))
     return (share + square / 2 + deviation * spread) / (1 + square)

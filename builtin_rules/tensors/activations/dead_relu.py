@@ -6,7 +6,7 @@ from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
 from builtin_rules.statistics.unit_activity import Activity
-from smdebug.rules.extensions import Page, PatternsParam, Quantity
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(
@@ -57,6 +57,7 @@ class DeadRelu(UnitsRule):
         THRESHOLD_LAYER,
         LITERAL,
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(DEAD, "dead units, percent of the layer"),)
     PAGE = Page(
         why="""
@@ -90,6 +91,9 @@ class DeadRelu(UnitsRule):
         steps. In sequences of a fixed length each position is a unit, so a dead channel of a
         one-dimensional convolution is counted once per position. In an array `(batch, height,
         width, channels)` with a PyTorch name, rows are mistaken for channels.
+        """,
+        severity="""
+        A warning: the other units of the layer may carry the training, only with less capacity.
         """,
     )
     tensor_regex: tuple[str, ...]

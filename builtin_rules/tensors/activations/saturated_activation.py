@@ -7,7 +7,14 @@ from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import COLLECTION_NAMES, LITERAL, tensor_names
 from builtin_rules.statistics.unit_activity import Activity
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import FloatParam, Page, PatternsParam, Quantity, TensorInput
+from smdebug.rules.extensions import (
+    FloatParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    Severity,
+    TensorInput,
+)
 
 SATURATED: Final = "saturated units"
 KINDS: Final = ("sigmoid", "tanh")
@@ -63,6 +70,7 @@ class SaturatedActivation(UnitsRule):
         THRESHOLD_LAYER,
         LITERAL,
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SATURATED, "saturated units, percent of the layer"),)
     PAGE = Page(
         why="""
@@ -93,6 +101,9 @@ class SaturatedActivation(UnitsRule):
         The default ranges are wide: beyond them the gradient in float32 is practically 0. Training
         suffers long before; `threshold_tanh_min=-3`, `threshold_tanh_max=3` (and -6, 6 for sigmoid)
         detect that. Hooks do not see the gates inside recurrent layers.
+        """,
+        severity="""
+        A warning: layers after it still learn, and gates are saturated on purpose at times.
         """,
     )
     collection_names: tuple[str, ...]

@@ -15,7 +15,7 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from smdebug.rules.extensions import Page, PatternsParam, Quantity
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
 
 MEAN: Final = "mean of a channel"
 IMAGES: Final = PatternsParam(
@@ -90,6 +90,7 @@ class CheckInputImages(DeclaredRule):
         ),
         LITERAL,
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(MEAN, "largest |mean| of a channel, over all images so far"),)
     PAGE = Page(
         why="""
@@ -119,6 +120,9 @@ class CheckInputImages(DeclaredRule):
         dominates and fires: raise `threshold_mean`. The deviation is not judged. Images with other
         than 1, 3 or 4 channels are judged only if `regex` selects them. Batches sorted by class may
         differ from the whole: raise `threshold_samples`.
+        """,
+        severity="""
+        A warning: the training is slower or less stable, but the model may learn.
         """,
     )
     threshold_mean: float

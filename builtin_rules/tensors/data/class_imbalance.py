@@ -8,13 +8,29 @@ from builtin_rules.statistics.class_labels import (
     LABELS_OF_LOSS,
     NO_PAIR,
     PREDICTIONS_OF_LOSS,
+    LabelledClasses,
     classes,
     label_prediction_pairs,
 )
 from builtin_rules.statistics.parameters import count, share
 from builtin_rules.statistics.share_of_total import lower
-from builtin_rules.statistics.tensor_selection import LITERAL, by_role, mode_of
-from smdebug.rules.extensions import BoolParam, FloatParam, Page, PatternsParam, Quantity
+from builtin_rules.statistics.tensor_selection import (
+    LITERAL,
+    by_role,
+    mode_of,
+    saved_tensors,
+    value_shape,
+)
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from smdebug.rules.extensions import (
+    BoolParam,
+    FloatParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    Severity,
+    TensorInput,
+)
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -43,6 +59,12 @@ PREDICTIONS: Final = PatternsParam(
 )
 TOO_FEW: Final = "too few labels so far"
 TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
+MOST_BALANCED: Final = 50  # classes: beyond them, labels are unbalanced by nature
+MOST_OF_TEXT: Final = 20  # classes of a language model that are not its tokens
+MANY: Final = f"more than {MOST_BALANCED} classes, which are unbalanced by nature"
+POSITIONS: Final = "labels of tokens or pixels (several a row), which are unbalanced by nature"
+LANGUAGE: Final = "labels of a language model are tokens, which are unbalanced by nature"
+TOKENS: Final = TensorInput("sequences of tokens", ("input_sequence",))
 
 
 class WorstClass(NamedTuple):
@@ -60,19 +82,23 @@ class ClassImbalance(DeclaredRule):
     / n > threshold_misprediction`` for some class. It is judged from `samples` labels on. All
     workers are combined; each label tensor and each mode is counted separately.
 
-    `literal` disables three refinements. Mispredictions are counted over the latest steps with a
-    total of `samples` labels, so that the untrained start is forgotten; the imbalance is the larger
-    of theirs and that of all labels since the start. Ratio and share are lower bounds, so that
-    small counts do not meet the condition by chance (Wilson bounds, wrong in one of a hundred cases
-    over all classes or pairs of them). And mispredictions of a class count only if other classes
-    are learned: if the class is never predicted correctly while at most a tenth of the other labels
-    is mispredicted, or if, after at least ten steps, the share of all mispredictions has stopped
-    falling and is not above `threshold_misprediction` itself.
+    `literal` disables these refinements. Labels that are unbalanced by nature are not judged: those
+    of several positions a row (tokens, pixels), those of more than 50 classes, and the tokens of
+    language models. A batch whose labels were saved before, as in repeated evaluations of the same
+    rows, counts at most twice in the bounds below. Mispredictions are counted over the latest steps
+    with a total of `samples` labels, so that the untrained start is forgotten; the imbalance is the
+    larger of theirs and that of all labels since the start. Ratio and share are lower bounds, so
+    that small counts do not meet the condition by chance (Wilson bounds, wrong in one of a hundred
+    cases over all classes or pairs of them). And mispredictions of a class count only if other
+    classes are learned: if the class is never predicted correctly while at most a tenth of the
+    other labels is mispredicted, or if, after at least ten steps, the share of all mispredictions
+    has stopped falling and is not above `threshold_misprediction` itself.
 
     Predictions with one axis more than the labels are scores, of which the largest is taken
     regardless of `argmax`. A single number per label is rounded, or cut at 0 if it must be a binary
-    score. Labels of -100 are left out. With `literal`, `argmax` alone decides, every label since
-    the start counts, and labels of all modes are combined.
+    score. Labels of -100, and a single other value without a score, are ignored. With `literal`,
+    `argmax` alone decides, every label since the start counts, and labels of all modes are
+    combined.
     """
 
     READS = (
@@ -103,6 +129,7 @@ class ClassImbalance(DeclaredRule):
         PREDICTIONS,
         LITERAL,
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(IMBALANCE, "labels of the largest / the smallest class, at least", log=True),
         Quantity(MISPREDICTION, "wrong predictions of a class / its labels, at least"),
@@ -124,6 +151,7 @@ class ClassImbalance(DeclaredRule):
         missing="""
         Steps without both, or with shapes that do not match, are skipped. Labels that are not
         integers, and predictions with NaN, are not classes. Labels of -100 ("ignore") are left out.
+        Tokens, pixels and more than 50 classes are not judged, and the reason says so.
         """,
         remedy="""
         - Weight the classes in the loss, or sample rare ones more often.
@@ -131,9 +159,12 @@ class ClassImbalance(DeclaredRule):
         - Check whether the labels of the mispredicted class are correct.
         """,
         limits="""
-        Tokens of text and pixels of maps are imbalanced by nature: raise `threshold_imbalance`. A
+        Tokens and pixels are judged with `literal` only: raise `threshold_imbalance` there. A
         validation set sorted by class looks imbalanced: raise `samples` to its size. With many
         classes, 500 labels prove little: raise `samples`. A class that never occurs is not noticed.
+        """,
+        severity="""
+        A warning: the model still learns the other classes, and the imbalance may be intended.
         """,
     )
     threshold_imbalance: float
@@ -167,6 +198,10 @@ class ClassImbalance(DeclaredRule):
             if isinstance(sample, str):
                 reason = sample
                 continue
+            nature = "" if self.literal else self._unbalanced_by_nature(sample, step)
+            if nature:
+                reason = nature
+                continue
             window = self._windows.setdefault((label_tensor.name, mode), ClassWindow())
             window.add(sample, None if self.literal else self.samples)
             names.append(label_tensor.name)
@@ -178,14 +213,33 @@ class ClassImbalance(DeclaredRule):
             return self.not_judged(reasons[0] if reasons else reason)
         return any(answer is True for answer in answers)
 
+    def _unbalanced_by_nature(self, sample: LabelledClasses, step: int) -> str:
+        """Return why the labels are not expected to be balanced; "" if they are."""
+        if sample.positions:
+            return POSITIONS
+        if sample.scored > MOST_BALANCED:
+            return MANY
+        kind = training_kind(self.base_trial)
+        if kind is TrainingKind.LANGUAGE_MODEL and sample.scored > MOST_OF_TEXT:
+            return LANGUAGE
+        names = TOKENS.names(self.base_trial, step)
+        for saved in saved_tensors(self.base_trial, step, names):
+            shape = value_shape(saved, step)
+            if shape and len(sample.labels) > shape[0]:  # one for each token, in a single row
+                return LANGUAGE
+        return ""
+
     def _judge(self, step: int, name: str, window: ClassWindow) -> bool | str:
         """Judge one label tensor, or return why it cannot be judged."""
         counts = window.all
-        if len(window.ever) > MOST_CLASSES:
-            return TOO_MANY
+        if len(window.ever) > (MOST_CLASSES if self.literal else MOST_BALANCED):
+            return TOO_MANY if self.literal else MANY
         if counts.total < self.samples:
             return TOO_FEW
-        imbalance = max(self._imbalance(window.ever), self._imbalance(counts.labels))
+        imbalance = max(
+            self._imbalance(window.ever, window.ever_repeats),
+            self._imbalance(counts.labels, window.latest_repeats),
+        )
         wrong, learned = self._misprediction(window)
         answers = [
             self.measured(
@@ -204,21 +258,25 @@ class ClassImbalance(DeclaredRule):
         ]
         return any(answers)
 
-    def _imbalance(self, counts: "Counter[int]") -> WorstClass:
-        """Return the ratio of the largest to the smallest class."""
+    def _imbalance(self, counts: "Counter[int]", repeats: float) -> WorstClass:
+        """Return the ratio of the largest to the smallest class, each label counted once."""
         most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
         large, small = counts[most], counts[least]
         ratio = large / small
         if not self.literal:
-            share = lower(large, large + small, len(counts) * (len(counts) - 1) // 2)
+            pairs = len(counts) * (len(counts) - 1) // 2
+            share = lower(large / repeats, (large + small) / repeats, pairs)
             ratio = share / (1 - share)
         return WorstClass(ratio, f"{large} labels of class {most}, {small} of class {least}.")
 
     def _misprediction(self, window: ClassWindow) -> tuple[WorstClass, bool]:
         """Return the class with the largest share of mispredictions, and whether it counts."""
         counts, wrong = window.all
+        repeats = window.latest_repeats
         shares = {
-            label: wrong[label] / count if self.literal else lower(wrong[label], count, len(counts))
+            label: wrong[label] / count
+            if self.literal
+            else lower(wrong[label] / repeats, count / repeats, len(counts))
             for label, count in counts.items()
         }
         worst = max(shares, key=shares.__getitem__)

@@ -27,7 +27,7 @@ from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.tensor_selection import LITERAL, SavedTensor, mode_of, tensor_names
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import IntParam, Page, Quantity, TensorInput, TextParam
+from smdebug.rules.extensions import IntParam, Page, Quantity, Severity, TensorInput, TextParam
 
 DIAGONAL: Final = "diagonal"
 BESIDE: Final = "off-diagonal"
@@ -69,9 +69,12 @@ class Confusion(DeclaredRule):
     Only confusion that is beyond chance and lasts is reported. The bound of the share (a Wilson
     bound, wrong in one of a hundred matrices) must exceed the limit in every matrix of the latest
     half of the run, which needs at least five matrices. In that half, the model must not have lost
-    a fifth of its errors. The bound must still exceed the limit if the class and all errors kept
-    improving for as long again. And all this must already hold one matrix earlier. So a young model
-    is not reported. Steps saved before the first judged one count too.
+    a fifth of its errors, nor a twentieth of them beyond chance. Tasks with noise are wrong in each
+    class: if at least half of all samples are predicted correctly, the class must also be wrong
+    twice as often as all other predictions, or in most cases. The bound must still exceed the limit
+    if the class and all errors kept improving for as long again. And all this must already hold one
+    matrix earlier. So a young model is not reported. Steps saved before the first judged one count
+    too.
 
     Labels that are not integers are not classes (regression). Samples with label -100 are left out.
     Predictions with NaN are not judged (`ExplodingTensor` reports them).
@@ -119,6 +122,7 @@ class Confusion(DeclaredRule):
         ),
         LITERAL,
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (
         Quantity(
             DIAGONAL, "correct predictions of the worst class (share, at most)", worse="below"
@@ -156,6 +160,9 @@ class Confusion(DeclaredRule):
         samples only gross confusion is: judge a finished model with `literal` and `--start-step` at
         its last evaluation. A model that learns nothing for a long time at its start is reported
         meanwhile. More than 1000 classes, such as tokens of a language, are not judged.
+        """,
+        severity="""
+        A warning: the other classes are learned, and some classes cannot be told apart by anyone.
         """,
     )
     category_no: int | None

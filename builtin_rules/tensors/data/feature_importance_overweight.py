@@ -13,7 +13,7 @@ from builtin_rules.statistics.tensor_selection import (
     record,
     saved_tensors,
 )
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, TensorInput
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity, TensorInput
 
 SHARE: Final = "share of the top features"
 _THRESHOLD: Final = 0.8
@@ -21,6 +21,9 @@ _NFEATURES: Final = 3
 _PATTERN: Final = ".*feature_importance/weight"
 # The number of rounds of a young model: docs/decisions/0012-importances-of-young-models.md.
 YOUNG_ROUNDS: Final = 10
+# The most important features are at most this share of all: 0012-importances-of-young-models.md.
+MOST_OF_ALL: Final = 0.2
+_DEFAULT_NAME: Final = re.compile(r"f(\d+)\Z")  # XGBoost's name of a column without a name
 # The kind of importance ends before the name of the feature, which may contain slashes.
 _KIND: Final = re.compile(r".*?feature_importance/[^/]+(?=/)")
 
@@ -44,8 +47,12 @@ class FeatureImportanceOverweight(DeclaredRule):
 
     If at most `nfeatures` features are used, their share is always 1, also in the first rounds of a
     healthy model. Such a group meets the condition only after ten rounds in which it used no more
-    at any saved step. After that, it is judged again ten rounds after it first used more. With
-    `literal`, every step is judged on its own.
+    at any saved step. After that, it is judged again ten rounds after it first used more.
+
+    Data with few features are judged by fewer than `nfeatures`: at most a fifth of all features,
+    rounded, and at least one. All features are those used so far; default names tell more (`f29` is
+    the last of at least 30). With `literal`, every step is judged on its own, and always by
+    `nfeatures`.
     """
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
@@ -64,6 +71,7 @@ class FeatureImportanceOverweight(DeclaredRule):
         ),
         LITERAL,
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(SHARE, "share of the most important features (0 to 1)"),)
     PAGE = Page(
         why="""
@@ -91,10 +99,12 @@ class FeatureImportanceOverweight(DeclaredRule):
         """,
         limits="""
         The importance `weight` counts splits: a leak that needs a single split has a small share of
-        them; `tensor_regex=feature_importance/gain` finds it. Data with hardly more than
-        `nfeatures` features fires even if healthy: lower `nfeatures`. A model with fewer than two
+        them; `tensor_regex=feature_importance/gain` finds it. A model with fewer than two
         saved steps, or with more than ten rounds between them and fewer features than that, is
         judged late: save every tenth round or more often.
+        """,
+        severity="""
+        A warning: the features may be legitimate, which only a person can tell.
         """,
     )
     threshold: float
@@ -105,6 +115,7 @@ class FeatureImportanceOverweight(DeclaredRule):
     def _prepare(self) -> None:
         self._inputs = TensorInput("importances of features", patterns=self.tensor_regex)
         self.required_inputs = (self._inputs,)
+        self._features: dict[tuple[str, str], int] = {}  # so far, by kind and worker
         # By kind of importance and worker: whether it uses few features, and since which step.
         self._few: dict[tuple[str, str], tuple[bool, float]] = {}
 
@@ -117,7 +128,7 @@ class FeatureImportanceOverweight(DeclaredRule):
         tops = {
             group: top
             for group, members in groups.items()
-            if (top := self._top(members, step)) is not None
+            if (top := self._top(group, members, step)) is not None
         }
         if not tops:
             return self.not_judged("no importances at this step")
@@ -129,7 +140,9 @@ class FeatureImportanceOverweight(DeclaredRule):
         answers = [self._judge(top, step) for top in old.values()]
         return any(answers)
 
-    def _top(self, members: list[SavedTensor], step: int) -> TopFeature | None:
+    def _top(
+        self, group: tuple[str, str], members: list[SavedTensor], step: int
+    ) -> TopFeature | None:
         """Return the most important features of a group, or None if its numbers are invalid."""
         importances: dict[SavedTensor, float] = {}
         for saved in members:
@@ -140,11 +153,23 @@ class FeatureImportanceOverweight(DeclaredRule):
             return None
         total = math.fsum(importances.values()) or 1.0
         most = sorted(importances, key=lambda saved: (-importances[saved], saved.name))[
-            : self.nfeatures
+            : self._judged_features(group, importances)
         ]
         share = math.fsum(importances[saved] for saved in most) / total
         used = sum(value > 0 for value in importances.values())
         return TopFeature(share, most[0], tuple(map(_feature, most)), used)
+
+    def _judged_features(
+        self, group: tuple[str, str], importances: dict[SavedTensor, float]
+    ) -> int:
+        """Return how many of the most important features to add up."""
+        if self.literal:
+            return self.nfeatures
+        numbered = (_DEFAULT_NAME.match(_feature(saved)) for saved in importances)
+        highest = max((1 + int(match[1]) for match in numbered if match), default=0)
+        features = max(self._features.get(group, 0), highest, len(importances))
+        self._features[group] = features
+        return min(self.nfeatures, max(1, round(features * MOST_OF_ALL)))
 
     def _is_old(self, group: tuple[str, str], top: TopFeature, step: int) -> bool:
         """Return whether a model has had enough rounds to judge its number of features."""

@@ -8,7 +8,7 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.tensor_selection import by_role, numbers, saved_tensors
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity
+from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity, Severity
 
 # Embeddings of other things than tokens, such as image patches.
 _NOT: Final = r"(?i)^(?!.*(patch|(?<![a-z])(?<!token_and_)pos|wpe|segment|type|(?<![a-z])time))"
@@ -83,6 +83,7 @@ class NLPSequenceRatio(DeclaredRule):
             unit="percent",
         ),
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
     PAGE = Page(
         why="""
@@ -107,6 +108,9 @@ class NLPSequenceRatio(DeclaredRule):
         Padding is token 0 by default: set other padding tokens (1 in RoBERTa, 50256 in GPT-2) with
         `token_values`. A single batch with one long sequence fires: raise
         `token_thresholds_percent`, or group sequences of similar length.
+        """,
+        severity="""
+        A warning: padding wastes time, but the model is valid.
         """,
     )
     tensor_regex: tuple[str, ...]

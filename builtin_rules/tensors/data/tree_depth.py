@@ -12,14 +12,14 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
-    record,
     saved_tensors,
     view,
 )
-from smdebug.rules.extensions import Page, Quantity, TensorInput
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
 
 LEVELS: Final = "depth"
 _DEPTH: Final = 4.0
+USUAL: Final = 6  # XGBoost's own max_depth
 _TREES: Final = "trees/"
 TREES: Final = TensorInput("trees", patterns=(f"^{_TREES}",))
 ESTIMATED: Final = "Estimated from the largest node id; exact if ids are heap positions."
@@ -46,8 +46,9 @@ class TreeDepth(DeclaredRule):
     `literal`, the depth is ``floor(log2(largest node id + 1))`` of `trees/Node`, which assumes full
     trees.
 
-    Each step and each worker is judged separately. A depth equal to `depth` does not meet the
-    condition. Node ids that are negative or not numbers are skipped.
+    While `depth` has its default, trees of up to 6 levels, XGBoost's own default, are only noted,
+    unless `literal`. Each step and each worker is judged separately. A depth equal to `depth` does
+    not meet the condition. Node ids that are negative or not numbers are skipped.
     """
 
     READS = "the collection trees: ID (or Tree and Node), Yes and No; without them Node alone."
@@ -55,6 +56,7 @@ class TreeDepth(DeclaredRule):
         positive("depth", "Trees deeper than this are reported.", _DEPTH, "levels below the root"),
         LITERAL,
     )
+    SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity(LEVELS, "depth of the deepest tree (levels)", worse="above"),)
     PAGE = Page(
         why="""
@@ -80,9 +82,12 @@ class TreeDepth(DeclaredRule):
         - Check whether the validation loss rises at the same time (`Overfit`, `Overtraining`).
         """,
         limits="""
-        The documented default of 4 is below XGBoost's default of 6, so a healthy model with default
-        parameters fires: set `depth` to the model's `max_depth`. Only trees of saved rounds are
-        seen.
+        The documented default of 4 is below XGBoost's default of 6. Set `depth` to a value other
+        than 4 to be warned at it. Only trees of saved rounds are seen.
+        """,
+        severity="""
+        A warning: deep trees cost time and generalise worse, but the model is valid. A note up to
+        the depth that XGBoost itself prefers.
         """,
     )
     depth: float
@@ -112,8 +117,18 @@ class TreeDepth(DeclaredRule):
             levels, name, note = (largest + 1).bit_length() - 1, "Node", ESTIMATED
         else:
             return None
-        met = levels > self.depth
-        return record(self, columns[name], step, LEVELS, levels, self.depth, met=met, note=note)
+        is_usual = self.depth == _DEPTH and levels <= USUAL and not self.literal
+        return self.measured(
+            step,
+            LEVELS,
+            levels,
+            self.depth,
+            met=levels > self.depth,
+            tensor=columns[name].name,
+            worker=columns[name].worker,
+            note=note,
+            severity=Severity.NOTE if is_usual else None,
+        )
 
 
 def _largest_id(columns: Columns, step: int) -> int | None:

@@ -11,12 +11,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("Confusion", "rate_far_too_large"): (
         "The predictions are NaN, which are no classes: `ExplodingTensor` owns them."
     ),
-    ("FeatureImportanceOverweight", "boosted_diabetes"): (
-        "Trees of depth 2: three of ten features do hold 82 % of the splits. Raise `threshold`."
-    ),
-    ("FeatureImportanceOverweight", "boosted_iris"): (
-        "Four features, two of which are used: the top three hold everything. Lower `nfeatures`."
-    ),
     ("FeatureImportanceOverweight", "known_afterwards"): (
         "One feature carries all ten rounds; few features are judged from round 10 on."
     ),

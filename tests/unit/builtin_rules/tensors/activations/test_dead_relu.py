@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from builtin_rules import DeadRelu
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAME = "relu1_output_0"
 FEW = "too few numeric samples since the last judgement"
@@ -66,7 +66,7 @@ def test_it_is_met_where_most_units_are_dead(
 def test_evidence_names_tensor_worker_share_limit_and_units(tmp_path: Path) -> None:
     found = judged(tmp_path, [layer([0, 0, 0, 9])])
     note = "3 of 4 units; samples: 100, saved steps: 1."
-    assert found.findings == [Finding(0, NAME, "worker_0", 75.0, 50.0, note)]
+    assert found.findings == [Finding(0, NAME, "worker_0", 75.0, 50.0, note, Severity.WARNING)]
 
 
 def test_every_dead_layer_is_named(tmp_path: Path) -> None:

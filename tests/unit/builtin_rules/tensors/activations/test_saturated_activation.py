@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from builtin_rules import SaturatedActivation
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 TANH, SIGMOID = "tanh1_input_0", "sigmoid1_input_0"
 FEW = "too few numeric samples since the last judgement"
@@ -69,7 +69,7 @@ def test_one_percent_of_the_samples_is_active(tmp_path: Path) -> None:
 def test_evidence_names_tensor_worker_share_limit_and_units(tmp_path: Path) -> None:
     found = judged(tmp_path, [inputs(10, -10, 11, 0)])
     note = "3 of 4 units; samples: 100, saved steps: 1."
-    assert found.findings == [Finding(0, TANH, "worker_0", 75.0, 50.0, note)]
+    assert found.findings == [Finding(0, TANH, "worker_0", 75.0, 50.0, note, Severity.WARNING)]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from builtin_rules import CheckInputImages
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAME = "Net_input_0"
 NOT_IMAGES = "no values that are images at this step"
@@ -68,7 +68,7 @@ def test_equal_is_not_further(tmp_path: Path) -> None:
 def test_evidence_names_tensor_mean_limit_and_images(tmp_path: Path) -> None:
     found = judged(tmp_path, [images(0, -0.5, 0.25)])
     note = "Channel 1 of 3 has mean -0.5; images: 500."
-    assert found.findings == [Finding(0, NAME, None, 0.5, 0.2, note)]
+    assert found.findings == [Finding(0, NAME, None, 0.5, 0.2, note, Severity.WARNING)]
 
 
 def test_steps_before_there_are_enough_images_are_skipped(tmp_path: Path) -> None:

@@ -9,8 +9,15 @@ from judging import Judged, Steps, judge, save
 
 from builtin_rules import ClassImbalance
 from builtin_rules.statistics.class_labels import NO_CLASSES, NO_NUMBERS, NO_PAIR
-from builtin_rules.tensors.data.class_imbalance import TOO_FEW, TOO_MANY
+from builtin_rules.tensors.data.class_imbalance import (
+    LANGUAGE,
+    MANY,
+    POSITIONS,
+    TOO_FEW,
+    TOO_MANY,
+)
 from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import SMDebugValueError
 
 UNLIKE = "labels of shape (600,), predictions of shape (601,) do not match"
@@ -254,7 +261,6 @@ def test_a_pattern_that_is_given_wins(tmp_path: Path) -> None:
             "all labels are ignored",
             id="ignored",
         ),
-        pytest.param({"labels": np.arange(1200), "predictions": np.arange(1200)}, TOO_MANY),
     ],
 )
 @pytest.mark.parametrize("literal", [False, True])
@@ -263,6 +269,12 @@ def test_what_cannot_be_judged_is_skipped(
 ) -> None:
     found = judge(ClassImbalance, save(tmp_path, {0: tensors}), literal=literal)
     assert (found.met, found.skipped) == ([], {0: reason})
+
+
+def test_more_classes_are_judged_to_the_letter(tmp_path: Path) -> None:
+    pairs = [(classes, classes) for classes in (np.arange(1000), np.arange(1200))]
+    assert judged(tmp_path, *pairs).skipped == {0: MANY, 1: MANY}
+    assert judge(ClassImbalance, tmp_path, literal=True).skipped == {1: TOO_MANY}
 
 
 def test_saved_reductions_do_not_tell(tmp_path: Path) -> None:
@@ -306,3 +318,74 @@ def test_parameters_may_be_text(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, perfect(c0=1), **params)
+
+
+# -- labels that are unbalanced by nature ----------------------------------------------------------
+
+UNBALANCED = of(c0=900, c1=10)
+SCORES_OF_60 = np.eye(60)[UNBALANCED]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "reason"),
+    [
+        pytest.param({"labels": UNBALANCED, "predictions": SCORES_OF_60}, MANY, id="60-classes"),
+        pytest.param({"labels": np.arange(510) % 51, "predictions": np.arange(510)}, MANY, id="51"),
+        pytest.param(
+            {"labels": UNBALANCED.reshape(10, 91), "predictions": np.ones((10, 91, 4))},
+            POSITIONS,
+            id="tokens-by-row",
+        ),
+        pytest.param(
+            {
+                "CrossEntropyLoss_input_1": UNBALANCED,
+                "CrossEntropyLoss_input_0": SCORES_OF_60[:, :30],
+                "transformer.wte.weight": np.ones(1),
+            },
+            LANGUAGE,
+            id="30-classes-of-a-language-model",
+        ),
+    ],
+)
+def test_labels_that_are_unbalanced_by_nature_are_not_judged(
+    tensors: "dict[str, np.ndarray]", reason: str, tmp_path: Path
+) -> None:
+    found = judge(ClassImbalance, save(tmp_path, {0: tensors}))
+    assert (found.met, found.skipped) == ([], {0: reason})
+    assert judge(ClassImbalance, tmp_path, literal=True, argmax=True, samples=1).skipped == {}
+
+
+@pytest.mark.parametrize(("rows", "skipped"), [(91, {0: LANGUAGE}), (910, {})])
+def test_a_label_for_each_token_of_a_row_is_one_of_a_language_model(
+    rows: int, skipped: dict[int, str], tmp_path: Path
+) -> None:
+    writer = TrialWriter(tmp_path, collections={"input_sequence": "tokens"})
+    tokens = np.zeros((rows, 10), np.int64)
+    writer.step(0, {"tokens": tokens, "labels": UNBALANCED, "predictions": UNBALANCED})
+    writer.close()
+    assert judge(ClassImbalance, tmp_path).skipped == skipped
+
+
+@pytest.mark.parametrize(
+    ("pair", "evaluations", "met"),
+    [
+        pytest.param(perfect(c0=14, c1=1), 200, False, id="15-rows"),
+        pytest.param(mistaken(of(c0=14, c1=1), c1=1), 200, False, id="15-rows-one-is-wrong"),
+        pytest.param(perfect(c0=89, c1=2), 20, True, id="91-rows"),
+    ],
+)
+def test_repeated_evaluations_of_a_few_rows_prove_little(
+    pair: "tuple[np.ndarray, np.ndarray]", evaluations: int, met: bool, tmp_path: Path
+) -> None:
+    modes = dict.fromkeys(range(evaluations), EVAL)
+    save(tmp_path, steps_of([pair] * evaluations), modes=modes)
+    assert bool(judge(ClassImbalance, tmp_path).met) is met
+    assert judge(ClassImbalance, tmp_path, literal=True).met != []
+
+
+@pytest.mark.parametrize("index", [-100, -1, 255])
+def test_an_ignore_index_is_no_class(index: int, tmp_path: Path) -> None:
+    labels = np.concatenate([of(c0=300, c1=300), np.full(20, index)])
+    tensors = {"labels": labels, "predictions": np.eye(2)[labels % 2]}
+    found = judge(ClassImbalance, save(tmp_path, {0: tensors}))
+    assert (found.met, found.skipped) == ([], {})

@@ -22,7 +22,7 @@ from builtin_rules.tensors.data.confusion import (
 )
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 Pair = tuple[Any, Any]
@@ -95,13 +95,17 @@ def test_to_the_letter_each_worker_has_a_matrix(tmp_path: Path) -> None:
     save(tmp_path, saved_pairs({0: (TEN, ONE_WRONG)}), num_workers=2, worker="worker_1")
     found = judge(Confusion, tmp_path, literal=True, max_off_diag=1)
     note = "Predictions of class 7: 1 of 2 are correct."
-    assert found.findings == [Finding(0, "predictions", "worker_1", 0.5, 0.9, note)]
+    assert found.findings == [
+        Finding(0, "predictions", "worker_1", 0.5, 0.9, note, Severity.WARNING)
+    ]
 
 
 def test_evidence_names_classes_and_counts(tmp_path: Path) -> None:
     found = judged(tmp_path, [(TEN, ONE_WRONG)], literal=True, min_diag=0)
     note = "Predictions of class 7: 1 of 2 are labelled 4."
-    assert found.findings == [Finding(0, "predictions", "worker_0", 0.5, 0.1, note)]
+    assert found.findings == [
+        Finding(0, "predictions", "worker_0", 0.5, 0.1, note, Severity.WARNING)
+    ]
 
 
 # -- by the matrices so far ----------------------------------------------------------------------
@@ -426,3 +430,48 @@ def test_both_quantities_are_measured_met_or_not(tmp_path: Path) -> None:
         for _, _, met in one.points
     }
     assert found == {(at, name, False) for at in (5,) for name in (DIAGONAL, BESIDE)}
+
+
+# -- noise of the task, and models that still learn ------------------------------------------------
+
+
+def noisy(right: float, others: float, classes: int, per_class: int = 200) -> Any:
+    """Return labels and predictions of which class 0 is right so often, and the others."""
+    labels = np.repeat(np.arange(classes), per_class)
+    shares = np.where(labels == 0, right, others)
+    is_right = np.tile(np.arange(per_class), classes) < shares * per_class
+    return labels, np.where(is_right, labels, (labels + 1) % classes)
+
+
+def evaluations(root: Path, pairs: list[Any]) -> Path:
+    """Save an evaluation of each pair of labels and predictions, after a step of training."""
+    steps: dict[int, dict[str, Any]] = {}
+    for at, (labels, predictions) in enumerate(pairs):
+        steps |= {2 * at: {"loss": 1.0}, 2 * at + 1: {"labels": labels, "predictions": predictions}}
+    modes = {at: ModeKeys.EVAL if at % 2 else ModeKeys.TRAIN for at in steps}
+    return save(root, steps, modes=modes)
+
+
+@pytest.mark.parametrize(
+    ("right", "others", "classes", "met"),
+    [
+        pytest.param(0.8, 0.8, 2, False, id="label-noise"),
+        pytest.param(0.65, 0.8, 2, False, id="the-rare-class-is-worse"),
+        pytest.param(0.75, 0.75, 10, False, id="noise-in-ten-classes"),
+        pytest.param(0.5, 0.97, 10, True, id="a-class-stands-out"),
+        pytest.param(0.0, 0.8, 4, True, id="never-right"),
+        pytest.param(0.33, 0.33, 3, True, id="nothing-is-learned"),
+    ],
+)
+def test_noise_in_all_classes_is_not_confusion(
+    right: float, others: float, classes: int, met: bool, tmp_path: Path
+) -> None:
+    evaluations(tmp_path, [noisy(right, others, classes)] * 12)
+    assert bool(judge(Confusion, tmp_path).met) is met
+    assert judge(Confusion, tmp_path, literal=True).met == [*range(1, 24, 2)]
+
+
+def test_a_model_that_learns_slowly_is_not_confused(tmp_path: Path) -> None:
+    accuracies = [0.05 + 0.04 * at for at in range(20)]
+    evaluations(tmp_path, [noisy(share, share, 10) for share in accuracies])
+    assert judge(Confusion, tmp_path).met == []

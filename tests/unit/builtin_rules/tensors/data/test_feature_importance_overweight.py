@@ -11,9 +11,10 @@ from judging import Judged, judge, save
 
 from builtin_rules import FeatureImportanceOverweight
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 WEIGHT = "feature_importance/weight/"
+WARNING = Severity.WARNING
 NONE = "no importances at this step"
 YOUNG = "at most 3 features used so far, or until lately"
 EVEN = [0.2] * 5
@@ -22,7 +23,8 @@ ONE = [1.0]
 
 
 def shares(values: Sequence[Any], kind: str = WEIGHT) -> dict[str, Any]:
-    return {f"{kind}f{at}": np.asarray(value) for at, value in enumerate(values)}
+    """Return importances of f90, f91, ...: there are at least 90 further features."""
+    return {f"{kind}f{90 + at}": np.asarray(value) for at, value in enumerate(values)}
 
 
 def judged(root: Path, rounds: dict[int, Sequence[Any] | None], **params: Any) -> Judged:
@@ -78,6 +80,34 @@ def test_a_model_with_few_features_is_judged_when_it_is_older(
     assert found == [met, literal]
 
 
+@pytest.mark.parametrize(
+    ("names", "values", "met", "literal"),
+    [
+        pytest.param("f0 f1 f2 f3", [0.5, 0.3, 0.1, 0.1], [], [0], id="one-of-four"),
+        pytest.param("f0 f1 f2 f3", [0.81, 0.1, 0.05, 0.04], [0], [0], id="one-of-four-above"),
+        pytest.param("f0 f1 f2 f9", [0.4, 0.4, 0.1, 0.1], [], [0], id="two-of-ten-equal"),
+        pytest.param("f0 f1 f2 f9", [0.5, 0.31, 0.1, 0.09], [0], [0], id="two-of-ten-above"),
+        pytest.param("f0 f1 f2 f14", [0.3, 0.3, 0.3, 0.1], [0], [0], id="three-of-fifteen"),
+        pytest.param("age bmi sex kids", [0.5, 0.3, 0.1, 0.1], [], [0], id="named-features"),
+        pytest.param("f7", [1.0], [], [0], id="young-and-few"),
+    ],
+)
+def test_few_features_are_judged_by_a_fifth_of_them(
+    names: str, values: list[float], met: list[int], literal: list[int], tmp_path: Path
+) -> None:
+    importances = dict(zip(names.split(), values, strict=True))
+    save(tmp_path, {0: {WEIGHT + name: np.asarray(value) for name, value in importances.items()}})
+    assert judge(FeatureImportanceOverweight, tmp_path).met == met
+    assert judge(FeatureImportanceOverweight, tmp_path, literal=True).met == literal
+
+
+def test_features_that_were_used_before_count(tmp_path: Path) -> None:
+    first = {f"{WEIGHT}{name}": np.ones(1) for name in "abcdefghijklmno"}
+    late = {f"{WEIGHT}{name}": np.ones(1) for name in "abcd"} | {WEIGHT + "a": np.full(1, 6.0)}
+    assert judge(FeatureImportanceOverweight, save(tmp_path, {0: first, 10: late})).met == [10]
+    assert judge(FeatureImportanceOverweight, tmp_path, start=10).met == []
+
+
 def test_a_young_model_is_skipped(tmp_path: Path) -> None:
     found = judged(tmp_path, {0: ONE, 5: None, 7: TOP})
     assert (found.met, found.skipped) == ([], {0: YOUNG, 5: NONE, 7: YOUNG})
@@ -85,15 +115,15 @@ def test_a_young_model_is_skipped(tmp_path: Path) -> None:
 
 def test_evidence_names_the_features(tmp_path: Path) -> None:
     found = judged(tmp_path, {4: [0.06, 0.5, 0.25, 0.14, 0.05]}, threshold=0.75)
-    note = "f1, f2, f3, of 5 features used."
-    assert found.findings == [Finding(4, WEIGHT + "f1", "worker_0", 0.89, 0.75, note)]
+    note = "f91, f92, f93, of 5 features used."
+    assert found.findings == [Finding(4, WEIGHT + "f91", "worker_0", 0.89, 0.75, note, WARNING)]
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:
     save(tmp_path, {0: shares(EVEN)}, num_workers=2)
     save(tmp_path, {0: shares(TOP)}, num_workers=2, worker="worker_1")
     findings = judge(FeatureImportanceOverweight, tmp_path).findings
-    assert [(one.worker, one.tensor) for one in findings] == [("worker_1", WEIGHT + "f0")]
+    assert [(one.worker, one.tensor) for one in findings] == [("worker_1", WEIGHT + "f90")]
 
 
 def test_each_kind_is_judged(tmp_path: Path) -> None:
@@ -127,7 +157,7 @@ def test_names_may_hold_slashes(prefix: str, names: str, tmp_path: Path) -> None
     if prefix == "my/":
         values = {name.replace("a/", ""): one for name, one in values.items()}
     save(tmp_path, {0: values})
-    params = {"tensor_regex": prefix, "nfeatures": 2}
+    params = {"tensor_regex": prefix, "nfeatures": 2, "literal": True}
     (finding,) = judge(FeatureImportanceOverweight, tmp_path, **params).findings
     assert finding.note == f"{names}, of 3 features used."
 

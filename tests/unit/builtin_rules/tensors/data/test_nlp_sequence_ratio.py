@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from builtin_rules import NLPSequenceRatio
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAME = "embedding0_input_0"
 NOT_TOKENS = "no values that are tokens at this step"
@@ -57,7 +57,9 @@ def test_it_is_met_where_a_token_has_too_large_a_share(
 
 def test_evidence_names_tensor_share_limit_and_token(tmp_path: Path) -> None:
     found = judged(tmp_path, [tokens(6)])
-    assert found.findings == [Finding(0, NAME, None, 60.0, 50.0, "Token 0: 6 of 10.")]
+    assert found.findings == [
+        Finding(0, NAME, None, 60.0, 50.0, "Token 0: 6 of 10.", Severity.WARNING)
+    ]
 
 
 @pytest.mark.parametrize(

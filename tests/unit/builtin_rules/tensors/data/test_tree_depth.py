@@ -12,7 +12,7 @@ from trees import NOTHING, Columns, chain, full, table
 from builtin_rules import TreeDepth
 from builtin_rules.tensors.data.tree_depth import ESTIMATED
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NONE = "no trees at this step"
 NO_NODES = "no nodes of a tree"
@@ -36,8 +36,8 @@ def without(columns: Columns, *names: str) -> Columns:
     ("nodes", "depth", "met"),
     [
         pytest.param(range(31), 4, [], id="complete-tree-of-that-depth"),
-        pytest.param([*range(31), 31], 4, [0], id="one-node-more"),
-        pytest.param([31], 4, [0], id="the-largest-decides"),
+        pytest.param([*range(63), 63], 5, [0], id="one-node-more"),
+        pytest.param([63], 5, [0], id="the-largest-decides"),
         pytest.param([0], 0.5, [], id="root-alone"),
         pytest.param([0, 1, 2], 0.5, [0], id="two-leaves"),
         pytest.param([0, 1, 2], "1.0", [], id="equal-is-not-deeper"),
@@ -56,9 +56,12 @@ def test_node_ids_alone_are_taken_for_heap_positions(
     ("tree", "deep", "literal"),
     [
         pytest.param(full(4), False, False, id="complete-4"),
-        pytest.param(full(5), True, True, id="complete-5"),
+        pytest.param(full(5), False, True, id="complete-5"),
+        pytest.param(full(6), False, True, id="depth-of-xgboost"),
+        pytest.param(full(7), True, True, id="complete-7"),
         pytest.param(chain(4), False, False, id="chain-4"),
-        pytest.param(chain(5), True, False, id="chain-5"),
+        pytest.param(chain(6), False, False, id="chain-6"),
+        pytest.param(chain(7), True, False, id="chain-7"),
         pytest.param({0: (1, 2), 1: (), 2: (61, 62), 61: (), 62: ()}, False, True, id="pruned"),
         pytest.param({0: ()}, False, False, id="stump"),
         pytest.param(chain(3000), True, True, id="very-deep"),
@@ -73,19 +76,21 @@ def test_links_tell_the_depth_which_ids_estimate(
 
 
 def test_each_round_is_judged_by_itself(tmp_path: Path) -> None:
-    found = judged(tmp_path, table(chain(5)), None, table(chain(4)), table(chain(6)))
+    found = judged(tmp_path, table(chain(7)), None, table(chain(6)), table(chain(8)))
     assert (found.met, found.skipped) == ([0, 3], {1: NONE})
 
 
 def test_the_deepest_of_several_trees_is_named(tmp_path: Path) -> None:
     found = judged(tmp_path, table(full(2), chain(7), full(5)))
     note = "Tree 1; saved nodes: 15."
-    assert found.findings == [Finding(0, "trees/Yes", "worker_0", 7, 4.0, note)]
+    assert found.findings == [Finding(0, "trees/Yes", "worker_0", 7, 4.0, note, Severity.WARNING)]
 
 
 def test_evidence_says_that_a_depth_is_estimated(tmp_path: Path) -> None:
     found = judged(tmp_path, ids(31))
-    assert found.findings == [Finding(0, "trees/Node", "worker_0", 5, 4.0, ESTIMATED)]
+    assert found.findings == [
+        Finding(0, "trees/Node", "worker_0", 5, 4.0, ESTIMATED, Severity.NOTE)
+    ]
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:
@@ -156,11 +161,11 @@ def test_without_nodes_nothing_is_judged(
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, ml_dtypes.bfloat16, np.uint64])
 def test_ids_of_all_types_are_read(dtype: Any, tmp_path: Path) -> None:
-    assert judged(tmp_path, ids(32, dtype=dtype), ids(0, dtype=dtype)).met == [0]
+    assert judged(tmp_path, ids(200, dtype=dtype), ids(0, dtype=dtype)).met == [0]
 
 
 def test_nan_among_ids_is_passed_over(tmp_path: Path) -> None:
-    assert judged(tmp_path, ids(np.nan, 40, dtype=np.float64)).met == [0]
+    assert judged(tmp_path, ids(np.nan, 200, dtype=np.float64)).met == [0]
 
 
 def test_a_root_alone_has_no_depth(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rule_runner.cli.images import images
 from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
+from rule_runner.cli.testing import record, test
 from rule_runner.cli.training import train
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.logs import configure
@@ -158,5 +159,5 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for command in (check, evaluate, train, docker_group, images, events, profile):
+for command in (check, evaluate, train, docker_group, images, events, profile, record, test):
     main.add_command(command)

@@ -61,7 +61,7 @@ def export_trial(path: str, form: str, output: str) -> int:
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         msg = f"Output {output!r} exists. Choose another path, or remove it."
         raise OutputError(msg)
-    index, ended = _read(path)
+    index, ended = read_index(path)
     omissions = Omissions()
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
@@ -96,8 +96,14 @@ def _remove(partial: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _read(path: str) -> tuple[TrialIndex, bool]:
-    """Return the index of a trial, and whether the trial has ended."""
+def read_index(path: str) -> tuple[TrialIndex, bool]:
+    """Return the index of a trial, and whether the trial has ended.
+
+    Raises
+    ------
+    TrialError
+        If `path` holds no trial, or one without steps.
+    """
     trial = open_trial(path)
     if not is_there(trial):
         raise TrialError(absent(trial))
@@ -111,7 +117,7 @@ def _read(path: str) -> tuple[TrialIndex, bool]:
         index.finish()
     if not index.steps:
         reject_parent(trial)
-        msg = f"Trial {path!r} has no steps to export."
+        msg = f"Trial {path!r} has no steps."
         raise TrialError(msg)
     return index, ended
 

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from rule_runner.commands.rule_tests.command import run_rule_tests
+from rule_runner.config.defaults import Isolation
+
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+RULE_TESTS = ROOT / "examples" / "rules"
 ROW = re.compile(r"^\| `(\w+\.py)` \|[^|]*\| `([^|`]*)` \| `(\w+)` \|$", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "examples" / "README.md").read_text())
 
@@ -36,6 +40,11 @@ def python(*arguments: str | Path, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_the_rule_tests_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_rule_tests([str(RULE_TESTS)], None, Isolation.NONE, update=False) == 0
+    assert ", 0 failed.\n" in capsys.readouterr().out
 
 
 def test_the_readme_names_every_example() -> None:

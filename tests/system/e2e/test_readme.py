@@ -36,7 +36,7 @@ def furnished(folder: Path) -> Path:
     folder.mkdir()
     (folder / ".venv").symlink_to(sys.prefix)
     for kind, text in BLOCKS:
-        if kind == "python":
+        if kind in {"python", "yaml"}:
             (folder / text.splitlines()[0].removeprefix("# ")).write_text(text)
     return folder
 
@@ -71,8 +71,8 @@ def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def test_every_block_is_known() -> None:
-    assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text"}
-    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 6)
+    assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text", "yaml"}
+    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 8)
     assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
@@ -99,7 +99,7 @@ def test_every_documented_container_names_its_user() -> None:
 
 def test_the_commands_do_what_the_readme_says(walked: tuple[Path, list[str]]) -> None:
     home, printed = walked
-    judged, own_rule, rules_and_formats, job, _report, explored = printed
+    judged, own_rule, rules_and_formats, job, _report, explored, tested, recorded = printed
     table = next(text for kind, text in BLOCKS if kind == "text")
     assert "Checked 1 trial: 1 with issues.\n" in judged
     assert judged.endswith(table)
@@ -119,6 +119,10 @@ def test_the_commands_do_what_the_readme_says(walked: tuple[Path, list[str]]) ->
     assert explored.startswith("[0, 10, 20] ['loss'] [0.18181818]\n")
     assert explored.endswith("The training job has ended.\n")
     assert "VanishingGradient" in (home / "runs.html").read_text()
+    assert tested == "loss.rules.yaml: 3 of 3 passed\n3 cases: 3 passed, 0 failed.\n"
+    assert recorded.startswith("Recorded 1 tensor at 5 steps in case.npz.\n")
+    assert recorded.endswith("1 case: 1 passed, 0 failed.\n")
+    assert "expect: {status: IssuesFound, step: 0" in (home / "recorded.rules.yaml").read_text()
 
 
 def check_second_run(script: str, folder: Path) -> None:

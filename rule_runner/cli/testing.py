@@ -1,0 +1,50 @@
+"""test and record: the commands for unit tests of rules."""
+
+import click
+
+from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.reporting import reporting
+from rule_runner.logs import configure
+
+
+@click.command("test")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--update", is_flag=True, help="Write what the rules did as expectations.")
+@click.option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
+@click.option(
+    "--isolate",
+    type=click.Choice(["none", "process"]),
+    default="none",
+    help="Where the rules run, as in evaluate.",
+)
+@reporting
+def test(paths: tuple[str, ...], update: bool, junit: str | None, isolate: str) -> int:
+    """Run the unit tests of rules at and below each PATH.
+
+    A test file holds steps and expected findings, in YAML or Python. Folders are searched for
+    *.rules.yaml, *.rules.yml and *.rules.py. The exit code is 1 if a case fails.
+    """
+    from rule_runner.commands.rule_tests.command import run_rule_tests
+    from rule_runner.config.defaults import Isolation
+
+    configure(-1)
+    return run_rule_tests(paths, junit, Isolation(isolate), update=update)
+
+
+@click.command()
+@click.argument("path")
+@click.option("--tensors", required=True, metavar="REGEX", help="Matches anywhere in the names.")
+@click.option("--steps", default=":", metavar="A:B", help="Steps A <= step < B; all by default.")
+@click.option("--output", "-o", required=True, metavar="FILE", help="A new .npz file.")
+@endpoint_option
+@reporting
+def record(path: str, tensors: str, steps: str, output: str) -> int:
+    """Cut a case for a rule test out of the trial at PATH, or s3://.
+
+    The file holds the values of the chosen tensors by worker, mode and step; numpy reads it. A test
+    file names it with npz: FILE.
+    """
+    from rule_runner.commands.rule_tests.record import record as record_case
+
+    configure(-1)
+    return record_case(path, tensors, steps, output)

@@ -79,6 +79,13 @@ _STANDARD: Final = frozenset(
     value for name, value in vars(CollectionKeys).items() if name.isupper()
 ) - {CollectionKeys.ALL, CollectionKeys.DEFAULT}
 _PARAMETERS: Final = frozenset({CollectionKeys.WEIGHTS, CollectionKeys.BIASES})
+# What hooks measure besides tensors of the model; it belongs to collections by name only.
+_MEASURED: Final = re.compile(
+    r"optimizer/(?:lr|update_norm)/|optimizer/(?:\d+/)?(?:grad_norm|loss_scale|skipped)"
+    r"|parameters/requires_grad/|model/(?:execution_order/|training_mode\Z)"
+    r"|attention/.*/(?:entropy|future_mass)\Z|router/.*/load\Z|activation_statistics/"
+    r"|fingerprints/(?:inputs|labels)\Z"
+)
 _ACTIVATION: Final = re.compile(r"_(?:in|out)put_\d+$")
 
 
@@ -201,6 +208,8 @@ class Collection(JsonText):
         """Return whether a name that a pattern matches belongs to another collection."""
         if self.name not in _STANDARD:
             return False
+        if _MEASURED.match(name):
+            return True
         if self.name in _PARAMETERS and _ACTIVATION.search(name):
             return "put" not in pattern
         space, slash, _ = name.partition("/")

@@ -14,6 +14,7 @@ from rule_core.modes import ModeKeys
 from rule_core.saving.base_hook import BaseHook
 from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook_config import DEFAULT_OUT_DIR, load_hook_config
+from rule_core.saving.presets import PRESETS, Preset
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import check_names
 from rule_core.sources.names import NameTable
@@ -70,6 +71,10 @@ class Hook(BaseHook):
         Rank of this process and number of processes; read from the environment by default.
     collections
         Configured collections, in addition to the default ones.
+    preset
+        ``"llm"`` saves the measurements of docs/hooks.md that a framework's hook supports,
+        ``"auto"`` does so if the model has attention or router modules; ``"none"``: only what the
+        other arguments select.
 
     Raises
     ------
@@ -127,7 +132,9 @@ class Hook(BaseHook):
         rank: int | None = None,
         world_size: int | None = None,
         collections: Iterable[Collection] = (),
+        preset: Preset | None = None,
     ) -> None:
+        self.preset = check_choice(tuple(PRESETS), "preset", preset or "none")
         self.out_dir = os.fspath(out_dir) if out_dir is not None else DEFAULT_OUT_DIR
         self.tensorboard_dir = tensorboard_dir
         self.save_all = save_all

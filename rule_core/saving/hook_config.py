@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from rule_core.model.save_config import (
     parse_integer,
 )
 from rule_core.modes import ModeKeys
+from rule_core.saving.presets import PRESETS, Preset
 
 CONFIG_FILE_PATH_ENV_STR: Final = "SMDEBUG_CONFIG_FILE_PATH"
 DEFAULT_CONFIG_FILE: Final = "/opt/ml/input/config/debughookconfig.json"
@@ -65,6 +66,7 @@ _HOOK_KEYS: Final = _SAVE_KEYS | {
     "include_workers",
     "export_tensorboard",
     "tensorboard_dir",
+    "preset",
 }
 _ENTRY_KEYS: Final = frozenset({"CollectionName", "CollectionParameters"})
 _COLLECTION_KEYS: Final = _SAVE_KEYS | {*_REDUCTIONS, "include_regex", "save_histogram"}
@@ -95,6 +97,8 @@ class HookConfig:
     collections
         The collections in the file, each with a save configuration of all modes. The hook's
         defaults fill what the file leaves out.
+    preset
+        What to measure in addition; see `smdebug.core.hook.Hook`.
     """
 
     out_dir: str
@@ -108,6 +112,7 @@ class HookConfig:
     save_config: SaveConfig
     reduction_config: ReductionConfig | None
     collections: tuple[Collection, ...]
+    preset: Preset = "none"
 
 
 def load_hook_config(
@@ -177,6 +182,7 @@ def _hook_config(path: str, document: Json, save_interval: int) -> HookConfig:
         save_config=_save_config({"save_interval": save_interval}, hook),
         reduction_config=hook.reduction_config(),
         collections=collections,
+        preset=hook.preset(),
     )
 
 
@@ -251,6 +257,13 @@ class _Section:
         except TypeError:
             msg = f"{self.label(key)} must be a string, got {self.params[key]!r}."
             raise SMDebugValueError(msg) from None
+
+    def preset(self) -> Preset:
+        value = self.params.get("preset") or "none"
+        if value not in PRESETS:
+            msg = f"{self.label('preset')} must be one of {', '.join(PRESETS)}, got {value!r}."
+            raise SMDebugValueError(msg)
+        return cast("Preset", value)
 
     def reduction_config(self) -> ReductionConfig | None:
         if "reductions" in self.params:

@@ -139,6 +139,10 @@ class SavePolicy:
     def _is_included(self, name: str) -> bool:
         return name in self._included or CollectionKeys.ALL in self._included
 
+    def names(self, collection: str) -> bool:
+        """Return whether a collection is saved by its own name, not as a part of ``all``."""
+        return collection in self._included
+
     def include(self, collection: str | Collection) -> None:
         """Add a collection and save it; an object replaces a collection of the same name."""
         self.manager.add(collection)

@@ -67,7 +67,7 @@ class DebuggerCallback(HookedCallback, Callback):
         if self._stage == "fit":
             super().load_state_dict(state_dict)
 
-    def _begin(self, trainer: Any, module: Any, mode: ModeKeys) -> None:
+    def _begin(self, trainer: Any, module: Any, mode: ModeKeys, batch: Any) -> None:
         """Begin a step."""
         hook = self.hook
         if hook is None or trainer.sanity_checking:
@@ -79,6 +79,7 @@ class DebuggerCallback(HookedCallback, Callback):
                     hook.register_loss(submodule)
         hook.set_mode(mode)
         hook.begin_step()
+        hook.record_batch(batch)
 
     def _save(self, trainer: Any, outputs: Any, divisor: int = 1) -> None:
         """Save the loss and the logged values of a step."""
@@ -103,19 +104,19 @@ class DebuggerCallback(HookedCallback, Callback):
         self._logged = logged
         self._save_scalars(new)
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, *_: Any) -> None:
         """Begin a step."""
-        self._begin(trainer, pl_module, ModeKeys.TRAIN)
+        self._begin(trainer, pl_module, ModeKeys.TRAIN, batch)
 
-    def on_validation_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+    def on_validation_batch_start(self, trainer: Any, pl_module: Any, batch: Any, *_: Any) -> None:
         """Begin a step."""
-        self._begin(trainer, pl_module, ModeKeys.EVAL)
+        self._begin(trainer, pl_module, ModeKeys.EVAL, batch)
 
     on_test_batch_start = on_validation_batch_start
 
-    def on_predict_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+    def on_predict_batch_start(self, trainer: Any, pl_module: Any, batch: Any, *_: Any) -> None:
         """Begin a step."""
-        self._begin(trainer, pl_module, ModeKeys.PREDICT)
+        self._begin(trainer, pl_module, ModeKeys.PREDICT, batch)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:
         """Save the loss and the logged values of the step."""

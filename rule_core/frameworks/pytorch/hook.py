@@ -1,20 +1,38 @@
 """Hook: saves tensors of a PyTorch training job, with the names of smdebug."""
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+import numpy as np
+import torch
 from torch import distributed
 
-from rule_core.frameworks.pytorch import modules
+from rule_core.exceptions import SMDebugTypeError
+from rule_core.frameworks.pytorch import fingerprints, modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.collection import Collection
+from rule_core.frameworks.pytorch.deferred_values import DeferredValues
 from rule_core.frameworks.pytorch.loss_scaling import LossScaling
+from rule_core.frameworks.pytorch.optimizer_watch import OptimizerWatch
 from rule_core.frameworks.pytorch.torch_access import TorchAccess
+from rule_core.modes import ModeKeys
 from rule_core.saving import current_hook
 from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook import Hook as CoreHook
+from rule_core.saving.presets import (
+    FINGERPRINTS,
+    MEASURED,
+    MODEL,
+    OF_OPTIMIZER,
+    OPTIMIZER,
+    PARAMETERS,
+    PRESETS,
+)
+
+INPUT_HASHES: Final = "fingerprints/inputs"
+LABEL_HASHES: Final = "fingerprints/labels"
 
 
 class Hook(CoreHook):
@@ -38,13 +56,21 @@ class Hook(CoreHook):
     FILLED_COLLECTIONS: ClassVar[Sequence[str]] = (
         *(f"{kind}_{side}" for _, kind in modules.KINDS for side in ("input", "output")),
         *("input_image", "input_sequence", "labels", "predictions"),
+        *MEASURED,
     )
     COLLECTION = Collection
     access = TorchAccess()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._scaling = LossScaling()
+        self._scaling = LossScaling(partial(self._call_optimizers, "before_scale_update"))
+        self._optimizers = OptimizerWatch(self, self._scaling)
+        self._measured = DeferredValues()
+        self._measured_names: set[str] = set()
+        self._required_gradients: dict[str, bool] = {}
+        self._saves_parameters = self._policy.names(PARAMETERS)
+        self._optimizers.measures_updates = self._policy.names(OPTIMIZER)
+        self._choose(self.preset)
         self._models: list[tuple[str, Any]] = []
         self._losses: list[Any] = []
         self._handles: list[Any] = []
@@ -81,6 +107,8 @@ class Hook(CoreHook):
             self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
         self._models.append((name, module))
         self._scaling.watch()
+        if self.preset == "auto" or any(map(self._policy.names, OF_OPTIMIZER)):
+            self._optimizers.open()
         self._watch(modules.Named(name, module, "model"))
         if self._has_started:
             self._watch_inside(name, module)
@@ -104,6 +132,37 @@ class Hook(CoreHook):
         self._handles.append(loss_module.register_forward_pre_hook(begin, prepend=True))
         self._watch(modules.Named(name, loss_module, "loss"))
 
+    def register_optimizer(self, optimizer: Any) -> None:
+        """Save the learning rates, gradient norm and loss scale of an optimizer.
+
+        Optimizers of registered models are found at their first update if the preset or a
+        collection selects them; this selects them, and names one of parameters that are not in a
+        registered model.
+
+        Parameters
+        ----------
+        optimizer
+            A `torch.optim.Optimizer`.
+
+        Raises
+        ------
+        SMDebugTypeError
+            If it is not an optimizer.
+        """
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            msg = f"An optimizer must be a torch.optim.Optimizer, got {optimizer!r}."
+            raise SMDebugTypeError(msg)
+        self.watch_optimizers()
+        self._optimizers.add(optimizer)
+
+    def watch_optimizers(self) -> None:
+        """Save the learning rates, gradient norm and loss scale of all optimizers of the models."""
+        for name in OF_OPTIMIZER:
+            if not self._policy.names(name):
+                self.add_collection(name)
+        self._scaling.watch()
+        self._optimizers.open()
+
     def register_scaler(self, scaler: Any) -> None:
         """Register a gradient scaler that is not a `torch.amp.GradScaler`."""
         self._scaling.use(scaler)
@@ -123,6 +182,8 @@ class Hook(CoreHook):
         self._with_gradient.clear()
         self._scaling.unwatch()
         super().close()
+        self._optimizers.close()
+        self._measured.clear()
 
     def _begin_forward(self) -> None:
         if not modules.in_backward():
@@ -137,10 +198,12 @@ class Hook(CoreHook):
         self._calls.clear()
         self._scaling.begin_step()
         self._begin_step()
+        self._optimizers.begin_step()
+        self._measure_models()
         saving = self._saving
         if not saving or saving in self._without_parameters:
             return
-        is_any_saved = False
+        is_any_saved = self._saves_parameters and PARAMETERS in saving
         for name, module in self._models:
             for inner_name, parameter in modules.unwrapped(module).named_parameters():
                 names = full_name, gradient_name = modules.parameter_names(name, inner_name)
@@ -149,9 +212,115 @@ class Hook(CoreHook):
                 )
                 if not modules.is_placeholder(parameter):
                     self._watch_gradient(gradient_name, parameter)
+                    if self._saves_parameters and full_name not in self._measured_names:
+                        self._measured_names.add(full_name)
+                        self._add_member(PARAMETERS, full_name)
                     self._record(full_name, parameter)
         if not is_any_saved:
             self._without_parameters.add(saving)
+
+    def _choose(self, preset: str) -> None:
+        """Include the collections of a preset."""
+        self.preset = preset
+        for name in PRESETS[preset]:
+            if not self._policy.names(name):
+                self._policy.include(name)
+        if PRESETS[preset]:
+            self._optimizers.measures_updates = True
+
+    def wants(self, collection: str) -> bool:
+        """Return whether a collection is saved by its own name at the current training step."""
+        return self._is_training_step and self._measures(collection)
+
+    def _measures(self, collection: str) -> bool:
+        return collection in self._saving and self._policy.names(collection)
+
+    @property
+    def _is_training_step(self) -> bool:
+        return self._step_mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+
+    @guarded
+    def run_guarded(self, call: Callable[..., None], *args: Any) -> None:
+        """Call a function that must not break the training, nor belong to its graph."""
+        with torch.no_grad():
+            call(*args)
+
+    def _call_optimizers(self, method: str, *args: Any) -> None:
+        self.run_guarded(getattr(self._optimizers, method), *args)
+
+    def warn_once(self, subject: str, text: str) -> None:
+        """Log a warning once per subject."""
+        self._warn_once(subject, text)
+
+    def has_flat_shards(self) -> bool:
+        """Return whether a model is sharded by the older `FullyShardedDataParallel`."""
+        return any(modules.is_flat_sharded(module) for _, module in self._models)
+
+    def parameter_names(self) -> dict[int, str]:
+        """Return the names of the models' parameters, by their ids."""
+        return {
+            id(parameter): modules.parameter_names(name, inner_name)[0]
+            for name, module in self._models
+            for inner_name, parameter in modules.unwrapped(module).named_parameters()
+        }
+
+    def _measure_models(self) -> None:
+        """Measure what is known about the models when a step begins."""
+        if self._measures(MODEL) and self._models:
+            share = modules.training_share(self._models[0][1])
+            if share is not None:
+                self._measured.add(MODEL, "model/training_mode", share)
+        if self.wants(PARAMETERS):
+            for name, module in self._models:
+                for inner_name, parameter in modules.unwrapped(module).named_parameters():
+                    full_name = modules.parameter_names(name, inner_name)[0]
+                    flag = bool(parameter.requires_grad)
+                    if self._required_gradients.get(full_name) is not flag:
+                        self._required_gradients[full_name] = flag
+                        self._measured.add(
+                            PARAMETERS, f"parameters/requires_grad/{full_name}", np.uint8(flag)
+                        )
+
+    @guarded
+    def record_batch(self, batch: Any) -> None:
+        """Save fingerprints of a batch's inputs and labels, as a data loader returns it."""
+        inputs, labels = fingerprints.split_batch(batch)
+        self._measure_batch(inputs)
+        self._measure_labels(labels)
+
+    def _measure_batch(self, arguments: Any) -> None:
+        if self._measures(FINGERPRINTS) and INPUT_HASHES not in self._measured:
+            inputs, labels = fingerprints.batch_hashes(arguments)
+            if inputs is not None:
+                self._measured.add(FINGERPRINTS, INPUT_HASHES, inputs)
+            if labels is not None:
+                self._measured.add(FINGERPRINTS, LABEL_HASHES, labels)
+
+    def _measure_labels(self, labels: Any) -> None:
+        if self._measures(FINGERPRINTS) and LABEL_HASHES not in self._measured:
+            inputs, _ = fingerprints.batch_hashes(labels)
+            if inputs is not None:
+                self._measured.add(FINGERPRINTS, LABEL_HASHES, inputs)
+
+    def _end_step(self) -> None:
+        """Save the measurements of the step, and queue it for writing."""
+        if self._in_step and self._saving and self._recorder is not None:
+            if self._is_training_step:
+                self._save_measured(self._optimizers.values)
+                self._optimizers.end_saved_step()
+            self._save_measured(self._measured)
+        self._measured.clear()
+        super()._end_step()
+
+    def _save_measured(self, values: DeferredValues) -> None:
+        recorder = self._recorder
+        for collection, name, value in values.take():
+            if recorder is not None and self._measures(collection):
+                if name not in self._measured_names:
+                    self._measured_names.add(name)
+                    self._add_member(collection, name)
+                recorder.add_array(name, value)
+                self._record_membership(name, recorder)
 
     @guarded
     def _begin_without_model(self) -> None:
@@ -210,7 +379,7 @@ class Hook(CoreHook):
             defaults = self.DEFAULT_COLLECTIONS.get(collection_name, ())
             if set(collection.include_regex).difference(defaults) or collection.tensor_names:
                 return True
-            if collection_name in self.FILLED_COLLECTIONS:
+            if collection_name in self.FILLED_COLLECTIONS and collection_name not in MEASURED:
                 return True
         sides = (f"{name}_input_0", f"{name}_output_0")
         return any(self._policy.plan(side, saved) is not None for side in sides)
@@ -237,7 +406,18 @@ class Hook(CoreHook):
     @guarded
     def _record_call(self, named: modules.Named, side: str, value: Any) -> None:
         if not modules.in_backward():
+            if side == "input":
+                self._measure_inputs(named, value)
             self._record_all(f"{named.name}_{side}", value, f"{named.kind} {side}")
+
+    def _measure_inputs(self, named: modules.Named, arguments: Any) -> None:
+        """Measure the batch that the first model or a loss is called with."""
+        if named.kind == "model" and named.module is self._models[0][1]:
+            self._measure_batch(arguments)
+        elif named.kind == "loss":
+            *positional, keywords = arguments
+            labels = (keywords or {}).get("target", positional[1] if len(positional) > 1 else None)
+            self._measure_labels(labels)
 
     def _warn_of_whole_graph(self) -> None:
         self._warn_once(

@@ -61,6 +61,7 @@ class HookedCallback:
             self._close()
             self._options["resume"] = True
         self.hook, self._model = Hook(**self._options), None
+        self.hook.watch_optimizers()
 
     def _close(self) -> None:
         """End the trial, or only the current step of a hook passed in."""

@@ -1,6 +1,7 @@
 """LossScaling: the loss scale of automatic mixed precision at a step."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -9,17 +10,23 @@ import torch
 class LossScaling:
     """Detects scaled losses, so that gradients can be saved unscaled.
 
-    While any instance watches, `torch.amp.GradScaler.scale` is patched, because scalers cannot be
-    found otherwise. Scalers of other classes can be passed to `use`.
+    While any instance watches, `torch.amp.GradScaler.scale` and `update` are patched, because
+    scalers cannot be found otherwise. Scalers of other classes can be passed to `use`.
+
+    Parameters
+    ----------
+    before_update
+        Called with a scaler before it adapts its scale.
     """
 
     _watching: ClassVar[list["LossScaling"]] = []
-    _original: ClassVar[Any] = None
+    _originals: ClassVar[tuple[Any, Any]] = (None, None)
 
-    def __init__(self) -> None:
+    def __init__(self, before_update: Callable[[Any], object] | None = None) -> None:
         self._in_use: Any = None
         self._registered: Any = None
         self._inverse: float | None = None
+        self._before_update = before_update
 
     def use(self, scaler: Any) -> None:
         """Use a scaler of any class with `get_scale` at every step."""
@@ -29,11 +36,24 @@ class LossScaling:
         """Reset the scaler of the previous step."""
         self._in_use = self._inverse = None
 
+    @property
+    def scaler(self) -> Any:
+        """The scaler of this step, or None."""
+        return self._in_use or self._registered
+
+    def scale(self) -> Any:
+        """Return the scale as a tensor on its device or as a number; None without scaling."""
+        scaler = self.scaler
+        scale = getattr(scaler, "_scale", None)  # `get_scale` would wait for the device
+        if isinstance(scale, torch.Tensor):
+            return scale.clone()
+        return None if scaler is None else float(scaler.get_scale())
+
     def inverse(self) -> float:
         """Return the factor that unscales gradients of this step; 1.0 without scaling."""
         if self._inverse is None:
             # Read once per backward: the scale may be on another device.
-            scaler = self._in_use or self._registered
+            scaler = self.scaler
             scale = 1.0 if scaler is None else float(scaler.get_scale())
             self._inverse = 1.0 / scale if scale else 1.0
         return self._inverse
@@ -42,26 +62,43 @@ class LossScaling:
         """Record that a loss was scaled."""
         self._in_use, self._inverse = scaler, None
 
+    def record_update(self, scaler: Any) -> None:
+        """Record that a scaler is about to adapt its scale."""
+        if self._before_update is not None:
+            self._before_update(scaler)
+
+    @classmethod
+    def call_all(cls, record: Callable[["LossScaling", Any], None], scaler: Any) -> None:
+        """Call a method of all instances that watch."""
+        for watcher in [*cls._watching]:
+            record(watcher, scaler)
+
     def watch(self) -> None:
         """Start watching."""
         if self in LossScaling._watching:
             return
         if not LossScaling._watching:
-            LossScaling._original = original = torch.amp.GradScaler.scale
-
-            @functools.wraps(original)
-            def scale(scaler: Any, outputs: Any) -> Any:
-                if scaler.is_enabled():
-                    for watcher in LossScaling._watching:
-                        watcher.record_scaler(scaler)
-                return original(scaler, outputs)
-
-            torch.amp.GradScaler.scale = scale
+            scaler_class = torch.amp.GradScaler
+            LossScaling._originals = scale, update = scaler_class.scale, scaler_class.update
+            scaler_class.scale = _calling_first(scale, LossScaling.record_scaler)
+            scaler_class.update = _calling_first(update, LossScaling.record_update)
         LossScaling._watching.append(self)
 
     def unwatch(self) -> None:
-        """Stop watching and restore `torch.amp.GradScaler.scale`."""
+        """Stop watching and restore the methods of `torch.amp.GradScaler`."""
         if self in LossScaling._watching:
             LossScaling._watching.remove(self)
             if not LossScaling._watching:
-                torch.amp.GradScaler.scale = LossScaling._original
+                torch.amp.GradScaler.scale, torch.amp.GradScaler.update = LossScaling._originals
+
+
+def _calling_first(original: Any, record: Callable[[LossScaling, Any], None]) -> Any:
+    """Return a method of a scaler that first calls each instance that watches."""
+
+    @functools.wraps(original)
+    def method(scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        if scaler.is_enabled():
+            LossScaling.call_all(record, scaler)
+        return original(scaler, *args, **kwargs)
+
+    return method

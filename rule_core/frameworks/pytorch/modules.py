@@ -1,6 +1,7 @@
 """Names and kinds of the modules and parameters of a model, independent of wrappers."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,8 @@ MODEL_INPUTS: Final[Mapping[str | int, str]] = {
 }
 MODEL_OUTPUTS: Final[Mapping[str | int, str]] = {"loss": "losses", "logits": "predictions"}
 IMAGE_CHANNELS: Final = frozenset({1, 3, 4})
+# Classes of modules that work differently in training.
+_WITH_MODES: Final = re.compile(r"Dropout|Norm|DropPath")
 # A private function of PyTorch, the only way to detect a forward recomputed by the backward.
 _graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001 - see above
 
@@ -114,6 +117,21 @@ def class_name(module: Any) -> str:
 def kind_of(module: Any) -> str:
     """Return which activation a module is, or an empty text."""
     return next((kind for cls, kind in KINDS if isinstance(module, cls)), "")
+
+
+def training_share(model: Any) -> float | None:
+    """Return the share of dropout and normalization modules that are in training mode."""
+    modes = [
+        module.training
+        for module in model.modules()
+        if not next(module.children(), None) and _WITH_MODES.search(type(module).__name__)
+    ]
+    return sum(modes) / len(modes) if modes else None
+
+
+def is_flat_sharded(model: Any) -> bool:
+    """Return whether the older `FullyShardedDataParallel` shards a part of the model."""
+    return any(_has(module, "_fsdp_wrapped_module") for module in model.modules())
 
 
 def submodules(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.params import NamesParam, Param, PatternsParam, did_you_mean
 from rule_core.saving.hook_config import load_hook_config
+from rule_core.saving.presets import MEASURED
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.errors import ClientError, UsageError
 
@@ -47,7 +48,7 @@ KNOWN: Final = frozenset(
         *("all", "default", LOSSES, "weights", "biases", GRADIENTS, "metrics", "sm_metrics"),
         *("inputs", "outputs", "layers", "optimizer_variables", "labels", "predictions"),
         *("input_image", "input_sequence", "hyperparameters", "feature_importance"),
-        *("average_shap", "full_shap", "trees"),
+        *("average_shap", "full_shap", "trees", *MEASURED),
         *(f"{kind}_{side}" for kind in ("relu", "tanh", "sigmoid") for side in ("input", "output")),
     }
 )

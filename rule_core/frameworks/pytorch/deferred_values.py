@@ -1,0 +1,78 @@
+"""DeferredValues: measurements that stay on their device until a step ends."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from rule_core.saving.tensor_adapter import Array
+
+_NARROW = {torch.bfloat16: torch.float32, torch.float16: torch.float32, torch.bool: torch.uint8}
+
+
+class Measurement(NamedTuple):
+    """A value, its name and its collection."""
+
+    collection: str
+    name: str
+    value: Array
+
+
+class DeferredValues:
+    """Collects small tensors and numbers, and copies them to the host in one transfer per device.
+
+    If a name is added twice, the last value counts.
+
+    Examples
+    --------
+    >>> values = DeferredValues()
+    >>> values.add("learning_rates", "optimizer/lr/0", 0.5)
+    >>> values.add("optimizer", "optimizer/skipped", torch.tensor(True))
+    >>> [(item.name, item.value.tolist()) for item in values.take()]
+    [('optimizer/lr/0', 0.5), ('optimizer/skipped', 1)]
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, tuple[str, Any]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def add(self, collection: str, name: str, value: Any) -> None:
+        """Add a tensor, which must not change afterwards, or a number."""
+        if isinstance(value, torch.Tensor):
+            value = value.detach()
+            value = value.to(_NARROW.get(value.dtype, value.dtype))
+        else:
+            value = np.asarray(value)
+        self._values[name] = collection, value
+
+    def take(self) -> Iterator[Measurement]:
+        """Yield all values, and forget them."""
+        values, self._values = self._values, {}
+        by_device: dict[Any, list[str]] = {}
+        for name, (_, value) in values.items():
+            if isinstance(value, torch.Tensor):
+                by_device.setdefault(value.device, []).append(name)
+        arrays: dict[str, Array] = {}
+        for names in by_device.values():
+            arrays |= zip(names, _on_host([values[name][1] for name in names]), strict=True)
+        for name, (collection, value) in values.items():
+            yield Measurement(collection, name, arrays.get(name, value))
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._values.clear()
+
+
+def _on_host(tensors: list[Any]) -> Iterator[Array]:
+    """Yield copies of tensors of one device, transferred together as bytes."""
+    parts = [tensor.reshape(-1).contiguous().view(torch.uint8) for tensor in tensors]
+    content = torch.cat(parts).cpu().numpy().tobytes()
+    start = 0
+    for tensor, part in zip(tensors, parts, strict=True):
+        dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
+        array = np.frombuffer(content, dtype, tensor.numel(), start) if part.numel() else None
+        start += part.numel()
+        yield np.zeros(tensor.shape, dtype) if array is None else array.reshape(tensor.shape)

@@ -1,0 +1,441 @@
+"""OptimizerWatch: what an optimizer does at a step: rates, norms, loss scale and updates."""
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
+
+import torch
+from torch.nn.utils import clip_grad
+from torch.optim import optimizer as torch_optimizer
+
+from rule_core.frameworks.pytorch.deferred_values import DeferredValues
+from rule_core.frameworks.pytorch.loss_scaling import LossScaling
+from rule_core.model.collection import CollectionKeys
+from rule_core.saving.presets import OPTIMIZER
+
+SAMPLE: Final = 1 << 16  # elements of a parameter whose update is measured
+_HALF: Final = frozenset({torch.float16, torch.bfloat16})
+# The function of torch.nn.utils.clip_grad that clips, whatever name a script has imported.
+_CLIPPING: Final = ("_clip_grads_with_norm_", "clip_grad_value_")
+
+
+class Owner(Protocol):
+    """The hook whose optimizers are watched."""
+
+    def wants(self, collection: str) -> bool:
+        """Return whether a collection is saved at the current training step."""
+        ...
+
+    def run_guarded(self, call: Callable[..., None], *args: Any) -> None:
+        """Call a function; its errors must not reach the training."""
+        ...
+
+    def parameter_names(self) -> dict[int, str]:
+        """Return the names of the registered models' parameters, by their ids."""
+        ...
+
+    def warn_once(self, subject: str, text: str) -> None:
+        """Log a warning once per subject."""
+        ...
+
+    @property
+    def save_all_workers(self) -> bool:
+        """Whether every worker saves, so that all can take part in a reduction."""
+        ...
+
+    def has_flat_shards(self) -> bool:
+        """Return whether a model is sharded by the older `FullyShardedDataParallel`."""
+        ...
+
+
+class Seen(NamedTuple):
+    """An optimizer, its number, and the number of its first parameter group."""
+
+    optimizer: "weakref.ref[Any]"
+    number: int
+    first_group: int
+
+    def name(self, what: str) -> str:
+        """Return the name of a measurement; that of the first optimizer has no number."""
+        return f"optimizer/{self.number}/{what}" if self.number else f"optimizer/{what}"
+
+
+class Totals(NamedTuple):
+    """The norm of all gradients before clipping and after it, and whether they were clipped."""
+
+    before: Any
+    after: Any
+    is_clipped: bool
+
+
+class Snapshot(NamedTuple):
+    """A parameter, its name, and a sample of its elements before the update."""
+
+    name: str
+    parameter: Any
+    before: Any
+
+
+class OptimizerWatch:
+    """Measures each update of the optimizers that train a hook's models.
+
+    It uses the global step hooks of `torch.optim`, and patches the clipping functions of
+    `torch.nn.utils` while it is open.
+
+    Parameters
+    ----------
+    owner
+        The hook.
+    scaling
+        The loss scaling of the hook.
+
+    Attributes
+    ----------
+    values
+        The measurements of the latest update.
+    has_updated
+        Whether there was an update since the hook's last step began.
+    measures_updates
+        Whether to measure the norms of each parameter's update.
+    """
+
+    _open: ClassVar[list["OptimizerWatch"]] = []
+    _originals: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, owner: Owner, scaling: LossScaling) -> None:
+        self.values = DeferredValues()
+        self.has_updated = False
+        self.measures_updates = False
+        self._owner = owner
+        self._scaling = scaling
+        self._seen: dict[int, Seen] = {}
+        self._groups = 0
+        self._handles: list[Any] = []
+        self._current: int | None = None
+        # Gradient accumulation: an update belongs to the next saved step.
+        self._lacks_update = False
+        self._owes_update_norms = False
+        self._norms_before_clipping: dict[int, Any] = {}
+        self._snapshots: list[Snapshot] = []
+
+    def open(self) -> None:
+        """Start watching every optimizer of the process."""
+        if self._handles:
+            return
+        self._handles = [
+            torch_optimizer.register_optimizer_step_pre_hook(self._before_step),
+            torch_optimizer.register_optimizer_step_post_hook(self._after_step),
+        ]
+        if not OptimizerWatch._open:
+            _patch_clipping()
+        OptimizerWatch._open.append(self)
+
+    def close(self) -> None:
+        """Stop watching, and restore what was patched."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        if self in OptimizerWatch._open:
+            OptimizerWatch._open.remove(self)
+            if not OptimizerWatch._open:
+                _restore_clipping()
+        self.values.clear()
+        self._norms_before_clipping.clear()
+        self._snapshots.clear()
+
+    def add(self, optimizer: Any) -> None:
+        """Watch an optimizer, whatever its parameters belong to."""
+        seen = self._seen.get(id(optimizer))
+        if seen is None or seen.optimizer() is not optimizer:
+            self._seen[id(optimizer)] = Seen(weakref.ref(optimizer), len(self._seen), self._groups)
+            self._groups += len(optimizer.param_groups)
+
+    def begin_step(self) -> None:
+        """Forget what an interrupted update has left."""
+        self.has_updated = False
+        self._current = None
+        self._norms_before_clipping.clear()
+        self._snapshots.clear()
+
+    def end_saved_step(self) -> None:
+        """Record whether a saved step had an update; without one, updates in between count."""
+        if self._seen and not self.has_updated:
+            self._lacks_update = self._owes_update_norms = True
+
+    def _wants(self, collection: str) -> bool:
+        return self._lacks_update or self._owner.wants(collection)
+
+    def _seen_as(self, optimizer: Any) -> Seen | None:
+        """Return an optimizer that is watched; one of other models is not."""
+        seen = self._seen.get(id(optimizer))
+        if seen is not None and seen.optimizer() is optimizer:
+            return seen
+        names = self._owner.parameter_names()
+        if any(id(parameter) in names for parameter in _parameters(optimizer)):
+            self.add(optimizer)
+            return self._seen[id(optimizer)]
+        return None
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        """Measure before an update, or in its closure, which computes the gradients."""
+        if torch.compiler.is_compiling():
+            return None
+        closure = kwargs.get("closure") if len(args) == 1 else args[1]
+        if not callable(closure):
+            self._before_update(optimizer)
+            return None
+        is_first = True
+
+        @functools.wraps(closure)
+        def measured() -> Any:
+            nonlocal is_first
+            result = closure()
+            if is_first:
+                is_first = False
+                self._before_update(optimizer)
+            return result
+
+        if len(args) == 1:
+            return args, {**kwargs, "closure": measured}
+        return (args[0], measured, *args[2:]), kwargs
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - PyTorch's signature
+        if not torch.compiler.is_compiling() and self._current == id(optimizer):
+            self._owner.run_guarded(self._measure_updates)
+
+    def _before_update(self, optimizer: Any) -> None:
+        # Every worker takes part in each reduction of shards, even if its hook is off.
+        totals = self._totals_of_shards(optimizer) if self._sums_shards(optimizer) else None
+        self._owner.run_guarded(self._measure, optimizer, totals)
+
+    def _sums_shards(self, optimizer: Any) -> bool:
+        """Return whether the norms of an optimizer need a reduction over all workers."""
+        if not self._owner.save_all_workers or self._owner.has_flat_shards():
+            return False
+        is_sharded = any(hasattr(item, "to_local") for item in _parameters(optimizer))
+        return is_sharded and self._seen_as(optimizer) is not None
+
+    def _totals_of_shards(self, optimizer: Any) -> Totals | None:
+        parameters = [item for item in _parameters(optimizer) if item.grad is not None]
+        with torch.no_grad():
+            return self._totals(parameters) if parameters else None
+
+    def _totals(self, parameters: Sequence[Any]) -> Totals:
+        norms = _norms([parameter.grad for parameter in parameters])
+        early = self._norms_before_clipping
+        before = [early.get(id(item), norm) for item, norm in zip(parameters, norms, strict=True)]
+        is_clipped = any(id(item) in early for item in parameters)
+        return Totals(_total(before), _total(norms), is_clipped)
+
+    def _measure(self, optimizer: Any, totals: Totals | None) -> None:
+        seen = self._seen_as(optimizer)
+        if seen is None or self._current is not None:  # another one steps on its behalf
+            return
+        self._current, self.has_updated = id(optimizer), True
+        self._measure_rates(optimizer, seen)
+        if self._wants(CollectionKeys.LOSS_SCALES):
+            self._measure_scale()
+        if self._wants(CollectionKeys.GRADIENT_NORMS):
+            self._measure_norms(optimizer, seen, totals)
+        if self.measures_updates and (self._owner.wants(OPTIMIZER) or self._owes_update_norms):
+            names = self._owner.parameter_names()
+            self._snapshots = [
+                Snapshot(names[id(parameter)], parameter, _sample(parameter).clone())
+                for parameter in _parameters(optimizer)
+                if id(parameter) in names and parameter.grad is not None and parameter.numel()
+            ]
+
+    def _measure_rates(self, optimizer: Any, seen: Seen) -> None:
+        if not self._wants(CollectionKeys.LEARNING_RATES):
+            return
+        for index, group in enumerate(optimizer.param_groups, seen.first_group):
+            rate = group.get("lr")
+            if isinstance(rate, torch.Tensor):
+                rate = rate.clone().reshape(())
+            if rate is not None:
+                self.values.add(CollectionKeys.LEARNING_RATES, f"optimizer/lr/{index}", rate)
+
+    def _measure_scale(self) -> None:
+        scale = self._scaling.scale()
+        if scale is not None:
+            value = scale.reshape(()) if isinstance(scale, torch.Tensor) else scale
+            self.values.add(CollectionKeys.LOSS_SCALES, "optimizer/loss_scale", value)
+
+    def _measure_norms(self, optimizer: Any, seen: Seen, totals: Totals | None) -> None:
+        """Record the norm of all gradients, and the one after clipping if that was seen."""
+        parameters = [item for item in _parameters(optimizer) if item.grad is not None]
+        if totals is None and parameters and self._can_be_normed(parameters):
+            totals = self._totals(parameters)
+        if totals is None:
+            return
+        # Fused optimizers unscale the gradients themselves.
+        scale = getattr(optimizer, "grad_scale", None)
+        factor = 1.0 if scale is None else 1.0 / scale
+        norm, clipped = seen.name("grad_norm"), seen.name("grad_norm_clipped")
+        self.values.add(CollectionKeys.GRADIENT_NORMS, norm, totals.before * factor)
+        if totals.is_clipped:
+            self.values.add(OPTIMIZER, clipped, totals.after * factor)
+
+    def _can_be_normed(self, parameters: Iterable[Any]) -> bool:
+        """Return whether this worker can compute the norm of gradients by itself."""
+        if self._owner.has_flat_shards():
+            reason = "FullyShardedDataParallel hides the gradients; fully_shard does not."
+        elif any(hasattr(item, "to_local") for item in parameters):
+            reason = "the gradients are sharded, which needs include_workers='all'."
+        else:
+            return True
+        self._owner.warn_once("sharded norm", f"The gradient norm is not saved: {reason}")
+        return False
+
+    def _measure_updates(self) -> None:
+        """Measure how far the update has moved each parameter."""
+        snapshots, self._snapshots = self._snapshots, []
+        self._current = None
+        self._norms_before_clipping.clear()
+        if not snapshots:
+            return
+        before = [item.before.float() for item in snapshots]
+        updates = [
+            _sample(item.parameter).float() - old
+            for item, old in zip(snapshots, before, strict=True)
+        ]
+        for item, update, old in zip(snapshots, _norms(updates), _norms(before), strict=True):
+            value = torch.stack((update, old.to(update.device)))
+            self.values.add(OPTIMIZER, f"optimizer/update_norm/{item.name}", value)
+        self._owes_update_norms = False
+
+    def before_clipping(self, parameters: Iterable[Any]) -> None:
+        """Measure the norms of gradients that are about to be clipped."""
+        if not self._wants(CollectionKeys.GRADIENT_NORMS):
+            return
+        new = [
+            item
+            for item in parameters
+            if item.grad is not None and id(item) not in self._norms_before_clipping
+        ]
+        if new and not self._owner.has_flat_shards():
+            norms = _norms([item.grad for item in new])
+            if self._is_scaled():
+                norms = [norm * self._scaling.inverse() for norm in norms]
+            self._norms_before_clipping |= zip(map(id, new), norms, strict=True)
+
+    def _is_scaled(self) -> bool:
+        """Return whether gradients have not been unscaled since the backward."""
+        states = getattr(self._scaling.scaler, "_per_optimizer_states", None)
+        if states is None:
+            return False
+        return all(state["stage"].name == "READY" for state in states.values())
+
+    def before_scale_update(self, scaler: Any) -> None:
+        """Measure the loss scale, and whether it made the scaler skip an update."""
+        if not self._handles:
+            return
+        states = getattr(scaler, "_per_optimizer_states", {})
+        # The scaler identifies optimizers by `id`.
+        own = [self._seen[key] for key in states if key in self._seen]
+        if self._wants(CollectionKeys.LOSS_SCALES):
+            self._measure_scale()
+        for seen in own:
+            optimizer = seen.optimizer()
+            if optimizer is not None and not self.has_updated:
+                self._measure_rates(optimizer, seen)
+            flags = [*states[id(optimizer)].get("found_inf_per_device", {}).values()]
+            if flags and self._wants(OPTIMIZER):
+                skipped = sum(flag.to(flags[0].device) for flag in flags) > 0
+                self.values.add(OPTIMIZER, seen.name("skipped"), skipped.reshape(()))
+        self._norms_before_clipping.clear()
+
+    @classmethod
+    def all_before_clipping(cls, parameters: Iterable[Any]) -> None:
+        """Let all watches measure gradients before they are clipped."""
+        for watch in [*cls._open]:
+            watch._owner.run_guarded(watch.before_clipping, parameters)  # noqa: SLF001 - of the same class
+
+
+def _parameters(optimizer: Any) -> Iterator[Any]:
+    """Yield the parameters of an optimizer, each once."""
+    visited: set[int] = set()
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) not in visited:
+                visited.add(id(parameter))
+                yield parameter
+
+
+def _norms(tensors: list[Any]) -> list[Any]:
+    """Return the l2 norms of tensors, computed together where PyTorch can."""
+    dense: list[Any] = []
+    for tensor in tensors:
+        plain = tensor.detach()
+        if plain.layout is torch.sparse_coo:
+            plain = plain.coalesce().values()
+        dense.append(plain.abs() if plain.is_complex() else plain)
+    norms: list[Any] = [None] * len(dense)
+    groups: dict[Any, list[int]] = {}
+    for index, plain in enumerate(dense):
+        is_sharded = hasattr(plain, "to_local")
+        groups.setdefault((plain.device, plain.dtype, is_sharded), []).append(index)
+    for (_, dtype, _), indexes in groups.items():
+        # A sum of squares overflows half precision.
+        options = {"dtype": torch.float32} if dtype in _HALF else {}
+        results = torch._foreach_norm([dense[index] for index in indexes], 2.0, **options)  # noqa: SLF001 - torch.nn.utils uses it too
+        for index, norm in zip(indexes, results, strict=True):
+            norms[index] = norm
+    return norms
+
+
+def _total(norms: list[Any]) -> Any:
+    """Return the norm of norms; of a sharded tensor, that of all workers."""
+    device = norms[0].device
+    sharded = [norm for norm in norms if hasattr(norm, "full_tensor")]
+    plain = [norm.to(device) for norm in norms if not hasattr(norm, "full_tensor")]
+    if sharded:
+        plain.append(torch.linalg.vector_norm(torch.stack(sharded)).full_tensor())
+    return torch.linalg.vector_norm(torch.stack(plain))
+
+
+def _sample(parameter: Any) -> Any:
+    """Return evenly spaced elements of a parameter, or of this worker's shard."""
+    plain = parameter.detach()
+    plain = plain.to_local() if hasattr(plain, "to_local") else plain
+    plain = torch.view_as_real(plain) if plain.is_complex() else plain
+    flat = plain.reshape(-1)
+    return flat[:: max(1, -(-flat.numel() // SAMPLE))]
+
+
+def _patch_clipping() -> None:
+    """Let watches see the gradients before `torch.nn.utils` clips them."""
+    for name in _CLIPPING:
+        original = getattr(clip_grad, name, None)
+        if original is None:  # private in PyTorch
+            continue
+        OptimizerWatch._originals[name] = original  # noqa: SLF001 - of this module
+        patched = _measuring_first(original)
+        setattr(clip_grad, name, patched)
+        if getattr(torch.nn.utils, name, None) is original:
+            setattr(torch.nn.utils, name, patched)
+
+
+def _restore_clipping() -> None:
+    originals = OptimizerWatch._originals  # noqa: SLF001 - of this module
+    for name, original in originals.items():
+        setattr(clip_grad, name, original)
+        if hasattr(torch.nn.utils, name):
+            setattr(torch.nn.utils, name, original)
+    originals.clear()
+
+
+def _measuring_first(original: Any) -> Any:
+    @functools.wraps(original)
+    def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            if not isinstance(parameters, torch.Tensor):
+                parameters = list(parameters)
+            listed = [parameters] if isinstance(parameters, torch.Tensor) else parameters
+            with suppress(TypeError):
+                OptimizerWatch.all_before_clipping(listed)
+        return original(parameters, *args, **kwargs)
+
+    return clip

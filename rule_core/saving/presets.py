@@ -1,0 +1,28 @@
+"""Presets: the collections of measurements that a hook saves under one name."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from rule_core.model.collection import CollectionKeys
+
+Preset = Literal["none", "llm", "auto"]
+
+OPTIMIZER: Final = "optimizer"
+PARAMETERS: Final = "parameters"
+MODEL: Final = "model"
+ATTENTION: Final = "attention"
+ROUTER: Final = "router"
+ACTIVATION_STATISTICS: Final = "activation_statistics"
+FINGERPRINTS: Final = "fingerprints"
+
+# What is measured of an optimizer; a few numbers in a step, except for the update norms.
+OF_OPTIMIZER: Final = (
+    CollectionKeys.LEARNING_RATES,
+    CollectionKeys.GRADIENT_NORMS,
+    CollectionKeys.LOSS_SCALES,
+    OPTIMIZER,
+)
+# What needs callbacks at the modules of a model.
+OF_MODULES: Final = (ACTIVATION_STATISTICS, ATTENTION, ROUTER)
+MEASURED: Final = (*OF_OPTIMIZER, *OF_MODULES, PARAMETERS, MODEL, FINGERPRINTS)
+PRESETS: Final[Mapping[str, tuple[str, ...]]] = {"none": (), "auto": (), "llm": MEASURED}

@@ -1,0 +1,187 @@
+"""What the hook measures of optimizers: rates, norms before and after clipping, scales, updates."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from torch_models import ALWAYS, LABELS, nn, opened, rows, small, torch  # isort: skip
+from torch.optim import optimizer as torch_optimizer
+
+import smdebug.pytorch as smd
+
+
+def train(
+    watching: Any, model: Any, optimizer: Any, steps: int = 3, clip: float = 0.0
+) -> list[Any]:
+    """Train; return the norms of all gradients at each step."""
+    criterion, norms = nn.CrossEntropyLoss(), []
+    watching.register_module(model)
+    for step in range(steps):
+        optimizer.zero_grad()
+        criterion(model(rows(step)), LABELS).backward()
+        gradients = [parameter.grad.flatten() for parameter in model.parameters()]
+        norms.append(float(torch.cat(gradients).norm()))
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+    return norms
+
+
+def values(trial: Any, name: str) -> list[float]:
+    """Return a scalar at each of its steps."""
+    return [float(trial.tensor(name).value(step)) for step in trial.tensor(name).steps()]
+
+
+def llm(root: Path, **options: Any) -> Any:
+    """Return a hook with the preset."""
+    options = {"preset": "llm", "save_config": ALWAYS, "on_error": "raise", **options}
+    return smd.Hook(root, **options)
+
+
+def test_norm_before_and_after_clipping(tmp_path: Path) -> None:
+    model = small()
+    watching = llm(tmp_path)
+    norms = train(watching, model, torch.optim.SGD(model.parameters(), 0.5), clip=0.125)
+    trial = opened(watching)
+    np.testing.assert_allclose(values(trial, "optimizer/grad_norm"), norms, rtol=1e-5)
+    np.testing.assert_allclose(values(trial, "optimizer/grad_norm_clipped"), 0.125, rtol=1e-4)
+    assert values(trial, "optimizer/lr/0") == [0.5] * 3
+    assert trial.tensor_names(collection="gradient_norms") == ["optimizer/grad_norm"]
+
+
+def test_close_restores_what_was_patched(tmp_path: Path) -> None:
+    functions = [nn.utils.clip_grad_norm_, nn.utils.clip_grad._clip_grads_with_norm_]
+    scaling = [torch.amp.GradScaler.scale, torch.amp.GradScaler.update]
+    hooks = len(torch_optimizer._global_optimizer_pre_hooks)
+    watching = llm(tmp_path)
+    watching.register_module(small())
+    assert nn.utils.clip_grad._clip_grads_with_norm_ is not functions[1]
+    watching.close()
+    assert [nn.utils.clip_grad_norm_, nn.utils.clip_grad._clip_grads_with_norm_] == functions
+    assert [torch.amp.GradScaler.scale, torch.amp.GradScaler.update] == scaling
+    assert len(torch_optimizer._global_optimizer_pre_hooks) == hooks
+
+
+def test_norms_of_the_update(tmp_path: Path) -> None:
+    model = small()
+    before = model[0].weight.detach().clone()
+    watching = llm(tmp_path)
+    train(watching, model, torch.optim.SGD(model.parameters(), 0.5), steps=1)
+    update, norm = opened(watching).tensor("optimizer/update_norm/Sequential_0.weight").value(0)
+    assert norm == pytest.approx(float(before.norm()))
+    assert update == pytest.approx(float((model[0].weight.detach() - before).norm()), rel=1e-5)
+    assert opened(watching).tensor_names(collection="weights") == []
+
+
+def test_several_optimizers_and_groups_are_numbered_on(tmp_path: Path) -> None:
+    model, other = small(), small(1)
+    watching = smd.Hook(tmp_path, save_config=ALWAYS, on_error="raise")
+    groups = [
+        {"params": [layer.weight], "lr": rate}
+        for layer, rate in ((model[0], 0.25), (model[2], 0.5))
+    ]
+    first, second = torch.optim.SGD(groups), torch.optim.SGD(other.parameters(), 0.125)
+    watching.register_optimizer(first)
+    watching.register_optimizer(second)
+    watching.register_module(model)
+    (model(rows(0)).square().sum() + other(rows(0)).square().sum()).backward()
+    first.step()
+    second.step()
+    trial = opened(watching)
+    assert [values(trial, f"optimizer/lr/{index}") for index in range(3)] == [
+        [0.25],
+        [0.5],
+        [0.125],
+    ]
+    assert trial.tensor_names(collection="gradient_norms") == [
+        "optimizer/1/grad_norm",
+        "optimizer/grad_norm",
+    ]
+    assert not [name for name in trial.tensor_names() if "update_norm" in name]
+
+
+def test_without_a_preset_an_optimizer_adds_nothing(tmp_path: Path) -> None:
+    model = small()
+    watching = smd.Hook(tmp_path, save_config=ALWAYS, save_all=True)
+    train(watching, model, torch.optim.SGD(model.parameters(), 0.5), steps=1)
+    assert not [name for name in opened(watching).tensor_names() if name.startswith("optimizer")]
+
+
+def test_scaler_that_skips_an_update(tmp_path: Path) -> None:
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    watching = llm(tmp_path)
+    watching.register_module(model)
+    norms = []
+    for factor in (1.0, float("inf"), 1.0):
+        optimizer.zero_grad()
+        scaler.scale(model(rows(0)).square().mean() * factor).backward()
+        scaler.unscale_(optimizer)
+        gradients = [parameter.grad.flatten() for parameter in model.parameters()]
+        norms.append(float(torch.cat(gradients).norm()))
+        scaler.step(optimizer)
+        scaler.update()
+    trial = opened(watching)
+    assert values(trial, "optimizer/loss_scale") == [1024.0, 1024.0, 512.0]
+    assert values(trial, "optimizer/skipped") == [0, 1, 0]
+    assert trial.tensor("optimizer/grad_norm").steps() == [0, 2]
+    np.testing.assert_allclose(
+        values(trial, "optimizer/grad_norm"), [norms[0], norms[2]], rtol=1e-5
+    )
+
+
+def test_accumulated_gradients(tmp_path: Path) -> None:
+    """An update between saved steps is saved with the next one."""
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    watching = llm(tmp_path, save_config=smd.SaveConfig(save_interval=3))
+    watching.register_module(model)
+    for step in range(13):
+        model(rows(step)).square().sum().backward()
+        if step % 4 == 3:
+            optimizer.step()
+            optimizer.zero_grad()
+    trial = opened(watching)
+    # Updates at 3, 7 and 11; step 0 has none, step 3 its own, 9 and 12 those before them.
+    assert trial.tensor("optimizer/grad_norm").steps() == [3, 9, 12]
+    assert trial.tensor("optimizer/lr/0").steps() == [3, 9, 12]
+
+
+def test_closure_that_computes_the_gradients(tmp_path: Path) -> None:
+    model = small()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+    watching = llm(tmp_path)
+    watching.register_module(model)
+    norms: list[float] = []
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = model(rows(0)).square().sum()
+        loss.backward()
+        norms.append(float(torch.cat([item.grad.flatten() for item in model.parameters()]).norm()))
+        return loss
+
+    optimizer.step(closure)
+    assert values(opened(watching), "optimizer/grad_norm") == [pytest.approx(norms[0], rel=1e-5)]
+
+
+def test_sparse_frozen_and_missing_gradients(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Embedding(10, 4, sparse=True), nn.Flatten(), nn.Linear(8, 2))
+    model[2].bias.requires_grad_(requires_grad=False)
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    watching = llm(tmp_path)
+    watching.register_module(model)
+    optimizer.step()  # no gradient at all
+    model(torch.tensor([[1, 1]])).sum().backward()
+    expected = torch.cat(
+        [model[0].weight.grad.to_dense().flatten(), model[2].weight.grad.flatten()]
+    )
+    optimizer.step()
+    trial = opened(watching)
+    found = values(trial, "optimizer/grad_norm")
+    assert found == [pytest.approx(float(expected.norm()), rel=1e-5)]
+    assert trial.tensor("parameters/requires_grad/Sequential_2.bias").value(0) == 0
+    assert trial.tensor("parameters/requires_grad/Sequential_2.weight").value(0) == 1

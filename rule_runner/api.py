@@ -17,7 +17,7 @@ from rule_runner.config.job_file.definition import JobDefinition, choose
 from rule_runner.config.job_file.reader import definition_from
 from rule_runner.config.job_file.sdk_objects import DebuggerRule, ProfilerRule
 from rule_runner.config.model import EvaluationConfig, check_is_local
-from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.request import EvaluationRequest, Issue
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner
@@ -45,6 +45,7 @@ def evaluate(
     actions: Sequence[str] = (),
     action_timeout: float = defaults.DEFAULT_ACTION_TIMEOUT_S,
     dry_run: bool = False,
+    stop_on: Issue | None = None,
     start_step: int | None = None,
     end_step: int | None = None,
     min_coverage: float | None = None,
@@ -125,6 +126,7 @@ def evaluate(
             actions=tuple(actions),
             action_timeout=action_timeout,
             dry_run=dry_run,
+            stop_on=stop_on,
             start_step=start_step,
             end_step=end_step,
             min_coverage=min_coverage,

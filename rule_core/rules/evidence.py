@@ -1,6 +1,7 @@
 """Evidence: the findings and measurements of a rule, as plain data."""
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -35,6 +36,12 @@ class Finding:
     """One occasion on which a rule's condition was met: the measured value and its limit.
 
     A finding of severity `Severity.NOTE` records something worth knowing beside the condition.
+
+    Attributes
+    ----------
+    muted
+        Why the evaluation mutes the finding; None if it does not. A muted finding never meets a
+        condition. Rules do not set it.
     """
 
     step: int
@@ -44,6 +51,18 @@ class Finding:
     limit: Any = None
     note: str | None = None
     severity: Severity = Severity.ERROR
+    muted: str | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the finding meets the condition: it is neither a note nor muted."""
+        return self.severity is not Severity.NOTE and self.muted is None
+
+
+def most_serious(findings: Iterable[Finding], default: Severity) -> Severity:
+    """Return the severity of the most serious finding, or `default` if there is none."""
+    severities = (finding.severity for finding in findings)
+    return max(severities, key=lambda severity: severity.rank, default=default)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,9 @@ def invoke_rule(
     except (NoMoreData, NoMoreProfilerData) as end:
         result_counts = True
         last = _last_step(rule_obj, last_steps)
-        if rule_obj.invoke_at_end(last):
-            rule_obj.carry_out_actions(last)
+        severity = rule_obj.met_severity(rule_obj.invoke_at_end, last)
+        if severity is not None:
+            rule_obj.carry_out_actions(last, severity)
             if raise_eval_cond:
                 raise RuleEvaluationConditionMet(rule_obj.rule_name, last) from None
             _log_condition_met(rule_obj, last)

@@ -2,7 +2,7 @@
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,14 @@ from rule_core.logger import get_logger
 from rule_core.model.segments import step_text
 from rule_core.rules.actions import Actions
 from rule_core.rules.doc_page import Page
-from rule_core.rules.evidence import Finding, Measured, Quantity, Series, Severity
+from rule_core.rules.evidence import (
+    Finding,
+    Measured,
+    Quantity,
+    Series,
+    Severity,
+    most_serious,
+)
 from rule_core.rules.requirements import RequiredInput, RequiredTensors
 from rule_core.trials.refresh import snapshot
 
@@ -309,22 +316,44 @@ class Rule(ABC):
         Raises
         ------
         RuleEvaluationConditionMet
-            If the condition is met, after the rule's actions.
+            If the condition is met, after the rule's actions. Notes alone do not meet it.
         """
         self.base_trial.wait_for_steps([step])
         with snapshot(self.trials, step):
             self.req_tensors.clear()
             self.set_required_tensors(step)
             self.req_tensors.fetch()
-            met = self._truth(self.invoke_at_step(step))
-        if met:
-            self.carry_out_actions(step)
+            severity = self.met_severity(lambda step: self._truth(self.invoke_at_step(step)), step)
+        if severity is not None:
+            self.carry_out_actions(step, severity)
             raise RuleEvaluationConditionMet(self.rule_name, step)
 
-    def carry_out_actions(self, step: int) -> None:
-        """Carry out the rule's actions after its condition was met at a global step."""
+    def met_severity(self, judge: Callable[[int], Any], step: int) -> Severity | None:
+        """Let a method of the rule judge a global step; return how serious the met condition is.
+
+        Returns
+        -------
+        Severity or None
+            That of the most serious finding that the method recorded, by default `SEVERITY`. None
+            if the condition is not met: the method returned a false value, or only recorded notes.
+        """
+        recorded = len(self._findings)
+        if not judge(step):
+            return None
+        severity = most_serious(self._findings[recorded:], self.SEVERITY)
+        return None if severity is Severity.NOTE else severity
+
+    def carry_out_actions(self, step: int, severity: Severity = Severity.ERROR) -> None:
+        """Carry out the rule's actions after its condition was met at a global step.
+
+        Actions that stop a training need an error; see `Actions.stop_on`.
+        """
         where = f"at step {step_text(step)}"
-        self.actions.invoke(f"The condition of rule {self.rule_name} was met {where}.")
+        message = f"The condition of rule {self.rule_name} was met {where}."
+        if severity is Severity.ERROR:  # actions of users may take only the message
+            self.actions.invoke(message)
+        else:
+            self.actions.invoke(message, severity)
 
     def _truth(self, result: Any) -> bool:
         if result is None and not self._warned_of_none:

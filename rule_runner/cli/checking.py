@@ -5,7 +5,7 @@ from typing import Literal
 import click
 
 from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.evaluation import TAG_RUN, without
+from rule_runner.cli.evaluation import FAIL_ON, TAG_RUN, takes, without
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 
@@ -17,7 +17,7 @@ from rule_runner.cli.standard_output import results_alone
 @click.option("--overwrite", is_flag=True, help="Replace results in the output folder.")
 @without("report", "Write no report.html, and collect no measurements for it.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-@click.option("--fail-on-issues", is_flag=True, help="Exit with 10 if any rule found issues.")
+@takes(FAIL_ON)
 @TAG_RUN
 @endpoint_option
 @reporting
@@ -29,6 +29,7 @@ def check(
     overwrite: bool,
     report: bool,
     form: Literal["table", "json"],
+    fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
     tag_run: bool,
 ) -> int:
@@ -50,6 +51,7 @@ def check(
         overwrite=overwrite,
         report=report,
         format=form,
+        fail_on=fail_on,
         fail_on_issues=fail_on_issues,
         tag_run=tag_run,
     )

@@ -25,6 +25,7 @@ _Option = Callable[[Command], Command]
 _Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 FORMATS: Final = ("table", "json", "junit", "sarif")
+ISSUES: Final = ("error", "warning")
 ISOLATIONS: Final = tuple(isolation.value for isolation in defaults.Isolation)
 _NOT_NEGATIVE: Final = click.FloatRange(0)
 _POSITIVE: Final = click.FloatRange(0, min_open=True)
@@ -142,6 +143,15 @@ _OUTPUT: Final = (
     _text("--output", "DIR", "Output folder, or s3://bucket/prefix."),
     _flag("--overwrite", "Replace an evaluation in the output folder."),
 )
+FAIL_ON: Final = (
+    click.option(
+        "--fail-on",
+        type=click.Choice(ISSUES),
+        help="Exit with code 10 if a rule in mode enforce finds an issue that is at least so "
+        "serious.",
+    ),
+    _flag("--fail-on-issues", "The same as --fail-on warning."),
+)
 _RESULTS: Final = (
     without("report", "Write no report.html, and no measurements for it."),
     click.option("--format", type=click.Choice(FORMATS), default="table"),
@@ -166,7 +176,13 @@ _RESULTS: Final = (
     _flag("--dry-run", "Print what actions would do, without doing it."),
     click.option("--event-source", default="rule-runner", help="Source field of events."),
     _text("--training-job-name", "NAME", "Name of the training job in events."),
-    _flag("--fail-on-issues", "Exit with code 10 if a rule in mode enforce finds issues."),
+    *FAIL_ON,
+    click.option(
+        "--stop-on",
+        type=click.Choice(ISSUES),
+        help="Severity of findings from which actions and --stop-on-finding stop a training; "
+        "by default error.",
+    ),
 )
 _LOGS: Final = (
     _flag("--quiet", "Log errors only, and show no progress."),

@@ -55,7 +55,7 @@ def _evaluate(request: EvaluationRequest, results: TextIO, signals: Signals) -> 
     config = resolve(request)
     with closing(observer(quiet=request.quiet)) as progress:
         evaluated = _run(s3_output, config, sinks, progress, signals)
-    code = exit_code(evaluated, fail_on_issues=request.fail_on_issues, lenient=request.every_rule)
+    code = exit_code(evaluated, fail_on=request.fails_on, lenient=request.every_rule)
     to_address = str if s3_output is None or s3_output.problem else s3_output.to_address
     _print(evaluated, request.format, config, code, to_address, results)
     if request.format in {"junit", "sarif"}:  # these formats have no field for notes

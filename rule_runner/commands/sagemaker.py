@@ -88,7 +88,7 @@ def _run(results: TextIO, signals: Signals) -> int:
         _log.error("output_not_written", reason=evaluated.output_error)
     for undelivered in evaluated.undelivered_events:
         _log.error("events_not_delivered", reason=undelivered.sentence(str(config.output)))
-    code = exit_code(evaluated, fail_on_issues=False)
+    code = exit_code(evaluated, fail_on=None)
     if messenger.unsent:
         print(messenger.unsent, file=sys.stderr)
         return code if code == EXIT_INTERNAL else EXIT_OUTPUT

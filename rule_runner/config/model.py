@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rule_core.rules.evidence import Severity
 from rule_runner.config.defaults import DEFAULT_SCAN_INTERVAL_US, DEFAULT_WINDOW, RuleMode
 from rule_runner.errors import UsageError
 
@@ -87,6 +88,8 @@ class EvaluationConfig:
         Wait window for incomplete steps.
     min_coverage
         Minimum share of its steps that a rule must judge for ``NoIssuesFound``.
+    stop_on
+        The severity from which actions that stop a training are carried out.
     stop_files
         The evaluation stops `stop_grace` seconds after the time that such a file contains.
     profiler_stop_files
@@ -100,6 +103,7 @@ class EvaluationConfig:
     profiler_trial: str | None = None
     window: int = DEFAULT_WINDOW
     min_coverage: float = 0.0
+    stop_on: Severity = Severity.ERROR
     stop_files: tuple[Path, ...] = ()
     profiler_stop_files: tuple[Path, ...] = ()
     own_folders: bool = False

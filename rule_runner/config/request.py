@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from rule_core.rules.evidence import Severity
 from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import (
     DEFAULT_ACTION_TIMEOUT_S,
@@ -27,6 +28,7 @@ from rule_runner.notify.delivery import DEADLINE_S
 Step = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0)]
 TimeLimit = Annotated[float, Meta(gt=0)]
+Issue = Literal["error", "warning"]
 
 STDIN: Final = "-"
 _LONGEST_S: Final = 1e9  # JSON has no infinity
@@ -98,6 +100,11 @@ class EvaluationRequest(
         Folder or ``s3://`` address; None: a new folder in ``rule-output``.
     sources
         How to read outputs of other writers; it precedes that of `job`.
+    fail_on
+        The severity from which an issue sets the exit code; `fail_on_issues` means ``warning``.
+    stop_on
+        The severity from which actions that stop a training are carried out; None: that of `job`,
+        else ``error``.
     window
         Wait window for incomplete steps; None: that of the environment.
     tag_run
@@ -146,6 +153,8 @@ class EvaluationRequest(
     event_source: str = "rule-runner"
     training_job_name: str | None = None
     fail_on_issues: bool = False
+    fail_on: Issue | None = None
+    stop_on: Issue | None = None
     tag_run: bool = False
     quiet: bool = False
     verbose: int = 0
@@ -185,6 +194,13 @@ class EvaluationRequest(
         if sum(ways) > 1:
             msg = "A request has 'rules', a 'job' or a 'container', not several of them."
             raise UsageError(msg)
+
+    @property
+    def fails_on(self) -> Severity | None:
+        """The severity from which an issue sets the exit code; None: issues do not set it."""
+        if self.fail_on_issues:
+            return Severity.WARNING
+        return None if self.fail_on is None else Severity(self.fail_on)
 
     @property
     def source_options(self) -> SourceOptions:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from rule_core.rules.evidence import Severity
 from rule_core.sources.address import folder_of, is_in_s3
 from rule_runner.config.defaults import (
     ACTIONS,
@@ -56,6 +57,7 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         profiler_trial,
         window=_window() if request.window is None else request.window,
         min_coverage=_min_coverage(request),
+        stop_on=Severity(request.stop_on or "error"),
         stop_files=() if windows_only else tuple(dict.fromkeys(stop_files)),
         profiler_stop_files=tuple(dict.fromkeys(stop_files)),
         own_folders=request.job is not None,

@@ -123,8 +123,7 @@ class EvaluationContext:
         with suppress(StorageUnavailableError):  # only the summary of the trial depends on it
             self.step_sources.look()
         for job in self.jobs:
-            if job.actions is not None and job.first is not None:
-                job.actions.begin(self._finding_trigger(job, job.first))
+            self._begin_actions(job)
         self.end_actions(wait=True)
         for job in self.jobs:
             if job.result() != job.folder.ended:
@@ -213,8 +212,13 @@ class EvaluationContext:
             "status_changed", rule_job=job.config.configuration_name, new=str(evaluation.status)
         )
         self.publisher.publish_status(self.step_sources.ended)
-        if job.actions is not None and job.first is not None:
-            job.actions.begin(self._finding_trigger(job, job.first))
+        self._begin_actions(job)
+
+    def _begin_actions(self, job: RuleJob) -> None:
+        """Start the actions of a rule job that its findings trigger."""
+        if job.actions is not None:
+            for finding in job.triggers:
+                job.actions.begin(self._finding_trigger(job, finding), finding.severity)
 
     def _finding_trigger(self, job: RuleJob, finding: Evidence) -> FindingTrigger:
         """Return the trigger that the actions of a rule job receive."""
@@ -237,7 +241,7 @@ class EvaluationContext:
     def end_actions(self, *, wait: bool) -> None:
         """Give every action that was triggered an outcome; `wait` for those that still run."""
         for job in self.jobs:
-            if job.actions is not None and job.first is not None:
+            if job.actions is not None and job.triggers:
                 job.actions.end(wait=wait)
                 job.actions_changed()
 

@@ -128,7 +128,12 @@ class JobOpener:
             remove_files([job.folder.path / ACTIONS])
         if actions and job.config.mode is RuleMode.ENFORCE:
             policy = ActionPolicy(
-                request.action_timeout, request.dry_run, self._clock, self._now, recorded
+                request.action_timeout,
+                request.dry_run,
+                self._clock,
+                self._now,
+                recorded,
+                self._config.stop_on,
             )
             journal = Journal(job.folder.path)
             job.actions = JobActions(job.config.configuration_name, actions, journal, policy)

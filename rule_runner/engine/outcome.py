@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rule_core.rules.evidence import Severity
 from rule_runner.engine.stop_requests import StopReason
 from rule_runner.errors import EXIT_CLIENT, EXIT_INTERNAL, EXIT_ISSUES, EXIT_OUTPUT
 from rule_runner.notify.delivery import Undelivered
@@ -72,13 +73,16 @@ def is_conclusive(result: RuleResult, *, keep_going: bool) -> bool:
     return result.trial_ended and result.status != RuleStatus.STOPPED
 
 
-def exit_code(evaluated: EvaluationOutcome, *, fail_on_issues: bool, lenient: bool = False) -> int:
+def exit_code(
+    evaluated: EvaluationOutcome, *, fail_on: Severity | None, lenient: bool = False
+) -> int:
     """Return the exit code of an evaluation.
 
     Parameters
     ----------
-    fail_on_issues
-        Whether to return 10 if a rule found issues; rules in mode ``observe`` do not count.
+    fail_on
+        Return 10 if a rule found an issue that is at least so serious; None: for no issue. Rules
+        in mode ``observe`` do not count.
     lenient
         Whether to ignore rules that judged no step; too little coverage still counts.
     """
@@ -95,7 +99,7 @@ def exit_code(evaluated: EvaluationOutcome, *, fail_on_issues: bool, lenient: bo
         rule.outcome != "NotEvaluated" or rule.coverage.judged or not lenient for rule in failed
     ):
         return EXIT_CLIENT
-    issues = any(
-        rule.status == RuleStatus.ISSUES_FOUND and rule.mode == "enforce" for rule in rules
-    )
-    return EXIT_ISSUES if fail_on_issues and issues else 0
+    if fail_on is None:
+        return 0
+    issues = any(rule.has_issues(fail_on) and rule.mode == "enforce" for rule in rules)
+    return EXIT_ISSUES if issues else 0

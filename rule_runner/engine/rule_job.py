@@ -1,6 +1,6 @@
 """RuleJob: one rule over one trial; the only place where an invocation result sets a status."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rule_core.clock import Clock
 from rule_core.model.segments import SEGMENT_STEPS
+from rule_core.rules.evidence import Severity
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
 from rule_runner.results.measurements import Measurements
@@ -43,10 +44,10 @@ class RuleJob:
         the first to judge.
     waits
         Whether the rule needs more data before its next step.
-    first
-        The first finding, once the condition is met.
+    triggers
+        The first finding of the verdict, and each later one that is more serious than all before.
     actions
-        The actions that the first finding triggers; None if there are none.
+        The actions that they trigger; None if there are none.
     keeps_measurements
         Whether ``measurements.json`` is written at the end.
     """
@@ -69,7 +70,7 @@ class RuleJob:
         self.invoker: Invoker | None = None
         self.position = self._last = (config.start_step or 0) - 1
         self.waits = False
-        self.first: Evidence | None = None
+        self.triggers: list[Evidence] = []
         self.actions: JobActions | None = None
         self._over = bool(config.missing_parameter)
         self.keeps_measurements = True
@@ -102,10 +103,14 @@ class RuleJob:
         self._earlier = result
         ended_at = datetime.fromisoformat(result.ended_at or result.started_at)
         self.state.restore(
-            RuleStatus(result.status), result.status_details, result.global_step, ended_at
+            RuleStatus(result.status),
+            result.status_details,
+            result.global_step,
+            ended_at,
+            result.severity,
         )
-        if result.status == RuleStatus.ISSUES_FOUND and result.evidence:
-            self.first = result.evidence[0]
+        if result.status == RuleStatus.ISSUES_FOUND:
+            self._add_triggers(result.findings)
 
     @property
     def live(self) -> bool:
@@ -211,12 +216,12 @@ class RuleJob:
                     step, invocation.findings, self._now(), end_of_rule=invocation.ends
                 )
                 if change:
-                    self.first = evidence(invocation.findings[0])
-                self._record(invocation)
+                    self._add_triggers(map(evidence, invocation.findings))
+                self._record_findings()
                 return change
             case InvocationOutcome.CLEAR if invocation.findings:
-                if state.finding_only(step, invocation.findings):
-                    self._record(invocation)
+                state.finding_only(step, invocation.findings)
+                self._record_findings()
             case InvocationOutcome.CLEAR:
                 state.step_judged(step)
             case InvocationOutcome.SKIPPED | InvocationOutcome.WAITS:
@@ -230,8 +235,15 @@ class RuleJob:
                 assert_never(invocation.did)
         return None
 
-    def _record(self, invocation: InvocationResult) -> None:
-        for finding in invocation.findings:
+    def _add_triggers(self, findings: Iterable[Evidence]) -> None:
+        for finding in findings:
+            highest = self.triggers[-1].severity if self.triggers else Severity.NOTE
+            if finding.counts and finding.severity.rank > highest.rank:
+                self.triggers.append(finding)
+
+    def _record_findings(self) -> None:
+        """Record the findings of the step in the output folder."""
+        for finding in self.state.kept:
             self.folder.append_finding(evidence(finding))
 
     def expected(self, steps: Sequence[int]) -> int:

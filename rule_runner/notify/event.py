@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from rule_core.model.segments import global_step, numbers_of
+from rule_core.rules.evidence import Severity
 from rule_runner.errors import UsageError
 from rule_runner.results.status import DETAILED, RuleStatus
 
@@ -128,6 +129,8 @@ class RuleState:
         ``enforce`` or ``observe``.
     profiler
         Whether its rule judges profiler data.
+    severity
+        That of the most serious finding; None without issues.
     """
 
     configuration_name: str
@@ -136,6 +139,13 @@ class RuleState:
     mode: str = "enforce"
     progress: RuleProgress = RuleProgress()
     profiler: bool = False
+    severity: Severity | None = None
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Name and status, which tell events apart; so does a severity below error."""
+        mild = "" if self.severity in {None, Severity.ERROR} else f" ({self.severity})"
+        return self.configuration_name, f"{self.status}{mild}"
 
 
 class _StatusEntry(msgspec.Struct, rename="pascal"):
@@ -147,6 +157,7 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
     last_step: int | None = None
     last_segment: int = 0
     evaluation_lag_seconds: float = 0.0
+    rule_evaluation_severity: Severity | None = None
 
     def state(self, *, profiler: bool) -> RuleState:
         last = self.last_step
@@ -159,6 +170,7 @@ class _StatusEntry(msgspec.Struct, rename="pascal"):
             self.rule_evaluation_mode,
             RuleProgress(self.steps_evaluated, last, self.evaluation_lag_seconds),
             profiler,
+            self.rule_evaluation_severity,
         )
 
 
@@ -231,7 +243,7 @@ def build_event(
         run_id,
         job.name,
         training_status,
-        *(part for rule in rules for part in (rule.configuration_name, rule.status)),
+        *(part for rule in rules for part in rule.identity),
     )
     modified = _milliseconds(now)
     return {
@@ -281,6 +293,8 @@ def _rule_entry(job: EventSubject, rule: RuleState, modified: int) -> dict[str, 
             entry["LastSegment"] = segment
     if rule.status in DETAILED and rule.details is not None:
         entry["StatusDetails"] = rule.details
+    if rule.severity is not None:
+        entry["RuleEvaluationSeverity"] = str(rule.severity)
     return entry | {"LastModifiedTime": modified}
 
 

@@ -32,9 +32,10 @@ def publish(
         now=now,
         sequence=max(outbox.next_sequence for outbox in outboxes),
         changed=[
-            name
-            for name, status in ((rule.configuration_name, rule.status) for rule in rules)
-            if name not in published or published[name].status is not status
+            rule.configuration_name
+            for rule in rules
+            if rule.configuration_name not in published
+            or published[rule.configuration_name].identity != rule.identity
         ],
         run_id=run_id,
     )
@@ -130,7 +131,15 @@ class EventPublisher:
         progress = RuleProgress(coverage.judged, coverage.last, self._lag(name))
         details = evaluation.status_details
         profiler = name in self._profiling
-        return RuleState(name, evaluation.status, details, self._modes[name], progress, profiler)
+        return RuleState(
+            name,
+            evaluation.status,
+            details,
+            self._modes[name],
+            progress,
+            profiler,
+            evaluation.severity,
+        )
 
     def drain(self, seconds: float, stopped: Callable[[], bool]) -> list[Undelivered]:
         """Wait for the sinks after the last event, and return what they did not take."""

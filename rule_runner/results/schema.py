@@ -9,16 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from rule_core.model.segments import global_step, numbers_of, resumed_at, step_in_segment
+from rule_core.rules.evidence import Finding, Severity
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
-
-if TYPE_CHECKING:
-    from rule_core.rules.evidence import Finding
+from rule_runner.results.status import Outcome
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -62,6 +61,10 @@ class Evidence(msgspec.Struct, frozen=True):
         The training's own step.
     segment, resumed_from
         See `RuleResult`.
+    severity
+        ``error``, ``warning`` or ``note``.
+    muted
+        Why the evaluation mutes the finding; unset if it does not.
     """
 
     step: int
@@ -72,11 +75,18 @@ class Evidence(msgspec.Struct, frozen=True):
     note: str | None
     segment: int | msgspec.UnsetType = msgspec.UNSET
     resumed_from: int | msgspec.UnsetType = msgspec.UNSET
+    severity: Severity = Severity.ERROR
+    muted: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def global_step(self) -> int:
         """The global step, which differs between segments."""
         return global_step(self.segment or 0, self.step)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the finding meets the condition: it is neither a note nor muted."""
+        return self.severity is not Severity.NOTE and self.muted is msgspec.UNSET
 
 
 class ActionResult(msgspec.Struct, frozen=True):
@@ -105,6 +115,12 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from
         The step from which the run was resumed later, so that it repeated that step; unset if it
         did not as far as is known at the end of the evaluation.
+    severity
+        That of the most serious finding of the verdict, ``error`` or ``warning``; None without
+        issues.
+    findings_count, notes_count, muted_count
+        The number of warnings and errors, of notes, and of muted findings. Notes and muted findings
+        are evidence only.
     mode
         ``enforce``, or ``observe``: a met condition is reported only.
     trial_ended
@@ -132,8 +148,11 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
     segment: int | msgspec.UnsetType = msgspec.UNSET
     resumed_from: int | msgspec.UnsetType = msgspec.UNSET
+    severity: Severity | None = None
     evidence: list[Evidence]
     findings_count: int
+    notes_count: int = 0
+    muted_count: int = 0
     coverage: Coverage
     parameters: dict[str, JsonScalar]
     trial: str
@@ -153,6 +172,21 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     def global_step(self) -> int | None:
         """The global step at which the condition was first met."""
         return None if self.step is None else global_step(self.segment or 0, self.step)
+
+    @property
+    def findings(self) -> list[Evidence]:
+        """The evidence that counts."""
+        return [finding for finding in self.evidence if finding.counts]
+
+    @property
+    def asides(self) -> list[Evidence]:
+        """The notes and the muted findings of the evidence."""
+        return [finding for finding in self.evidence if not finding.counts]
+
+    def has_issues(self, severity: Severity = Severity.WARNING) -> bool:
+        """Return whether the rule found an issue that is at least so serious."""
+        found = self.severity or Severity.ERROR  # results of versions without severities
+        return self.outcome == Outcome.ISSUES_FOUND and found.rank >= severity.rank
 
 
 class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,7 +287,10 @@ def rule_result(
         segment=where.segment,
         resumed_from=where.resumed_from,
         evidence=[evidence(finding, segments) for finding in state.evidence],
+        severity=state.severity,
         findings_count=state.findings_count,
+        notes_count=state.notes_count,
+        muted_count=state.muted_count,
         coverage=_coverage(state),
         parameters={name: json_scalar(value) for name, value in facts.parameters.items()},
         trial=facts.trial,
@@ -317,7 +354,7 @@ def summary(rules: Iterable[RuleResult]) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
-def evidence(finding: "Finding", segments: Sequence[int] = ()) -> Evidence:
+def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:
     """Return `finding` with its values as JSON scalars; for `segments` see `rule_result`."""
     step = operator.index(finding.step)
     where = numbers(step, segments)
@@ -330,6 +367,8 @@ def evidence(finding: "Finding", segments: Sequence[int] = ()) -> Evidence:
         note=text_or_none(finding.note),
         segment=where.segment,
         resumed_from=where.resumed_from,
+        severity=finding.severity,
+        muted=msgspec.UNSET if finding.muted is None else finding.muted,
     )
 
 

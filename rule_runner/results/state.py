@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from rule_core.model.segments import SEGMENT_STEPS, segment_of, step_in_segment
+from rule_core.rules.evidence import Finding, Severity, most_serious
 from rule_runner.results.status import (
     DETAILED,
     NO_DATA,
@@ -22,14 +23,12 @@ from rule_runner.results.status import (
     wire_details,
 )
 
-if TYPE_CHECKING:
-    from rule_core.rules.evidence import Finding
-
 REASON_LIMIT: Final = 50
 WORKER_LIMIT: Final = 1000
 NOTE_LIMIT: Final = 100
 NOTE_LENGTH: Final = 1000
 EVIDENCE_LIMIT: Final = 100
+ASIDE_LIMIT: Final = 20  # notes, and as many muted findings
 OTHER: Final = "other"
 
 
@@ -127,8 +126,14 @@ class RuleJobState:
         ``StatusDetails`` of the current status; None if it has none.
     step
         Step at which the condition was first met.
+    severity
+        That of the most serious finding of the verdict; None if the condition is not met.
     evidence
-        The first 100 findings; `findings_count` counts all.
+        The first 100 findings that count, and the first 20 notes and muted findings each.
+    findings_count, notes_count, muted_count
+        The number of findings that count, of notes, and of muted findings.
+    kept
+        The latest findings, without notes and muted findings beyond their limits.
     ended_at
         When the verdict became final: with `keep_going`, after the last step.
     """
@@ -144,9 +149,11 @@ class RuleJobState:
         self.status = RuleStatus.IN_PROGRESS
         self.status_details: str | None = None
         self.step: int | None = None
+        self.severity: Severity | None = None
         self.coverage = Coverage()
         self.evidence: list[Finding] = []
-        self.findings_count = 0
+        self.findings_count = self.notes_count = self.muted_count = 0
+        self.kept: list[Finding] = []
         self._notes: dict[str, None] = {}
         self._notes_lost = 0
         self._stop_reason = ""
@@ -223,16 +230,18 @@ class RuleJobState:
         self._skipped_for = _count(self.coverage.skipped, reason[:NOTE_LENGTH], REASON_LIMIT)
 
     def condition_met(
-        self, step: int, findings: "Sequence[Finding]", now: datetime, *, end_of_rule: bool = False
+        self, step: int, findings: Sequence[Finding], now: datetime, *, end_of_rule: bool = False
     ) -> StatusChange | None:
         """Count `step` as judged with the condition met; the first such step sets the verdict.
+
+        A later step changes it only if its findings are more serious.
 
         Parameters
         ----------
         step
             Global step.
         findings
-            Never empty: a rule that only returned True has ``[Finding(step)]``.
+            One of them counts: a rule that only returned True has ``[Finding(step)]``.
         now
             The current time.
         end_of_rule
@@ -243,27 +252,35 @@ class RuleJobState:
         if self.step is None and not self.status.final:
             self.step = step
         change = self._transition(StatusInput.CONDITION_MET, now, condition_text(self.rule, step))
+        if self.status is RuleStatus.ISSUES_FOUND and self._raise_severity(findings):
+            change = change or StatusChange(self.status, self.status, now, self.status_details)
         if end_of_rule:
             self._end(now)
         return change
 
-    def finding_only(self, step: int, findings: "Sequence[Finding]") -> bool:
-        """Count `step` as judged: the rule reported `findings` but returned False.
+    def _raise_severity(self, findings: Sequence[Finding]) -> bool:
+        """Adopt the severity of findings if it is higher; return whether it is."""
+        old = self.severity or Severity.NOTE
+        self.severity = most_serious((finding for finding in findings if finding.counts), old)
+        self.severity = max(old, self.severity, key=lambda severity: severity.rank)
+        return self.severity is not old
 
-        Returns
-        -------
-        bool
-            Whether the findings are kept: only with `keep_going`. A note reports either case.
+    def finding_only(self, step: int, findings: Sequence[Finding]) -> None:
+        """Count `step` as judged: the rule reported `findings` but its condition is not met.
+
+        Notes and muted findings are kept. Others are kept only with `keep_going`: the rule returned
+        False all the same, which a note reports.
         """
         self.step_judged(step)
+        asides = [finding for finding in findings if not finding.counts]
+        self._keep(findings if self.keep_going else asides)
+        if len(asides) == len(findings):
+            return
         fate = "listed" if self.keep_going else "dropped"
         self.note(
             f"Rule {self.rule!r} reported findings but returned False; they are {fate} and do not "
             "count."
         )
-        if self.keep_going:
-            self._keep(findings)
-        return self.keep_going
 
     def rule_failed(self, details: str, now: datetime) -> StatusChange | None:
         """End the rule job with an error; after a verdict only add a note.
@@ -323,10 +340,16 @@ class RuleJobState:
         return [change] if change else []
 
     def restore(
-        self, status: RuleStatus, details: str | None, step: int | None, ended_at: datetime
+        self,
+        status: RuleStatus,
+        details: str | None,
+        step: int | None,
+        ended_at: datetime,
+        severity: Severity | None = None,
     ) -> None:
         """Adopt the verdict of an earlier process; no more steps will be judged."""
         self.status, self.status_details, self.step = status, details, step
+        self.severity = severity
         self._end(ended_at)
 
     def _verdict(
@@ -367,9 +390,24 @@ class RuleJobState:
             f"{min_coverage:.1%}."
         )
 
-    def _keep(self, findings: "Sequence[Finding]") -> None:
-        self.findings_count += len(findings)
-        self.evidence.extend(findings[: EVIDENCE_LIMIT - len(self.evidence)])
+    def _keep(self, findings: Sequence[Finding]) -> None:
+        self.kept = [*filter(self._count, findings)]
+        room = EVIDENCE_LIMIT - sum(finding.counts for finding in self.evidence)
+        for finding in self.kept:
+            if not finding.counts or room > 0:
+                self.evidence.append(finding)
+            room -= finding.counts
+
+    def _count(self, finding: Finding) -> bool:
+        """Count a finding; return whether it is worth keeping."""
+        if finding.counts:
+            self.findings_count += 1
+            return True
+        if finding.muted is None:
+            self.notes_count += 1
+            return self.notes_count <= ASIDE_LIMIT
+        self.muted_count += 1
+        return self.muted_count <= ASIDE_LIMIT
 
     def _transition(
         self, status_input: StatusInput, now: datetime, details: str | None

@@ -92,9 +92,9 @@ class WindowRule(DeclaredRule):
         start, end = self.window_of(step)
         self.base_trial.wait_for_data(end, start)
         with snapshot(self.trials, step):
-            met = self._truth(self.invoke_at_step(step))
-        if met:
-            self.carry_out_actions(step)
+            severity = self.met_severity(self.invoke_at_step, step)
+        if severity is not None:
+            self.carry_out_actions(step, severity)
             raise RuleEvaluationConditionMet(self.rule_name, step)
 
     def invoke_at_step(self, step: int) -> bool:

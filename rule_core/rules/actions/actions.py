@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from rule_core.logger import get_logger
 from rule_core.rules.actions.message import MessageAction
 from rule_core.rules.actions.parsing import ENDPOINT, PREFIX, STOP, parse_actions
 from rule_core.rules.actions.stop_training import StopTrainingAction
+from rule_core.rules.evidence import Severity
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
@@ -29,6 +31,9 @@ class Actions:
     ----------
     actions
         The actions, in order.
+    stop_on
+        The severity from which actions that stop a training are carried out: an error, unless it
+        is set to a lower one.
 
     Raises
     ------
@@ -38,6 +43,7 @@ class Actions:
 
     def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
         self.rule_name = rule_name
+        self.stop_on = Severity.ERROR
         self.actions: list[Action] = [
             StopTrainingAction(rule_name, action.get(PREFIX, ""))
             if action["name"] == STOP
@@ -45,10 +51,23 @@ class Actions:
             for action in parse_actions(actions_str)
         ]
 
-    def invoke(self, message: str = "") -> None:
-        """Carry out all actions; failures are logged with masked endpoints and never raised."""
+    def invoke(self, message: str = "", severity: Severity = Severity.ERROR) -> None:
+        """Carry out all actions; failures are logged with masked endpoints and never raised.
+
+        Parameters
+        ----------
+        severity
+            Of the finding; see `stop_on`.
+        """
         for action in self.actions:
-            action.invoke(message)
+            if action.stops_training and severity.rank < self.stop_on.rank:
+                get_logger().warning(
+                    "Action %r (%s) of rule %r was not carried out: it needs an %s, and the "
+                    "finding is a %s.",
+                    *(action.name, action.target, self.rule_name, self.stop_on, severity),
+                )
+            else:
+                action.invoke(message)
 
 
 class DeferredActions(Actions):
@@ -64,6 +83,7 @@ class DeferredActions(Actions):
         super().__init__(actions_str, rule_name)
         self.messages: list[str] = []
 
-    def invoke(self, message: str = "") -> None:
+    def invoke(self, message: str = "", severity: Severity = Severity.ERROR) -> None:
         """Record the message."""
+        del severity
         self.messages.append(message)

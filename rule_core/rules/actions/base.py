@@ -77,12 +77,15 @@ class Action(ABC):
         Its name in JSON and in results.
     repeatable
         Whether the action is idempotent; only then it is repeated after a crash.
+    stops_training
+        Whether it stops a training; by default only an error triggers such an action.
     rule_name
         The name of the rule, for messages of `invoke`.
     """
 
     name: ClassVar[str]
     repeatable: ClassVar[bool] = False
+    stops_training: ClassVar[bool] = False
     rule_name: str
 
     @property

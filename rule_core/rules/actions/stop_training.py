@@ -39,6 +39,7 @@ class StopTrainingAction(Action):
     exact: bool = False
     name: ClassVar[str] = STOP
     repeatable: ClassVar[bool] = True
+    stops_training: ClassVar[bool] = True
 
     @property
     def target(self) -> str:

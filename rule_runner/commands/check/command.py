@@ -187,7 +187,7 @@ class _TrialCheck(NamedTuple):
         except (ClientError, OutputError) as err:
             code = EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
             return CheckedTrial(path=self.folder.path, problem=str(err), exit_code=code)
-        code = exit_code(evaluated, fail_on_issues=self.request.fail_on_issues, lenient=True)
+        code = exit_code(evaluated, fail_on=self.request.fails_on, lenient=True)
         if code == 0 and not any(rule.coverage.judged for rule in evaluated.result.rules):
             code = EXIT_CLIENT
         return CheckedTrial(

@@ -104,7 +104,7 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
         overwrite=overwrite,
     )
     evaluated = Runner(resolve(request)).run()
-    code = exit_code(evaluated, fail_on_issues=False)
+    code = exit_code(evaluated, fail_on=None)
     problem = evaluated.output_error
     if code and not problem:
         problem = f"Error: {for_people(evaluated.result.rules[0].status_details or '')}"

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from rule_core.rules.evidence import Severity
 from rule_core.sources.address import split_kind
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import STDIN, EvaluationRequest
@@ -21,7 +22,6 @@ from rule_runner.notify.event import DecodedEvent, RuleState
 from rule_runner.report.text import lines, print_table, results_at
 from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
-from rule_runner.results.status import RuleStatus
 
 _LINE_LIMIT: Final = 1 << 24  # bytes
 # The supervisor ends the evaluator. If the supervisor is killed, the evaluator ends after a day
@@ -71,12 +71,10 @@ class EvaluatorResult:
         )
         return EvaluationResult(trial=summary, rules=list(self.rules))
 
-    @property
-    def has_issues(self) -> bool:
-        """Whether a rule in mode enforce has found issues."""
+    def has_issues(self, severity: Severity) -> bool:
+        """Return whether a rule in mode enforce has found an issue that is so serious."""
         return any(
-            rule.outcome == RuleStatus.ISSUES_FOUND and rule.mode == RuleMode.ENFORCE
-            for rule in self.rules
+            rule.has_issues(severity) and rule.mode == RuleMode.ENFORCE for rule in self.rules
         )
 
     def show(self) -> None:
@@ -105,7 +103,8 @@ class Evaluator:
     folders
         The output folders of its rule jobs.
     on_finding
-        Called with the state of each rule job that has found an issue, once for each.
+        Called with the state of each rule job that has found an issue: once, and again if a later
+        one is more serious.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class Evaluator:
         self._request = request
         self._folders = folders
         self._on_finding = on_finding
-        self._reported: set[str] = set()
+        self._reported: dict[str, Severity] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._is_stopped = False
 
@@ -167,8 +166,9 @@ class Evaluator:
             event = msgspec.json.decode(line, type=DecodedEvent)
             for rule in event.detail.states():
                 name = rule.configuration_name
-                if rule.status is RuleStatus.ISSUES_FOUND and name not in self._reported:
-                    self._reported.add(name)
+                reported = self._reported.get(name, Severity.NOTE)
+                if rule.severity is not None and rule.severity.rank > reported.rank:
+                    self._reported[name] = rule.severity
                     self._on_finding(rule)
 
     def _result(self, code: int) -> EvaluatorResult:

@@ -19,6 +19,7 @@ from msgspec.structs import replace as with_fields
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import Contained
 from rule_core.format.paths import END_OF_JOB
+from rule_core.rules.evidence import Severity
 from rule_core.saving.auto_hook import HOOK, numbered_path, print_line
 from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
@@ -64,7 +65,8 @@ class TrainConfig:
     evaluation
         The same, resolved.
     stop_on_finding
-        Whether a finding of a rule in mode enforce ends the script.
+        Whether a finding of a rule in mode enforce ends the script: an error, or a warning if
+        `EvaluationConfig.stop_on` says so.
     grace
         Seconds between SIGTERM and SIGKILL.
     """
@@ -186,9 +188,12 @@ class Supervisor:
         script = self._script
         if script is None or not script.runs or self._stopping is not None:
             return
-        issue = f"an issue in training {number}" if number > 1 else "an issue"
+        issue = "a warning" if rule.severity is Severity.WARNING else "an issue"
+        issue += f" in training {number}" * (number > 1)
         name = rule.configuration_name
-        if self._config.stop_on_finding and rule.mode == RuleMode.ENFORCE:
+        severity, needed = rule.severity or Severity.ERROR, self._config.evaluation.stop_on
+        stops = self._config.stop_on_finding and severity.rank >= needed.rank
+        if stops and rule.mode == RuleMode.ENFORCE:
             say(f"{name} has found {issue}: the training is stopped.")
             self._stopping = asyncio.create_task(script.stop(self._config.grace))
         else:
@@ -238,8 +243,8 @@ class Supervisor:
 
     def _fails(self, evaluations: Sequence[EvaluatorResult]) -> bool:
         """Return whether findings decide the exit code."""
-        has_issues = any(judged.has_issues for judged in evaluations)
-        return self._config.request.fail_on_issues and has_issues
+        severity = self._config.request.fails_on
+        return severity is not None and any(judged.has_issues(severity) for judged in evaluations)
 
     @staticmethod
     def _retry(judged: EvaluatorResult) -> str:

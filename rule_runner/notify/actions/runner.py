@@ -8,6 +8,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
@@ -20,6 +21,7 @@ from rule_core.failures import Contained
 from rule_core.model.segments import step_text
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
 from rule_core.rules.actions.stop_training import StopTrainingAction
+from rule_core.rules.evidence import Severity
 from rule_runner.errors import OutputError
 from rule_runner.notify.actions.journal import ActionRecord, Journal
 from rule_runner.results.json_text import rfc3339
@@ -30,6 +32,10 @@ T = TypeVar("T")
 SLACK_S: Final = 5.0  # for an action that observes its own deadline
 INTERRUPTED: Final = "The evaluation ended during the action: it may have been carried out."
 TOO_LATE: Final = "The evaluation ended before the action started."
+TOO_MILD: Final = (
+    "No finding was serious enough: the action needs an {}. --stop-on warning lets warnings stop a "
+    "training."
+)
 LOST: Final = (
     "The process ended during the action: it may have been carried out, and is not repeated."
 )
@@ -55,6 +61,8 @@ class ActionPolicy:
         Whether actions are only described.
     recorded
         Called when the intent is on disk, before the action.
+    stop_on
+        The severity from which actions that stop a training are carried out.
     """
 
     deadline_s: float
@@ -62,6 +70,11 @@ class ActionPolicy:
     clock: Clock
     now: Callable[[], datetime]
     recorded: Callable[[], None] = lambda: None
+    stop_on: Severity = Severity.ERROR
+
+    def needs(self, action: Action) -> Severity:
+        """Return the lowest severity of findings that trigger an action."""
+        return self.stop_on if action.stops_training else Severity.WARNING
 
 
 class JobActions:
@@ -85,16 +98,26 @@ class JobActions:
         self._journal = journal
         self._policy = policy
         self._thread: threading.Thread | None = None
+        self._begun: set[int] = set()
+        self._first: FindingTrigger | None = None
         self._records: dict[int, ActionRecord] = {}
         self._ended = False
         self._lock = threading.Lock()
         self._reported = 0
         self._outcomes: list[ActionRecord] = []
 
-    def begin(self, finding: FindingTrigger) -> None:
-        """Start all actions for a finding, unless they were started before."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, args=(finding,), daemon=True)
+    def begin(self, finding: FindingTrigger, severity: Severity) -> None:
+        """Start the actions that a finding triggers, unless they were started before."""
+        self._first = self._first or finding
+        due = [
+            number
+            for number, action in enumerate(self._actions)
+            if number not in self._begun and severity.rank >= self._policy.needs(action).rank
+        ]
+        if due:
+            self._begun.update(due)
+            arguments = (finding, due, self._thread)
+            self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
             self._thread.start()
 
     def join(self) -> None:
@@ -110,7 +133,9 @@ class JobActions:
             self._ended = True
             for number, action in enumerate(self._actions):
                 record = self._records.get(number)
-                if record is None:
+                if self._first is not None and number not in self._begun:
+                    final = self._not_triggered(self._first, number, action)
+                elif record is None:
                     planned = _PlannedAction(number, action, "", ActionTrigger(""))
                     final = self._record(planned, ActionState.REFUSED, TOO_LATE)
                 elif record.state is ActionState.INTENDED:
@@ -121,6 +146,18 @@ class JobActions:
                     continue
                 self._records[number] = final
                 self._outcomes.append(final)
+
+    def _not_triggered(self, first: FindingTrigger, number: int, action: Action) -> ActionRecord:
+        """Return the outcome of an action for which no finding was serious enough."""
+        planned = _PlannedAction(number, action, _id(first, number, action), first.trigger)
+        needed = self._policy.needs(action)
+        record = self._record(planned, ActionState.REFUSED, TOO_MILD.format(needed))
+        before = self._journal.last.get(record.id)
+        if before is not None and before.detail == record.detail:
+            return before
+        with suppress(OutputError):  # nothing depends on it
+            self._journal.write(record)
+        return record
 
     def news(self) -> list[ActionRecord]:
         """Return the outcomes since the last call."""
@@ -140,8 +177,13 @@ class JobActions:
         self.join()
         self._journal.close()
 
-    def _run(self, finding: FindingTrigger) -> None:
-        for number, action in enumerate(self._actions):
+    def _run(
+        self, finding: FindingTrigger, numbers: Sequence[int], before: threading.Thread | None
+    ) -> None:
+        if before is not None:
+            before.join()
+        for number in numbers:
+            action = self._actions[number]
             planned = _PlannedAction(number, action, _id(finding, number, action), finding.trigger)
             try:
                 record = self._carried_out(planned)

@@ -14,6 +14,7 @@ from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
 from memory_store import MemoryStore
 from told import DOWN, ListSink
 
+from rule_core.rules.evidence import Severity
 from rule_runner.cli import main
 from rule_runner.config.defaults import RuleMode
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
@@ -97,7 +98,7 @@ def test_what_sinks_lack_is_sent_and_the_verdict_told_again_without_judging(
     found = evaluate(tmp_path, sinks=(sink,))
     assert (judged, statuses(found), found.undelivered_events) == ([], ["IssuesFound"], ())
     assert sink.taken == [one["id"] for one in json_lines(tmp_path / "events.jsonl")]
-    assert [exit_code(found, fail_on_issues=on) for on in (False, True)] == [0, 10]
+    assert [exit_code(found, fail_on=on) for on in (None, Severity.WARNING)] == [0, 10]
     (result,) = found.result.rules
     assert found.earlier == result.ended_at
     assert (tmp_path / "rule_result.json").read_bytes() == before
@@ -155,7 +156,7 @@ def test_another_mode_is_judged_again(tmp_path: Path, judged: list[int]) -> None
     evaluate(tmp_path, rule_job(Above, mode=RuleMode.OBSERVE))
     del judged[:]
     found = evaluate(tmp_path, rule_job(Above))
-    assert (judged, exit_code(found, fail_on_issues=True)) == ([0, 1, 2], 10)
+    assert (judged, exit_code(found, fail_on=Severity.WARNING)) == ([0, 1, 2], 10)
 
 
 def test_another_rule_beside_ended_ones_is_another_evaluation(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class Evaluated:
     def run(self) -> tuple[RuleResult, int]:
         evaluated = self.runner.run()
         (result,) = evaluated.result.rules
-        return result, exit_code(evaluated, fail_on_issues=False)
+        return result, exit_code(evaluated, fail_on=None)
 
 
 def test_store_that_refuses_in_the_middle_is_the_end_at_once(tmp_path: Path) -> None:

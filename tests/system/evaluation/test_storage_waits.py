@@ -141,7 +141,7 @@ def test_timeout_bounds_the_wait_for_any_object(
     began = time.monotonic()
     found = evaluated(tmp_path, rules=2, timeout=1.0)
     assert time.monotonic() - began < BOUND_S
-    assert exit_code(found, fail_on_issues=False) == 124
+    assert exit_code(found, fail_on=None) == 124
     for rule in found.result.rules:
         assert (rule.status_details or "").startswith("Stopped after 1 s (--timeout).")
 
@@ -162,7 +162,7 @@ def test_timeout_bounds_the_wait_for_an_event_file(
     began = time.monotonic()
     found = Runner(config).run()
     assert time.monotonic() - began < BOUND_S
-    assert exit_code(found, fail_on_issues=False) == 124
+    assert exit_code(found, fail_on=None) == 124
     if not isolation:
         assert {rule.coverage.judged for rule in found.result.rules} == {2}
 
@@ -181,7 +181,7 @@ def test_sigterm_ends_the_wait_for_an_object(
     began = time.monotonic()
     found = evaluated(tmp_path)
     assert time.monotonic() - began < BOUND_S
-    assert exit_code(found, fail_on_issues=False) == 143
+    assert exit_code(found, fail_on=None) == 143
     unreadable, *_ = found.result.rules[0].notes
     assert BAD in unreadable
 

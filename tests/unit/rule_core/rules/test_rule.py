@@ -19,6 +19,11 @@ from rule_core.exceptions import (
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules import Finding, Measured, Rule
 from rule_core.rules.actions import Actions
+from rule_core.rules.actions.base import Action
+from rule_core.rules.actions.message import MessageAction
+from rule_core.rules.actions.stop_training import StopTrainingAction
+from rule_core.rules.evidence import Severity
+from rule_core.rules.invoke_rule import invoke_rule
 from rule_core.rules.requirements import RequiredTensors
 from rule_core.rules.rule import Rule as SameRule
 from rule_core.trials import Trial
@@ -222,7 +227,8 @@ def test_actions_come_before_the_exception() -> None:
     class Told(Actions):
         said: list[str] = []
 
-        def invoke(self, message: str = "") -> None:
+        def invoke(self, message: str = "", severity: Severity = Severity.ERROR) -> None:
+            assert severity is Severity.ERROR
             self.said.append(message)
 
     rule = Plain(trial())
@@ -231,6 +237,50 @@ def test_actions_come_before_the_exception() -> None:
     with pytest.raises(RuleEvaluationConditionMet):
         rule.invoke(3)
     assert Told.said == ["The condition of rule Plain was met at step 3."]
+
+
+class Noting(Plain):
+    """Records a finding of `severity`, and returns True whatever it is."""
+
+    severity = Severity.NOTE
+
+    def invoke_at_step(self, step: int) -> bool:
+        self.found(step, severity=self.severity)
+        return True
+
+    def invoke_at_end(self, step: int) -> bool:
+        return self.invoke_at_step(step)
+
+
+@pytest.mark.parametrize(
+    ("severity", "stop_on", "mails", "stops"),
+    [
+        (Severity.NOTE, Severity.ERROR, 0, 0),
+        (Severity.NOTE, Severity.WARNING, 0, 0),
+        (Severity.WARNING, Severity.ERROR, 1, 0),
+        (Severity.WARNING, Severity.WARNING, 1, 1),
+        (Severity.ERROR, Severity.ERROR, 1, 1),
+    ],
+)
+def test_notes_trigger_nothing_and_stopping_needs_an_error(
+    severity: Severity,
+    stop_on: Severity,
+    mails: int,
+    stops: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called: list[type[Action]] = []
+    monkeypatch.setattr(Action, "invoke", lambda self, _message: called.append(type(self)))
+    mail = '{"name": "email", "endpoint": "a@example.com"}'
+    rule = Noting(trial(), f"[{mail}, {STOP}]")
+    rule.severity, rule.actions.stop_on = severity, stop_on
+    raised = pytest.raises(RuleEvaluationConditionMet) if mails else contextlib.nullcontext()
+    with raised:
+        rule.invoke(3)
+    assert called == [MessageAction] * mails + [StopTrainingAction] * stops
+    with pytest.raises(RuleEvaluationConditionMet if mails else NoMoreData):
+        invoke_rule(rule, start_step=100, raise_eval_cond=True)  # only the end is judged
+    assert len(called) == 2 * (mails + stops)
 
 
 def test_a_rule_that_is_asked_to_stop_training_says_what_came_of_it(

@@ -15,6 +15,7 @@ from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 from told import DOWN, ListSink
 
+from rule_core.rules.evidence import Severity
 from rule_core.storage import StorageUnavailableError
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code
@@ -108,8 +109,35 @@ def seen(result: RuleResult) -> tuple[str, int | None, int]:
     return result.outcome, result.step, result.coverage.judged
 
 
+@pytest.mark.parametrize(
+    ("severity", "outcome", "codes"),
+    [
+        (Severity.NOTE, "NoIssuesFound", [0, 0, 0]),
+        (Severity.WARNING, "IssuesFound", [0, 0, 10]),
+        (Severity.ERROR, "IssuesFound", [0, 10, 10]),
+    ],
+)
+def test_the_severity_of_findings_decides_the_exit_code(
+    tmp_path: Path, severity: Severity, outcome: str, codes: list[int]
+) -> None:
+    class Finds(Rule):
+        SEVERITY = severity
+
+        def invoke_at_step(self, step: int) -> bool:
+            self.found(step)
+            return True
+
+    found = run(tmp_path, losses(3, 3, 3), rule_job(Finds))
+    result = only(found)
+    assert result.outcome == outcome
+    counts = (result.findings_count, result.notes_count)
+    assert counts == ((0, 3) if severity is Severity.NOTE else (1, 0))
+    levels = (None, Severity.ERROR, Severity.WARNING)
+    assert [exit_code(found, fail_on=level) for level in levels] == codes
+
+
 def codes(found: EvaluationOutcome) -> tuple[int, int]:
-    return exit_code(found, fail_on_issues=False), exit_code(found, fail_on_issues=True)
+    return exit_code(found, fail_on=None), exit_code(found, fail_on=Severity.WARNING)
 
 
 # -- verdicts --------------------------------------------------------------------------------
@@ -254,7 +282,7 @@ def test_rule_that_read_nothing_is_not_evaluated(tmp_path: Path) -> None:
         "Trial '/trial' holds 2 steps (0 to 1), 1 tensors and the collections 'losses'."
     )
     assert codes(found) == (1, 1)
-    assert exit_code(found, fail_on_issues=True, lenient=True) == 0
+    assert exit_code(found, fail_on=Severity.WARNING, lenient=True) == 0
 
 
 def test_other_collections_than_the_rule_needs(tmp_path: Path) -> None:
@@ -1066,7 +1094,7 @@ def test_a_signal_ends_the_wait_for_sinks_and_costs_no_verdict(tmp_path: Path) -
     assert [(one.sink, one.unsent, one.reason) for one in evaluated.undelivered_events] == [
         ("list", 3, "it is down")
     ]
-    assert exit_code(evaluated, fail_on_issues=False) == 0
+    assert exit_code(evaluated, fail_on=None) == 0
 
 
 def test_sinks_have_the_time_of_the_request(
@@ -1114,13 +1142,13 @@ def test_rule_that_judged_too_few_of_its_steps_is_not_evaluated(
 ) -> None:
     files = modes_of(dict.fromkeys(range(10), "TRAIN"), loss=range(8), other=range(10))
     found = run(tmp_path, files, Never, min_coverage=share)
-    assert (only(found).outcome, exit_code(found, fail_on_issues=False)) == expected
+    assert (only(found).outcome, exit_code(found, fail_on=None)) == expected
     if share == 1.0:
         assert only(found).status_details == (
             "InsufficientInformationForRuleInvocation: Rule 'Never' judged 8 of 10 steps "
             "(skipped for TensorUnavailableForStep: 2): 80.0%, and the minimum coverage is 100.0%."
         )
-        assert exit_code(found, fail_on_issues=False, lenient=True) == 1
+        assert exit_code(found, fail_on=None, lenient=True) == 1
 
 
 def test_steps_of_modes_that_a_rule_never_judges_are_not_its_own(tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ import json
 import os
 import re
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from rule_core.rules.evidence import Severity
 from rule_runner.errors import UsageError
-from rule_runner.notify.event import EventSubject, RuleState, build_event
+from rule_runner.notify.event import DecodedEvent, EventSubject, RuleState, build_event, statuses
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, condition_text
 
@@ -73,6 +76,17 @@ def test_the_key_is_that_of_evaluation_names_and_statuses() -> None:
         key(met, going, run_id="another"),
     ]
     assert len({key(met, going), *others}) == 8
+
+
+def test_an_event_has_the_severity_of_issues() -> None:
+    old = RuleState("a", RuleStatus.ISSUES_FOUND, "x")
+    serious, mild = replace(old, severity=Severity.ERROR), replace(old, severity=Severity.WARNING)
+    assert key(old) == key(serious) != key(mild)
+    sent = event(mild, old)
+    entries = statuses(sent["detail"])
+    assert [entry.get("RuleEvaluationSeverity") for entry in entries] == ["warning", None]
+    decoded = msgspec.json.decode(json.dumps(sent), type=DecodedEvent)
+    assert [state.severity for state in decoded.detail.states()] == ["warning", None]
 
 
 def test_the_id_is_a_uuid_of_the_key() -> None:

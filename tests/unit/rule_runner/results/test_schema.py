@@ -123,6 +123,7 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
         "status_details": "RuleEvaluationConditionMet: Evaluation of the rule AllZero at step 3 "
         "resulted in the condition being met\n",
         "step": 3,
+        "severity": "error",
         "evidence": [
             {
                 "step": 3,
@@ -131,9 +132,12 @@ def test_a_result_has_what_the_evaluation_counted() -> None:
                 "measured": "NaN",
                 "limit": 0.5,
                 "note": "n",
+                "severity": "error",
             }
         ],
         "findings_count": 1,
+        "notes_count": 0,
+        "muted_count": 0,
         "coverage": {
             "judged": 1,
             "skipped": {},

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rule_core.rules.evidence import Finding
+from rule_core.rules.evidence import Finding, Severity
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import INTERNAL_ERROR, RuleStatus, StatusChange
 
@@ -296,12 +296,45 @@ def test_evidence_is_bounded_and_all_findings_are_counted() -> None:
 )
 def test_found_without_a_true_answer_does_not_count(keep_going: bool, kept: int, fate: str) -> None:
     evaluation = begun(known=1, keep_going=keep_going)
-    assert keep_going == evaluation.finding_only(0, [Finding(0)])
+    evaluation.finding_only(0, [Finding(0)])
+    assert kept == len(evaluation.kept)
     note = f"Rule 'AllZero' reported findings but returned False; they are {fate} and do not count."
     assert [note] == evaluation.notes
     assert kept == evaluation.findings_count == len(evaluation.evidence)
     evaluation.ended(at(1), trial_ended=True)
     assert summary(evaluation) == ("NoIssuesFound", "NoIssuesFound", None)
+
+
+def test_notes_and_muted_findings_are_evidence_only() -> None:
+    evaluation = begun(known=200)
+    note, muted = Finding(0, severity=Severity.NOTE), Finding(0, muted="Known.")
+    for step in range(25):
+        evaluation.finding_only(step, [note, muted])
+    assert (evaluation.status, evaluation.severity, evaluation.notes) == ("InProgress", None, [])
+    assert (evaluation.findings_count, evaluation.notes_count, evaluation.muted_count) == (
+        0,
+        25,
+        25,
+    )
+    assert evaluation.evidence == [note, muted] * 20
+    assert evaluation.kept == []
+    evaluation.condition_met(25, [Finding(25, severity=Severity.WARNING)] * 200, at(1))
+    assert (len(evaluation.evidence), evaluation.findings_count) == (140, 200)
+
+
+def test_a_more_serious_finding_raises_the_severity_of_the_verdict() -> None:
+    evaluation = begun(known=9, keep_going=True)
+    note, warning = Finding(0, severity=Severity.NOTE), Finding(0, severity=Severity.WARNING)
+    first = evaluation.condition_met(0, [note, warning], at(0))
+    assert first is not None
+    assert (evaluation.severity, evaluation.step) == ("warning", 0)
+    assert evaluation.condition_met(1, [warning, Finding(1, muted="Known.")], at(1)) is None
+    change = evaluation.condition_met(2, [Finding(2)], at(2))
+    assert change is not None
+    assert moves([change]) == [("IssuesFound", "IssuesFound")]
+    assert (evaluation.severity, evaluation.step) == ("error", 0)
+    assert evaluation.condition_met(3, [warning], at(3)) is None
+    assert evaluation.severity == "error"
 
 
 def test_notes_are_distinct_and_bounded() -> None:

@@ -17,6 +17,7 @@ from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
 from memory_store import MemoryStore
 
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
+from rule_core.rules.evidence import Severity
 from rule_runner.config.defaults import RuleMode
 from rule_runner.engine.outcome import exit_code
 from rule_runner.errors import OutputError, ParameterError
@@ -86,7 +87,7 @@ def evaluate(
     mode = more.pop("mode", RuleMode.ENFORCE)
     job = rule_job(rule, "mine", operator_actions=tuple(actions), mode=mode)
     found = evaluating.runner(configured(output, [job], **more), MemoryStore(losses())).run()
-    assert exit_code(found, fail_on_issues=False) == 0
+    assert exit_code(found, fail_on=None) == 0
     (result,) = found.result.rules
     on_disk = json.loads((output / "rule_result.json").read_text())
     jsonschema.validate(on_disk, json.loads(RULE_SCHEMA.read_text()))
@@ -214,10 +215,50 @@ def test_further_findings_begin_nothing(tmp_path: Path) -> None:
     (one,) = runner.jobs
     assert one.actions is not None
     for number in range(3):
-        one.actions.begin(job_actions.FindingTrigger(str(number), ActionTrigger("Above")))
+        finding = job_actions.FindingTrigger(str(number), ActionTrigger("Above"))
+        one.actions.begin(finding, Severity.ERROR)
         one.actions.join()
     runner.context.closing.close()
     assert action.told == [ActionTrigger("Above")]
+
+
+class Stop(Told):
+    stops_training: ClassVar[bool] = True
+
+
+class Rising(Above):
+    """A warning above 2, an error above 4, and a note at each step."""
+
+    def invoke_at_step(self, step: int) -> bool:
+        value = float(self.base_trial.tensor("loss").value(step)[0])
+        self.found(step, note="Only noted.", severity=Severity.NOTE)
+        severity = Severity.ERROR if value > 4 else Severity.WARNING
+        return value <= 2 or self.found(step, measured=value, severity=severity)
+
+
+@pytest.mark.parametrize(
+    ("more", "stopped_at"),
+    [
+        ({}, []),
+        ({"keep_going": True}, [5.0]),
+        ({"stop_on": Severity.WARNING}, [3.0]),
+        ({"stop_on": Severity.WARNING, "keep_going": True}, [3.0]),
+    ],
+)
+def test_stopping_a_training_needs_an_error(
+    tmp_path: Path, more: dict[str, Any], stopped_at: list[float]
+) -> None:
+    stop, mail = Stop(), Told()
+    result = evaluate(tmp_path, [stop, mail], Rising, **more)
+    measured = [trigger.facts["finding"].measured for trigger in stop.told]
+    assert (measured, [trigger.facts["step"] for trigger in mail.told]) == (stopped_at, [3])
+    assert (result.step, result.severity) == (3, "error" if "keep_going" in more else "warning")
+    assert states(result) == ["done" if stopped_at else "refused", "done"]
+    if not stopped_at:
+        assert result.actions[0].detail == job_actions.TOO_MILD.format("error")
+        written = (tmp_path / "actions.jsonl").read_text()
+        assert evaluate(tmp_path, [stop, mail], Rising, **more) == result
+        assert (tmp_path / "actions.jsonl").read_text() == written
 
 
 def test_dry_run_only_says_what_would_be_done(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """ExplodingTensor: a tensor holds NaN or infinity."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -11,8 +11,6 @@ from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     TENSOR_REGEX,
     SavedTensor,
-    any_met,
-    record,
     require_selection,
     saved_reductions,
     saved_tensors,
@@ -20,7 +18,12 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
     view,
 )
-from smdebug.rules.extensions import BoolParam, Page, Piece, Quantity
+from builtin_rules.tensors.gradients.broken_tensors import (
+    ExecutionOrder,
+    PassingValues,
+    is_mask,
+)
+from smdebug.rules.extensions import BoolParam, Page, Piece, Quantity, Severity, step_in_segment
 
 NOT_FINITE: Final = "elements that are not finite"
 
@@ -68,14 +71,31 @@ _NOT_FINITE: Final = NonFiniteCount()
 class ExplodingTensor(DeclaredRule):
     """Met when a selected floating-point tensor holds NaN, or infinity unless `only_nan`.
 
-    Without selectors, every saved tensor of every worker is judged; each step is judged separately.
-    Integers, booleans and strings are skipped. So are XGBoost's trees, which hold NaN at every
-    leaf, unless they are selected. If only reductions were saved, NaN counts in any of them,
-    infinity only in min, max, abs_min and abs_max. With `literal`, trees are judged, and infinity
-    counts in every reduction.
+    Without selectors, every saved tensor of every worker is judged, in all modes. Integers,
+    booleans and strings are skipped. So are XGBoost's trees, which hold NaN at every leaf, unless
+    they are selected, and masks: tensors of zeros and minus infinity, and those named after masks
+    or attention whose only infinities are negative. If only reductions were saved, NaN counts in
+    any of them, infinity only in min, max, abs_min and abs_max.
+
+    Gradients, losses, metrics and norms may be broken for a moment; that is a note. They meet the
+    condition if they are broken at two saved steps in a row, at three of ten, or at the last one.
+    Gradients and their norms are an exception while a gradient scaler skips the update
+    (`optimizer/skipped`, or a falling loss scale) and, for at most 20 saved steps in a row, if the
+    saved weights stay finite or the gradient has not been finite yet. So are metrics that have
+    never been finite.
+
+    Broken tensors are listed in order of execution: inputs, parameters, activations, losses,
+    gradients (the last layer first), the rest; the evidence names the first one.
+
+    With `literal`, every step is judged by itself, masks and trees too, infinity counts in every
+    reduction, and tensors are listed by name.
     """
 
-    READS = "every saved tensor, or those selected: values, or saved reductions."
+    SEVERITY = Severity.ERROR
+    READS = (
+        "every saved tensor, or those selected: values, or saved reductions; "
+        "model/execution_order/*, optimizer/skipped and the collection loss_scales: values."
+    )
     PARAMS = (
         COLLECTION_NAMES,
         TENSOR_REGEX,
@@ -103,17 +123,25 @@ class ExplodingTensor(DeclaredRule):
         without floating-point tensors.
         """,
         remedy="""
-        - Find the first affected tensor in the order of the network, at the first affected step:
-          the cause is there or one step earlier.
+        - Look at the first tensor in order of execution, which the evidence names: the cause is in
+          its layer, or in what the layer was given.
+        - If the first one is a gradient, the cause is in the backward of its layer: a square root
+          or a norm at 0, a division, an overflow in half precision.
         - Lower the learning rate, warm it up, or clip the gradients.
         - With float16, use a loss scaler or bfloat16.
         - Look for divisions by zero, logarithms of zero, square roots of negative numbers, and NaN
           in the data.
         """,
         limits="""
-        Attention masks hold minus infinity on purpose: select other tensors with `tensor_regex`, or
-        set `only_nan`. A loss scaler produces single steps of infinite gradients while it searches
-        its scale: judge weights or losses instead. In a saved sum or norm only NaN counts.
+        Minus infinity on purpose in tensors that are neither named after a mask nor consist of
+        zeros otherwise: select other tensors with `tensor_regex`, or set `only_nan`. Where hooks
+        did not save the order of execution, layers are listed by name. A gradient that is broken
+        at a single saved step is a note, even if most steps are not saved. In a saved sum or norm
+        only NaN counts.
+        """,
+        severity="""
+        The findings are errors: after an update with NaN or infinity, nothing that the training
+        computes is of use. Values that pass are notes.
         """,
     )
     collection_names: tuple[str, ...]
@@ -123,6 +151,10 @@ class ExplodingTensor(DeclaredRule):
 
     def _prepare(self) -> None:
         require_selection(self, optional=True)
+        # By worker: the first broken tensor since the last step without any, and its step.
+        self._origins: dict[str, tuple[str, int]] = {}
+        self._passing = PassingValues()
+        self._pending: list[_Broken] = []  # at the latest step: errors if nothing follows
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
@@ -132,21 +164,83 @@ class ExplodingTensor(DeclaredRule):
         else:
             trees = [] if self.literal else tensor_names(trial, step, [TREES], [])
             names = sorted(set(trial.tensor_names(step=step)).difference(trees))
-        answers = [self._judge(saved, step) for saved in saved_tensors(trial, step, names)]
-        return any_met(self, answers, "no floating-point tensor at this step")
+        examined = [
+            broken
+            for saved in saved_tensors(trial, step, names)
+            if (broken := self._examine(saved, step)) is not None
+        ]
+        if not examined:
+            return self.not_judged("no floating-point tensor at this step")
+        if self.literal:
+            answers = [self._report(broken, step, broken.note) for broken in examined]
+        else:
+            answers = [*self._in_order(examined, step)]
+        return any(answers)
 
-    def _judge(self, saved: SavedTensor, step: int) -> bool | None:
-        """Return whether a tensor holds non-finite values, or None if that is unknown."""
+    def invoke_at_end(self, step: int) -> bool:
+        """Report what was not finite at the last step: it did not pass."""
+        answers = [self._report(broken, step, broken.note) for broken in self._pending]
+        return any(answers)
+
+    def _in_order(self, examined: list["_Broken"], step: int) -> Iterator[bool]:
+        """Yield for each tensor, in order of execution, whether it is broken for good."""
+        order = ExecutionOrder(self.base_trial, step)
+        broken = sorted((item for item in examined if item.number), key=order.position)
+        for worker in {item.saved.worker for item in examined}:
+            first = next((item for item in broken if item.saved.worker == worker), None)
+            if first is None:
+                self._origins.pop(worker, None)
+            else:
+                self._origins.setdefault(worker, (first.saved.name, step))
+        self._pending = []
+        lasting = self._passing.lasting(examined, order, step)
+        for item in [*broken, *(item for item in examined if not item.number)]:
+            if item.number and item.saved not in lasting:
+                self._pending.append(item)
+                yield self._report(item, step, f"{item.note} It may pass.", Severity.NOTE)
+            else:
+                yield self._report(item, step, self._note(item, step))
+
+    def _note(self, item: "_Broken", step: int) -> str | None:
+        origin, since = self._origins.get(item.saved.worker, ("", step))
+        if not item.number or (origin, since) == (item.saved.name, step):
+            return item.note
+        when = "" if since == step else f" at step {step_in_segment(since)}"
+        return f"{item.note} The first in order of execution was {origin!r}{when}."
+
+    def _report(
+        self, item: "_Broken", step: int, note: str | None, severity: Severity | None = None
+    ) -> bool:
+        name, worker = item.saved.name, item.saved.worker
+        if item.reduced is not None:  # a saved reduction, which does not tell how many
+            return self.found(step, name, worker, item.reduced, None, note, severity)
+        met = item.number > 0
+        return self.measured(
+            step,
+            NOT_FINITE,
+            item.number,
+            0,
+            met=met,
+            tensor=name,
+            worker=worker,
+            note=note,
+            severity=severity,
+        )
+
+    def _examine(self, saved: SavedTensor, step: int) -> "_Broken | None":
+        """Return how many elements of a tensor are not finite, or None if that is unknown."""
         counts = statistic(saved, step, _NOT_FINITE)
         if counts is None:  # no value, or no real numbers
             counts = self._count_other(saved, step)
         if counts is None:
-            return self._judge_reductions(saved, step)
+            return self._examine_reductions(saved, step)
         if counts.kind not in "fcV":
             return None
         count = counts.nan if self.only_nan else counts.nan + counts.infinite
+        if count and not counts.nan and not self.literal and is_mask(saved, step):
+            count = 0
         note = f"{counts.nan} NaN and {counts.infinite} infinite of {counts.size} elements."
-        return self._measured(saved, step, count, note)
+        return _Broken(saved, count, note, bool(counts.nan))
 
     @staticmethod
     def _count_other(saved: SavedTensor, step: int) -> "NonFiniteCounts | None":
@@ -159,21 +253,32 @@ class ExplodingTensor(DeclaredRule):
             nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
         return NonFiniteCounts(nan, infinite, array.size, array.dtype.kind)
 
-    def _judge_reductions(self, saved: SavedTensor, step: int) -> bool | None:
+    def _examine_reductions(self, saved: SavedTensor, step: int) -> "_Broken | None":
         values = saved_reductions(saved, step)
         if not values:
             return None
         for key, value in values.items():
             if np.isnan(value) or (np.isinf(value) and self._bounds(key) and not self.only_nan):
-                name = f"{'abs_' if key[1] else ''}{key[0]}"
-                return self.found(
-                    step, saved.name, saved.worker, value, None, f"Saved reduction {name}."
-                )
-        return self._measured(saved, step, 0)
+                note = f"Saved reduction {'abs_' if key[1] else ''}{key[0]}."
+                return _Broken(saved, 1, note, bool(np.isnan(value)), value)
+        return _Broken(saved, 0, "")
 
     def _bounds(self, key: tuple[str, bool]) -> bool:
         """Return whether a reduction is infinite only if an element is."""
         return self.literal or key in _BOUNDED
 
-    def _measured(self, saved: SavedTensor, step: int, count: int, note: str | None = None) -> bool:
-        return record(self, saved, step, NOT_FINITE, count, 0, met=count > 0, note=note)
+
+class _Broken(NamedTuple):
+    """A tensor with elements that are not finite, or with none (`number` is 0).
+
+    Attributes
+    ----------
+    reduced
+        The reduction that is not finite, if only reductions were saved; `number` is 1 then.
+    """
+
+    saved: SavedTensor
+    number: int
+    note: str
+    has_nan: bool = False
+    reduced: float | None = None

@@ -19,10 +19,19 @@ from builtin_rules.statistics.tensor_selection import (
     by_role,
     numbers,
     record,
+    reduction,
     saved_tensors,
     variance,
 )
-from smdebug.rules.extensions import FloatParam, Page, PatternsParam, Quantity, TensorInput
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from smdebug.rules.extensions import (
+    FloatParam,
+    Page,
+    PatternsParam,
+    Quantity,
+    Severity,
+    TensorInput,
+)
 
 RATIO: Final = "variance ratio"
 SPREAD: Final = "gradient spread"
@@ -35,9 +44,8 @@ INPUTS: Final = PatternsParam(
     collection="relu_input",
 )
 # Why these: docs/decisions/0011-poor-initialisation.md.
-CHANCE: Final = 0.01  # probability that noise puts the latest losses above all others
+NORMALISED: Final = 0.1  # distance from mean 0 and variance 1 behind a norm layer
 MATRIX_RANK: Final = 2
-QUIET: Final = 1e-3  # losses that differ by less, relative to the first, are constant
 
 
 class _Layer(NamedTuple):
@@ -48,32 +56,36 @@ class _Layer(NamedTuple):
 
 
 class PoorWeightInitialization(DeclaredRule):
-    """Met when one of three checks fails in the first `steps` saved steps of training.
+    """Met when one of two checks fails in the first `steps` saved steps of training.
 
     (a) After sorting the inputs of activation functions by variance, two neighbours differ by more
-    than a factor of `threshold`. (b) For `patience` saved steps in a row, the 5th and 95th
+    than a factor of `threshold`; inputs with mean 0 and variance 1, to within 0.1, are left out,
+    since a norm layer makes them so. (b) For `patience` saved steps in a row, the 5th and 95th
     percentiles of the elements of a gradient are closer together than `distribution_range`, and
     than that share of the median distance over all gradients; zeros count only if all elements are
-    zero, and one-dimensional gradients only if there are no others. (c) None of the last `patience`
-    losses is below the first one, and either all losses are equal to within 0.1 %, or the last ones
-    are above all others in a way that noise causes at most once in a hundred times.
+    zero, and one-dimensional gradients only if there are no others. Losses that never fall are
+    left to `LossNotDecreasing`.
 
-    Only saved steps with activation inputs, gradients or losses count. Steps of mode EVAL and
-    PREDICT do not, and validation losses are ignored (Keras's ``val_``, XGBoost's sets other than
-    the training set). Losses of several workers are averaged, everything else is judged per worker.
-    NaN and infinity are left to `ExplodingTensor`. Tensors with one element have no variance. If
-    only reductions were saved, (a) needs the variance or std, and (b) cannot be judged.
+    Only saved steps with activation inputs or gradients count; steps of mode EVAL and PREDICT do
+    not. Each worker is judged by itself. NaN and infinity are left to `ExplodingTensor`. Tensors
+    with one element have no variance. If only reductions were saved, (a) needs the variance or std,
+    and (b) cannot be judged. Two models that train against each other are not judged, as their
+    layers cannot be compared.
 
-    With `literal`, (a) compares the largest with the smallest variance, (b) is met immediately if
-    the distance of any gradient is below `distribution_range`, and (c) is met if `patience` steps
-    in a row bring no new minimum of the loss.
+    With `literal`, (a) compares the largest with the smallest variance of all inputs, (b) is met
+    immediately if the distance of any gradient is below `distribution_range`, and there is a check
+    (c): `patience` steps in a row bring no new minimum of the loss. Losses of several workers are
+    averaged, and validation losses are ignored (Keras's ``val_``, XGBoost's sets other than the
+    training set).
     """
+
+    SEVERITY = Severity.WARNING
 
     READS = (
         "the collection relu_input (our hooks fill it by the class of a module or layer), inputs "
         "named after ReLU as PyTorch (ReLU_input_0, conv1.relu_input_0), MXNet (relu0_input_0) and "
-        "Keras (re_lu/inputs) do: values, or the saved reduction variance or std; the collections "
-        "gradients and losses: values."
+        "Keras (re_lu/inputs) do: values, or the saved reduction variance or std; the collection "
+        "gradients, and with literal losses: values."
     )
     PARAMS = (
         INPUTS,
@@ -113,8 +125,8 @@ class PoorWeightInitialization(DeclaredRule):
         not at all. The first steps can show this long before the loss curve does.
         """,
         save="""
-        The collection `relu_input`, which our hooks fill by the class of a module, and `gradients`;
-        losses are always saved. Only the first steps count, so save many of them:
+        The collection `relu_input`, which our hooks fill by the class of a module, and `gradients`.
+        Only the first steps count, so save many of them:
 
             Hook(
                 out_dir,
@@ -124,20 +136,23 @@ class PoorWeightInitialization(DeclaredRule):
         """,
         missing="""
         A check without its tensors is skipped: (a) needs two activation inputs, (b) gradients with
-        values, (c) more than `patience` losses. NaN and infinity are skipped.
+        values. NaN and infinity are skipped.
         """,
         remedy="""
         - Use the initialisation that suits the activation: He for ReLU, Glorot for tanh and
           sigmoid. Zeros suit the last layer at most.
         - Normalise inputs to mean 0 and variance 1, and add norm layers between deep layers.
         - The note names the two layers whose variances differ: look at the layers between them.
-        - If only the loss is constant, check the learning rate and the labels.
         """,
         limits="""
         For activations other than ReLU, set `activation_inputs_regex`, for example to
         `sigmoid_input`. Only the first `steps` saved steps are judged: with a save interval of 500
-        they span 5,000 steps. Noisy losses hide a plateau: raise `patience` and `steps`. Check (c)
-        needs more steps than `patience`, and twice as many if losses are noisy.
+        they span 5,000 steps. A layer whose inputs have mean 0 and variance 1 by its initial
+        weights looks like one behind a norm layer.
+        """,
+        severity="""
+        The findings are warnings: optimizers and norm layers make up for some bad initial weights,
+        at the price of time.
         """,
     )
     activation_inputs_regex: tuple[str, ...]
@@ -149,13 +164,11 @@ class PoorWeightInitialization(DeclaredRule):
 
     def _prepare(self) -> None:
         self._inputs = by_role("activation inputs", INPUTS, self.activation_inputs_regex)
-        self.required_inputs = (
-            TensorInput(
-                "activation inputs, gradients or losses",
-                (*self._inputs.collections, *GRADIENTS.collections, *LOSSES.collections),
-                self._inputs.patterns,
-            ),
-        )
+        losses = LOSSES.collections if self.literal else ()
+        self._label = f"activation inputs{',' if losses else ' or'} gradients"
+        self._label += " or losses" if losses else ""
+        collections = (*self._inputs.collections, *GRADIENTS.collections, *losses)
+        self.required_inputs = (TensorInput(self._label, collections, self._inputs.patterns),)
         self.steps = int(self.steps)
         # The number of judged steps; the losses by name; and for how many steps in a row a worker's
         # gradient has been narrow. Losses and gradients are dropped after the last judged step.
@@ -177,9 +190,11 @@ class PoorWeightInitialization(DeclaredRule):
             return self.not_judged("no learning in this mode")
         inputs = self._inputs.names(trial, step)
         gradients = GRADIENTS.names(trial, step)
-        losses = LOSSES.names(trial, step)
+        losses = LOSSES.names(trial, step) if self.literal else []
         if not (inputs or gradients or losses):
-            return self.not_judged("no activation inputs, gradients or losses at this step")
+            return self.not_judged(f"no {self._label} at this step")
+        if not self.literal and training_kind(trial) is TrainingKind.ADVERSARIAL:
+            return self.not_judged("layers of two models cannot be compared")
         self._judged += 1
         answers = [
             *self._judge_variances(step, inputs),
@@ -196,7 +211,9 @@ class PoorWeightInitialization(DeclaredRule):
         layers: dict[str, list[_Layer]] = {}
         for saved in saved_tensors(self.base_trial, step, names):
             value = variance(saved, step)
-            if value is not None and math.isfinite(value):
+            if value is None or not math.isfinite(value):
+                continue
+            if self.literal or not _is_normalised(saved, step, value):
                 layers.setdefault(saved.worker, []).append(_Layer(value, saved.name))
         for worker, variances in layers.items():
             if len(variances) > 1:
@@ -246,19 +263,25 @@ class PoorWeightInitialization(DeclaredRule):
         return narrow and (self.literal or self._narrow[key] >= self.patience)
 
     def _judge_losses(self, step: int, names: list[str]) -> Iterator[bool]:
-        """Yield whether each loss with enough values fails to decrease: check (c)."""
+        """Yield whether each loss with enough values has no new minimum: check (c) of `literal`."""
         for name in names:
             training = losses_at(self.base_trial, step, [name]).training.values()
             series = self._losses.setdefault(name, [])
             series += training
             if not training or len(series) <= self.patience:
                 continue
-            before, latest = series[: -self.patience], series[-self.patience :]
-            lowest = min(latest)
-            limit = min(before) if self.literal else series[0]
-            stands = lowest >= limit and (self.literal or _is_clear(before, latest))
+            lowest, limit = min(series[-self.patience :]), min(series[: -self.patience])
+            stands = lowest >= limit
             note = f"None of the last {self.patience} losses is lower." if stands else None
             yield self.measured(step, LOSS, lowest, limit, met=stands, tensor=name, note=note)
+
+
+def _is_normalised(saved: SavedTensor, step: int, spread: float) -> bool:
+    """Return whether a norm layer, and not the initial weights, made the variance what it is."""
+    if abs(spread - 1) > NORMALISED:
+        return False
+    mean = reduction(saved, step, "mean")
+    return mean is None or abs(mean) <= NORMALISED
 
 
 def _ratio(pair: tuple[_Layer, _Layer]) -> float:
@@ -292,11 +315,3 @@ def _percentile(flat: Any, percent: int) -> float:
         if remainder
         else value
     )
-
-
-def _is_clear(before: list[float], latest: list[float]) -> bool:
-    """Return whether losses that are not lower are constant, or rise more than by chance."""
-    every = before + latest
-    if max(every) - min(every) <= QUIET * abs(before[0]):
-        return True
-    return min(latest) >= max(before) and math.comb(len(every), len(latest)) * CHANCE >= 1

@@ -72,15 +72,15 @@ TRIALS: Final[Mapping[str, tuple[Tensors, Mapping[str, list[str]]]]] = {
         },
     ),
 }
-LOSS: Final = {"LossNotDecreasing", "Overfit", "Overtraining", "PoorWeightInitialization"}
+LOSS: Final = {"LossNotDecreasing", "Overfit", "Overtraining"}
 SEEN: Final = {"ExplodingTensor", "SimilarAcrossRuns", "StalledTrainingRule"}
 HELD: Final = {
     "plain loss": LOSS | SEEN,
     "weights only": {"WeightUpdateRatio"} | SEEN,
     "Keras": LOSS
     | SEEN
-    | {"ClassImbalance", "Confusion", "GradientNormSpike", "VanishingGradient"}
-    | {"WeightUpdateRatio"},
+    | {"ClassImbalance", "Confusion", "GradientNormSpike", "PoorWeightInitialization"}
+    | {"VanishingGradient", "WeightUpdateRatio"},
     "XGBoost": LOSS
     | SEEN
     | {"ClassImbalance", "Confusion", "CreateXgboostReport"}

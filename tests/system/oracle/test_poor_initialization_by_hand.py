@@ -71,9 +71,17 @@ def percentile(value: list[float], share: float) -> float:
     return ordered[low] + (at - low) * (ordered[high] - ordered[low])
 
 
+def is_normalised(value: list[float]) -> bool:
+    return abs(sum(value) / len(value)) <= 0.1 and abs(variance(value) - 1) <= 0.1
+
+
 def leap(inputs: dict[str, list[float]], how: Settings) -> str | None:
     """Return the input whose variance is too far above another, if there is one."""
-    known = {name: variance(value) for name, value in inputs.items() if len(value) > 1}
+    known = {
+        name: variance(value)
+        for name, value in inputs.items()
+        if len(value) > 1 and (how.literal or not is_normalised(value))
+    }
     layers = sorted((value, name) for name, value in known.items() if not math.isnan(value))
     if len(layers) < 2:
         return None
@@ -109,14 +117,7 @@ def stands(series: list[float], how: Settings) -> bool:
     before, latest = series[: -how.patience], series[-how.patience :]
     if not before:
         return False
-    if how.literal:
-        return all(one >= min(before) for one in latest)
-    if any(one < series[0] for one in latest):
-        return False
-    if max(series) - min(series) <= 1e-3 * abs(series[0]):
-        return True
-    seldom = math.comb(len(series), how.patience) >= 100
-    return seldom and all(one >= other for one in latest for other in before)
+    return all(one >= min(before) for one in latest)
 
 
 def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
@@ -126,7 +127,7 @@ def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
     judged = 0
     for step, workers in trial.items():
         if judged >= how.steps or not any(
-            one.inputs or one.gradients or one.loss is not None for one in workers
+            one.inputs or one.gradients or (how.literal and one.loss is not None) for one in workers
         ):
             continue
         judged += 1
@@ -144,7 +145,7 @@ def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
         values = [one.loss for one in workers if one.loss is not None]
         if values and not any(math.isnan(one) for one in values):
             series.append(sum(values) / len(values))
-            if stands(series, how):
+            if how.literal and stands(series, how):
                 found.add((step, "loss", ""))
     return found
 

@@ -6,12 +6,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from judging import Judged, judge, opened, save
+from judging import Judged, judge, judge_to_the_end, opened, save
 
 from builtin_rules import ExplodingTensor
 from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAN, INF = np.nan, np.inf
 
@@ -88,13 +88,13 @@ def test_each_worker_and_each_tensor_is_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "tensors"),
     [
-        pytest.param({}, ["gradient/w", "loss", "w"], id="all-by-default"),
-        pytest.param({"tensor_regex": "", "collection_names": "None"}, ["gradient/w", "loss", "w"]),
-        pytest.param({"tensor_regex": "w"}, ["gradient/w", "w"], id="searched-anywhere"),
-        pytest.param({"tensor_regex": "^w, loss"}, ["loss", "w"], id="two-patterns"),
+        pytest.param({}, ["w", "loss", "gradient/w"], id="all-by-default"),
+        pytest.param({"tensor_regex": "", "collection_names": "None"}, ["w", "loss", "gradient/w"]),
+        pytest.param({"tensor_regex": "w"}, ["w", "gradient/w"], id="searched-anywhere"),
+        pytest.param({"tensor_regex": "^w, loss"}, ["w", "loss"], id="two-patterns"),
         pytest.param({"collection_names": "losses"}, ["loss"], id="collection"),
-        pytest.param({"collection_names": "losses,gradients"}, ["gradient/w", "loss"]),
-        pytest.param({"collection_names": ["losses"], "tensor_regex": ["^w"]}, ["loss", "w"]),
+        pytest.param({"collection_names": "losses,gradients"}, ["loss", "gradient/w"]),
+        pytest.param({"collection_names": ["losses"], "tensor_regex": ["^w"]}, ["w", "loss"]),
         pytest.param({"collection_names": "nowhere", "tensor_regex": "^w"}, ["w"], id="unknown"),
     ],
 )
@@ -175,8 +175,8 @@ def test_every_count_is_measured(tmp_path: Path) -> None:
     rule.invoke_at_step(0)
     (found,) = rule.take_measurements()
     assert [(tensor, value, met) for (tensor, _), value, met in found.points] == [
-        ("a", 0.0, False),
         ("b", 1.0, True),
+        ("a", 0.0, False),
         ("c", 0.0, False),
     ]
 
@@ -199,3 +199,133 @@ def test_to_the_letter_an_overflowed_sum_is_an_explosion(tmp_path: Path) -> None
     assert judge(ExplodingTensor, tmp_path).met == []
     assert judge(ExplodingTensor, tmp_path, literal=True).met == [0]
     assert judge(ExplodingTensor, tmp_path, literal=True, only_nan=True).met == []
+
+
+# -- values that pass ----------------------------------------------------------------------------
+
+COLLECTIONS = {
+    "weights": "weight$",
+    "gradients": "^gradient/",
+    "losses": "loss$",
+    "metrics": "^precision",
+    "loss_scales": "^optimizer/loss_scale",
+}
+
+
+def written(root: Path, steps: list[dict[str, Any]]) -> Path:
+    writer = TrialWriter(root, collections=COLLECTIONS, end_job=False)
+    for step, tensors in enumerate(steps):
+        writer.step(step, {name: np.asarray(value) for name, value in tensors.items()})
+    return root
+
+
+def series(name: str, values: list[float], **more: list[Any]) -> list[dict[str, Any]]:
+    """Return steps of one tensor and others; underscores in their names stand for slashes."""
+    return [
+        {name: [value, 1.0]} | {key.replace("__", "/"): row[step] for key, row in more.items()}
+        for step, value in enumerate(values)
+    ]
+
+
+GRADIENT = "gradient/fc.weight"
+SEARCH = [INF] * 6 + [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("steps", "met"),
+    [
+        pytest.param(series("loss", [1, NAN, 1, 1]), [], id="a-loss-that-passes"),
+        pytest.param(series("loss", [1, NAN, NAN, 1]), [2], id="a-loss-that-stays"),
+        pytest.param(series("loss", [NAN, NAN, NAN]), [1, 2], id="from-the-start"),
+        pytest.param(series("loss", [1, NAN, 1, NAN, 1, NAN, 1]), [5], id="three-of-ten"),
+        pytest.param(series("fc.weight", [1, NAN, 1]), [1], id="a-weight"),
+        pytest.param(series("fc_output_0", [1, INF, 1]), [1], id="an-activation"),
+        pytest.param(series(GRADIENT, SEARCH), [], id="a-scaler-that-searches"),
+        pytest.param(series(GRADIENT, [1.0, *SEARCH]), [2, 3, 4, 5, 6], id="not-at-the-start"),
+        pytest.param(
+            series(GRADIENT, [1.0, *SEARCH], optimizer__skipped=[0] + [1] * 6 + [0] * 3),
+            [],
+            id="skipped",
+        ),
+        pytest.param(
+            series(GRADIENT, [1, INF, INF, 1], optimizer__loss_scale=[8.0, 8.0, 4.0, 4.0]),
+            [],
+            id="a-falling-scale",
+        ),
+        pytest.param(
+            [row | {"fc.weight": 1.0} for row in series(GRADIENT, [1.0, *SEARCH])],
+            [],
+            id="weights-stay-finite",
+        ),
+        pytest.param(series(GRADIENT, [INF] * 23), [20, 21, 22], id="never-ends"),
+        pytest.param(series("precision", [NAN] * 4), [], id="a-metric-not-evaluated"),
+        pytest.param(series("precision", [1, NAN, NAN]), [2], id="a-metric-that-breaks"),
+    ],
+)
+def test_what_passes_is_a_note(steps: list[dict[str, Any]], met: list[int], tmp_path: Path) -> None:
+    found = judge(ExplodingTensor, written(tmp_path, steps))
+    assert found.met == met
+    rows = [step for step, row in enumerate(steps) for value in row.values() if not finite(value)]
+    assert [one.step for one in found.findings] == rows
+    errors = {one.step for one in found.findings if one.severity is Severity.ERROR}
+    assert errors == {*met}
+    assert judge(ExplodingTensor, tmp_path, literal=True).met == rows
+
+
+def finite(value: Any) -> bool:
+    return bool(np.isfinite(value).all())
+
+
+def test_what_is_broken_at_the_last_step_does_not_pass(tmp_path: Path) -> None:
+    found = judge_to_the_end(ExplodingTensor, written(tmp_path, series("loss", [1.0, NAN])))
+    assert (found.met, len(found.findings)) == ([1], 1)
+    other = judge_to_the_end(ExplodingTensor, written(tmp_path / "2", series("loss", [NAN, 1.0])))
+    assert other.met == []
+
+
+# -- the order of execution ----------------------------------------------------------------------
+
+MODULES = {f"model/execution_order/{name}": n for n, name in enumerate(("Net", "z", "m", "a"))}
+
+
+@pytest.mark.parametrize(
+    ("broken", "first"),
+    [
+        pytest.param(["a_output_0", "m_output_0", "loss", "z_output_0"], "z_output_0", id="layers"),
+        pytest.param(
+            ["gradient/z.weight", "gradient/a.weight"], "gradient/a.weight", id="backward"
+        ),
+        pytest.param(["loss", "gradient/a.weight"], "loss", id="loss-first"),
+        pytest.param(["a_output_0", "m.weight"], "m.weight", id="weights-first"),
+        pytest.param(["m_output_0", "m_input_0"], "m_input_0", id="input-before-output"),
+    ],
+)
+def test_the_first_in_order_of_execution_is_named(
+    broken: list[str], first: str, tmp_path: Path
+) -> None:
+    steps = [MODULES | dict.fromkeys(broken, 1.0), dict.fromkeys(broken, NAN)]
+    steps.append(dict.fromkeys(broken, NAN))
+    found = judge(ExplodingTensor, written(tmp_path, steps))
+    assert found.findings[0].tensor == first
+    notes = {str(one.note) for one in found.findings if one.step == 2 and one.tensor != first}
+    origin = f"The first in order of execution was {first!r} at step 1."
+    assert all(note.endswith(origin) for note in notes)
+    assert notes
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "met"),
+    [
+        ("attn_mask", [-INF, 1.0], []),
+        ("m_input_0", [-INF, 0.0], []),
+        ("m_input_0", [-INF, 1.0], [0]),
+        ("m_input_0", [-INF, -INF], [0]),
+        ("attn_mask", [-INF, NAN], [0]),
+        ("attn_mask", [INF, 0.0], [0]),
+        ("fc.weight", [-INF, 0.0], [0]),
+    ],
+)
+def test_masks_hold_minus_infinity(
+    name: str, value: list[float], met: list[int], tmp_path: Path
+) -> None:
+    assert judge(ExplodingTensor, written(tmp_path, [{name: value}])).met == met

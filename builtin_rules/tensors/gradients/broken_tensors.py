@@ -1,0 +1,204 @@
+"""Tensors that are not finite: in which order they were computed, and which may pass."""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, view
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.modes import ModeKeys
+
+# The place of a tensor in the order of execution, by its collections; the first that has it counts.
+ACTIVATION: Final = 2
+_PLACES: Final = (
+    (5, (CollectionKeys.METRICS, "optimizer", CollectionKeys.GRADIENT_NORMS)),
+    (4, (CollectionKeys.GRADIENTS,)),
+    (3, (CollectionKeys.LOSSES,)),
+    (1, (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, "parameters")),
+    (0, (CollectionKeys.INPUTS, CollectionKeys.LABELS, "input_image", "input_sequence")),
+)
+_GRADIENT, _LOSS = 4, 3
+_PARAMETER: Final = 1
+_MASK: Final = re.compile(r"(?i)mask|attn|attention")
+_ORDER: Final = "model/execution_order/"
+_SKIPPED: Final = "optimizer/skipped"
+_ROWS: Final = 10  # of which `_MANY` may not be broken, nor two in a row
+_MANY: Final = 3
+_SEARCH_ROWS: Final = 20  # as long as a gradient scaler may search its scale
+
+
+class BrokenTensor(Protocol):
+    """A tensor, how many of its elements are not finite, and whether any is NaN."""
+
+    @property
+    def saved(self) -> SavedTensor:
+        """The tensor and its worker."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """How many elements are not finite."""
+        ...
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether any of them is NaN."""
+        ...
+
+
+class ExecutionOrder:
+    """The order in which the tensors of a step are computed, by collections and modules."""
+
+    def __init__(self, trial: Any, step: int) -> None:
+        self._places = {
+            name: place
+            for place, collections in reversed(_PLACES)
+            for collection in collections
+            for name in trial.tensor_names(step=step, collection=collection)
+        }
+        self._modules = {
+            name.removeprefix(_ORDER): _scalar(trial, name)
+            for name in trial.tensor_names()
+            if name.startswith(_ORDER)
+        }
+
+    def place(self, name: str) -> int:
+        """Return the place of a tensor by its collection; that of activations if it has none."""
+        return self._places.get(name, ACTIVATION)
+
+    def position(self, broken: BrokenTensor) -> tuple[object, ...]:
+        """Return a sort key; gradients are computed in the reverse order, NaN comes first."""
+        name = broken.saved.name
+        place = self.place(name)
+        module = max(
+            (module for module in self._modules if _is_of(name, module)), key=len, default=""
+        )
+        number = self._modules.get(module, float("inf"))
+        # The output of a container follows those of its modules.
+        contains = place == ACTIVATION and any(
+            other.startswith((f"{module}.", f"{module}_")) for other in self._modules
+        )
+        if place == _GRADIENT:
+            number = -number if module else number
+        is_output = "_output" in name
+        return place, contains, number, is_output, not broken.has_nan, name
+
+
+def _is_of(tensor: str, module: str) -> bool:
+    """Return whether a tensor is a parameter, gradient, input or output of a module."""
+    return re.search(rf"(?:^|[/_.]){re.escape(module)}(?:[/_.]|$)", tensor) is not None
+
+
+def _scalar(trial: Any, name: str) -> float:
+    tensor = trial.tensor(name)
+    step = tensor.first_step
+    array = numbers(SavedTensor(tensor, tensor.workers(step)[0]), step)
+    return float("inf") if array is None else float(np.min(array))
+
+
+class PassingValues:
+    """Tells values that are broken for good from those that may pass."""
+
+    def __init__(self) -> None:
+        self._history: dict[tuple[SavedTensor, ModeKeys | None], deque[bool]] = {}
+        self._rows: dict[SavedTensor, int] = {}  # for how many rows it has been broken
+        self._finite: set[SavedTensor] = set()  # those that have been finite
+
+    def lasting(
+        self, examined: Sequence[BrokenTensor], order: ExecutionOrder, step: int
+    ) -> set[SavedTensor]:
+        """Return the tensors of a step that are broken for good."""
+        trial = examined[0].saved.tensor.trial if examined else None
+        parameters: dict[str, bool] = {}  # whether all that a worker saved are finite
+        for item in examined:
+            if order.place(item.saved.name) == _PARAMETER:
+                worker = item.saved.worker
+                parameters[worker] = parameters.get(worker, True) and not item.number
+        skips = {
+            worker: _is_skipped(trial, step, worker)
+            for worker in {item.saved.worker for item in examined if item.number}
+        }
+        return {
+            item.saved
+            for item in examined
+            if not self._passes(
+                item,
+                order.place(item.saved.name),
+                step,
+                skipped=skips.get(item.saved.worker, False),
+                sound=parameters.get(item.saved.worker, False),
+            )
+        }
+
+    def _passes(
+        self, item: BrokenTensor, place: int, step: int, *, skipped: bool, sound: bool
+    ) -> bool:
+        """Record a row of a tensor, and return whether it may pass."""
+        saved, is_broken = item.saved, item.number > 0
+        if place < _LOSS:
+            return False
+        key = saved, _mode(saved, step)
+        rows = self._history.setdefault(key, deque(maxlen=_ROWS))
+        of_optimizer = place >= _GRADIENT and not _is_metric(saved, step)
+        if is_broken and skipped and of_optimizer:
+            return True
+        rows.append(is_broken)
+        if not is_broken:
+            self._finite.add(saved)
+            self._rows.pop(saved, None)
+            return True
+        self._rows[saved] = self._rows.get(saved, 0) + 1
+        if place >= _GRADIENT and not of_optimizer:
+            return saved not in self._finite or _is_rare(rows)
+        may_search = of_optimizer and (sound or saved not in self._finite)
+        return _is_rare(rows) or (may_search and self._rows[saved] <= _SEARCH_ROWS)
+
+
+def _is_rare(rows: Iterable[bool]) -> bool:
+    """Return whether the last of some rows is the only one of two, and one of few."""
+    flags = [*rows]
+    return not all(flags[-2:] if len(flags) > 1 else [False]) and sum(flags) < _MANY
+
+
+def _mode(saved: SavedTensor, step: int) -> ModeKeys | None:
+    trial: Any = saved.tensor.trial
+    mode: ModeKeys | None = trial.mode(step)
+    return mode
+
+
+def _is_metric(saved: SavedTensor, step: int) -> bool:
+    trial: Any = saved.tensor.trial
+    return saved.name in trial.tensor_names(step=step, collection=CollectionKeys.METRICS)
+
+
+def _is_skipped(trial: Any, step: int, worker: str) -> bool:
+    """Return whether a gradient scaler skipped the update, or has lowered its scale."""
+    if trial.has_tensor(_SKIPPED):
+        flag = view(SavedTensor(trial.tensor(_SKIPPED), worker), step)
+        if flag is not None:
+            return bool(flag.any())
+    for name in trial.tensor_names(step=step, collection=CollectionKeys.LOSS_SCALES):
+        saved = SavedTensor(trial.tensor(name), worker)
+        scales = [
+            float(np.min(array))
+            for earlier in saved.tensor.prev_steps(step, 2)
+            if (array := numbers(saved, earlier)) is not None
+        ]
+        if len(scales) > 1 and scales[-1] < scales[0]:
+            return True
+    return False
+
+
+def is_mask(saved: SavedTensor, step: int) -> bool:
+    """Return whether a tensor without NaN is a mask: minus infinity on purpose."""
+    array = numbers(saved, step)
+    trial: Any = saved.tensor.trial
+    if array is None or bool((array == np.inf).any()):
+        return False
+    if ExecutionOrder(trial, step).place(saved.name) not in {0, ACTIVATION}:
+        return False
+    finite = array[np.isfinite(array)]
+    return _MASK.search(saved.name) is not None or (finite.size > 0 and not finite.any())

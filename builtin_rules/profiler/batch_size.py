@@ -21,7 +21,7 @@ from builtin_rules.profiler.statistics.samples import (
     of_dimension,
 )
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
-from smdebug.rules.extensions import Page, Quantity, SystemMetric
+from smdebug.rules.extensions import Page, Quantity, Severity, SystemMetric
 
 CPU_P95: Final = "cpu"
 GPU_P95: Final = "gpu"
@@ -70,6 +70,7 @@ class BatchSize(WindowRule):
         Quantity(MEMORY_P95, "95th percentile of GPU memory use (%)", worse="below"),
         Quantity(CPU_P95, "95th percentile of processor use (%)", worse="below"),
     )
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         GPUs work on a whole batch at once. If neither they nor their memory nor the processors that
@@ -90,6 +91,9 @@ class BatchSize(WindowRule):
         limits="""
         GPU utilisation is the share of time in which anything runs on the GPU, not how much of it
         is used: even a GPU at 100 % may have spare capacity.
+        """,
+        severity="""
+        A warning: the training is right, and wastes a part of the GPUs.
         """,
     )
     REPORTED = (

@@ -3,7 +3,7 @@
 from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck, parameters
 from builtin_rules.profiler.statistics.parameters import percentage
 from builtin_rules.profiler.statistics.samples import CPU
-from smdebug.rules.extensions import Page, Quantity
+from smdebug.rules.extensions import Page, Quantity, Severity
 
 
 class CPUBottleneck(Bottleneck):
@@ -22,6 +22,7 @@ class CPUBottleneck(Bottleneck):
     READS = "the system metrics CPUUtilization and GPUUtilization; framework events for the report."
     PARAMS = parameters(percentage("cpu_threshold", "A core used more than this is busy.", 90))
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for processors (%)"),)
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         Processors prepare the input of the GPUs. If they are too slow, GPUs sit idle, and a faster
@@ -38,5 +39,8 @@ class CPUBottleneck(Bottleneck):
         limits="""
         A single busy core is enough, even if its process is unrelated to the training. The share
         covers the whole job, so a bottleneck that starts late is reported late.
+        """,
+        severity="""
+        A warning: the training is right, and GPUs wait a part of its time.
         """,
     )

@@ -9,7 +9,14 @@ from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
 from builtin_rules.profiler.statistics.samples import CPU
 from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loading
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from smdebug.rules.extensions import FrameworkEvents, Page, Quantity, SystemMetric, is_on_host
+from smdebug.rules.extensions import (
+    FrameworkEvents,
+    Page,
+    Quantity,
+    Severity,
+    SystemMetric,
+    is_on_host,
+)
 
 if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
@@ -55,6 +62,7 @@ class Dataloader(WindowRule):
         Quantity(FEW, "loader processes (% of the cores)", worse="below"),
         Quantity(MANY, "loader processes (% of the cores)", worse="above"),
     )
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         With too few loader processes, cores sit idle while the GPU waits for the next batch; far
@@ -75,6 +83,9 @@ class Dataloader(WindowRule):
         limits="""
         A loader that is faster than the model needs no more processes, however many cores are idle:
         check whether `LowGPUUtilization` or `CPUBottleneck` fires as well.
+        """,
+        severity="""
+        A warning: another number of workers may be faster; what is computed does not change.
         """,
     )
     REPORTED = ("min_threshold", "max_threshold")

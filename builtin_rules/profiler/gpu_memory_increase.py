@@ -8,7 +8,7 @@ from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, positive, window
 from builtin_rules.profiler.statistics.samples import GPU_MEMORY, Device, Floats, by_device
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
-from smdebug.rules.extensions import BoolParam, Page, Quantity, SystemMetric, percentiles
+from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity, SystemMetric, percentiles
 
 RISE: Final = "increase"
 NO_MEMORY: Final = "no GPU memory utilisation in this window"
@@ -43,6 +43,7 @@ class GPUMemoryIncrease(WindowRule):
         ),
     )
     QUANTITIES = (Quantity(RISE, "largest rise of average GPU memory use (points)"),)
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         Memory that keeps growing ends in an out-of-memory error, usually hours later. The cause is
@@ -64,6 +65,10 @@ class GPUMemoryIncrease(WindowRule):
         The defaults never detect a slow leak: set `slow`, and `window` to a few minutes of data
         points. Frameworks with a memory pool show the size of the pool, not what is in use. On some
         platforms, GPUMemoryUtilization is the share of time in which memory is accessed.
+        """,
+        severity="""
+        A warning: the training is right until the memory is full, and memory may stop growing
+        before that.
         """,
     )
     REPORTED = ("increase", "patience", "window")

@@ -3,7 +3,7 @@
 from builtin_rules.profiler.bottleneck import MISSING, SAVE, SHARE, Bottleneck, parameters
 from builtin_rules.profiler.statistics.parameters import percentage
 from builtin_rules.profiler.statistics.samples import IO_WAIT
-from smdebug.rules.extensions import Page, Quantity
+from smdebug.rules.extensions import Page, Quantity, Severity
 
 
 class IOBottleneck(Bottleneck):
@@ -26,6 +26,7 @@ class IOBottleneck(Bottleneck):
         percentage("io_threshold", "A core with more I/O wait than this waits for data.", 50)
     )
     QUANTITIES = (Quantity(SHARE, "snapshots in which a GPU waits for data (%)"),)
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         A core that waits for a disk or the network prepares no data, so its GPU sits idle. More
@@ -42,5 +43,8 @@ class IOBottleneck(Bottleneck):
         limits="""
         Reads through a network file system in user space cause no I/O wait. The share covers the
         whole job, so a bottleneck that starts late is reported late.
+        """,
+        severity="""
+        A warning: the training is right, and GPUs wait a part of its time.
         """,
     )

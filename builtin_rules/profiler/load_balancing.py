@@ -10,7 +10,7 @@ from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, Floats, by_device
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
 from builtin_rules.statistics.tensor_selection import LITERAL
-from smdebug.rules.extensions import FloatParam, Page, Quantity, SystemMetric
+from smdebug.rules.extensions import FloatParam, Page, Quantity, Severity, SystemMetric
 
 DISTANCE: Final = "distance"
 NO_PAIR: Final = "no node with two GPUs yet"
@@ -56,6 +56,7 @@ class LoadBalancing(WindowRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(DISTANCE, "distance between two GPUs of a node"),)
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         GPUs that train a model together wait for the slowest one at every step, so the others are
@@ -76,6 +77,9 @@ class LoadBalancing(WindowRule):
         limits="""
         A GPU that starts late is compared by its usage since then. The threshold is a distance, not
         a percentage: from 0.84 on, the rule never fires.
+        """,
+        severity="""
+        A warning: the training is right, and some GPUs idle while others work.
         """,
     )
     REPORTED = ("threshold", "patience")

@@ -6,7 +6,7 @@ from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, percentage, window
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
-from smdebug.rules.extensions import Page, Quantity, SystemMetric
+from smdebug.rules.extensions import Page, Quantity, Severity, SystemMetric
 
 HIGH: Final = "p95"
 LOW: Final = "p5"
@@ -45,6 +45,7 @@ class LowGPUUtilization(WindowRule):
         Quantity(HIGH, "95th percentile of GPU use (%)", worse="below"),
         Quantity(LOW, "5th percentile of GPU use (%)", worse="below"),
     )
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         An idle GPU costs as much as a busy one. Usually it waits for data, for the processors, for
@@ -66,6 +67,9 @@ class LowGPUUtilization(WindowRule):
         limits="""
         Evaluation, checkpoints and initialisation count like training: raise `window` or `patience`
         if they take long.
+        """,
+        severity="""
+        A warning: the training is right, and wastes a part of the GPUs.
         """,
     )
     REPORTED = ("threshold_p95", "threshold_p5", "window", "patience")

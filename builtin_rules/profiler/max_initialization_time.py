@@ -9,7 +9,7 @@ from builtin_rules.profiler.statistics.parameters import (
     positive,
 )
 from builtin_rules.profiler.statistics.window_rule import SAVE_STEPS, WindowRule
-from smdebug.rules.extensions import FrameworkEvents, Page, Quantity, is_step
+from smdebug.rules.extensions import FrameworkEvents, Page, Quantity, Severity, is_step
 
 MINUTES: Final = "minutes"
 FIRST_STEP: Final = "first step"
@@ -35,6 +35,7 @@ class MaxInitializationTime(WindowRule):
         SCAN_INTERVAL,
     )
     QUANTITIES = (Quantity(MINUTES, "time without a step (min)"),)
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         Before the first step a job pulls images, downloads data, compiles and fills caches: the
@@ -54,6 +55,9 @@ class MaxInitializationTime(WindowRule):
         limits="""
         A step is known only when it has ended, so a step that takes longer than `threshold` looks
         like none. Anything the job did before its first sample is not seen.
+        """,
+        severity="""
+        A warning: a slow start costs time and money, not results.
         """,
     )
     REPORTED = ("threshold",)

@@ -21,7 +21,7 @@ from builtin_rules.profiler.statistics.samples import (
     sums,
 )
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
-from smdebug.rules.extensions import Page, SystemMetric, SystemSamples, summary
+from smdebug.rules.extensions import Page, Severity, SystemMetric, SystemSamples, summary
 
 NO_SAMPLES: Final = "no system metrics in this window"
 DIGITS: Final = 2
@@ -57,6 +57,7 @@ class OverallSystemUsage(WindowRule):
 
     READS = "every system metric of network, GPUs, processors, memory and I/O wait."
     PARAMS = (SCAN_INTERVAL,)
+    SEVERITY = Severity.NOTE
     PAGE = Page(
         why="""
         Shows in one table how a job used its machines: resources that are nearly always idle can be
@@ -70,6 +71,9 @@ class OverallSystemUsage(WindowRule):
         remedy="""
         The rule never fires. Its table is in `Details` of
         `profiler-output/profiler-reports/OverallSystemUsage.json`.
+        """,
+        severity="""
+        It finds nothing by itself. Its report is evidence only.
         """,
     )
 

@@ -17,6 +17,13 @@ from rule_runner.cli.standard_output import results_alone
 @click.option("--overwrite", is_flag=True, help="Replace results in the output folder.")
 @without("report", "Write no report.html, and collect no measurements for it.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option(
+    "--severity",
+    type=click.Choice(["error", "warning", "note"]),
+    default="warning",
+    show_default=True,
+    help="The least serious findings that the table lists.",
+)
 @takes(FAIL_ON)
 @TAG_RUN
 @endpoint_option
@@ -29,6 +36,7 @@ def check(
     overwrite: bool,
     report: bool,
     form: Literal["table", "json"],
+    severity: Literal["error", "warning", "note"],
     fail_on: Literal["error", "warning"] | None,
     fail_on_issues: bool,
     tag_run: bool,
@@ -39,6 +47,7 @@ def check(
     that has not ended is judged up to its last step. One table shows the verdicts of all trials,
     findings first; a report has the details.
     """
+    from rule_core.rules.evidence import Severity
     from rule_runner.commands.check.command import check_trials
     from rule_runner.config.model import check_is_local
     from rule_runner.config.request import EvaluationRequest
@@ -55,4 +64,4 @@ def check(
         fail_on_issues=fail_on_issues,
         tag_run=tag_run,
     )
-    return check_trials(paths, request)
+    return check_trials(paths, request, Severity(severity))

@@ -12,7 +12,7 @@ def listing() -> Iterable[str]:
     rules = every_builtin()
     width = max(map(len, rules))
     for name, rule in rules.items():
-        yield f"{name:{width}}  {sentence(rule)}"
+        yield f"{name:{width}}  {rule.SEVERITY:7}  {sentence(rule)}"
 
 
 def show(name: str) -> None:

@@ -124,7 +124,7 @@ def _mlflow_tags(result: EvaluationResult, note: str) -> dict[str, str]:
 def _lines(rule: RuleResult, name: str = "") -> Iterator[str]:
     """Yield the verdict and the first findings of a rule, in Markdown."""
     yield f"**{name}{': ' if name else ''}{verdict(rule)}**, {coverage(rule)}  "
-    for finding in rule.evidence[:EVIDENCE_LIMIT]:
+    for finding in rule.findings[:EVIDENCE_LIMIT]:
         yield f"- {evidence(finding, rule.unit)}"
 
 

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rule_core.model.segments import ranges_text
 from rule_runner.escape import printable
-from rule_runner.report.text import coverage, evidence, reason, verdict
+from rule_runner.report.text import asides, coverage, evidence, reason, verdict
 from rule_runner.results.schema import EvaluationResult, RuleResult
 from rule_runner.results.status import Outcome
 
@@ -61,7 +61,10 @@ def _properties(result: EvaluationResult) -> Element:
                 ("judged", steps.judged),
                 ("skipped", sum(steps.skipped.values())),
                 ("known", steps.known),
+                ("severity", rule.severity or "none"),
                 ("findings", rule.findings_count),
+                ("notes", rule.notes_count),
+                ("muted", rule.muted_count),
             )
         }
     element = Element("properties")
@@ -79,10 +82,10 @@ def _case(rule: RuleResult) -> Element:
             "time": _time(rule.rule_time_s),
         },
     )
-    findings = [evidence(finding, rule.unit) for finding in rule.evidence]
+    findings = [evidence(finding, rule.unit) for finding in rule.findings]
     if rule.findings_count > len(findings):
         findings.append(f"and {rule.findings_count - len(findings)} more findings")
-    output = [coverage(rule), f"mode {rule.mode}"]
+    output = [coverage(rule), f"mode {rule.mode}", *asides(rule, len(rule.asides))]
     match rule.outcome:
         case Outcome.NO_ISSUES_FOUND:
             output += findings

@@ -116,7 +116,7 @@ def index() -> str:
 
 
 def _table(rules: Mapping[str, type[Rule]]) -> Iterable[str]:
-    yield "| rule | what it finds |"
-    yield "|---|---|"
+    yield "| rule | what it finds | severity |"
+    yield "|---|---|---|"
     for name, rule in rules.items():
-        yield f"| [{name}]({name}.md) | {_cell(sentence(rule))} |"
+        yield f"| [{name}]({name}.md) | {_cell(sentence(rule))} | {rule.SEVERITY} |"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from rule_core.model.segments import step_text
+from rule_core.rules.evidence import Severity
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.escape import printable
 from rule_runner.report.rule_pages import page, sentence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-_LEVELS: Final = {"enforce": "error", "observe": "warning"}
 _NO_VERDICT: Final = {Outcome.NOT_EVALUATED: "warning", Outcome.STOPPED: "warning"}
 
 Json = dict[str, Any]
@@ -105,8 +105,7 @@ def _notifications(rule: RuleResult, ref: Json) -> list[Json]:
     messages = []
     if rule.outcome not in {Outcome.NO_ISSUES_FOUND, Outcome.ISSUES_FOUND}:
         messages.append((_NO_VERDICT.get(Outcome(rule.outcome), "error"), reason(rule)))
-    if rule.findings_count > len(rule.evidence):
-        rest = rule.findings_count - len(rule.evidence)
+    if rest := rule.findings_count - len(rule.findings):
         messages.append(("note", f"{rest} more findings are in findings.jsonl."))
     messages += [("note", note) for note in rule.notes]
     return [
@@ -126,14 +125,16 @@ def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json
         {
             "ruleId": ref["id"],
             "ruleIndex": ref["index"],
-            "level": _LEVELS[rule.mode],
+            "level": _level(rule, finding),
             "message": _message(
                 f"{rule.configuration_name}: {evidence(finding, rule.unit).rstrip('.')}."
             ),
             "locations": [_location(result, rule, finding)],
             "partialFingerprints": {"findingId/v1": ids.next(finding)},
+            **_suppression(finding),
             "properties": {
                 "mode": rule.mode,
+                "severity": finding.severity,
                 "measured": finding.measured,
                 "limit": finding.limit,
                 **_segment(finding),
@@ -141,6 +142,19 @@ def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json
         }
         for finding in rule.evidence
     ]
+
+
+def _level(rule: RuleResult, finding: Evidence) -> str:
+    """Return the level of a finding: its severity; an error of an observed rule is a warning."""
+    observed = rule.mode == "observe" and finding.severity is Severity.ERROR
+    return str(Severity.WARNING if observed else finding.severity)
+
+
+def _suppression(finding: Evidence) -> Json:
+    """Return that a finding is muted, and why."""
+    if finding.muted is msgspec.UNSET:
+        return {}
+    return {"suppressions": [{"kind": "external", "justification": printable(finding.muted)}]}
 
 
 def _segment(found: Evidence | RuleResult) -> Json:
@@ -180,6 +194,7 @@ def _summary(rule: RuleResult) -> Json:
         "mode": rule.mode,
         "step": rule.step,
         **_segment(rule),
+        "severity": rule.severity,
         "findings": rule.findings_count,
         "coverage": rule.coverage,
         "coverageText": coverage(rule),

@@ -149,7 +149,7 @@ def _job(folder: Path) -> SavedRuleJob:
     return SavedRuleJob(
         folder,
         result,
-        tuple(measured or reported(result.evidence, segments)),
+        tuple(measured or reported(result.findings, segments)),
         record.left_out if record else 0,
         problem,
     )

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -38,9 +38,10 @@ _NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(
 
 
 def verdict(rule: "RuleResult") -> str:
-    """Return outcome and step, and whether the rule is only observed."""
-    observed = " (observed)" * (rule.mode == "observe")
-    return f"{rule.outcome}{place(rule)}{observed}{abandonment(rule)}"
+    """Return outcome and step, and whether it is only a warning, or the rule only observed."""
+    marks = ["warning"] * (rule.severity == "warning") + ["observed"] * (rule.mode == "observe")
+    marked = f" ({', '.join(marks)})" if marks else ""
+    return f"{rule.outcome}{place(rule)}{marked}{abandonment(rule)}"
 
 
 def place(rule: "RuleResult") -> str:
@@ -80,7 +81,13 @@ def coverage(rule: "RuleResult") -> str:
 
 
 def evidence(finding: "Evidence", unit: str = "step") -> str:
-    """Return a finding as a line; its step is the number of a `unit`."""
+    """Return a finding as a line; its step is the number of a `unit`.
+
+    The line says whether the finding is only a note, or muted and why.
+    """
+    aside = "noted: " if finding.severity == "note" else ""
+    if finding.muted is not msgspec.UNSET:
+        aside = f"muted ({finding.muted.rstrip('.')}): "
     where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
     what = [
         f"measured {_number(finding.measured)}" if finding.measured is not None else "",
@@ -89,8 +96,16 @@ def evidence(finding: "Evidence", unit: str = "step") -> str:
     ]
     mark = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
     step = f"{unit} {step_text(finding.global_step)}{mark}"
-    parts = [step, " ".join(filter(None, where)), *what]
+    parts = [aside + step, " ".join(filter(None, where)), *what]
     return printable(", ".join(filter(None, parts)))
+
+
+def asides(rule: "RuleResult", limit: int) -> Iterator[str]:
+    """Yield the first notes and muted findings as lines, and how many more there are."""
+    listed = rule.asides[:limit]
+    yield from (evidence(finding, rule.unit) for finding in listed)
+    if more := rule.notes_count + rule.muted_count - len(listed):
+        yield f"and {more} more notes or muted findings"
 
 
 def _number(value: object) -> str:
@@ -154,9 +169,10 @@ def _closing(result: "EvaluationResult", contents: str, *, folded: bool) -> Iter
 def _below(rule: "RuleResult", contents: str = "") -> Iterable[str]:
     """Yield the lines after a verdict."""
     yield coverage(rule)
-    yield from (evidence(finding, rule.unit) for finding in rule.evidence[:EVIDENCE_LIMIT])
+    yield from (evidence(finding, rule.unit) for finding in rule.findings[:EVIDENCE_LIMIT])
     if rule.findings_count > EVIDENCE_LIMIT:
         yield f"and {rule.findings_count - EVIDENCE_LIMIT} more findings"
+    yield from asides(rule, EVIDENCE_LIMIT)
     if rule.status_details and rule.outcome != "IssuesFound":
         text = reason(rule).removesuffix(contents).rstrip()
         details = _NONE_JUDGED.sub("", text, count=1)

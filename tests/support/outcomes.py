@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rule_core.rules.evidence import Severity
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
 from rule_runner.results.status import NOT_ENOUGH
@@ -42,6 +43,17 @@ def met(name: str = "Rule", **more: Any) -> RuleResult:
     evidence = [Evidence(3, "fc/w", "worker_0", 1.5, 2, None), Evidence(3, None, None, 1, 2, "n.")]
     plain = {"outcome": "IssuesFound", "status": "IssuesFound", "step": 3, "evidence": evidence}
     return result(name, **(plain | {"findings_count": len(evidence)} | more))
+
+
+def mild(name: str = "Mild", **more: Any) -> RuleResult:
+    """Return the result of a rule with a warning, a note and a muted finding."""
+    evidence = [
+        Evidence(2, None, None, None, None, "Odd.", severity=Severity.NOTE),
+        Evidence(3, "a", None, 5, 2, None, severity=Severity.WARNING),
+        Evidence(3, "b", None, 5, 2, None, severity=Severity.WARNING, muted="Known."),
+    ]
+    counts = {"findings_count": 1, "notes_count": 1, "muted_count": 1}
+    return met(name, severity=Severity.WARNING, evidence=evidence, **(counts | more))
 
 
 def failed(name: str = "Rule", **more: Any) -> RuleResult:

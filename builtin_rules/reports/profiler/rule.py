@@ -14,7 +14,7 @@ from builtin_rules.reports.profiler.step_history import StepHistory
 from builtin_rules.reports.profiler.sub_rules import SUB_RULES, SubRule
 from builtin_rules.reports.profiler.usage_history import UsageHistory
 from builtin_rules.reports.report_writer import ReportWriter
-from smdebug.rules.extensions import Clock, Page, SystemClock, set_parameters
+from smdebug.rules.extensions import Clock, Page, Severity, SystemClock, set_parameters
 
 NOTHING: Final = "no profiler data in this window"
 TRIGGERED: Final = "triggered"
@@ -39,6 +39,7 @@ class ProfilerReport(WindowRule):
 
     READS = "the system metrics and framework events that its rules read."
     PARAMS = parameters.declared()
+    SEVERITY = Severity.NOTE
     PAGE = Page(
         why="""
         One page shows how a job used its machines, what slowed it down, and what to do first. You
@@ -60,6 +61,9 @@ class ProfilerReport(WindowRule):
         limits="""
         Charts of long jobs show intervals: the minimum and maximum of each interval are exact, the
         median is accurate to one percentage point. Only the first 600 devices have charts.
+        """,
+        severity="""
+        It finds nothing by itself. The rules in its report have severities of their own.
         """,
     )
     scan_interval_us = MINUTE_US

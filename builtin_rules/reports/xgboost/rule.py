@@ -10,7 +10,7 @@ from builtin_rules.reports.xgboost.documents import documents
 from builtin_rules.reports.xgboost.history import RoundHistory
 from builtin_rules.reports.xgboost.reading import OF_XGBOOST, read_round
 from smdebug.rules import Rule
-from smdebug.rules.extensions import Clock, LocalOutput, Page, SystemClock, publish
+from smdebug.rules.extensions import Clock, LocalOutput, Page, Severity, SystemClock, publish
 
 FOLDER: Final = "xgboost-reports"
 
@@ -33,6 +33,7 @@ class CreateXgboostReport(Rule):
 
     READS = "the collections metrics, feature_importance, hyperparameters, predictions and labels."
     PARAMS = ()
+    SEVERITY = Severity.NOTE
     PAGE = Page(
         why="""
         One page summarises the training: metrics, confusion matrix, errors and feature importance.
@@ -63,6 +64,9 @@ class CreateXgboostReport(Rule):
         limits="""
         Other objectives have no plots of labels and predictions. Metrics without a hyphen in their
         name are not XGBoost metrics and are left out.
+        """,
+        severity="""
+        It finds nothing by itself. Its report is evidence only.
         """,
     )
 

@@ -25,7 +25,7 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Page, Piece, Quantity
+from smdebug.rules.extensions import Page, Piece, Quantity, Severity
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
@@ -67,6 +67,7 @@ class AllZero(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(ZEROS, "zeros among the elements (percent)", worse="above"),)
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         Weights or gradients that are all zero do nothing and learn nothing: a layer is
@@ -96,6 +97,10 @@ class AllZero(DeclaredRule):
         Layers that stay at zero on purpose beyond their first saved step fire: start later with
         `--start-step`. In a trial with one saved step, parameters of zeros are not judged: set
         `literal` or `tensor_regex`.
+        """,
+        severity="""
+        A warning: tensors of zeros pass no signal on, but some are zero on purpose, and the rest of
+        the model may learn.
         """,
     )
     collection_names: tuple[str, ...]

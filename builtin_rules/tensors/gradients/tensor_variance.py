@@ -19,7 +19,7 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity
+from smdebug.rules.extensions import Page, Quantity, Severity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
@@ -62,6 +62,7 @@ class TensorVariance(DeclaredRule):
         Quantity(LARGE, "variance, squared unit of the tensor", worse="above", log=True),
         Quantity(SMALL, "variance, squared unit of the tensor", worse="below", log=True),
     )
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         Weights or activations whose spread keeps growing are about to overflow; those that have
@@ -91,6 +92,9 @@ class TensorVariance(DeclaredRule):
         The bounds are absolute, so one pair rarely suits tensors of different kinds: run the rule
         once per kind, with `tensor_regex`. Patterns also include the scales of norm layers, which
         collections leave out.
+        """,
+        severity="""
+        A warning: the bounds are rules of thumb, and healthy trainings cross them for a time.
         """,
     )
     collection_names: tuple[str, ...]

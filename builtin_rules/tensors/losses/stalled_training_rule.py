@@ -12,6 +12,7 @@ from smdebug.rules.extensions import (
     Clock,
     Page,
     Quantity,
+    Severity,
     SystemClock,
     TextParam,
     set_parameters,
@@ -64,6 +65,7 @@ class StalledTrainingRule(Rule):
         LITERAL,
     )
     QUANTITIES = (Quantity(SECONDS, "time since the step before (s)", worse="above"),)
+    SEVERITY = Severity.ERROR
     PAGE = Page(
         why="""
         A training that hangs (a deadlock between workers, a data loader that waits forever, a full
@@ -93,6 +95,10 @@ class StalledTrainingRule(Rule):
         has a gap, which fires: start after it with `--start-step`. A worker that saves much less
         often than the others is reported as silent: raise `threshold`. Clocks of different machines
         are compared, so they must agree to within a fraction of `threshold`.
+        """,
+        severity="""
+        An error: a training that saves nothing for so long has most likely hung, and still costs
+        money. `stop_training_on_fire` therefore stops it without further options.
         """,
     )
     threshold: int

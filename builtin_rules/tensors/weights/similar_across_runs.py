@@ -19,7 +19,7 @@ from builtin_rules.statistics.tensor_selection import (
     tensor_names,
 )
 from smdebug.rules import Rule
-from smdebug.rules.extensions import NamesParam, Page, Quantity, set_parameters
+from smdebug.rules.extensions import NamesParam, Page, Quantity, Severity, set_parameters
 from smdebug.trials import create_trial
 
 DIFFERENCE: Final = "difference"
@@ -65,6 +65,7 @@ class SimilarAcrossRuns(Rule):
     QUANTITIES = (
         Quantity(DIFFERENCE, "largest difference / tolerated difference", worse="above", log=True),
     )
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         A run that is repeated with the same seeds, or after a change that should have no effect (a
@@ -90,6 +91,9 @@ class SimilarAcrossRuns(Rule):
         The tolerance is that of `numpy.allclose` and is fixed: float16 and long trainings on GPUs
         differ by more even if nothing is wrong. Choose early steps (`--end-step`) and few tensors
         (`tensor_regex`).
+        """,
+        severity="""
+        A warning: runs may resemble each other on purpose, for example with the same seed.
         """,
     )
     collection_names: tuple[str, ...]

@@ -13,6 +13,7 @@ import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
+from rule_core.rules.evidence import Severity
 from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.tables import print_results, ranked
@@ -53,13 +54,17 @@ EMPTY: Final = (
 PARTIAL: Final = "{path!r} was searched only in part: it holds too many folders or trials."
 
 
-def check_trials(paths: Sequence[str], request: EvaluationRequest) -> int:
+def check_trials(
+    paths: Sequence[str], request: EvaluationRequest, severity: Severity = Severity.WARNING
+) -> int:
     """Judge the trials at and below `paths`, print the results, and return the exit code.
 
     Parameters
     ----------
     request
         How to judge each trial, and where to write and how to print the results of all.
+    severity
+        The least serious findings that the table lists.
 
     Raises
     ------
@@ -86,7 +91,7 @@ def check_trials(paths: Sequence[str], request: EvaluationRequest) -> int:
         if request.format == "json":
             print(dump_json(result, indent=2), file=stdout)
         else:
-            print_results(result, stdout)
+            print_results(result, stdout, severity)
     codes = [trial.exit_code for trial in trials]
     if problems:
         codes.append(EXIT_CLIENT)

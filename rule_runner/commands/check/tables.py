@@ -7,9 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from rule_core.rules.evidence import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.escape import printable
-from rule_runner.report.text import STYLES, evidence, reason, verdict
+from rule_runner.report.text import STYLES, asides, evidence, reason, verdict
 from rule_runner.results.schema import in_order, summary
 from rule_runner.results.status import Outcome
 
@@ -36,16 +37,24 @@ _UNEVALUATED: Final = (
 )
 
 
-def print_results(result: "CheckResult", stream: TextIO) -> None:
-    """Print a table on a terminal, and plain lines elsewhere."""
+def print_results(
+    result: "CheckResult", stream: TextIO, severity: Severity = Severity.WARNING
+) -> None:
+    """Print a table on a terminal, and plain lines elsewhere.
+
+    Parameters
+    ----------
+    severity
+        The least serious findings to list; rules with others are only named.
+    """
     trials = ranked(result.trials)
     if stream.isatty():
-        _print_table(trials, stream)
+        _print_table(trials, stream, severity)
     else:
         for trial in trials:
             not_ended = "" if _has_ended(trial) else f" ({NOT_ENDED})"
             print(f"{_path(trial.path)}: {_headline(trial)}{not_ended}", file=stream)
-            for line in verdict_lines(trial):
+            for line in verdict_lines(trial, severity):
                 print(f"  {line}", file=stream)
     for line in _footer(result):
         print(line, file=stream)
@@ -68,7 +77,7 @@ def state(trial: "CheckedTrial") -> str:
     return CLEAR if any(rule.coverage.judged for rule in rules) else UNJUDGED
 
 
-def verdict_lines(trial: "CheckedTrial") -> Iterator[str]:
+def verdict_lines(trial: "CheckedTrial", severity: Severity = Severity.WARNING) -> Iterator[str]:
     """Yield the findings and failures of a trial, the rules without issues, and some notes."""
     rules = in_order(_rules(trial))
     if trial.problem:
@@ -76,13 +85,19 @@ def verdict_lines(trial: "CheckedTrial") -> Iterator[str]:
     elif state(trial) == UNJUDGED:
         # The table names the trial already.
         yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
-    passed = []
+    passed, milder = [], []
     for rule in rules:
         name = printable(rule.configuration_name)
         if rule.outcome == Outcome.NO_ISSUES_FOUND:
             passed.append(name)
+        elif rule.has_issues() and not rule.has_issues(severity):
+            milder.append(name)
         elif rule.outcome != Outcome.NOT_EVALUATED:
             yield f"{name}: {_finding_or_failure(rule)}"
+        if severity is Severity.NOTE:
+            yield from (f"{name}: {text}" for text in asides(rule, NOTES_SHOWN))
+    if milder:
+        yield f"warnings: {', '.join(milder)}"
     if passed:
         yield f"no issues: {', '.join(passed)}"
     notes = dict.fromkeys(note for rule in rules for note in rule.notes)
@@ -92,7 +107,8 @@ def verdict_lines(trial: "CheckedTrial") -> Iterator[str]:
 def _finding_or_failure(rule: "RuleResult") -> str:
     """Return the first finding of a rule, or the reason why it has no verdict."""
     if rule.outcome == Outcome.ISSUES_FOUND:
-        return f"{rule.outcome}, {evidence(rule.evidence[0], rule.unit)}"
+        warning = " (warning)" * (rule.severity is Severity.WARNING)
+        return f"{rule.outcome}{warning}, {evidence(rule.findings[0], rule.unit)}"
     return f"{verdict(rule)}. {reason(rule)}"
 
 
@@ -147,7 +163,7 @@ def _footer(result: "CheckResult") -> Iterator[str]:
         yield f"Report: {_path(result.report)}"
 
 
-def _print_table(trials: "list[CheckedTrial]", stream: TextIO) -> None:
+def _print_table(trials: "list[CheckedTrial]", stream: TextIO, severity: Severity) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -159,7 +175,7 @@ def _print_table(trials: "list[CheckedTrial]", stream: TextIO) -> None:
     table.add_column("verdicts", overflow="fold")
     for trial in trials:
         headline = Text(_headline(trial), style=STYLES[_STATES[state(trial)]])
-        lines = [Text(line) for line in verdict_lines(trial)]
+        lines = [Text(line) for line in verdict_lines(trial, severity)]
         name = Text(_path(trial.path))
         if not _has_ended(trial):
             name.append(f"\n{NOT_ENDED}", style="dim")

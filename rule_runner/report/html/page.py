@@ -15,6 +15,7 @@ import jinja2
 from markdown_it import MarkdownIt
 
 from rule_core.analysis.axis import number
+from rule_core.rules.evidence import Severity
 from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.trials import trial_name
@@ -252,6 +253,8 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     word, sign = WORDS[outcome]
     details = "" if outcome is Outcome.ISSUES_FOUND else result.status_details or ""
     silent = outcome is Outcome.NO_ISSUES_FOUND
+    if result.severity is Severity.WARNING:
+        word, sign = "Warning", "▲"
     return {
         "id": name,
         "result": result,

@@ -128,7 +128,10 @@ def test_properties_have_trial_mode_and_coverage() -> None:
         "zeros.judged": "3",
         "zeros.skipped": "1",
         "zeros.known": "4",
+        "zeros.severity": "none",
         "zeros.findings": "2",
+        "zeros.notes": "0",
+        "zeros.muted": "0",
     }
 
 
@@ -145,3 +148,13 @@ def test_hostile_names_make_no_invalid_file(mode: str) -> None:
 def test_nothing_evaluated_is_an_empty_suite() -> None:
     (suite,) = parsed(outcomes.of())
     assert suite.get("tests") == "0"
+
+
+def test_notes_and_muted_findings_are_no_failures() -> None:
+    (case,) = parsed(outcomes.of(outcomes.mild())).iter("testcase")
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.get("message") == "IssuesFound at step 3 (warning)"
+    assert failure.text == "step 3, a, measured 5, limit 2"
+    assert "noted: step 2, Odd." in told(case)
+    assert "muted (Known): step 3, b, measured 5, limit 2" in told(case)

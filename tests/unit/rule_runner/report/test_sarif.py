@@ -112,7 +112,7 @@ def test_a_finding_is_a_result_with_its_place_and_its_id(mode: str, level: str) 
             }
         ],
         "partialFingerprints": {"findingId/v1": ids.next(rule.evidence[0])},
-        "properties": {"mode": mode, "measured": 1.5, "limit": 2},
+        "properties": {"mode": mode, "severity": "error", "measured": 1.5, "limit": 2},
     }
     assert second["message"] == {"text": "zeros: step 3, measured 1, limit 2, n."}
     assert second["partialFingerprints"] == {"findingId/v1": ids.next(rule.evidence[1])}
@@ -223,3 +223,14 @@ def test_brackets_that_are_no_link_stay() -> None:
 def test_nothing_evaluated_is_a_log_too() -> None:
     run = run_of()
     assert (run["results"], run["tool"]["driver"]["rules"]) == ([], [])
+
+
+def test_levels_are_severities_and_muted_findings_are_suppressed() -> None:
+    for mode in ("enforce", "observe"):
+        results = run_of(outcomes.mild(mode=mode))["results"]
+        assert [one["level"] for one in results] == ["note", "warning", "warning"]
+        assert [one.get("suppressions") for one in results] == [
+            None,
+            None,
+            [{"kind": "external", "justification": "Known."}],
+        ]

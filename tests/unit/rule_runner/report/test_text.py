@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from rule_runner.escape import printable
-from rule_runner.report.text import lines, print_table, results_at
+from rule_runner.report.text import lines, print_table, results_at, rule_lines
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
 from rule_runner.results.status import NOT_ENOUGH
@@ -235,3 +235,12 @@ def test_a_table_of_several_rules_ends_with_the_same_lines() -> None:
     stream = io.StringIO()
     print_table(Console(file=stream, width=100), of(silent("a", "x"), silent("b", "y")))
     assert stream.getvalue().splitlines()[-2:] == ["2 NotEvaluated", HOLDS]
+
+
+def test_notes_and_muted_findings_are_marked() -> None:
+    assert [*rule_lines(outcomes.mild(notes_count=4))][2:6] == [
+        "  step 3, a, measured 5, limit 2",
+        "  noted: step 2, Odd.",
+        "  muted (Known): step 3, b, measured 5, limit 2",
+        "  and 3 more notes or muted findings",
+    ]

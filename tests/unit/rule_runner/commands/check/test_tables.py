@@ -4,9 +4,11 @@ import io
 import re
 from typing import Any
 
+import outcomes
 import pytest
 import reports
 
+from rule_core.rules.evidence import Severity
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.tables import print_results, ranked, state, verdict_lines
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary
@@ -71,6 +73,18 @@ def test_each_verdict_has_the_lines_that_it_needs() -> None:
     noted = reports.result("Fine", notes=[f"note {number}" for number in range(5)])
     assert [*verdict_lines(trial("/runs/x", noted))] == [
         *("no issues: Fine", "note: note 0", "note: note 1", "note: note 2")
+    ]
+
+
+def test_notes_are_listed_on_request_and_warnings_can_be_left_out() -> None:
+    mild = trial("/runs/mild", outcomes.mild())
+    warning = "Mild: IssuesFound (warning), step 3, a, measured 5, limit 2"
+    assert [*verdict_lines(mild)] == [warning]
+    assert [*verdict_lines(mild, Severity.ERROR)] == ["warnings: Mild"]
+    assert [*verdict_lines(mild, Severity.NOTE)] == [
+        warning,
+        "Mild: noted: step 2, Odd.",
+        "Mild: muted (Known): step 3, b, measured 5, limit 2",
     ]
 
 

@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import outcomes
 import pytest
 import reports
 
@@ -139,6 +140,14 @@ def test_what_else_is_reported(tmp_path: Path, one: RuleResult, said: str) -> No
 
 def test_no_results_are_reported(tmp_path: Path) -> None:
     assert "No results." in written(tmp_path)[1].text
+
+
+def test_notes_and_muted_findings_do_not_count(tmp_path: Path) -> None:
+    text = page_of(tmp_path, outcomes.mild()).text
+    assert "▲ Warning" in text
+    assert "1 notes and 1 muted findings, which do not count" in text
+    assert "muted: Known." in text
+    assert "The first finding Step" in text
 
 
 def test_many_findings_are_folded(tmp_path: Path) -> None:

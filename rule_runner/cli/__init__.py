@@ -54,13 +54,13 @@ def _without_command(context: click.Context) -> int:
 
 @main.group()
 def rules() -> None:
-    """Show the built-in rules."""
+    """Show the built-in rules, and those of installed packages."""
 
 
 @rules.command("list")
 @reporting
 def rules_list() -> None:
-    """List the built-in rules."""
+    """List the built-in rules, and those of installed packages."""
     from rule_runner.commands.rules import listing
 
     click.echo("\n".join(listing()))
@@ -70,7 +70,7 @@ def rules_list() -> None:
 @click.argument("name", shell_complete=completion.rule_names)
 @reporting
 def rules_show(name: str) -> None:
-    """Show the page of a built-in rule: its inputs, parameters and findings, and what to do."""
+    """Show the page of a rule: its inputs, parameters and findings, and what to do."""
     from rule_runner.commands.rules import show
 
     show(name)

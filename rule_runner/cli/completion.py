@@ -14,11 +14,14 @@ from rule_runner.errors import RuleRunnerError
 def rule_names(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete ``[ID=]NAME``: the name of a built-in rule."""
     from rule_runner.loading.loader import every_builtin
+    from rule_runner.loading.rule_packages import rule_packages
     from rule_runner.report.rule_pages import sentence
 
     del context
     rule_id, equals, word = incomplete.rpartition("=")
     words = {name: sentence(rule) for name, rule in every_builtin().items()}
+    packages = rule_packages(words)
+    words |= {name: f"Of package {rule.package}." for name, rule in packages.by_name.items()}
     if parameter.name == "rule":
         words[EVERY_RULE] = "Every built-in rule."
         words[FITTING_RULES] = "The built-in rules that fit the trial."
@@ -29,14 +32,14 @@ def rule_parameters(
     context: Context, parameter: Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete ``[ID.]KEY=VALUE`` with parameters of the preceding rules and their defaults."""
-    from rule_runner.loading.loader import load_builtin
+    from rule_runner.loading.loader import load_named
 
     del parameter
     rules = _rules(context)
     words = {}
     for rule_id, name in rules.items():
         with suppress(RuleRunnerError):
-            for param in load_builtin(name).rule_class.PARAMS:
+            for param in load_named(name).rule_class.PARAMS:
                 prefix = f"{rule_id}." if len(rules) > 1 else ""
                 words[f"{prefix}{param.name}={_default(param.default)}"] = param.meaning
     return _items(words, incomplete)

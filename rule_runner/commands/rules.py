@@ -1,22 +1,32 @@
-"""rules: lists and describes the built-in rules."""
+"""rules: lists and describes the built-in rules, and those of installed packages."""
 
 import sys
 from collections.abc import Iterable
 
+from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin
+from rule_runner.loading.rule_packages import rule_packages
 from rule_runner.report.rule_pages import page, sentence
 
 
 def listing() -> Iterable[str]:
-    """Yield a line for each built-in rule."""
+    """Yield a line for each built-in rule, and for each rule of a package, without importing it.
+
+    Rules of packages that cannot be named are reported on standard error.
+    """
     rules = every_builtin()
-    width = max(map(len, rules))
+    packages = rule_packages(rules)
+    width = max(map(len, (*rules, *packages.by_name)))
     for name, rule in rules.items():
         yield f"{name:{width}}  {rule.SEVERITY:7}  {sentence(rule)}"
+    for name, packaged in packages.by_name.items():
+        yield f"{name:{width}}  {'':7}  Of package {packaged.package}."
+    for problem in packages.problems.values():
+        print(printable(problem), file=sys.stderr)
 
 
 def show(name: str) -> None:
-    """Print the page of a built-in rule: formatted on a terminal, as Markdown elsewhere.
+    """Print the page of a rule: formatted on a terminal, as Markdown elsewhere.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from rule_runner.config.sagemaker_contract import (
     is_reserved,
 )
 from rule_runner.errors import ParameterError
-from rule_runner.loading.loader import LoadedRule, load_builtin, load_from
+from rule_runner.loading.loader import LoadedRule, load_from, load_named
 from rule_runner.loading.parameters import accepts
 
 _log: Final = structlog.get_logger()
@@ -76,7 +76,7 @@ def _load(contract: Contract, *, run: bool) -> LoadedRule:
     if not name:
         msg = f"No rule is named. Give {RULE!r}, the class name of a rule, as a parameter."
         raise ParameterError(msg)
-    return load_builtin(name)
+    return load_named(name, run=run)
 
 
 def _parameters(contract: Contract, loaded: LoadedRule) -> dict[str, str]:

@@ -22,7 +22,7 @@ from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.rule_options import parse_modes, parse_parameters
 from rule_runner.config.sagemaker_contract import parse_share
 from rule_runner.errors import TrialError, UsageError
-from rule_runner.loading.loader import LoadedRule, load_builtin, load_from
+from rule_runner.loading.loader import LoadedRule, load_builtin, load_from, load_named
 from rule_runner.loading.parameters import lacking
 from rule_runner.notify.actions.spec import parse_actions
 from rule_runner.results.job_names import safe_name
@@ -193,5 +193,5 @@ def _load(
     if rule.name == FITTING_RULES:
         named = {other.name for other in request.rules if other.id is None}
         return [(name, load_builtin(name)) for name in fitting if name not in named]
-    loaded = load_builtin(rule.name or "")
+    loaded = load_named(rule.name or "", run=not request.own_processes)
     return [(rule.id or loaded.name, loaded)]

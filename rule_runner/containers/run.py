@@ -122,9 +122,9 @@ def _name(request: RuleRequest) -> str:
     if request.id or (request.source and request.name):
         return request.id or request.name or ""
     if request.source is None:
-        from rule_runner.loading.loader import load_builtin
+        from rule_runner.loading.loader import load_named
 
-        return load_builtin(request.name or "").name
+        return load_named(request.name or "", run=False).name
     if is_s3(str(request.source)):
         msg = f"Give the rule of {str(request.source)!r} an ID: --source ID=s3://..."
         raise UsageError(msg)

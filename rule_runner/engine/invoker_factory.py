@@ -29,7 +29,7 @@ from rule_runner.engine.isolation.environment import allowed_environment
 from rule_runner.engine.isolation.fork_server import ForkServer
 from rule_runner.engine.isolation.worker import ProcessInvoker
 from rule_runner.errors import ParameterError, RuleSourceError
-from rule_runner.loading.loader import load_builtin, load_source
+from rule_runner.loading.loader import load_named, load_source
 from rule_runner.loading.parameters import BoundRule, bind, construct
 from rule_runner.loading.s3_fetch import Fetched
 from rule_runner.loading.trials import open_profiler_trial, open_trial
@@ -76,7 +76,7 @@ def make_invoker(
     if fork_server is None:
         return _construct(bound, trials, actions, output_dir, window_us)
     loaded = config.loaded
-    if not loaded.builtin and loaded.source is None:
+    if not (loaded.builtin or loaded.package) and loaded.source is None:
         msg = f"Rule {loaded.name!r} has no file that a separate process could run. Give one."
         raise RuleSourceError(msg)
     request = _WorkerRequest(
@@ -228,7 +228,7 @@ class _RefreshingInvoker:
 def _make(request: _WorkerRequest) -> Invoker:
     """Construct a rule in a worker process."""
     source = request.source
-    loaded = load_builtin(request.name) if source is None else load_source(source, request.name)
+    loaded = load_named(request.name) if source is None else load_source(source, request.name)
     open_any = open_trial if request.window_us is None else open_profiler_trial
     clock = SystemClock()
     patience = WaitBudget(clock, lambda: request.end - clock.monotonic())

@@ -1,4 +1,4 @@
-"""Loads a rule class from the table of built-in rules, or from a rule file."""
+"""Loads a rule class: a built-in rule, one of an installed package, or one of a rule file."""
 
 import hashlib
 import inspect
@@ -41,13 +41,16 @@ class LoadedRule:
     builtin
         Whether it came from the table.
     source
-        The rule file, absolute; None for a built-in rule.
+        The rule file, absolute; None for a built-in rule and for one of a package.
     source_sha256
         SHA-256 of the file that defines the rule, in hexadecimal digits.
     fetched
         The origin of a rule file that was fetched from S3.
     process_state
         The process-wide settings of a custom rule, as its file left them.
+    package
+        The installed package of the rule, with its version, and the class in it; "" if the rule
+        is built-in or in a file.
     """
 
     name: str
@@ -57,6 +60,12 @@ class LoadedRule:
     source_sha256: str
     fetched: Fetched | None = None
     process_state: ProcessState = field(default_factory=ProcessState, compare=False, repr=False)
+    package: str = ""
+
+    @property
+    def declares_parameters(self) -> bool:
+        """Whether its parameters are those in `Rule.PARAMS`, not the constructor's arguments."""
+        return self.builtin or (self.package != "" and bool(self.rule_class.PARAMS))
 
 
 def every_builtin() -> dict[str, type[Rule]]:
@@ -89,6 +98,47 @@ def load_builtin(name: str) -> LoadedRule:
     rule_class = rules[rule_name]
     source = Path(inspect.getfile(rule_class)).read_bytes()
     return LoadedRule(rule_name, rule_class, True, None, hashlib.sha256(source).hexdigest())
+
+
+def load_named(name: str, *, run: bool = True) -> LoadedRule:
+    """Return a rule by its name: a built-in rule, or one of an installed package.
+
+    Parameters
+    ----------
+    run
+        Whether to import the package in this process; if not, the class is `PlaceholderRule`.
+
+    Raises
+    ------
+    UnknownRuleError
+        If there is no such rule.
+    RuleSourceError
+        If it is in several packages, or its package cannot be imported.
+    """
+    try:
+        return load_builtin(name)
+    except UnknownRuleError as err:
+        from rule_runner.loading.rule_packages import rule_packages
+
+        packages = rule_packages(every_builtin())
+        rule = packages.find(name)
+        if rule is None:
+            if not packages.by_name:
+                raise
+            names = ", ".join(map(repr, packages.by_name))
+            msg = f"{err} Rules of installed packages: {names}."
+            raise UnknownRuleError(msg) from err
+    process_state = ProcessState()
+    rule_class = process_state.call(rule.load) if run else PlaceholderRule
+    return LoadedRule(
+        rule.name,
+        rule_class,
+        builtin=False,
+        source=None,
+        source_sha256=rule.sha256(),
+        process_state=process_state,
+        package=rule.origin,
+    )
 
 
 def load_from(place: str, class_name: str | None = None, *, run: bool = True) -> LoadedRule:
@@ -217,7 +267,9 @@ def _where(err: BaseException, file: RuleFile) -> str:
 
 
 def rule_source(loaded: LoadedRule) -> RuleSource | None:
-    """Return the origin of a rule's file; None for a built-in rule."""
+    """Return the origin of a rule's file or package; None for a built-in rule."""
+    if loaded.package:
+        return RuleSource(location=loaded.package, sha256=loaded.source_sha256)
     if loaded.source is None:
         return None
     sha256, fetched = loaded.source_sha256, loaded.fetched

@@ -53,7 +53,7 @@ def accepts(loaded: "LoadedRule", name: str) -> bool:
 
     The parameter for other trials of a built-in rule has several names.
     """
-    if loaded.builtin:
+    if loaded.declares_parameters:
         names = {param.name for param in loaded.rule_class.PARAMS}
         declared = not names.isdisjoint(loaded.rule_class.rename_parameters({name: ""}))
         return declared or _names_other_trials(loaded, name)
@@ -61,7 +61,7 @@ def accepts(loaded: "LoadedRule", name: str) -> bool:
 
 
 def _names_other_trials(loaded: "LoadedRule", name: str) -> bool:
-    takes = loaded.builtin and _OTHERS in _takes(loaded.rule_class)[0]
+    takes = loaded.declares_parameters and _OTHERS in _takes(loaded.rule_class)[0]
     return takes and _OTHER_NAMES.fullmatch(name) is not None
 
 
@@ -85,7 +85,7 @@ def bind(loaded: "LoadedRule", raw: Mapping[str, str]) -> BoundRule:
         Parameters that a custom rule does not accept are ignored with a warning.
     """
     try:
-        if not loaded.builtin:
+        if not loaded.declares_parameters:
             return _bind_custom(loaded, raw)
         params = [
             replace(param, required=param.required and param.name != _OTHERS)
@@ -125,7 +125,7 @@ def construct(
     try:
         return loaded.rule_class(base_trial, **bound.arguments, **optional)
     except (Exception, SystemExit) as err:
-        if loaded.builtin and isinstance(err, SMDebugValueError):
+        if loaded.declares_parameters and isinstance(err, SMDebugValueError):
             raise ParameterError(str(err)) from err
         msg = raised(f"Rule {loaded.name!r}", err, "while it was constructed")
         raise RuleFailedError(msg) from err

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from rule_core.rules.params import Param, PatternsParam
 from rule_core.rules.rule import Rule
 from rule_runner.errors import ClientError
-from rule_runner.loading.loader import LoadedRule, load_builtin
+from rule_runner.loading.loader import LoadedRule, load_named
 from rule_runner.loading.parameters import bind, required_inputs
 
 
 def page(name: str, picture: str = "") -> str:
-    """Return the page of a built-in rule.
+    """Return the page of a built-in rule, or of one of an installed package.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def page(name: str, picture: str = "") -> str:
     UnknownRuleError
         If there is no such rule.
     """
-    loaded = load_builtin(name)
+    loaded = load_named(name)
     sections = _sections(loaded, picture)
     texts = [f"# {loaded.name}", sentence(loaded.rule_class)]
     texts += [f"## {heading}\n\n{text}" for heading, text in sections if text]
@@ -31,9 +31,14 @@ def page(name: str, picture: str = "") -> str:
 
 
 def sentence(rule: type[Rule]) -> str:
-    """Return the summary of a rule: the first line of its module's docstring, without the name."""
+    """Return the summary of a rule: the first line of its module's docstring, without the name.
+
+    It is the first paragraph of the class's docstring if the module's one names no rule.
+    """
     summary = (inspect.getdoc(inspect.getmodule(rule)) or "").partition("\n")[0]
     text = summary.partition(": ")[2]
+    if not text:
+        text = " ".join(inspect.cleandoc(rule.__doc__ or "").partition("\n\n")[0].split())
     return text[:1].upper() + text[1:]
 
 

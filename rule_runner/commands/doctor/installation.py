@@ -17,6 +17,9 @@ from packaging.version import InvalidVersion, Version
 
 from rule_core.failures import attempt
 from rule_runner.commands.doctor.checks import Diagnosis, good, warning, wrong
+from rule_runner.errors import RuleSourceError
+from rule_runner.loading.loader import every_builtin
+from rule_runner.loading.rule_packages import rule_packages
 
 DISTRIBUTION: Final = "rule-runner"
 OTHER: Final = "smdebug"  # the distribution that this one replaces; its package has the same name
@@ -33,8 +36,22 @@ def examine_installation() -> Iterator[Diagnosis]:
     yield from _other_distribution()
     yield from _versions()
     yield _numpy()
+    yield from _rule_packages()
     yield _notifications()
     yield from _working_folder()
+
+
+def _rule_packages() -> Iterator[Diagnosis]:
+    """Import the rules of installed packages."""
+    packages = rule_packages(every_builtin())
+    for name, rule in packages.by_name.items():
+        try:
+            rule.load()
+        except RuleSourceError as err:
+            yield warning(str(err))
+        else:
+            yield good(f"Rule {name!r} of package {rule.package} can be used.")
+    yield from map(warning, packages.problems.values())
 
 
 def _imported_package() -> Diagnosis:

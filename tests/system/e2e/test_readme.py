@@ -71,7 +71,7 @@ def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def test_every_block_is_known() -> None:
-    assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text", "yaml"}
+    assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text", "yaml", "toml", "dockerfile"}
     assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 8)
     assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     help="Save every Nth step; by default as --hook-config says, else every 10th.",
 )
 @click.option(
+    "--preset",
+    type=click.Choice(["none", "llm"]),
+    help="What to measure besides the collections; by default as the model requires.",
+)
+@click.option(
     "--stop-on-finding",
     is_flag=True,
     help="Stop the training at the first finding of a rule in mode enforce.",
@@ -61,6 +66,7 @@ def train(
     hook_config: Path | None,
     collections: str | None,
     save_interval: int | None,
+    preset: str | None,
     stop_on_finding: bool,
     grace: float,
 ) -> int:
@@ -79,6 +85,7 @@ def train(
         hook_config=hook_config,
         collections=collections,
         save_interval=save_interval,
+        preset=preset,
         stop_on_finding=stop_on_finding,
         grace=grace,
     )

@@ -46,6 +46,9 @@ class AutoHook(Hook):
 
     register_hook = register_module
 
+    def _announce(self, text: str) -> None:
+        AUTO.print_once(text)
+
     @guarded
     def begin(self, mode: ModeKeys) -> None:
         """Begin a step in a mode."""

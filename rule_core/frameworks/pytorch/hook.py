@@ -15,16 +15,24 @@ from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.collection import Collection
 from rule_core.frameworks.pytorch.deferred_values import DeferredValues
 from rule_core.frameworks.pytorch.loss_scaling import LossScaling
+from rule_core.frameworks.pytorch.module_probes import (
+    ModuleProbes,
+    Probed,
+    has_attention_or_router,
+)
 from rule_core.frameworks.pytorch.optimizer_watch import OptimizerWatch
 from rule_core.frameworks.pytorch.torch_access import TorchAccess
+from rule_core.model.patterns import search
 from rule_core.modes import ModeKeys
 from rule_core.saving import current_hook
 from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook import Hook as CoreHook
 from rule_core.saving.presets import (
+    ATTENTION,
     FINGERPRINTS,
     MEASURED,
     MODEL,
+    OF_MODULES,
     OF_OPTIMIZER,
     OPTIMIZER,
     PARAMETERS,
@@ -66,6 +74,9 @@ class Hook(CoreHook):
         self._scaling = LossScaling(partial(self._call_optimizers, "before_scale_update"))
         self._optimizers = OptimizerWatch(self, self._scaling)
         self._measured = DeferredValues()
+        self._probes = ModuleProbes(self._measured.add, self.run_guarded)
+        self._probed: list[Probed] = []
+        self._has_order = False
         self._measured_names: set[str] = set()
         self._required_gradients: dict[str, bool] = {}
         self._saves_parameters = self._policy.names(PARAMETERS)
@@ -106,6 +117,7 @@ class Hook(CoreHook):
             begin = Callback(lambda *_: self._begin_forward(), self._warn_of_whole_graph)
             self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
         self._models.append((name, module))
+        self._probed.clear()
         self._scaling.watch()
         if self.preset == "auto" or any(map(self._policy.names, OF_OPTIMIZER)):
             self._optimizers.open()
@@ -181,6 +193,8 @@ class Hook(CoreHook):
         self._handles.clear()
         self._with_gradient.clear()
         self._scaling.unwatch()
+        self._probes.detach()
+        self._probes.attention_calls.close()
         super().close()
         self._optimizers.close()
         self._measured.clear()
@@ -218,6 +232,20 @@ class Hook(CoreHook):
                     self._record(full_name, parameter)
         if not is_any_saved:
             self._without_parameters.add(saving)
+
+    def _choose_by_models(self) -> None:
+        """Choose a preset that fits the models."""
+        is_llm = any(has_attention_or_router(module) for _, module in self._models)
+        self._choose("llm" if is_llm else "none")
+        if is_llm:
+            self._announce(
+                "The model has attention or router modules: preset 'llm' measures them as well."
+            )
+        elif not any(map(self._policy.names, OF_OPTIMIZER)):
+            self._optimizers.close()
+
+    def _announce(self, text: str) -> None:
+        self.logger.info(text)
 
     def _choose(self, preset: str) -> None:
         """Include the collections of a preset."""
@@ -281,6 +309,42 @@ class Hook(CoreHook):
                             PARAMETERS, f"parameters/requires_grad/{full_name}", np.uint8(flag)
                         )
 
+        wanted = frozenset(name for name in (*OF_MODULES, MODEL) if self.wants(name))
+        is_due = wanted - {MODEL} or (wanted and not self._has_order)
+        if is_due and self._models and self._models[0][1].training:
+            self._probes.attach(self._probed_modules(), wanted, self._selects)
+            self._has_order = self._has_order or MODEL in wanted
+
+    def _selects(self, collection: str, name: str) -> bool:
+        """Return whether the user's patterns of a collection select a measurement."""
+        patterns = self.get_collection(collection).include_regex
+        return any(search(pattern, name) for pattern in patterns)
+
+    def _probed_modules(self) -> list[Probed]:
+        """Return the modules that can be measured, each with the module around it."""
+        if self._probed:
+            return self._probed
+        for name, model in self._models:
+            root = modules.unwrapped(model)
+            inside = list(self._inside(name, model))
+            parents = {
+                id(child): module for module in root.modules() for child in module.children()
+            }
+            visible = [inner for inner, is_visible in inside if is_visible]
+            self._probed += [
+                Probed(inner.name, inner.module, parents.get(id(inner.module), root))
+                for inner in visible
+            ]
+            if len(visible) < len(inside):
+                self._warn_once(
+                    f"measured {name}",
+                    f"{len(inside) - len(visible)} modules of {name} are not measured, since they "
+                    "run in compiled code.",
+                )
+            if not modules.is_compiled(model):
+                self._probed.append(Probed(name, root, None))
+        return self._probed
+
     @guarded
     def record_batch(self, batch: Any) -> None:
         """Save fingerprints of a batch's inputs and labels, as a data loader returns it."""
@@ -304,6 +368,7 @@ class Hook(CoreHook):
 
     def _end_step(self) -> None:
         """Save the measurements of the step, and queue it for writing."""
+        self._probes.detach()
         if self._in_step and self._saving and self._recorder is not None:
             if self._is_training_step:
                 self._save_measured(self._optimizers.values)
@@ -338,6 +403,8 @@ class Hook(CoreHook):
 
     def _prepare(self) -> None:
         """Convert modules in collections to patterns, and watch modules that may be saved."""
+        if self.preset == "auto":
+            self._choose_by_models()
         inside = [modules.Named(name, modules.unwrapped(model), "") for name, model in self._models]
         inside += [inner for name, model in self._models for inner, _ in self._inside(name, model)]
         for collection in self.get_collections().values():
@@ -347,6 +414,8 @@ class Hook(CoreHook):
         if self._recorder is not None:
             for name, module in self._models:
                 self._watch_inside(name, module)
+            if self._policy.names(ATTENTION):
+                self._probes.attention_calls.open()
 
     def _watch_inside(self, name: str, model: Any) -> None:
         """Watch the modules inside a model whose inputs or outputs may be saved."""

@@ -16,6 +16,7 @@ from rule_core.model.collection import CollectionKeys
 from rule_core.saving.presets import OPTIMIZER
 
 SAMPLE: Final = 1 << 16  # elements of a parameter whose update is measured
+_foreach_norm: Final[Any] = torch._foreach_norm  # noqa: SLF001 - torch.nn.utils uses it too
 _HALF: Final = frozenset({torch.float16, torch.bfloat16})
 # The function of torch.nn.utils.clip_grad that clips, whatever name a script has imported.
 _CLIPPING: Final = ("_clip_grads_with_norm_", "clip_grad_value_")
@@ -93,6 +94,10 @@ class OptimizerWatch:
 
     Attributes
     ----------
+    originals
+        The clipping functions that are patched, by their names.
+    owner
+        The hook.
     values
         The measurements of the latest update.
     has_updated
@@ -102,13 +107,13 @@ class OptimizerWatch:
     """
 
     _open: ClassVar[list["OptimizerWatch"]] = []
-    _originals: ClassVar[dict[str, Any]] = {}
+    originals: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, owner: Owner, scaling: LossScaling) -> None:
         self.values = DeferredValues()
         self.has_updated = False
         self.measures_updates = False
-        self._owner = owner
+        self.owner = owner
         self._scaling = scaling
         self._seen: dict[int, Seen] = {}
         self._groups = 0
@@ -165,14 +170,14 @@ class OptimizerWatch:
             self._lacks_update = self._owes_update_norms = True
 
     def _wants(self, collection: str) -> bool:
-        return self._lacks_update or self._owner.wants(collection)
+        return self._lacks_update or self.owner.wants(collection)
 
     def _seen_as(self, optimizer: Any) -> Seen | None:
         """Return an optimizer that is watched; one of other models is not."""
         seen = self._seen.get(id(optimizer))
         if seen is not None and seen.optimizer() is optimizer:
             return seen
-        names = self._owner.parameter_names()
+        names = self.owner.parameter_names()
         if any(id(parameter) in names for parameter in _parameters(optimizer)):
             self.add(optimizer)
             return self._seen[id(optimizer)]
@@ -201,18 +206,18 @@ class OptimizerWatch:
             return args, {**kwargs, "closure": measured}
         return (args[0], measured, *args[2:]), kwargs
 
-    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - PyTorch's signature
+    def _after_step(self, optimizer: Any, *_: Any) -> None:
         if not torch.compiler.is_compiling() and self._current == id(optimizer):
-            self._owner.run_guarded(self._measure_updates)
+            self.owner.run_guarded(self._measure_updates)
 
     def _before_update(self, optimizer: Any) -> None:
         # Every worker takes part in each reduction of shards, even if its hook is off.
         totals = self._totals_of_shards(optimizer) if self._sums_shards(optimizer) else None
-        self._owner.run_guarded(self._measure, optimizer, totals)
+        self.owner.run_guarded(self._measure, optimizer, totals)
 
     def _sums_shards(self, optimizer: Any) -> bool:
         """Return whether the norms of an optimizer need a reduction over all workers."""
-        if not self._owner.save_all_workers or self._owner.has_flat_shards():
+        if not self.owner.save_all_workers or self.owner.has_flat_shards():
             return False
         is_sharded = any(hasattr(item, "to_local") for item in _parameters(optimizer))
         return is_sharded and self._seen_as(optimizer) is not None
@@ -239,8 +244,8 @@ class OptimizerWatch:
             self._measure_scale()
         if self._wants(CollectionKeys.GRADIENT_NORMS):
             self._measure_norms(optimizer, seen, totals)
-        if self.measures_updates and (self._owner.wants(OPTIMIZER) or self._owes_update_norms):
-            names = self._owner.parameter_names()
+        if self.measures_updates and (self.owner.wants(OPTIMIZER) or self._owes_update_norms):
+            names = self.owner.parameter_names()
             self._snapshots = [
                 Snapshot(names[id(parameter)], parameter, _sample(parameter).clone())
                 for parameter in _parameters(optimizer)
@@ -280,13 +285,13 @@ class OptimizerWatch:
 
     def _can_be_normed(self, parameters: Iterable[Any]) -> bool:
         """Return whether this worker can compute the norm of gradients by itself."""
-        if self._owner.has_flat_shards():
+        if self.owner.has_flat_shards():
             reason = "FullyShardedDataParallel hides the gradients; fully_shard does not."
         elif any(hasattr(item, "to_local") for item in parameters):
             reason = "the gradients are sharded, which needs include_workers='all'."
         else:
             return True
-        self._owner.warn_once("sharded norm", f"The gradient norm is not saved: {reason}")
+        self.owner.warn_once("sharded norm", f"The gradient norm is not saved: {reason}")
         return False
 
     def _measure_updates(self) -> None:
@@ -315,7 +320,7 @@ class OptimizerWatch:
             for item in parameters
             if item.grad is not None and id(item) not in self._norms_before_clipping
         ]
-        if new and not self._owner.has_flat_shards():
+        if new and not self.owner.has_flat_shards():
             norms = _norms([item.grad for item in new])
             if self._is_scaled():
                 norms = [norm * self._scaling.inverse() for norm in norms]
@@ -351,7 +356,7 @@ class OptimizerWatch:
     def all_before_clipping(cls, parameters: Iterable[Any]) -> None:
         """Let all watches measure gradients before they are clipped."""
         for watch in [*cls._open]:
-            watch._owner.run_guarded(watch.before_clipping, parameters)  # noqa: SLF001 - of the same class
+            watch.owner.run_guarded(watch.before_clipping, parameters)
 
 
 def _parameters(optimizer: Any) -> Iterator[Any]:
@@ -380,7 +385,7 @@ def _norms(tensors: list[Any]) -> list[Any]:
     for (_, dtype, _), indexes in groups.items():
         # A sum of squares overflows half precision.
         options = {"dtype": torch.float32} if dtype in _HALF else {}
-        results = torch._foreach_norm([dense[index] for index in indexes], 2.0, **options)  # noqa: SLF001 - torch.nn.utils uses it too
+        results = _foreach_norm([dense[index] for index in indexes], 2.0, **options)
         for index, norm in zip(indexes, results, strict=True):
             norms[index] = norm
     return norms
@@ -411,7 +416,7 @@ def _patch_clipping() -> None:
         original = getattr(clip_grad, name, None)
         if original is None:  # private in PyTorch
             continue
-        OptimizerWatch._originals[name] = original  # noqa: SLF001 - of this module
+        OptimizerWatch.originals[name] = original
         patched = _measuring_first(original)
         setattr(clip_grad, name, patched)
         if getattr(torch.nn.utils, name, None) is original:
@@ -419,7 +424,7 @@ def _patch_clipping() -> None:
 
 
 def _restore_clipping() -> None:
-    originals = OptimizerWatch._originals  # noqa: SLF001 - of this module
+    originals = OptimizerWatch.originals
     for name, original in originals.items():
         setattr(clip_grad, name, original)
         if hasattr(torch.nn.utils, name):

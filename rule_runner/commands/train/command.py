@@ -35,6 +35,7 @@ def train(
     hook_config: Path | None = None,
     collections: str | None = None,
     save_interval: int | None = None,
+    preset: str | None = None,
     stop_on_finding: bool = False,
     grace: float = 30.0,
 ) -> int:
@@ -65,7 +66,7 @@ def train(
         for rule in evaluation.rules
         if not request.fits_rules or rule.configuration_name in SAVED_FOR
     ]
-    document = hook_document(hook_config, rules, collections, interval)
+    document = hook_document(hook_config, rules, collections, interval, preset)
     chosen = trial_folder or document.get("LocalPath")
     trial_path = chosen or output / "trial"
     check_is_local(trial_path, "--trial of train")

@@ -17,6 +17,8 @@ SAVE_INTERVAL: Final = 10
 # that are ten steps apart.
 FIRST_STEPS: Final = ",".join(map(str, range(100)))
 LOSSES: Final = "losses"
+# Numbers of each step, which hooks of PyTorch save without a preset as well.
+OFTEN: Final = (LOSSES, "gradient_norms", "learning_rates", "loss_scales")
 GRADIENTS: Final = "gradients"
 # Collections that rules always read, in addition to those that parameters select.
 READ_BY: Final[Mapping[str, Sequence[str]]] = {
@@ -61,6 +63,7 @@ def hook_document(
     rules: Sequence[RuleJobConfig],
     collections: str | None,
     save_interval: int | None,
+    preset: str | None = None,
 ) -> Json:
     """Return the object of a hook's JSON file, without the path of the trial.
 
@@ -74,6 +77,9 @@ def hook_document(
         Names, separated by commas.
     save_interval
         Steps from one saved step to the next; None: that of the file.
+    preset
+        A hook's preset; by default that of the file. Without a file and `collections`, the hook
+        chooses one by the model.
 
     Raises
     ------
@@ -87,6 +93,10 @@ def hook_document(
     hook.setdefault("include_workers", "all")
     if save_interval is not None:
         _set_interval(document, str(save_interval))
+    if preset is not None:
+        hook["preset"] = preset
+    elif file is None and collections is None:
+        hook["preset"] = "auto"
     entries = document.setdefault("CollectionConfigurations", [])
     if collections is not None:
         configured = {entry["CollectionName"] for entry in entries}
@@ -132,7 +142,7 @@ def _known(texts: Iterable[str], configured: set[str]) -> list[str]:
 def _entry(name: str, rules: Sequence[RuleJobConfig] = ()) -> Json:
     """Return the configuration of one collection."""
     parameters = {"include_regex": PATTERNS[name]} if name in PATTERNS else {}
-    if name == LOSSES:
+    if name in OFTEN:
         parameters["save_steps"] = FIRST_STEPS
     if name == GRADIENTS and rules:
         readers = {rule.loaded.name for rule in rules if GRADIENTS in _read_by(rule)}
@@ -142,9 +152,9 @@ def _entry(name: str, rules: Sequence[RuleJobConfig] = ()) -> Json:
 
 
 def _collections(rules: Sequence[RuleJobConfig]) -> list[str]:
-    """Return the collections that rules read, and always the losses."""
+    """Return the collections that rules read, and always the numbers of each step."""
     names = {name for rule in rules for name in _read_by(rule)}
-    return [LOSSES, *sorted(names & KNOWN - {LOSSES})]
+    return [*OFTEN, *sorted(names & KNOWN - {*OFTEN})]
 
 
 def _read_by(rule: RuleJobConfig) -> Iterator[str]:

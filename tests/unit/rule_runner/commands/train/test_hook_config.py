@@ -8,6 +8,7 @@ from rule_core.saving.hook_config import load_hook_config
 from rule_runner.commands.train.hook_config import (
     FIRST_STEPS,
     KNOWN,
+    OFTEN,
     READ_BY,
     hook_document,
 )
@@ -62,7 +63,7 @@ def entries(document: dict[str, Any]) -> dict[str, Any]:
 )
 def test_what_rules_read_is_saved(rules: list[str], params: list[str], expected: list[str]) -> None:
     document = hook_document(None, jobs(*rules, params=tuple(params)), None, 10)
-    assert list(entries(document)) == expected
+    assert list(entries(document)) == [*OFTEN, *expected[1:]]
 
 
 def test_patterns_of_parameters_are_saved() -> None:
@@ -72,6 +73,7 @@ def test_patterns_of_parameters_are_saved() -> None:
         "include_workers": "all",
         "save_interval": "5",
         "include_regex": "conv.*,fc",
+        "preset": "auto",
     }
 
 
@@ -141,8 +143,9 @@ def test_wrong_parameter_is_an_error() -> None:
 def test_the_hook_understands_the_document(tmp_path: Path) -> None:
     document = hook_document(None, jobs("VanishingGradient"), None, 10)
     config = load_hook_config(written(tmp_path, document))
-    losses, gradients = config.collections
-    assert [one.name for one in config.collections] == ["losses", "gradients"]
+    losses, *_, gradients = config.collections
+    assert [one.name for one in config.collections] == [*OFTEN, "gradients"]
+    assert config.preset == "auto"
     assert losses.save_config is not None
     assert gradients.reduction_config is not None
     assert (config.include_workers, gradients.reduction_config.save_shape) == ("all", True)
@@ -150,3 +153,18 @@ def test_the_hook_understands_the_document(tmp_path: Path) -> None:
 
 def test_the_table_names_collections_that_hooks_know() -> None:
     assert {name for names in READ_BY.values() for name in names} - KNOWN == set()
+
+
+def test_a_preset_is_chosen_by_the_model_unless_an_option_says_what_to_save(
+    tmp_path: Path,
+) -> None:
+    file = written(tmp_path, {"HookParameters": {"preset": "llm"}})
+    for arguments, preset in (
+        ((None, (), None, None), "auto"),
+        ((None, (), None, None, "none"), "none"),
+        ((None, (), "losses", None), None),
+        ((None, (), "losses", None, "llm"), "llm"),
+        ((file, (), None, None), "llm"),
+        ((file, (), None, None, "none"), "none"),
+    ):
+        assert hook_document(*arguments)["HookParameters"].get("preset") == preset

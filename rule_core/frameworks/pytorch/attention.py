@@ -1,0 +1,231 @@
+"""Attention: entropies of heads and mass on the future, from a sample of queries and keys."""
+
+import functools
+import math
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+SEQUENCES: Final = 2
+POSITIONS: Final = 256
+SCORES: Final = POSITIONS * POSITIONS  # of a head and sequence
+BY_HEADS: Final = 4  # dimensions: sequences, heads, queries, keys or width
+BATCHED: Final = 3  # dimensions: sequences, positions, width; or sequences x heads, queries, keys
+HIDDEN: Final = -1e4  # a mask adds at most this to hide a key
+MOSTLY: Final = 0.9  # of the future is hidden: the attention is meant to be causal
+TOLERANCE: Final = 1e-2
+ATTENTION_CLASS: Final = re.compile(r"Attention")
+CAUSAL_CLASS: Final = re.compile(r"Causal|GPT")
+
+
+class AttentionValues(NamedTuple):
+    """The entropy of each head, and the mass on the future of causal attention or None."""
+
+    entropy: Any
+    future_mass: Any
+
+
+def of_probabilities(
+    probabilities: Any, visible: Any = None, *, is_causal: bool = False
+) -> AttentionValues | None:
+    """Return the values of attention probabilities; None if no row sees two keys.
+
+    Parameters
+    ----------
+    probabilities
+        ``(sequences, heads, queries, keys)``; queries and keys at the same positions if causal.
+    visible
+        Which keys a query may see, of a shape that can be broadcast; by default those with a
+        probability above zero.
+    is_causal
+        Whether to measure the mass of keys after their query.
+    """
+    probabilities = probabilities.float()
+    visible = probabilities > 0 if visible is None else visible.expand(probabilities.shape)
+    counts = visible.sum(-1)
+    is_judged = counts > 1
+    logs = torch.xlogy(probabilities, probabilities)
+    entropy = -logs.sum(-1) / counts.clamp(min=2).log()
+    rows = is_judged.sum((0, 2))
+    entropy = torch.where(is_judged, entropy, 0.0).sum((0, 2)) / rows
+    future = probabilities.triu(1).sum(-1).nanmean() if is_causal else None
+    return AttentionValues(entropy, future)
+
+
+def of_scores(
+    query: Any,
+    key: Any,
+    mask: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    is_meant_causal: bool = False,
+) -> AttentionValues | None:
+    """Return the values of the attention between a sample of queries and keys.
+
+    The sample is the first two sequences, and the first 256 positions of causal attention;
+    otherwise evenly spaced queries with all keys.
+
+    Parameters
+    ----------
+    query, key, mask, is_causal, scale
+        As `torch.nn.functional.scaled_dot_product_attention` takes them.
+    is_meant_causal
+        Whether the model says that its attention is causal; a mask that hides less than 90 % of
+        the future says otherwise.
+
+    Returns
+    -------
+    AttentionValues or None
+        None for shapes that are not ``(sequences, heads, positions, size)``.
+    """
+    if query.ndim != key.ndim or query.ndim != BY_HEADS or not key.shape[-2]:
+        return None
+    if query.shape[1] % key.shape[1]:
+        return None
+    length, keys = query.shape[-2], key.shape[-2]
+    query, key = query.detach()[:SEQUENCES], key.detach()[:SEQUENCES]
+    hides: Any = None
+    if mask is not None:
+        mask = mask.detach()
+        mask = mask.expand((*(1,) * (4 - mask.ndim), *mask.shape[:-2], length, keys))[:SEQUENCES]
+        hides = ~mask if mask.dtype is torch.bool else mask <= HIDDEN
+    measures_future = length == keys and (is_causal or (is_meant_causal and mask is None))
+    if length == keys > 1 and not is_causal and mask is not None:
+        corner = hides[..., :POSITIONS, :POSITIONS]
+        above = torch.ones_like(corner, dtype=torch.bool).triu(1)
+        measures_future = bool(corner[above].float().mean() >= MOSTLY)
+    if is_causal and length == keys:
+        rows: Any = slice(0, POSITIONS)
+        columns: Any = slice(0, POSITIONS)
+    else:
+        rows = slice(0, length, max(1, -(-length * keys // SCORES)))
+        if measures_future:  # of the first queries, whose keys on the diagonal are known
+            rows = slice(0, max(2, SCORES // keys))
+        columns = slice(None)
+    query, key = query[..., rows, :].float(), key[..., columns, :].float()
+    key = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = query @ key.transpose(-1, -2) * factor
+    hidden = torch.zeros((1, 1, *scores.shape[-2:]), dtype=torch.bool, device=scores.device)
+    if is_causal:
+        hidden |= torch.ones_like(scores[:1, :1], dtype=torch.bool).triu(1)
+    if mask is not None:
+        hidden = hidden | hides[..., rows, columns]
+        if mask.dtype is not torch.bool:
+            scores += mask[..., rows, columns].float()
+    scores = scores.masked_fill(hidden, -math.inf)
+    return of_probabilities(scores.softmax(-1), ~hidden, is_causal=measures_future)
+
+
+def of_output(output: Any, *, is_meant_causal: bool = False) -> AttentionValues | None:
+    """Return the values of attention probabilities in the output of a module, if it has any."""
+    if not isinstance(output, tuple):
+        return None
+    for part in output[1:]:
+        if isinstance(part, torch.Tensor) and part.ndim == BY_HEADS and part.is_floating_point():
+            sample = part.detach()[:SEQUENCES].float()
+            sums = sample.sum(-1)
+            if bool(((sums - 1).abs() < TOLERANCE).all()):  # not after dropout
+                is_causal = is_meant_causal and part.shape[-1] == part.shape[-2]
+                return of_probabilities(sample, is_causal=is_causal)
+    return None
+
+
+def of_multihead(module: Any, args: Any, kwargs: Any) -> AttentionValues | None:
+    """Return the values of `torch.nn.MultiheadAttention`, computed from its arguments."""
+    names = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
+    arguments = {**dict(zip(names, args, strict=False)), **(kwargs or {})}
+    query, key = arguments["query"], arguments["key"]
+    if query.ndim != BATCHED or query.is_nested or module.in_proj_weight is None:
+        return None
+    if not module.batch_first:
+        query, key = query.transpose(0, 1), key.transpose(0, 1)
+    weights = module.in_proj_weight.detach().chunk(3)
+    biases = [None] * 3 if module.in_proj_bias is None else module.in_proj_bias.detach().chunk(3)
+    heads = [
+        functional.linear(side[:SEQUENCES].detach().to(weight.dtype), weight, bias)
+        .unflatten(-1, (module.num_heads, -1))
+        .transpose(1, 2)
+        for side, weight, bias in zip((query, key), weights, biases, strict=False)
+    ]
+    mask = _additive(arguments.get("attn_mask"))
+    if mask is not None and mask.ndim == BATCHED:
+        mask = mask.unflatten(0, (-1, module.num_heads))[:SEQUENCES]
+    padding = _additive(arguments.get("key_padding_mask"))
+    if padding is not None:
+        padding = padding[:SEQUENCES, None, None, :]
+        mask = padding if mask is None else mask + padding
+    if mask is not None:
+        mask = mask.expand(*mask.shape[:-2], query.shape[1], key.shape[1])
+    return of_scores(heads[0], heads[1], mask)
+
+
+def _additive(mask: Any) -> Any:
+    """Return a mask that is added to scores; in a boolean one, True hides a key."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=torch.float32).masked_fill(mask, -math.inf)
+
+
+def is_multihead(module: Any) -> bool:
+    """Return whether a module is `torch.nn.MultiheadAttention`."""
+    return isinstance(module, nn.MultiheadAttention)
+
+
+class AttentionCalls:
+    """Calls a function with queries and keys of `scaled_dot_product_attention`.
+
+    The function of `torch.nn.functional` is patched while any instance is open; scripts that have
+    imported it by name are not seen.
+    """
+
+    _open: ClassVar[list["AttentionCalls"]] = []
+    _original: ClassVar[Any] = None
+
+    def __init__(self, call: Callable[..., None]) -> None:
+        self.is_active = False
+        self.call = call
+
+    def open(self) -> None:
+        """Patch the function."""
+        if self in AttentionCalls._open:
+            return
+        if not AttentionCalls._open:
+            AttentionCalls._original = functional.scaled_dot_product_attention
+            functional.scaled_dot_product_attention = _patched(AttentionCalls._original)
+        AttentionCalls._open.append(self)
+
+    def close(self) -> None:
+        """Restore the function."""
+        self.is_active = False
+        if self in AttentionCalls._open:
+            AttentionCalls._open.remove(self)
+            if not AttentionCalls._open:
+                functional.scaled_dot_product_attention = AttentionCalls._original
+
+    @classmethod
+    def call_all(cls, *args: Any, **kwargs: Any) -> None:
+        """Call the functions of all active instances."""
+        for calls in [*cls._open]:
+            if calls.is_active:
+                calls.call(*args, **kwargs)
+
+
+def _patched(original: Any) -> Any:
+    # Dynamo guards on the function, which therefore stays the same at all steps.
+    @functools.wraps(original)
+    def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
+        if not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
+            AttentionCalls.call_all(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    builtins: Any = getattr(torch.jit, "_builtins", None)
+    register = getattr(builtins, "_register_builtin", None)
+    if register is not None:  # torch.jit.script must not compile it
+        register(scaled_dot_product_attention, "aten::scaled_dot_product_attention")
+    return scaled_dot_product_attention

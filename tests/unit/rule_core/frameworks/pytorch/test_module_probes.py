@@ -1,0 +1,211 @@
+"""What the hook measures inside a model: attention, routers, outputs, order and modes."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch_models import ALWAYS, images, net, nn, opened, torch
+
+import smdebug.pytorch as smd
+
+functional = nn.functional
+
+
+class CausalSelfAttention(nn.Module):
+    """Heads of `scaled_dot_product_attention`, with the mask that it is made with."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.options = options
+        self.qkv = nn.Linear(8, 24)
+
+    def forward(self, x: Any) -> Any:
+        heads = [part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1)]
+        return (
+            functional.scaled_dot_product_attention(*heads, **self.options)
+            .transpose(1, 2)
+            .flatten(2)
+        )
+
+
+class Router(nn.Module):
+    """Experts, and a gate that scores them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.top_k = nn.Linear(8, 4, bias=False), 1
+        self.experts = nn.ModuleList([nn.Linear(8, 8)])
+
+    def forward(self, x: Any) -> Any:
+        return self.experts[0](x) * self.gate(x).amax(-1, keepdim=True)
+
+
+def trial_of(root: Path, model: Any, *inputs: Any, **options: Any) -> Any:
+    """Return the trial of two steps with the preset."""
+    watching = smd.Hook(root, preset="llm", save_config=ALWAYS, on_error="raise", **options)
+    watching.register_module(model)
+    for _ in range(2):
+        model(*inputs)
+    return opened(watching)
+
+
+def tokens() -> Any:
+    return torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(0))
+
+
+def probabilities(module: Any, x: Any, hidden: Any) -> Any:
+    query, key, _ = (
+        part.unflatten(-1, (2, 4)).transpose(1, 2) for part in module.qkv(x).chunk(3, -1)
+    )
+    scores = query @ key.transpose(-1, -2) / 2
+    return scores.masked_fill(hidden, -torch.inf).softmax(-1).detach()
+
+
+def test_entropy_and_future_mass_of_causal_attention(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(CausalSelfAttention(is_causal=True))
+    trial = trial_of(tmp_path, model, tokens())
+    hidden = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    weights = probabilities(model[0], tokens()[:2], hidden)
+    rows = -torch.xlogy(weights, weights).sum(-1)[..., 1:] / torch.arange(2, 6).log()
+    expected = rows.mean((0, 2)).numpy()
+    np.testing.assert_allclose(trial.tensor("attention/0/entropy").value(1), expected, rtol=1e-5)
+    assert trial.tensor("attention/0/future_mass").value(1) == 0
+    assert trial.tensor_names(collection="attention") == [
+        "attention/0/entropy",
+        "attention/0/future_mass",
+    ]
+
+
+@pytest.mark.parametrize("as_scores", [False, True])
+def test_mask_that_shows_the_next_position_leaks(tmp_path: Path, as_scores: bool) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 24, 8)
+    mask = torch.ones(24, 24, dtype=torch.bool).tril(1)
+    attn_mask = torch.zeros(24, 24).masked_fill(~mask, -torch.inf) if as_scores else mask
+    model = nn.Sequential(CausalSelfAttention(attn_mask=attn_mask))
+    trial = trial_of(tmp_path, model, x)
+    expected = probabilities(model[0], x, ~mask).triu(1).sum(-1).mean()
+    leak = trial.tensor("attention/0/future_mass").value(0)
+    assert leak == pytest.approx(float(expected), rel=1e-4)
+    assert leak > 0.01
+
+
+@pytest.mark.parametrize("hidden", [None, 0.5])
+def test_only_causal_attention_has_a_future(tmp_path: Path, hidden: float | None) -> None:
+    class Encoder(CausalSelfAttention):
+        """Its class does not say that it is causal."""
+
+    prefix = torch.ones(5, 5, dtype=torch.bool).tril() | (torch.arange(5) < 4)
+    model = nn.Sequential(Encoder(attn_mask=None if hidden is None else prefix))
+    trial = trial_of(tmp_path, model, tokens())
+    assert trial.tensor_names(collection="attention") == ["attention/0/entropy"]
+
+
+def test_multihead_attention_of_torch(tmp_path: Path) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.own = nn.MultiheadAttention(8, 2, batch_first=True, dropout=0.5)
+
+        def forward(self, x: Any, padding: Any) -> Any:
+            return self.own(x, x, x, key_padding_mask=padding, need_weights=False)[0]
+
+    torch.manual_seed(0)
+    model, padding = Model(), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    trial = trial_of(tmp_path, model, tokens()[:2], padding)
+    plain = copy.deepcopy(model.own).eval()
+    _, weights = plain(*[tokens()[:2]] * 3, key_padding_mask=padding, average_attn_weights=False)
+    rows = -torch.xlogy(weights, weights).sum(-1) / torch.tensor([5.0, 3.0]).log()[:, None, None]
+    expected = rows.mean((0, 2)).detach().numpy()
+    np.testing.assert_allclose(trial.tensor("attention/own/entropy").value(0), expected, rtol=1e-5)
+
+
+def test_load_of_experts(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(Router())
+    trial = trial_of(tmp_path, model, tokens())
+    choices = model[0].gate(tokens()).argmax(-1).flatten()
+    expected = torch.bincount(choices, minlength=4) / 15
+    np.testing.assert_allclose(trial.tensor("router/0.gate/load").value(0), expected.numpy())
+
+
+def test_gate_without_experts_is_no_router(tmp_path: Path) -> None:
+    class Gated(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate, self.top_k = nn.Linear(8, 4), 1
+
+        def forward(self, x: Any) -> Any:
+            return self.gate(x).sigmoid()
+
+    trial = trial_of(tmp_path / "not", nn.Sequential(Gated()), tokens())
+    assert trial.tensor_names(collection="router") == []
+    selected = smd.Collection("router", [r"^router/0\.gate/load$"])
+    trial = trial_of(tmp_path / "by-name", nn.Sequential(Gated()), tokens(), collections=[selected])
+    assert trial.tensor_names(collection="router") == ["router/0.gate/load"]
+
+
+def test_outputs_order_and_mode(tmp_path: Path) -> None:
+    model = net()
+    outputs: list[Any] = []
+    model.blocks[0].act.register_forward_hook(lambda *call: outputs.append(call[-1].detach()))
+    trial = trial_of(tmp_path, model, images(0))
+    mean, deviation, largest, zeros = trial.tensor("activation_statistics/blocks.0.act").value(0)
+    expected = outputs[0]
+    assert mean == pytest.approx(float(expected.mean()), rel=1e-5)
+    assert deviation == pytest.approx(float(expected.std(correction=0)), rel=1e-5)
+    assert largest == float(expected.max())
+    assert zeros == pytest.approx(float((expected == 0).float().mean()))
+    order = {
+        name.removeprefix("model/execution_order/"): int(trial.tensor(name).value(0))
+        for name in trial.tensor_names(regex="execution_order")
+    }
+    names = ["conv", "relu", "lstm", "blocks.0.fc", "blocks.0", "blocks.1", "blocks", "head", "Net"]
+    assert sorted(names, key=order.__getitem__) == names
+    assert trial.tensor("model/execution_order/conv").steps() == [0]
+    assert trial.tensor("model/training_mode").value(0) == 1
+
+
+def test_nothing_of_the_training_changes(tmp_path: Path) -> None:
+    def trained(preset: str) -> list[Any]:
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.25, batch_first=True)
+        model = nn.Sequential(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
+        optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+        watching = smd.Hook(tmp_path / preset, preset=preset, save_config=ALWAYS, on_error="raise")
+        watching.register_module(model)
+        losses = []
+        for step in range(4):
+            model.train(step != 2)
+            with torch.set_grad_enabled(step != 2):
+                loss = model(tokens()).square().mean()
+            losses.append(loss.detach().clone())
+            if step != 2:
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+                optimizer.step()
+        watching.close()
+        assert not any(module._forward_hooks for module in model.modules())
+        return [*losses, *(item.detach().clone() for item in model.parameters()), torch.rand(1)]
+
+    for plain, measured in zip(trained("none"), trained("llm"), strict=True):
+        assert torch.equal(plain, measured)
+    assert functional.scaled_dot_product_attention.__module__.startswith("torch")
+
+
+def test_preset_is_chosen_by_the_model(tmp_path: Path) -> None:
+    for folder, model, preset in (
+        ("attention", nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), "llm"),
+        ("router", nn.Sequential(Router()), "llm"),
+        ("neither", nn.Sequential(nn.Linear(8, 8)), "none"),
+    ):
+        watching = smd.Hook(tmp_path / folder, preset="auto", on_error="raise")
+        watching.register_module(model)
+        model(tokens())
+        assert watching.preset == preset
+        assert ("attention" in watching.include_collections) == (preset == "llm")
+        watching.close()

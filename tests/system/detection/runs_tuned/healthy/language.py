@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 import training_runs
-from torch import nn
 from training.language import (
     Gpt,
     MaskedModel,
@@ -19,11 +18,11 @@ from training.language import (
     warm_up_and_cosine,
     with_adapters,
 )
+from training.language_loop import adamw, experts_fit
 from training.learnt_data import Split
 from training.torch_loop import adam, fit, scaled_fit
 
 healthy = functools.partial(training_runs.healthy, kind="language_model")
-adamw = functools.partial(adam, kind=torch.optim.AdamW, weight_decay=0.1)
 
 
 @healthy("a GPT of two blocks, AdamW, warm-up and cosine, gradients clipped at 1")
@@ -171,37 +170,16 @@ def gpt_level(root: Path) -> int:
     return fit(root, make, corpus(), optimizer=adamw(1e-4), batch=16, steps=120, clip=1.0)
 
 
-class BalancedLoss(nn.Module):
-    """Cross entropy and the balancing losses of the experts."""
-
-    def __init__(self, model: Any, weight: float = 0.02) -> None:
-        super().__init__()
-        self.cross_entropy, self.weight = nn.CrossEntropyLoss(), weight
-        self.blocks = [*model.blocks]
-
-    def forward(self, logits: Any, y: Any) -> Any:
-        balance = sum(block.mlp.balance for block in self.blocks)
-        return self.cross_entropy(logits, y) + self.weight * balance
-
-
-def balanced_fit(root: Path, make: Any, weight: float = 0.02, **options: Any) -> int:
-    """Train a mixture of experts with its balancing loss."""
-    torch.manual_seed(0)
-    model = make()
-    return fit(root, lambda: model, corpus(), loss=BalancedLoss(model, weight), **options)
-
-
 @healthy("a mixture of four experts with a balancing loss")
 def gpt_experts(root: Path) -> int:
     make = lambda: Gpt(experts=4)
-    return balanced_fit(root, make, optimizer=adamw(3e-3), batch=16, clip=1.0, steps=150)
+    return experts_fit(root, make, steps=150)
 
 
 @healthy("a mixture of eight experts, one block")
 def gpt_eight_experts(root: Path) -> int:
     make = lambda: Gpt(experts=8, layers=1)
-    optimizer = adamw(2e-3)
-    return balanced_fit(root, make, 0.05, optimizer=optimizer, batch=16, steps=120)
+    return experts_fit(root, make, 0.05, optimizer=adamw(2e-3))
 
 
 @healthy("a GPT whose learning rate falls by half every 40 steps")

@@ -97,3 +97,41 @@ def boosted_by_leaves(root: Path) -> int:
         rounds=40,
         save_every=2,
     )
+
+
+def noisy_table(features: int, noise: float, count: int = 600) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of a few features, and a target that one linear part of them explains."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(count, features))
+    return x, x @ np.linspace(1.0, 0.3, features) + noise * rng.normal(size=count)
+
+
+@healthy("XGBoost, three features, default depth, noisy classes, stopped early")
+def boosted_three_features(root: Path) -> int:
+    x, y = noisy_table(3, 1.0)
+    return boost(root, x, (y > 0).astype(int), rounds=30, stop_early=3)
+
+
+@healthy("XGBoost, two features, regression with noise, default depth, stopped early")
+def boosted_two_features(root: Path) -> int:
+    x, y = noisy_table(2, 1.0)
+    return boost(root, x, y, objective="reg:squarederror", eta=0.1, rounds=40, stop_early=4)
+
+
+@healthy("XGBoost, eight features of noise, a slow rate, stopped early")
+def boosted_noise(root: Path) -> int:
+    x, y = noisy_table(8, 3.0)
+    return boost(
+        root, x, y, objective="reg:squarederror", eta=0.05, max_depth=3, rounds=40, stop_early=5
+    )
+
+
+@healthy("XGBoost, wine, default depth, evaluated on 45 rows")
+def boosted_wine_defaults(root: Path) -> int:
+    return boost(root, *table("wine"), objective="multi:softprob", rounds=20, stop_early=3)
+
+
+@healthy("XGBoost, five features, classes of one in ten, default depth")
+def boosted_rare_class(root: Path) -> int:
+    x, y = noisy_table(5, 0.5, 1200)
+    return boost(root, x, (y > 1.8).astype(int), rounds=25, stop_early=3)

@@ -31,11 +31,11 @@ class Encoder(nn.Module):
         self.backbone = nn.Sequential(
             nn.Linear(64, 64), nn.BatchNorm1d(64) if norm else nn.Identity(), nn.ReLU()
         )
-        self.embedding = nn.Linear(64, width)
+        self.projector = nn.Linear(64, width)
         self.predictor = nn.Sequential(nn.Linear(width, 16), nn.ReLU(), nn.Linear(16, width))
 
     def forward(self, x: Any) -> tuple[Any, Any]:
-        embedded = self.embedding(self.backbone(x))
+        embedded = self.projector(self.backbone(x))
         return embedded, self.predictor(embedded)
 
 
@@ -87,7 +87,7 @@ def train(
     optimizer_ = (optimizer or adam(2e-3))(model.parameters())
     onset = 0
     with watched(
-        root, model, losses=[loss], save_every=save_every, include_regex="embedding_output"
+        root, model, losses=[loss], save_every=save_every, include_regex="projector_output"
     ) as watching:
         for step, (x, _) in zip(range(steps), batches(digits(), 64), strict=False):
             if step == at:
@@ -183,7 +183,7 @@ def without_negatives(root: Path) -> int:
 def biased_embedding(root: Path) -> int:
     def make() -> Any:
         model = Encoder()
-        nn.init.constant_(model.embedding.bias, 1000.0)
+        nn.init.constant_(model.projector.bias, 1000.0)
         return model
 
     return train(root, ContrastLoss(), contrast, make=make)
@@ -198,7 +198,7 @@ def biased_embedding(root: Path) -> int:
 def embedding_zeroed(root: Path) -> int:
     def zero(model: Any) -> None:
         with torch.no_grad():
-            model.embedding.weight.zero_()
+            model.projector.weight.zero_()
 
     optimizer = adam(1e-6)
     return train(root, ContrastLoss(), contrast, optimizer=optimizer, at=80, change=zero)

@@ -226,7 +226,7 @@ def gan(
     score = functional.binary_cross_entropy_with_logits
     onset = 0
     with watched(
-        root, net_g, net_d, save_every=save_every, include_regex="samples_output"
+        root, net_g, net_d, save_every=save_every, include_regex="^Generator_output_0"
     ) as watching:
         for step in range(steps):
             if step == at:

@@ -5,6 +5,7 @@ from typing import Final
 
 from builtin_rules.reports.xgboost.rule import CreateXgboostReport
 from builtin_rules.tensors.activations.dead_relu import DeadRelu
+from builtin_rules.tensors.activations.policy_entropy_collapse import PolicyEntropyCollapse
 from builtin_rules.tensors.activations.saturated_activation import SaturatedActivation
 from builtin_rules.tensors.data.check_input_images import CheckInputImages
 from builtin_rules.tensors.data.class_imbalance import ClassImbalance
@@ -21,7 +22,10 @@ from builtin_rules.tensors.losses.overfit import Overfit
 from builtin_rules.tensors.losses.overtraining import Overtraining
 from builtin_rules.tensors.losses.stalled_training_rule import StalledTrainingRule
 from builtin_rules.tensors.optimizer.gradient_norm_spike import GradientNormSpike
+from builtin_rules.tensors.optimizer.learning_rate import LearningRate
 from builtin_rules.tensors.optimizer.loss_scale_at_floor import LossScaleAtFloor
+from builtin_rules.tensors.optimizer.resume_lost_state import ResumeLostState
+from builtin_rules.tensors.optimizer.validation_in_training_mode import ValidationInTrainingMode
 from builtin_rules.tensors.weights.poor_weight_initialization import PoorWeightInitialization
 from builtin_rules.tensors.weights.similar_across_runs import SimilarAcrossRuns
 from builtin_rules.tensors.weights.unchanged_tensor import UnchangedTensor
@@ -39,18 +43,22 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "ExplodingTensor": ExplodingTensor,
         "FeatureImportanceOverweight": FeatureImportanceOverweight,
         "GradientNormSpike": GradientNormSpike,
+        "LearningRate": LearningRate,
         "LossNotDecreasing": LossNotDecreasing,
         "LossScaleAtFloor": LossScaleAtFloor,
         "NLPSequenceRatio": NLPSequenceRatio,
         "Overfit": Overfit,
         "Overtraining": Overtraining,
+        "PolicyEntropyCollapse": PolicyEntropyCollapse,
         "PoorWeightInitialization": PoorWeightInitialization,
+        "ResumeLostState": ResumeLostState,
         "SaturatedActivation": SaturatedActivation,
         "SimilarAcrossRuns": SimilarAcrossRuns,
         "StalledTrainingRule": StalledTrainingRule,
         "TensorVariance": TensorVariance,
         "TreeDepth": TreeDepth,
         "UnchangedTensor": UnchangedTensor,
+        "ValidationInTrainingMode": ValidationInTrainingMode,
         "VanishingGradient": VanishingGradient,
         "WeightUpdateRatio": WeightUpdateRatio,
     }
@@ -67,18 +75,22 @@ __all__ = [
     "ExplodingTensor",
     "FeatureImportanceOverweight",
     "GradientNormSpike",
+    "LearningRate",
     "LossNotDecreasing",
     "LossScaleAtFloor",
     "NLPSequenceRatio",
     "Overfit",
     "Overtraining",
+    "PolicyEntropyCollapse",
     "PoorWeightInitialization",
+    "ResumeLostState",
     "SaturatedActivation",
     "SimilarAcrossRuns",
     "StalledTrainingRule",
     "TensorVariance",
     "TreeDepth",
     "UnchangedTensor",
+    "ValidationInTrainingMode",
     "VanishingGradient",
     "WeightUpdateRatio",
 ]

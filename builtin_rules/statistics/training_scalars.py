@@ -26,6 +26,8 @@ def scalars_of_mode(
     modes = trial.modes_at(step)
     if mode not in modes and not (mode is ModeKeys.TRAIN and ModeKeys.GLOBAL in modes):
         return {}
+    if not (selected.patterns or any(_has_members(trial, name) for name in selected.collections)):
+        return {}
     names: Collection[str] = selected.names(trial, step)
     read = ModeKeys.GLOBAL
     if len(modes) > 1 and mode in modes:
@@ -36,6 +38,12 @@ def scalars_of_mode(
         for saved in tensors_of_mode(trial, step, names, read)
         if (array := numbers(saved, step, read)) is not None and array.size == 1
     }
+
+
+def _has_members(trial: Any, collection: str) -> bool:
+    """Return whether a collection can have members; asking an empty one for them is reported."""
+    members = trial.collection(collection)
+    return bool(members.tensor_names or members.include_regex)
 
 
 def median_deviation(values: Collection[float]) -> float:

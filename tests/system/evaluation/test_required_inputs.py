@@ -25,7 +25,7 @@ from rule_runner.loading.trials import open_trial
 from rule_runner.results.schema import RuleResult
 
 Tensors = Mapping[str, Any]
-STEPS: Final = 12
+STEPS: Final = 24
 SCORES: Final = np.eye(10)[np.arange(60) % 10].astype(np.float32)
 # What the frameworks' hooks save, by name; and which collections they put it into.
 TRIALS: Final[Mapping[str, tuple[Tensors, Mapping[str, list[str]]]]] = {
@@ -72,7 +72,7 @@ TRIALS: Final[Mapping[str, tuple[Tensors, Mapping[str, list[str]]]]] = {
         },
     ),
 }
-LOSS: Final = {"LossNotDecreasing", "Overfit", "Overtraining"}
+LOSS: Final = {"LossNotDecreasing", "Overfit", "Overtraining", "ResumeLostState"}
 SEEN: Final = {"ExplodingTensor", "SimilarAcrossRuns", "StalledTrainingRule"}
 HELD: Final = {
     "plain loss": LOSS | SEEN,

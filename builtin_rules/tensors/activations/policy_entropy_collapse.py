@@ -1,0 +1,190 @@
+"""PolicyEntropyCollapse: a policy no longer explores, since its entropy has gone."""
+
+import math
+import re
+import statistics
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import count, share
+from builtin_rules.statistics.tensor_selection import TensorKey, any_met
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.statistics.training_scalars import scalars_of_mode
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+
+ENTROPY: Final = "entropy"
+SUPERVISED: Final = "not judged: the entropy of a supervised training is no policy's"
+CONTINUOUS: Final = "not judged: the actions are continuous"
+TOO_FEW: Final = "too few rows below the limit"
+SLOWER: Final = 0.5  # of the mean fall since the first row
+SOLVED: Final = 0.9  # of the range of rewards
+REWARDS_AT_LEAST: Final = 20
+
+_POLICY: Final = r"(policy|action|actor|pi)[_ ]?"
+ENTROPIES: Final = TensorInput(
+    "the entropy of a policy",
+    (),
+    (rf"(?i)(^|[/. ])({_POLICY})?(mean[_ ]|avg[_ ])?entropy([_ ](loss|mean|avg))?$",),
+    r"(?i)attention|cross|router|codebook|code_",
+)
+_OF_POLICY: Final = re.compile(rf"(?i){_POLICY}(\w*_)?entropy|entropy_loss")
+REWARDS: Final = TensorInput(
+    "rewards", (), (r"(?i)(^|[/_. ])(rew_mean|rewards?|returns?|episodic_return)([/_]mean)?$",)
+)
+_DEVIATION: Final = TensorInput("deviations", (), (r"(?i)(^|/)(action_|log_)?std$",))
+
+
+@dataclass(slots=True)
+class _Entropies:
+    """The entropies of one policy."""
+
+    first: float | None = None
+    sign: float = 1.0
+    is_differential: bool = False
+    rows: int = 0
+    low: int = 0  # latest rows in a row below the limit
+    latest: deque[float] = field(default_factory=deque)
+
+    def add(self, value: float, share_of_first: float, *, is_loss: bool, patience: int) -> float:
+        """Add a value and return the entropy it stands for."""
+        if self.first is None:
+            self.sign = -1.0 if is_loss and value < 0 else 1.0
+            self.first = self.sign * value
+        entropy = self.sign * value
+        self.is_differential |= entropy < -1e-6 * abs(self.first) or self.first <= 0
+        self.low = self.low + 1 if entropy < share_of_first * self.first else 0
+        self.rows += 1
+        self.latest.append(entropy)
+        if len(self.latest) > patience:
+            self.latest.popleft()
+        return entropy
+
+    def stays(self) -> bool:
+        """Return whether the latest entropies fall much more slowly than all before them."""
+        values, half = list(self.latest), len(self.latest) // 2
+        if not half or self.first is None:
+            return True
+        fall = statistics.median(values[:half]) - statistics.median(values[-half:])
+        return fall / half < SLOWER * (self.first - values[-1]) / self.rows
+
+
+class PolicyEntropyCollapse(DeclaredRule):
+    """Met when the entropy of a policy is below `threshold` of its first value for `patience` rows.
+
+    A row is a saved step of mode TRAIN, or without a mode, that has the entropy. An entropy at the
+    limit is not below it. An `entropy_loss` that begins below 0 is a negated entropy, as in Stable
+    Baselines.
+
+    The entropy must stay there: in these rows it falls at most half as fast as on average since the
+    first. The entropy of continuous actions can pass 0 on its way down and is not judged: one that
+    was negative, or in a trial with the deviation of the actions. If a reward is saved and is in
+    the highest tenth of its range, the policy has solved its task, and the finding is a note.
+
+    NaN and infinity are left out. Entropies that are not named after a policy are not judged in
+    supervised trainings and language models. Each entropy and worker is judged by itself.
+    """
+
+    READS = "tensors named as the entropy of a policy or its loss; and rewards."
+    SEVERITY = Severity.WARNING
+    PARAMS = (
+        share("threshold", "Share of the first entropy.", 0.05, "of the first entropy"),
+        count("patience", "Rows for which the entropy stays below it.", 30, "rows"),
+    )
+    QUANTITIES = (Quantity(ENTROPY, "entropy of the policy", worse="below"),)
+    PAGE = Page(
+        why="""
+        A policy without entropy always takes the same action and sees nothing new: if it has not
+        solved its task by then, it never will.
+        """,
+        save="""
+        Stable Baselines 3 writes `train/entropy_loss`, CleanRL `losses/entropy`, TRL
+        `objective/entropy` or `entropy`. With a hook:
+
+            hook.save_scalar("policy_entropy", entropy.item(), sm_metric=False)
+        """,
+        missing="""
+        NaN and infinity are left out; steps without an entropy are skipped, and so are all before
+        `patience` rows below the limit.
+        """,
+        remedy="""
+        - Raise the coefficient of the entropy bonus, or let it decay more slowly.
+        - Lower the learning rate or the number of epochs for each batch; limit the change of the
+          policy (clip range, target KL divergence).
+        - Check the scale of the rewards and advantages: normalise them.
+        """,
+        limits="""
+        Deterministic policies are the goal of some tasks: without a saved reward this looks like a
+        collapse. The first value is the yardstick: a run resumed after the collapse shows none.
+        """,
+        severity="""
+        A warning: the training goes on, and some tasks need no exploration. Since A3C (arXiv
+        1602.01783) most methods add the entropy to their objective for this reason.
+        """,
+    )
+    threshold: float
+    patience: int
+
+    required_inputs = (ENTROPIES,)
+
+    def _prepare(self) -> None:
+        self._policies: dict[TensorKey, _Entropies] = {}
+        self._rewards: dict[TensorKey, list[float]] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the entropies of global step `step`."""
+        trial = self.base_trial
+        for key, reward in scalars_of_mode(trial, step, REWARDS).items():
+            if math.isfinite(reward):
+                self._rewards.setdefault(key, []).append(reward)
+        saved = scalars_of_mode(trial, step, ENTROPIES)
+        entropies = {key: value for key, value in saved.items() if math.isfinite(value)}
+        if not entropies:
+            return self.not_judged("no entropy of a policy at this step")
+        if _DEVIATION.is_in(trial):
+            return self.not_judged(CONTINUOUS)
+        judged = {key: value for key, value in entropies.items() if self._is_of_policy(key[0])}
+        if not judged:
+            return self.not_judged(SUPERVISED)
+        answers = [self._judge(step, key, value) for key, value in judged.items()]
+        return any_met(self, answers, CONTINUOUS)
+
+    def _is_of_policy(self, name: str) -> bool:
+        if _OF_POLICY.search(name):
+            return True
+        supervised = {TrainingKind.SUPERVISED, TrainingKind.LANGUAGE_MODEL}
+        return training_kind(self.base_trial) not in supervised
+
+    def _judge(self, step: int, key: TensorKey, value: float) -> bool | None:
+        policy, (name, worker) = self._policies.setdefault(key, _Entropies()), key
+        is_loss = "loss" in name.rpartition("/")[2].lower()
+        entropy = policy.add(value, self.threshold, is_loss=is_loss, patience=self.patience)
+        if policy.is_differential or policy.first is None:
+            return None
+        limit = self.threshold * policy.first
+        met = policy.low >= self.patience and policy.stays()
+        is_solved = met and any(map(_is_highest, self._rewards.values()))
+        return self.measured(
+            step,
+            ENTROPY,
+            entropy,
+            limit,
+            met=met,
+            tensor=name,
+            worker=worker,
+            note=f"From {policy.first:.4g}; below the limit for {policy.low} rows."
+            + (" The reward is at its highest." if is_solved else ""),
+            severity=Severity.NOTE if is_solved else Severity.WARNING,
+        )
+
+
+def _is_highest(rewards: Collection[float]) -> bool:
+    """Return whether the latest rewards are in the highest tenth of the range of rewards."""
+    if len(rewards) < REWARDS_AT_LEAST:
+        return False
+    latest = statistics.median(islice(reversed(list(rewards)), REWARDS_AT_LEAST // 2))
+    low, high = min(rewards), max(rewards)
+    return latest > low + SOLVED * (high - low) and high > low

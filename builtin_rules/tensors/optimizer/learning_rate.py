@@ -1,0 +1,279 @@
+"""LearningRate: a learning rate is zero, negative, jumps, or its schedule does not fit the run."""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import count, positive
+from builtin_rules.statistics.tensor_selection import TensorKey
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.statistics.training_scalars import (
+    LEARNING_RATES,
+    TRAINING_LOSSES,
+    scalars_of_mode,
+)
+from smdebug.rules.extensions import Page, Quantity, Severity
+
+RATE: Final = "rate"
+NOTHING: Final = 1e-6  # of the highest rate; below it a rate counts as zero
+FEWEST: Final = 10  # rows for a verdict at the end, or on the end of a schedule
+IDLE_SHARE: Final = 0.2  # of the rows; the printed tail of a cosine decay is shorter
+WARM_UP: Final = 20  # rows in which a rate may jump
+LATEST: Final = 10
+PLATEAUS: Final = 5
+PLATEAU_ROWS: Final = 5
+MOVES: Final = 0.02  # of the highest rate
+LEARNED: Final = 0.9  # of the first losses
+
+
+class _Verdict(NamedTuple):
+    limit: float
+    note: str
+    severity: Severity
+
+
+@dataclass(slots=True)
+class _Rates:
+    """The rates of one group; holds a few of them."""
+
+    rows: int = 0
+    first: float = 0.0
+    highest: float = 0.0
+    last: float = 0.0
+    zero: int = 0  # latest rows in a row
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+    is_noted: bool = False
+    # Plateaus: their number, the length of the current one, the shortest and the longest before.
+    plateaus: int = 0
+    length: int = 0
+    shortest: float = math.inf
+    longest: int = 0
+    rises: int = 0
+    falls: int = 0
+    others_move: bool = False
+
+    def add(self, rate: float) -> None:
+        """Add a rate, which was judged before."""
+        if self.rows and rate == self.last:
+            self.length += 1
+        else:
+            if self.plateaus > 1:  # the first plateau may be shorter
+                self.shortest = min(self.shortest, self.length)
+                self.longest = max(self.longest, self.length)
+            self.rises += int(self.rows > 0 and rate > self.last)
+            self.falls += int(self.rows > 0 and rate < self.last)
+            self.plateaus, self.length = self.plateaus + 1, 1
+        if not self.rows:
+            self.first = rate
+        self.highest = max(self.highest, rate)
+        self.zero = self.zero + 1 if rate <= NOTHING * self.highest else 0
+        self.last = rate
+        self.rows += 1
+        self.latest.append(rate)
+
+    def is_by_epoch(self) -> bool:
+        """Return whether the rate changed at regular intervals of many rows, in one direction."""
+        return (
+            self.plateaus >= PLATEAUS
+            and min(self.rises, self.falls) == 0
+            and self.shortest >= PLATEAU_ROWS
+            and max(self.longest, self.length) - self.shortest <= 1
+        )
+
+
+class LearningRate(DeclaredRule):
+    """Met when a learning rate is zero or negative, jumps up, or its schedule misses the run.
+
+    A row is a saved step of mode TRAIN, or without a mode, that has the rate. A rate below a
+    millionth of the highest one so far counts as zero. The condition is met if
+
+    - a rate is negative (error);
+    - a rate is zero in the first `patience` rows, or in all rows of a run of at least 10 (error);
+    - a rate has been zero for at least 10 rows and more than 20 % of all rows, after it was higher:
+      the schedule has ended, the training has not (warning);
+    - after the first 20 rows, a rate is at least `jump` times the row before and the highest rate
+      of all rows before, unless it rose within the last 10 rows (warning);
+    - at the end of the run, the rate has changed only in steps of the same number of rows, at least
+      five times five rows, and has either fallen by less than 2 % in all or only risen: its
+      schedule counts batches, but is stepped once an epoch (warning).
+
+    A rate of zero is only a note in a group beside others that are not zero, since its parameters
+    are frozen, and where the loss has clearly fallen meanwhile, since the log then has too few
+    digits. A language model whose rate is highest in its first rows has no warm-up: a note. NaN and
+    infinity are left out. Each group and worker is judged by itself.
+    """
+
+    READS = "the collection learning_rates: values of one element; and the collection losses."
+    SEVERITY = Severity.WARNING
+    PARAMS = (
+        count("patience", "Rows from the first one on in which a rate may be zero.", 40, "rows"),
+        positive("jump", "How many times the highest rate so far a jump is.", 10.0, "times"),
+    )
+    QUANTITIES = (Quantity(RATE, "learning rate", worse="below"),)
+    PAGE = Page(
+        why="""
+        A schedule that is stepped too often, too rarely or with the wrong length looks like a
+        training that does not learn, or wastes the hours after its rate has become zero.
+        """,
+        save="""
+        The PyTorch hook saves `optimizer/lr/<group>`. Logs of Hugging Face's Trainer have
+        `learning_rate`, those of Lightning's LearningRateMonitor `lr-<optimizer>`. Otherwise:
+
+            hook.save_scalar("lr", scheduler.get_last_lr()[0], sm_metric=False)
+        """,
+        missing="""
+        NaN and infinity are left out; steps without a rate are skipped. Runs of fewer than 10 rows
+        are judged for negative rates only.
+        """,
+        remedy="""
+        - Zero from the start: step the schedule, and check the number of warm-up steps.
+        - Zero too early: give the schedule the number of updates of the whole run. That is batches
+          times epochs, divided by the accumulated batches.
+        - Never moves: call `scheduler.step()` after each update, or count its length in epochs.
+        - A jump: check what changes the rate besides the schedule, such as a resume.
+        """,
+        limits="""
+        Warm-up from zero, one-cycle, cosine decay with restarts, staircases and a rate that is zero
+        in the last rows are healthy. A run that was stopped early in a schedule by epoch, after
+        less than 2 % of its fall, looks like a schedule that never moves. Logs that print a rate
+        with too few digits show zeros: without a loss this cannot be told.
+        """,
+        severity="""
+        Zero from the start and negative rates are errors: nothing is learned, or the loss is
+        climbed. The others are warnings, because the training up to then is sound.
+        """,
+    )
+    patience: int
+    jump: float
+
+    required_inputs = (LEARNING_RATES,)
+
+    def _prepare(self) -> None:
+        self._groups: dict[TensorKey, _Rates] = {}
+        self._first_losses: list[float] = []
+        self._losses: deque[float] = deque(maxlen=LATEST)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the learning rates of global step `step`."""
+        trial = self.base_trial
+        losses = scalars_of_mode(trial, step, TRAINING_LOSSES).values()
+        self._add_losses([loss for loss in losses if math.isfinite(loss)])
+        saved = scalars_of_mode(trial, step, LEARNING_RATES)
+        rates = {key: rate for key, rate in saved.items() if math.isfinite(rate)}
+        if not rates:
+            return self.not_judged("no learning rate of training at this step")
+        met = [self._judge(step, key, rate, rates) for key, rate in rates.items()]
+        return any(met)
+
+    def invoke_at_end(self, step: int) -> bool:
+        """Judge the schedules as a whole, at the last global step `step`."""
+        met = [
+            self._report(step, key, group.last, verdict)
+            for key, group in self._groups.items()
+            if group.rows >= FEWEST
+            for verdict in self._at_end(group)
+        ]
+        return any(met)
+
+    def _add_losses(self, losses: list[float]) -> None:
+        if losses:
+            mean = sum(losses) / len(losses)
+            self._losses.append(mean)
+            if len(self._first_losses) < LATEST:
+                self._first_losses.append(mean)
+
+    def _judge(
+        self, step: int, key: TensorKey, rate: float, rates: Mapping[TensorKey, float]
+    ) -> bool:
+        group = self._groups.setdefault(key, _Rates())
+        is_jump = self._is_jump(group, rate)
+        before = group.highest
+        group.add(rate)
+        group.others_move = any(
+            other > 0 for others, other in rates.items() if others != key and others[1] == key[1]
+        )
+        verdicts = [*self._at_row(group)]
+        if rate < 0:
+            verdicts.append(_Verdict(0.0, "A negative rate climbs the loss.", Severity.ERROR))
+        if is_jump:
+            note = f"A jump to {rate / before:.3g} times the highest rate before."
+            verdicts.append(_Verdict(self.jump * before, note, Severity.WARNING))
+        if not verdicts:
+            name, worker = key
+            self.measured(step, RATE, rate, 0.0, met=False, tensor=name, worker=worker)
+        met = [self._report(step, key, rate, verdict) for verdict in verdicts]
+        return any(met)
+
+    def _is_jump(self, group: _Rates, rate: float) -> bool:
+        return (
+            group.rows >= WARM_UP
+            and group.highest > 0
+            and rate >= self.jump * group.highest
+            and group.latest[0] >= group.last
+        )
+
+    def _at_row(self, group: _Rates) -> Iterator[_Verdict]:
+        """Yield what is wrong with a group after its latest row."""
+        if group.zero == group.rows >= self.patience:
+            yield self._zero(group, "Zero in all rows so far.")
+        elif FEWEST <= group.zero < group.rows and group.zero > IDLE_SHARE * group.rows:
+            severity = Severity.NOTE if group.others_move else Severity.WARNING
+            note = f"Zero for {group.zero} of {group.rows} rows: the schedule has ended."
+            yield _Verdict(NOTHING * group.highest, note, severity)
+        elif group.rows == WARM_UP and group.first == group.highest:
+            kind = training_kind(self.base_trial)
+            if kind is TrainingKind.LANGUAGE_MODEL:
+                yield _Verdict(0.0, "A language model without warm-up.", Severity.NOTE)
+
+    def _at_end(self, group: _Rates) -> Iterator[_Verdict]:
+        """Yield what is wrong with the whole schedule of a group."""
+        if group.zero == group.rows < self.patience:
+            yield self._zero(group, "Zero in all rows.")
+        elif FEWEST <= group.zero < group.rows and group.zero <= IDLE_SHARE * group.rows:
+            note = f"Zero in the last {group.zero} of {group.rows} rows."
+            yield _Verdict(NOTHING * group.highest, note, Severity.NOTE)
+        if not group.is_by_epoch():
+            return
+        if group.falls and group.last > (1.0 - MOVES) * group.highest:
+            note = f"It moved {group.falls} times, but hardly: its schedule is stepped too rarely."
+            yield _Verdict((1.0 - MOVES) * group.highest, note, Severity.WARNING)
+        elif group.rises:
+            note = "Still warming up: its schedule is stepped too rarely."
+            yield _Verdict(group.last, note, Severity.WARNING)
+
+    def _zero(self, group: _Rates, note: str) -> _Verdict:
+        if group.others_move:
+            return _Verdict(0.0, f"{note} Its parameters are frozen.", Severity.NOTE)
+        if self._has_learned():
+            return _Verdict(
+                0.0, f"{note} The loss falls: the log has too few digits.", Severity.NOTE
+            )
+        return _Verdict(0.0, note, Severity.ERROR)
+
+    def _has_learned(self) -> bool:
+        """Return whether the latest losses are below nine tenths of the first ones."""
+        if len(self._first_losses) < LATEST:
+            return False
+        first = sorted(self._first_losses)[LATEST // 2]
+        return sorted(self._losses)[LATEST // 2] < first - (1.0 - LEARNED) * abs(first)
+
+    def _report(self, step: int, key: TensorKey, rate: float, verdict: _Verdict) -> bool:
+        """Record a verdict; of notes, the first of each group."""
+        group, (name, worker) = self._groups[key], key
+        is_note = verdict.severity is Severity.NOTE
+        is_new = not (is_note and group.is_noted)
+        group.is_noted |= is_note
+        return self.measured(
+            step,
+            RATE,
+            rate,
+            verdict.limit,
+            met=is_new,
+            tensor=name,
+            worker=worker,
+            note=verdict.note,
+            severity=verdict.severity,
+        )

@@ -1,0 +1,277 @@
+"""ResumeLostState: a resumed training lost its weights, its optimizer or its schedule."""
+
+import math
+import statistics
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.noise_levels import noise
+from builtin_rules.statistics.parameters import count
+from builtin_rules.statistics.tensor_selection import TensorKey, any_met
+from builtin_rules.statistics.training_scalars import (
+    GRADIENT_NORMS,
+    LEARNING_RATES,
+    TRAINING_LOSSES,
+    median_deviation,
+    scalars_of_mode,
+)
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, step_in_segment
+
+LOSS: Final = "loss"
+NORM: Final = "norm"
+RATE: Final = "rate"
+FIRST_SEGMENT: Final = "the run was not resumed yet"
+NOT_AFTER_A_RESUME: Final = "no rows after a resume to compare with rows before it"
+BEFORE: Final = 20  # rows before the resume that give the level
+FEWEST: Final = 10
+LATEST: Final = 5
+AT_ONCE: Final = 3  # rows that show the loss of an untrained model
+BACK: Final = 0.7  # of the way back to the first loss
+DEVIATIONS: Final = 5.0
+RISE: Final = 0.1  # of the loss
+FACTOR: Final = 2.0  # of norms and rates
+ROWS_KEPT: Final = 20_000
+
+
+class _Level(NamedTuple):
+    """The values before a resume: their level, the limit above it, and the first of the run."""
+
+    level: float
+    limit: float
+    first: float
+
+
+@dataclass(slots=True)
+class _History:
+    """The values of one tensor over all segments, without what was repeated."""
+
+    first: list[float] = field(default_factory=list)
+    steps: "array[int]" = field(default_factory=lambda: array("q"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
+    segment: int = 0
+    before: list[float] = field(default_factory=list)  # the latest before the resume
+    after: list[float] = field(default_factory=list)  # the first since the resume
+
+    def add(self, segment: int, step: int, value: float, patience: int) -> None:
+        if segment != self.segment:
+            self.segment = segment
+            kept = bisect_left(self.steps, step)
+            del self.steps[kept:], self.values[kept:]
+            self.before, self.after = list(self.values[-BEFORE:]), []
+        self.steps.append(step)
+        self.values.append(value)
+        if len(self.values) > ROWS_KEPT:
+            del self.steps[: ROWS_KEPT // 2], self.values[: ROWS_KEPT // 2]
+        if len(self.first) < LATEST:
+            self.first.append(value)
+        if len(self.before) >= FEWEST and len(self.after) <= patience:
+            self.after.append(value)
+
+
+class ResumeLostState(DeclaredRule):
+    """Met when losses, gradient norms or learning rates do not continue after a resume.
+
+    A run is resumed where its steps go back: there a segment begins. The last 20 rows before the
+    step of the resume, at least 10, are compared with the first ones after it. What the earlier
+    segment saved at repeated steps does not count. With the median of these rows as level, the
+    condition is met if
+
+    - the first 3 losses are all at least 70 % of the way back from the level to the first losses of
+      the run, and above the limit of the next condition: the weights were lost (error);
+    - the median of every 5 losses in a row among the first `patience` is above the level by more
+      than 10 % and five robust deviations (warning);
+    - the median of every 5 gradient norms in a row among the first `patience` is more than twice
+      the level, and their logarithm above it by five robust deviations (warning);
+    - the first 5 learning rates rise from below half the last rate before, which did not rise; or
+      all of them are above twice that rate, and the first is within 10 % of the first or of the
+      highest rate of the run: the schedule began anew (warning).
+
+    A row is a saved step of mode TRAIN, or without a mode, that has the value. NaN and infinity are
+    left out. Each tensor and worker is judged by itself, and once after each resume.
+    """
+
+    READS = (
+        "the collections losses, gradient_norms and learning_rates: values of one element, in "
+        "runs with several segments."
+    )
+    SEVERITY = Severity.WARNING
+    PARAMS = (count("patience", "Rows in which a value may come back.", 20, "rows", minimum=5),)
+    QUANTITIES = (
+        Quantity(LOSS, "loss after the resume, median of five"),
+        Quantity(NORM, "gradient norm after the resume, median of five", log=True),
+        Quantity(RATE, "learning rate after the resume"),
+    )
+    PAGE = Page(
+        why="""
+        A checkpoint that lacks the optimizer or the schedule, or that is not loaded at all, costs
+        the hours before the resume: the curve continues, a little higher, and nobody notices.
+        """,
+        save="""
+        Nothing more than a log that continues, as Hugging Face's Trainer, Lightning and most
+        loggers write it: each time the steps go back, a segment begins (docs/sources/segments.md).
+        """,
+        missing="""
+        Runs that were never resumed are not judged, nor is a run that begins again from its first
+        steps, or a resume after fewer than 10 rows. NaN and infinity are left out.
+        """,
+        remedy="""
+        - The loss of an untrained model: check that the checkpoint is loaded into the model that
+          is trained, before it is wrapped or compiled, and with all its keys.
+        - A higher loss or norm: save and load the state of the optimizer, the loss scaler and
+          moving averages, and the position in the data.
+        - A rate that begins anew: load the state of the schedule, or give it the last step.
+        """,
+        limits="""
+        A resume that repeats no step begins no segment and is not seen. A state that is lost but
+        made up within `patience` rows is only seen if the loss begins anew: with a row every
+        hundred steps, most are. A rate that was raised, or warmed up again, on purpose looks the
+        same.
+        """,
+        severity="""
+        Lost weights are an error: what was trained before the resume is gone. The others are
+        warnings, because the training recovers, or because they may be meant.
+        """,
+    )
+    patience: int
+
+    required_inputs = (
+        TensorInput(
+            "losses, gradient norms or learning rates",
+            tuple(
+                name
+                for each in (TRAINING_LOSSES, GRADIENT_NORMS, LEARNING_RATES)
+                for name in each.collections
+            ),
+        ),
+    )
+
+    def _prepare(self) -> None:
+        self._segment = 0
+        self._histories: dict[tuple[str, TensorKey], _History] = {}
+
+    def segment_begins(self, segment: int) -> None:
+        """Compare the values of the next steps with those of the segments before."""
+        self._segment = segment
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the scalars of global step `step`."""
+        answers = [
+            self._judge(step, quantity, key, value, judge)
+            for quantity, selected, judge in (
+                (LOSS, TRAINING_LOSSES, self._judge_loss),
+                (NORM, GRADIENT_NORMS, self._judge_norm),
+                (RATE, LEARNING_RATES, self._judge_rate),
+            )
+            for key, value in self._values(step, selected).items()
+        ]
+        return any_met(self, answers, NOT_AFTER_A_RESUME if self._segment else FIRST_SEGMENT)
+
+    def _values(self, step: int, selected: TensorInput) -> Mapping[TensorKey, float]:
+        values = scalars_of_mode(self.base_trial, step, selected)
+        return {key: value for key, value in values.items() if math.isfinite(value)}
+
+    def _judge(
+        self,
+        step: int,
+        quantity: str,
+        key: TensorKey,
+        value: float,
+        judge: Callable[[int, TensorKey, _History], bool],
+    ) -> bool | None:
+        history = self._histories.setdefault((quantity, key), _History())
+        history.add(self._segment, step_in_segment(step), value, self.patience)
+        if not history.after or len(history.after) > self.patience:
+            return None
+        met = judge(step, key, history)
+        if met:
+            history.before, history.after = [], []
+        return met
+
+    def _judge_loss(self, step: int, key: TensorKey, history: _History) -> bool:
+        before = history.before
+        level = statistics.median(before)
+        margin = max(RISE * abs(level), DEVIATIONS * _spread(before))
+        bound = _Level(level, level + margin, statistics.median(history.first))
+        back = max(bound.limit, level + BACK * (bound.first - level))
+        if len(history.after) == AT_ONCE and min(history.after) > back:
+            note = f"From {level:.4g} to {history.after[0]:.4g}: the weights were lost."
+            return self._record(step, LOSS, key, (min(history.after), back), note, Severity.ERROR)
+        return self._judge_median(step, LOSS, key, history, bound)
+
+    def _judge_norm(self, step: int, key: TensorKey, history: _History) -> bool:
+        logs = [math.log(norm) for norm in history.before if norm > 0]
+        if len(logs) < FEWEST:
+            return False
+        level = statistics.median(logs)
+        limit = math.exp(min(700.0, level + max(math.log(FACTOR), DEVIATIONS * _spread(logs))))
+        return self._judge_median(
+            step, NORM, key, history, _Level(math.exp(level), limit, history.first[0])
+        )
+
+    def _judge_median(
+        self, step: int, quantity: str, key: TensorKey, history: _History, bound: _Level
+    ) -> bool:
+        """Judge whether the values have stayed above the limit for all of `patience` rows."""
+        after = history.after
+        if len(after) < LATEST:
+            return False
+        latest = statistics.median(after[-LATEST:])
+        stays = len(after) == self.patience and all(
+            statistics.median(after[row : row + LATEST]) > bound.limit
+            for row in range(len(after) - LATEST + 1)
+        )
+        note = f"From {bound.level:.4g}; not back within {len(after)} rows."
+        return self._record(step, quantity, key, (latest, bound.limit), note, None, met=stays)
+
+    def _judge_rate(self, step: int, key: TensorKey, history: _History) -> bool:
+        after, before = history.after, history.before
+        if len(after) != LATEST:
+            return False
+        last = before[-1]
+        warms_up = (
+            after[0] < last / FACTOR
+            and all(earlier < later for earlier, later in pairwise(after))
+            and before[-LATEST] >= last
+        )
+        starts = (history.first[0], max(history.values[: -len(after)]))
+        begins_anew = min(after) > FACTOR * last and any(
+            math.isclose(after[0], start, rel_tol=RISE) for start in starts
+        )
+        note = f"From {last:.4g} to {after[0]:.4g}: the schedule began anew."
+        met = last > 0 and (warms_up or begins_anew)
+        return self._record(step, RATE, key, (after[0], last), note, None, met=met)
+
+    def _record(
+        self,
+        step: int,
+        quantity: str,
+        key: TensorKey,
+        compared: tuple[float, float],
+        note: str,
+        severity: Severity | None,
+        *,
+        met: bool = True,
+    ) -> bool:
+        value, limit = compared
+        name, worker = key
+        return self.measured(
+            step,
+            quantity,
+            value,
+            limit,
+            met=met,
+            tensor=name,
+            worker=worker,
+            note=note,
+            severity=severity,
+        )
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Return the robust deviation of values, with or without a trend, whichever is larger."""
+    return max(noise(values), median_deviation(values))

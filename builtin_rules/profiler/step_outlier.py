@@ -11,6 +11,7 @@ import numpy as np
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, SECOND_US, positive
 from builtin_rules.profiler.statistics.samples import Floats
 from builtin_rules.profiler.statistics.window_rule import SAVE_STEPS, WindowRule
+from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import (
     FrameworkEvents,
     FrameworkTimes,
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
 OUTLIERS: Final = "outliers"
+TIME_LOST: Final = "time_lost"
 KNOWN: Final = 100  # steps required before the next is judged
+LEAST_FACTOR: Final = 1.5  # of the median; a step below it does not take much longer
+# Percent of the time of all steps. Lognormal noise of 10 to 50 % loses less than 1 % to outliers.
+LEAST_TIME_LOST: Final = 5.0
+_MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
 STEPS_KEPT: Final = 1_000_000  # of each node and mode; 16 bytes each
 NO_STEPS: Final = "no steps in this window"
 TOO_FEW: Final = "not more than 100 steps of any kind yet"
@@ -48,6 +54,7 @@ class _Steps:
     durations: "array[float]" = field(default_factory=lambda: array("d"))
     numbers: "array[int]" = field(default_factory=lambda: array("q"))
     outliers: int = 0
+    time_lost: float = 0.0  # percent of the time of all steps, beyond their median
 
     def add(self, events: Sequence["TraceEvent"]) -> None:
         self.durations.extend(event.duration / SECOND_US for event in events)
@@ -55,30 +62,63 @@ class _Steps:
         if len(self.durations) > STEPS_KEPT:
             del self.durations[: STEPS_KEPT // 2], self.numbers[: STEPS_KEPT // 2]
 
-    def judge(self, factor: float) -> tuple[Floats, float]:
+    def judge(self, factor: float, *, literal: bool) -> tuple[Floats, float]:
         """Count the outliers; return all durations and the limit for outliers."""
         durations = np.array(self.durations)
-        limit = float(durations.mean() + factor * durations.std())
-        self.outliers = int(np.count_nonzero(durations > limit))
+        limit = literal_limit(durations, factor) if literal else robust_limit(durations, factor)
+        slow = durations[durations > limit]
+        lost = (slow - np.median(durations)).sum()
+        self.outliers = len(slow)
+        self.time_lost = float(100 * lost / durations.sum()) if len(slow) else 0.0
         return durations, limit
+
+
+def literal_limit(durations: Floats, factor: float) -> float:
+    """Return the mean plus `factor` standard deviations."""
+    return float(durations.mean() + factor * durations.std())
+
+
+def robust_limit(durations: Floats, factor: float) -> float:
+    """Return the duration that exceeds the median by `factor` robust deviations.
+
+    Deviations of durations and of their logarithms count, as well as half the median.
+    """
+    median = float(np.median(durations))
+    if median <= 0:
+        return literal_limit(durations, factor)
+    deviation = _MAD_TO_DEVIATION * float(np.median(np.abs(durations - median)))
+    logs = np.log(np.maximum(durations, 1e-6 * median) / median)
+    of_logs = _MAD_TO_DEVIATION * float(np.median(np.abs(logs)))
+    return max(
+        LEAST_FACTOR * median,
+        median + factor * deviation,
+        median * float(np.exp(min(factor * of_logs, 700.0))),
+    )
 
 
 class StepOutlier(WindowRule):
     """Met when more than `n_outliers` steps take much longer than the others.
 
-    An outlier takes longer than the mean plus `stddev` standard deviations of all steps so far of
-    the same node and mode, including outliers. A duration equal to this limit is not an outlier,
-    and neither is a short step. Steps are judged in each window with steps of their kind, once more
-    than 100 are known. The latest million of each kind are kept.
+    An outlier takes longer than the median of all steps so far of the same node and mode by more
+    than half the median and by more than `stddev` robust deviations (1.4826 times the median
+    absolute deviation), both of the durations and of their logarithms. A duration equal to the
+    limit is not an outlier, and neither is a short step. Besides, the outliers must cost at least
+    5 % of the time of all steps: the sum of what they take beyond the median.
+
+    With `literal`, an outlier takes longer than the mean plus `stddev` standard deviations of all
+    steps, including outliers, and the time they cost does not count.
+
+    Steps are judged in each window with steps of their kind, once more than 100 are known. The
+    latest million of each kind are kept.
     """
 
     READS = "the framework events of steps, `Step:ModeKeys...`; all others for the report."
     PARAMS = (
         positive(
             "stddev",
-            "Number of standard deviations above the mean from which a step is an outlier.",
+            "Number of deviations above the median from which a step is an outlier.",
             3,
-            "standard deviations",
+            "deviations",
         ),
         TextParam(
             "mode",
@@ -89,8 +129,12 @@ class StepOutlier(WindowRule):
             "n_outliers", "Number of tolerated outliers.", default=10, unit="steps", minimum=0
         ),
         SCAN_INTERVAL,
+        LITERAL,
     )
-    QUANTITIES = (Quantity(OUTLIERS, "steps that take much longer than the others"),)
+    QUANTITIES = (
+        Quantity(OUTLIERS, "steps that take much longer than the others"),
+        Quantity(TIME_LOST, "time that these steps take beyond the median (% of all)"),
+    )
     PAGE = Page(
         why="""
         A step that takes ten times as long as its neighbours waited for something: data, a
@@ -109,14 +153,16 @@ class StepOutlier(WindowRule):
         - Avoid garbage collection and returning memory to the system: reuse buffers.
         """,
         limits="""
-        Outliers raise the standard deviation by which they are judged: if more than about a tenth
-        of the steps are slow, none is an outlier. Batches of different length make steps of
-        different length.
+        If half of the steps are slow, they are the usual ones. Checkpoints and evaluations inside
+        of a step are outliers too, if they cost 5 % of the time. With `literal`, outliers raise the
+        standard deviation by which they are judged: if more than about a tenth of the steps are
+        slow, none is an outlier, and in 22,000 steps with normal noise 30 are.
         """,
     )
     stddev: float
     mode: str | None
     n_outliers: int
+    literal: bool
 
     required_inputs = (FrameworkEvents("the events of steps"),)
 
@@ -174,15 +220,26 @@ class StepOutlier(WindowRule):
     ) -> bool:
         """Judge the steps of one kind, and add the outliers of the window to `slow`."""
         steps = self._groups[group]
-        _, limit = steps.judge(self.stddev)
+        _, limit = steps.judge(self.stddev, literal=self.literal)
         slow += [
             (event.start_time, event.end_time)
             for event in new
             if event.duration / SECOND_US > limit
         ]
-        met = steps.outliers > self.n_outliers
+        costs = self.literal or steps.time_lost >= LEAST_TIME_LOST
+        met = steps.outliers > self.n_outliers and costs
         if met:
             self.count_violations(steps.outliers, 0)
+        share = 100 * steps.outliers / len(steps.durations)
+        self.measured(
+            step,
+            TIME_LOST,
+            steps.time_lost,
+            LEAST_TIME_LOST,
+            met=False,
+            tensor=group.phase,
+            worker=group.node,
+        )
         return self.measured(
             step,
             OUTLIERS,
@@ -191,7 +248,8 @@ class StepOutlier(WindowRule):
             met=met,
             tensor=group.phase,
             worker=group.node,
-            note=f"Of {len(steps.durations)} steps, above {limit:.3g} s.",
+            note=f"Of {len(steps.durations)} steps ({share:.2g} %), above {limit:.3g} s; "
+            f"they cost {steps.time_lost:.3g} % of the time.",
         )
 
     def details(self) -> dict[str, Any]:
@@ -209,7 +267,7 @@ class StepOutlier(WindowRule):
 
     def _details_of(self, group: StepGroup) -> dict[str, Any]:
         steps = self._groups[group]
-        durations, limit = steps.judge(self.stddev)
+        durations, limit = steps.judge(self.stddev, literal=self.literal)
         return {
             "step_stats": {"mean": float(durations.mean()), **summary(durations)},
             "number_of_outliers": steps.outliers,

@@ -11,6 +11,7 @@ from builtin_rules.profiler import step_outlier as module
 from builtin_rules.profiler.step_outlier import NO_STEPS, TOO_FEW, StepOutlier
 from rule_core.profiler.traces.event import TraceEvent
 
+LITERAL = {"literal": True}
 TRAIN, EVAL = "Step:ModeKeys.TRAIN", "Step:ModeKeys.EVAL"
 
 
@@ -35,13 +36,19 @@ def slow(outliers: int, of: int, duration: float = 1.0) -> list[float]:
         pytest.param(slow(10, 400), {}, [], id="exactly-n_outliers"),
         pytest.param(slow(11, 400), {}, [0], id="one-more"),
         pytest.param(slow(30, 400), {"n_outliers": 30}, [], id="n_outliers"),
-        pytest.param(slow(1, 400), {"n_outliers": 0}, [0], id="none-tolerated"),
+        pytest.param(slow(1, 150), {"n_outliers": 0}, [0], id="none-tolerated"),
+        pytest.param(slow(1, 400), {"n_outliers": 0}, [], id="costs-2-percent"),
+        pytest.param(slow(1, 400), {"n_outliers": 0, **LITERAL}, [0], id="literal-and-cheap"),
         pytest.param([0.1] * 380 + [0.001] * 20, {}, [], id="short-steps"),
         pytest.param([1.0] * 89 + [40.0] * 11, {}, [], id="exactly-100-steps"),
         pytest.param(slow(1, 100), {"n_outliers": 0}, [], id="a-hundred"),
         pytest.param(slow(1, 101), {"n_outliers": 0}, [0], id="a-hundred-and-one"),
-        pytest.param([*[0.1] * 5, 1.0] * 39, {}, [], id="too-many-to-be-outliers"),
-        pytest.param([*[0.1] * 5, 1.0] * 39, {"stddev": 2}, [0], id="stddev"),
+        pytest.param([*[0.1] * 5, 1.0] * 39, LITERAL, [], id="too-many-to-be-outliers"),
+        pytest.param([*[0.1] * 5, 1.0] * 39, {"stddev": 2, **LITERAL}, [0], id="stddev"),
+        pytest.param([*[0.1] * 4, 0.5] * 60, {}, [0], id="every-fifth-at-five-times"),
+        pytest.param([*[0.1] * 2, 0.15] * 60, {}, [], id="half-longer"),
+        pytest.param([*[0.1] * 2, 0.16] * 60, {}, [0], id="more-than-half-longer"),
+        pytest.param([0.1, 0.5, 0.5] * 100, {}, [], id="most-are-slow"),
         pytest.param(slow(20, 400), {"mode": "TRAIN"}, [0], id="mode"),
         pytest.param(slow(20, 400), {"mode": "train"}, [0], id="mode-in-any-case"),
         pytest.param(slow(20, 400), {"mode": TRAIN}, [0], id="name-of-the-event"),
@@ -58,8 +65,27 @@ def test_windows(durations: list[float], params: dict[str, Any], met: list[int])
 def test_a_duration_at_the_limit_is_no_outlier() -> None:
     # Mean 2, standard deviation 1: the limit is 3 with a factor of 1.
     trial = FakeProfilerTrial(events=steps([1.0, 3.0] * 59))
-    assert judge_windows(StepOutlier, trial, stddev=1, n_outliers=0).met == []
-    assert judge_windows(StepOutlier, trial, stddev=0.9, n_outliers=0).met == [3]
+    more: dict[str, Any] = {"n_outliers": 0, **LITERAL}
+    assert judge_windows(StepOutlier, trial, stddev=1, **more).met == []
+    assert judge_windows(StepOutlier, trial, stddev=0.9, **more).met == [3]
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.1, 0.5])
+@pytest.mark.parametrize(("literal", "met"), [(False, False), (True, True)])
+def test_noise_alone_makes_no_outliers(noise: float, literal: bool, met: bool) -> None:
+    rng = np.random.default_rng(0)
+    durations = 0.01 * np.exp(noise * rng.standard_normal(22_000))
+    trial = FakeProfilerTrial(events=steps(durations))
+    assert bool(judge_windows(StepOutlier, trial, literal=literal).met) is met
+
+
+def test_spread_raises_the_limit() -> None:
+    # The median is 2, the median deviation 1: a limit of 2 + 3 * 1.4826 = 6.45 by durations,
+    # and 2 * exp(3 * 1.4826 * log(1.5)) = 12.1 by their logarithms.
+    durations = [*[1.0] * 60, *[2.0] * 60, *[3.0] * 60]
+    for slow_step, met in ((12.0, []), (12.5, [0])):
+        trial = FakeProfilerTrial(events=steps(durations + [slow_step] * 11))
+        assert judge_windows(StepOutlier, trial, scan_interval_us=10**10).met == met
 
 
 def test_violations_grow_by_all_outliers_in_each_window_that_fires() -> None:
@@ -73,8 +99,8 @@ def test_violations_grow_by_all_outliers_in_each_window_that_fires() -> None:
         1000,
     )
     assert [one.note for one in judged.findings] == [
-        "Of 500 steps, above 0.516 s.",
-        "Of 1000 steps, above 0.392 s.",
+        "Of 500 steps (2.2 %), above 0.15 s; they cost 16.5 % of the time.",
+        "Of 1000 steps (1.1 %), above 0.15 s; they cost 9.01 % of the time.",
     ]
 
 

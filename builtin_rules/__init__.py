@@ -15,6 +15,7 @@ from builtin_rules.tensors.data.nlp_sequence_ratio import NLPSequenceRatio
 from builtin_rules.tensors.data.tree_depth import TreeDepth
 from builtin_rules.tensors.gradients.all_zero import AllZero
 from builtin_rules.tensors.gradients.exploding_tensor import ExplodingTensor
+from builtin_rules.tensors.gradients.gradient_accumulates import GradientAccumulates
 from builtin_rules.tensors.gradients.tensor_variance import TensorVariance
 from builtin_rules.tensors.gradients.vanishing_gradient import VanishingGradient
 from builtin_rules.tensors.losses.loss_not_decreasing import LossNotDecreasing
@@ -26,8 +27,11 @@ from builtin_rules.tensors.optimizer.learning_rate import LearningRate
 from builtin_rules.tensors.optimizer.loss_scale_at_floor import LossScaleAtFloor
 from builtin_rules.tensors.optimizer.resume_lost_state import ResumeLostState
 from builtin_rules.tensors.optimizer.validation_in_training_mode import ValidationInTrainingMode
+from builtin_rules.tensors.weights.norm_growth import NormGrowth
 from builtin_rules.tensors.weights.poor_weight_initialization import PoorWeightInitialization
+from builtin_rules.tensors.weights.replica_divergence import ReplicaDivergence
 from builtin_rules.tensors.weights.similar_across_runs import SimilarAcrossRuns
+from builtin_rules.tensors.weights.stalled_parameters import StalledParameters
 from builtin_rules.tensors.weights.unchanged_tensor import UnchangedTensor
 from builtin_rules.tensors.weights.weight_update_ratio import WeightUpdateRatio
 from smdebug.rules import Rule
@@ -42,18 +46,22 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "DeadRelu": DeadRelu,
         "ExplodingTensor": ExplodingTensor,
         "FeatureImportanceOverweight": FeatureImportanceOverweight,
+        "GradientAccumulates": GradientAccumulates,
         "GradientNormSpike": GradientNormSpike,
         "LearningRate": LearningRate,
         "LossNotDecreasing": LossNotDecreasing,
         "LossScaleAtFloor": LossScaleAtFloor,
         "NLPSequenceRatio": NLPSequenceRatio,
+        "NormGrowth": NormGrowth,
         "Overfit": Overfit,
         "Overtraining": Overtraining,
         "PolicyEntropyCollapse": PolicyEntropyCollapse,
         "PoorWeightInitialization": PoorWeightInitialization,
+        "ReplicaDivergence": ReplicaDivergence,
         "ResumeLostState": ResumeLostState,
         "SaturatedActivation": SaturatedActivation,
         "SimilarAcrossRuns": SimilarAcrossRuns,
+        "StalledParameters": StalledParameters,
         "StalledTrainingRule": StalledTrainingRule,
         "TensorVariance": TensorVariance,
         "TreeDepth": TreeDepth,
@@ -74,18 +82,22 @@ __all__ = [
     "DeadRelu",
     "ExplodingTensor",
     "FeatureImportanceOverweight",
+    "GradientAccumulates",
     "GradientNormSpike",
     "LearningRate",
     "LossNotDecreasing",
     "LossScaleAtFloor",
     "NLPSequenceRatio",
+    "NormGrowth",
     "Overfit",
     "Overtraining",
     "PolicyEntropyCollapse",
     "PoorWeightInitialization",
+    "ReplicaDivergence",
     "ResumeLostState",
     "SaturatedActivation",
     "SimilarAcrossRuns",
+    "StalledParameters",
     "StalledTrainingRule",
     "TensorVariance",
     "TreeDepth",

@@ -28,7 +28,11 @@ CASES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
     "AllZero": ({"tensor_regex": "w"}, "a_w", [HEALTHY, HEALTHY * 0, HEALTHY]),
     "ExplodingTensor": ({}, "a_w", [HEALTHY, HEALTHY * np.nan, HEALTHY]),
     "LossNotDecreasing": ({"num_steps": 1, "literal": True}, "a_loss", [1.0, 1.0, 0.5]),
-    "PoorWeightInitialization": ({"patience": 1}, "a_loss", [1.0, 1.0, 0.5]),
+    "PoorWeightInitialization": (
+        {"patience": 1, "literal": True},
+        "a_loss",
+        [1.0, 1.0, 0.5],
+    ),
     "TensorVariance": (
         {"tensor_regex": "w", "max_threshold": 1},
         "a_w",

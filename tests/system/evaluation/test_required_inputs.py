@@ -31,15 +31,15 @@ SCORES: Final = np.eye(10)[np.arange(60) % 10].astype(np.float32)
 TRIALS: Final[Mapping[str, tuple[Tensors, Mapping[str, list[str]]]]] = {
     "plain loss": ({"loss": np.ones(1)}, {"losses": ["^loss$"]}),
     "weights only": (
-        {"fc.weight": np.arange(6.0).reshape(2, 3)},
+        {"fc.weight": np.arange(64.0).reshape(8, 8)},
         {"weights": ["weight"], "losses": ["loss"], "gradients": ["^gradient"]},
     ),
     "Keras": (
         {
             "loss": np.ones(1),
             "accuracy": np.ones(1),
-            "sequential/dense/kernel": np.arange(6.0).reshape(2, 3),
-            "gradients/sequential/dense/kernelGrad": np.ones((2, 3)),
+            "sequential/dense/kernel": np.arange(64.0).reshape(8, 8),
+            "gradients/sequential/dense/kernelGrad": np.ones((8, 8)),
             "labels": np.arange(60) % 10,
             "predictions": SCORES,
             "dense/outputs": np.ones((60, 3)),
@@ -76,10 +76,11 @@ LOSS: Final = {"LossNotDecreasing", "Overfit", "Overtraining", "ResumeLostState"
 SEEN: Final = {"ExplodingTensor", "SimilarAcrossRuns", "StalledTrainingRule"}
 HELD: Final = {
     "plain loss": LOSS | SEEN,
-    "weights only": {"WeightUpdateRatio"} | SEEN,
+    "weights only": {"NormGrowth", "WeightUpdateRatio"} | SEEN,
     "Keras": LOSS
     | SEEN
     | {"ClassImbalance", "Confusion", "GradientNormSpike", "PoorWeightInitialization"}
+    | {"GradientAccumulates", "NormGrowth", "StalledParameters"}
     | {"VanishingGradient", "WeightUpdateRatio"},
     "XGBoost": LOSS
     | SEEN

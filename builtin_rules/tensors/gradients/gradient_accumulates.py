@@ -1,0 +1,178 @@
+"""GradientAccumulates: gradients add up over steps, as without `zero_grad`."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import count, positive, share
+from builtin_rules.statistics.previous_values import is_learning_step
+from builtin_rules.statistics.tensor_selection import (
+    GRADIENTS,
+    SavedTensor,
+    numbers,
+    saved_tensors,
+)
+from smdebug.rules.extensions import Page, Quantity, Severity
+
+COSINE: Final = "cosine of successive gradients"
+BAND: Final = 2.0  # see docs/decisions/0049-parameters.md
+NORM: Final = "optimizer/grad_norm"
+SUMS: Final = "norm at the optimizer / norm of the backward"
+
+
+class GradientAccumulates(DeclaredRule):
+    """Met when gradients point the same way for `patience` saved steps in a row and grow.
+
+    The same way is a cosine above `cosine` with the gradient of the previous saved step, the median
+    over all gradients with more than one element. They grow if the norm over all of them has risen
+    at each of these steps as that of a sum does: after n steps it is n times the first one, to
+    within a factor of 2, and more than `growth` times.
+
+    Hooks of PyTorch save what each backward adds, so that these gradients never show a forgotten
+    `zero_grad`. Where the norm at the optimizer was saved too (`optimizer/grad_norm`), it is
+    compared with the norm over all gradients instead: met if their ratio has risen for `patience`
+    saved steps in a row, and to more than `growth` times that before. A constant number of
+    accumulated batches leaves the ratio as it is.
+
+    Each worker is judged by itself, in training. Values that are not finite are left to
+    `ExplodingTensor` and begin a new count.
+    """
+
+    SEVERITY = Severity.ERROR
+    READS = "the collection gradients, and optimizer/grad_norm: values."
+    PARAMS = (
+        share("cosine", "A larger cosine of two gradients is the same way.", 0.9, "cosine"),
+        count("patience", "Number of such steps in a row that is too many.", 4, "saved steps"),
+        positive(
+            "growth", "How many times larger the norm, or the ratio, has become.", 2.0, "ratio"
+        ),
+    )
+    QUANTITIES = (
+        Quantity(COSINE, "median cosine with the previous gradient", worse="above"),
+        Quantity(SUMS, "norm at the optimizer / norm of the backward", worse="above", log=True),
+    )
+    PAGE = Page(
+        why="""
+        Frameworks add gradients up until they are set to zero. If that is forgotten, each update
+        repeats all earlier ones, with growing size: the training swings, diverges, or looks merely
+        slow because clipping hides the size.
+        """,
+        save="""
+        All gradients, and the norm at the optimizer:
+
+            Hook(
+                out_dir,
+                save_config=SaveConfig(save_interval=1, end_step=50),
+                include_collections=["gradients", "optimizer"],
+            )
+        """,
+        missing="""
+        Without values of gradients nothing is judged: norms alone do not tell gradients that add up
+        from gradients that grow. At least `patience` + 1 saved steps are needed.
+        """,
+        remedy="""
+        - Call `optimizer.zero_grad()` once for each `step()`, and check that it is the optimizer
+          that has the parameters.
+        - With gradient accumulation, set them to zero after the update, not only at the end of an
+          epoch.
+        """,
+        limits="""
+        Gradients that add up, but of batches that do not agree, grow slowly and may fall in
+        between, and those of sparsely saved steps leap; they are found through the norm at the
+        optimizer only. Gradients of a full batch agree from step to step and may grow; they do so
+        more slowly than sums at first, or faster.
+        """,
+        severity="""
+        The findings are errors: the optimizer follows sums of gradients of weights that are gone.
+        """,
+    )
+    cosine: float
+    patience: int
+    growth: float
+
+    required_inputs = (GRADIENTS,)
+
+    def _prepare(self) -> None:
+        # By worker: the latest gradients, and how many norms or ratios have risen in a row.
+        self._before: dict[str, dict[str, Any]] = {}
+        self._rising: dict[tuple[str, str], deque[float]] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Compare the gradients of global step `step` with the previous ones."""
+        trial = self.base_trial
+        if not is_learning_step(trial, step):
+            return self.not_judged("no learning in this mode")
+        gradients: dict[str, dict[str, Any]] = {}
+        for saved in saved_tensors(trial, step, GRADIENTS.names(trial, step)):
+            array = numbers(saved, step)
+            if array is not None and array.size > 1:
+                flat = np.array(array, np.float32).reshape(-1)
+                gradients.setdefault(saved.worker, {})[saved.name] = flat
+        answers = [
+            answer
+            for worker, arrays in gradients.items()
+            if (answer := self._judge(worker, arrays, step)) is not None
+        ]
+        return any(answers) if answers else self.not_judged("no gradients to compare yet")
+
+    def _judge(self, worker: str, arrays: dict[str, Any], step: int) -> bool | None:
+        before, self._before[worker] = self._before.get(worker, {}), arrays
+        norm = float(np.sqrt(sum(float(array @ array) for array in arrays.values())))
+        if not np.isfinite(norm) or norm == 0:
+            self._before.pop(worker)
+            self._rising.pop((COSINE, worker), None)
+            self._rising.pop((SUMS, worker), None)
+            return None
+        total = self._norm_at_optimizer(worker, step)
+        if total is not None:
+            ratio = total / norm
+            met = self._grows(SUMS, worker, ratio, together=True)
+            limit = self._limit(SUMS, worker)
+            return self.measured(step, SUMS, ratio, limit, met=met, worker=worker)
+        cosines = [
+            float(array @ before[name]) / (float(np.linalg.norm(array)) * length)
+            for name, array in arrays.items()
+            if name in before
+            and before[name].shape == array.shape
+            and (length := float(np.linalg.norm(before[name]))) > 0
+            and array.any()
+        ]
+        if not cosines:
+            self._grows(COSINE, worker, norm, together=False)
+            return None
+        middle = float(np.median(cosines))
+        met = self._grows(COSINE, worker, norm, together=middle > self.cosine)
+        first = self._rising[COSINE, worker][0]
+        note = f"The norm has grown from {first:.3g} to {norm:.3g}." if met else None
+        return self.measured(step, COSINE, middle, self.cosine, met=met, worker=worker, note=note)
+
+    def _grows(self, quantity: str, worker: str, value: float, *, together: bool) -> bool:
+        """Record a norm or ratio, and return whether it has risen for long enough and far."""
+        rising = self._rising.setdefault((quantity, worker), deque())
+        if not together or (rising and value <= rising[-1]):
+            rising.clear()
+        rising.append(value)
+        if len(rising) <= self.patience or value <= self.growth * rising[0]:
+            return False
+        return quantity == SUMS or _is_linear(rising)
+
+    def _limit(self, quantity: str, worker: str) -> float:
+        return self.growth * self._rising[quantity, worker][0]
+
+    def _norm_at_optimizer(self, worker: str, step: int) -> float | None:
+        """Return the norm over the gradients that the optimizer used, or None."""
+        if not self.base_trial.has_tensor(NORM):
+            return None
+        array = numbers(SavedTensor(self.base_trial.tensor(NORM), worker), step)
+        value = None if array is None else float(array.reshape(-1)[0])
+        return value if value is not None and np.isfinite(value) else None
+
+
+def _is_linear(norms: Iterable[float]) -> bool:
+    """Return whether norms grow as those of sums do: the n-th is about n times the first."""
+    first, *later = norms
+    shares = [norm / (first * number) for number, norm in enumerate(later, start=2)]
+    return min(shares) >= 1 / BAND and max(shares) <= BAND

@@ -1,0 +1,142 @@
+"""NormGrowth: a parameter has grown far beyond its initial size and goes on growing."""
+
+import math
+from collections import deque
+from typing import Final
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import count, non_negative, positive
+from builtin_rules.statistics.previous_values import (
+    PARAMETERS,
+    is_learning_step,
+    parameter_names,
+)
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    any_met,
+    record,
+    reduction,
+    saved_tensors,
+)
+from smdebug.core.collection import CollectionKeys
+from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+
+SIZE: Final = "root mean square"
+# Smaller tensors, such as the weights of a regression, take the size that their data need.
+ELEMENTS: Final = 64
+MATRIX_RANK: Final = 2
+_JUDGED: Final = TensorInput("weights", (CollectionKeys.WEIGHTS, PARAMETERS))
+
+
+class NormGrowth(DeclaredRule):
+    """Met when ``RMS > max(factor * first RMS, floor)`` and RMS rose `patience` times in a row.
+
+    RMS is the root mean square of a weight's elements, by its values or by the saved reduction l2
+    and the shape. The first one is that of the first saved step of training, and rises are from one
+    saved step to the next. A weight that starts at zero (LoRA's B) is judged by `floor` alone.
+
+    Vectors (biases, scales of norm layers) and weights with fewer than 64 elements are not judged:
+    they take the size that the data need. Each worker is judged by itself. Steps of mode EVAL and
+    PREDICT are skipped, and so are NaN and infinity, which `ExplodingTensor` reports.
+    """
+
+    SEVERITY = Severity.WARNING
+    READS = "the collections weights and parameters: values, or the saved reduction l2 and shapes."
+    PARAMS = (
+        positive("factor", "How many times its first size a weight may have.", 10.0, "ratio"),
+        non_negative(
+            "floor", "Root mean square up to which a weight may grow freely.", 0.5, "weight"
+        ),
+        count("patience", "Number of rises in a row that count as growing.", 3, "saved steps"),
+    )
+    QUANTITIES = (Quantity(SIZE, "root mean square of the weight", worse="above", log=True),)
+    PAGE = Page(
+        why="""
+        Weights that keep growing make logits and attention scores larger and larger, until they
+        saturate, overflow in half precision, or leave the training so sharp that it diverges. This
+        shows thousands of steps before the loss does. PaLM added a loss on the logits (z-loss)
+        against it, and Wortsman et al. (arXiv 2309.14322) describe how small models show it too.
+        """,
+        save="""
+        The collection `weights`; its norm is enough:
+
+            Hook(
+                out_dir,
+                save_config=SaveConfig(save_interval=100),
+                include_collections=["weights"],
+                reduction_config=ReductionConfig(norms=["l2"]),
+                save_shape=True,
+            )
+        """,
+        missing="""
+        Weights without values, and without l2 and shape, are skipped, as are steps on which they
+        are not finite. At least `patience` + 1 saved steps are needed.
+        """,
+        remedy="""
+        - Lower the learning rate, or add weight decay to the weights that the evidence names.
+        - If they are an output layer, add a z-loss; if they are queries and keys, normalise those
+          (QK-norm).
+        - Behind a norm layer the size of a weight does not matter to the loss, but it slows
+          learning down: weight decay helps there as well.
+        """,
+        limits="""
+        A weight that grows by less than `factor`, or within one interval between saved steps, is
+        not found. Weights that start far too small and grow to a useful size above `floor` fire:
+        raise it.
+        """,
+        severity="""
+        The findings are warnings: growing weights are a sign of trouble to come, while the model is
+        still of use.
+        """,
+    )
+    factor: float
+    floor: float
+    patience: int
+
+    required_inputs = (_JUDGED,)
+
+    def _prepare(self) -> None:
+        # By weight and worker: the first size, and the latest ones.
+        self._first: dict[tuple[str, str], float] = {}
+        self._latest: dict[tuple[str, str], deque[float]] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the weights of global step `step`."""
+        trial = self.base_trial
+        if not is_learning_step(trial, step):
+            return self.not_judged("weights do not change in this mode")
+        names = parameter_names(trial, step, _JUDGED.collections)
+        if not names:
+            return self.not_judged("no weights at this step")
+        answers = [self._judge(saved, step) for saved in saved_tensors(trial, step, names)]
+        return any_met(self, answers, "no matrix among the weights, or no size of one")
+
+    def _judge(self, saved: SavedTensor, step: int) -> bool | None:
+        size = _root_mean_square(saved, step)
+        if size is None:
+            return None
+        key = saved.name, saved.worker
+        first = self._first.setdefault(key, size)
+        latest = self._latest.setdefault(key, deque(maxlen=self.patience + 1))
+        latest.append(size)
+        limit = max(self.factor * first, self.floor)
+        sizes = [*latest]
+        rises = len(sizes) > self.patience and sizes == sorted(set(sizes))
+        met = size > limit and rises
+        note = f"It started at {first:.3g}." if met else None
+        return record(self, saved, step, SIZE, size, limit, met=met, note=note)
+
+
+def _root_mean_square(saved: SavedTensor, step: int) -> float | None:
+    """Return the size of a matrix's elements, or None if it is unknown, not finite or too small."""
+    try:
+        shape = saved.tensor.shape(step, worker=saved.worker)
+    except TensorUnavailableForStep:
+        return None
+    if sum(length > 1 for length in shape) < MATRIX_RANK or math.prod(shape) < ELEMENTS:
+        return None
+    norm = reduction(saved, step, "l2")
+    if norm is None or not math.isfinite(norm):
+        return None
+    return norm / math.sqrt(math.prod(shape))

@@ -1,0 +1,181 @@
+"""ReplicaDivergence: workers that train one model no longer have the same parameters."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.array_difference import norms
+from builtin_rules.statistics.parameters import positive
+from builtin_rules.statistics.previous_values import (
+    PARAMETERS,
+    is_learning_step,
+    parameter_names,
+)
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    numbers,
+    record,
+    saved_reductions,
+)
+from smdebug.core.collection import CollectionKeys
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+
+DIFFERENCE: Final = "relative difference"
+# Replicas start equal. Values that differ by more than this when first compared are shards, or
+# were never replicas.
+SHARDED: Final = 0.1
+_COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
+_BUFFERS: Final = re.compile(r"running_(mean|var)|num_batches_tracked")
+# Saved reductions that hardly depend on the order of summation.
+_COMPARED: Final = frozenset({"l1", "l2", "min", "max", "std", "variance"})
+
+
+class _Replicas(TensorInput):
+    """Tensors of a trial with several workers."""
+
+    def is_in(self, trial: Any) -> bool:
+        """Return whether two workers or more may have saved one of these tensors."""
+        return trial.num_workers > 1 and bool(self.names(trial))
+
+
+class ReplicaDivergence(DeclaredRule):
+    """Met when a parameter of two workers differs by more than `threshold`, relative to its norm.
+
+    At each saved step of training, the parameters of each worker are compared with those of the
+    first worker that saved them: ``|w - p| / |p|``, with the Euclidean norm over all elements; of
+    saved reductions, the largest relative difference of l1, l2, min, max, std and variance. NaN or
+    infinity on one of the two only meets the condition; on both it is left to `ExplodingTensor`.
+
+    Parameters of different shapes are shards and are skipped, as are those that differ by more than
+    0.1 when they are first compared: a note names them. Running statistics of norm layers are no
+    parameters: workers have their own.
+    """
+
+    SEVERITY = Severity.ERROR
+    READS = "the collections weights, biases and parameters of all workers: values or reductions."
+    PARAMS = (
+        positive(
+            "threshold",
+            "Largest relative difference allowed between two workers.",
+            1e-5,
+            "difference per parameter",
+        ),
+    )
+    QUANTITIES = (
+        Quantity(DIFFERENCE, "norm of difference / norm of parameter", worse="above", log=True),
+    )
+    PAGE = Page(
+        why="""
+        In data-parallel training all workers start with the same parameters and apply the same
+        gradients, so that their parameters stay equal. If one worker misses a synchronisation, or
+        its memory is damaged, each trains a model of its own, and what is saved at the end is one
+        of them. The loss hardly shows it: the training of BLOOM ran for 15 days with replicas of
+        norm layers that had diverged.
+        """,
+        save="""
+        The parameters of all workers, or their norms, now and then:
+
+            Hook(
+                out_dir,
+                include_workers="all",
+                save_config=SaveConfig(save_interval=500),
+                include_collections=["weights", "biases"],
+                reduction_config=ReductionConfig(norms=["l2"]),
+            )
+        """,
+        missing="""
+        Steps at which only one worker saved a parameter are not judged; neither are parameters
+        without values and compared reductions.
+        """,
+        remedy="""
+        - Check that the model is wrapped (`DistributedDataParallel`) before its first forward, and
+          that every forward goes through the wrapper, not through `model.module`.
+        - Look for parameters that are changed outside of the optimizer, for seeds that differ in
+          what the ranks do to parameters, and for `no_sync()` that is never left.
+        - If one worker diverges again and again, check its accelerator's memory.
+        - Restart from the last checkpoint before the finding, or broadcast rank 0's parameters.
+        """,
+        limits="""
+        Methods that let workers drift between synchronisations (local SGD) fire: judge the steps of
+        synchronisation only, or raise `threshold`. Replicas that start with different parameters
+        look like shards, and a note is all that is said. Reductions show fewer differences than
+        values. In half precision, the smallest difference of an element is 0.004 of it.
+        """,
+        severity="""
+        The findings are errors: workers that train different models waste all but one of them, and
+        averaged gradients fit none.
+        """,
+    )
+    threshold: float
+
+    required_inputs = (_Replicas("parameters of several workers", _COLLECTIONS),)
+
+    def _prepare(self) -> None:
+        self._replicas: set[tuple[str, str]] = set()  # that were once about equal
+        self._sharded: set[tuple[str, str]] = set()
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Compare the parameters of all workers at global step `step`."""
+        trial = self.base_trial
+        if not is_learning_step(trial, step):
+            return self.not_judged("weights do not change in this mode")
+        names = [
+            name for name in parameter_names(trial, step, _COLLECTIONS) if not _BUFFERS.search(name)
+        ]
+        workers: dict[str, list[SavedTensor]] = {}
+        for name, worker in trial.saved_by(step, names):
+            workers.setdefault(name, []).append(SavedTensor(trial.tensor(name), worker))
+        answers = [
+            answer
+            for replicas in workers.values()
+            for other in replicas[1:]
+            for answer in self._compare(replicas[0], other, step)
+        ]
+        return any(answers) if answers else self.not_judged("no replicas of a parameter")
+
+    def _compare(self, first: SavedTensor, other: SavedTensor, step: int) -> Iterator[bool]:
+        """Yield whether two replicas differ, unless they are shards."""
+        difference = _difference(first, other, step)
+        key = other.name, other.worker
+        if difference is None or key in self._sharded:
+            return
+        if SHARDED < difference < math.inf and key not in self._replicas:
+            self._sharded.add(key)
+            note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
+            yield self.found(step, *key, difference, SHARDED, note, Severity.NOTE)
+            return
+        self._replicas.add(key)
+        met = difference > self.threshold
+        limit = self.threshold
+        comparison = f"Compared with {first.worker!r}."
+        if difference == math.inf:
+            comparison = f"Only one of it and {first.worker!r} is finite."
+        text = comparison if met else None
+        yield record(self, other, step, DIFFERENCE, difference, limit, met=met, note=text)
+
+
+def _difference(first: SavedTensor, other: SavedTensor, step: int) -> float | None:
+    """Return the relative difference, infinity if one is not finite, or None if unknown."""
+    before, value = numbers(first, step), numbers(other, step)
+    if before is None or value is None:
+        earlier, later = saved_reductions(first, step), saved_reductions(other, step)
+        keys = [key for key in earlier if key in later and key[0] in _COMPARED]
+        differences = [
+            _relative(abs(later[key] - earlier[key]), abs(earlier[key]), abs(later[key]))
+            for key in keys
+        ]
+        return max((item for item in differences if item is not None), default=None)
+    if before.shape != value.shape:
+        return None
+    change, norm = norms(value, before)
+    return _relative(change, norm, change if math.isfinite(norm) else norms(before, value).before)
+
+
+def _relative(change: float, before: float, after: float) -> float | None:
+    if not (math.isfinite(before) or math.isfinite(after)):
+        return None
+    if not (math.isfinite(before) and math.isfinite(after)):
+        return math.inf
+    return change / before if before else (math.inf if change else 0.0)

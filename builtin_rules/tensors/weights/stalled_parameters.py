@@ -1,0 +1,254 @@
+"""StalledParameters: some parameters stand still while others learn."""
+
+import math
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.array_difference import CHANGE, norms
+from builtin_rules.statistics.parameters import count, positive
+from builtin_rules.statistics.previous_values import (
+    PARAMETERS,
+    TrainedParameters,
+    earlier_steps,
+    is_learning_step,
+    parameter_names,
+)
+from builtin_rules.statistics.tensor_selection import (
+    GRADIENTS,
+    SavedTensor,
+    any_met,
+    numbers,
+    saved_tensors,
+    statistic,
+    value_shape,
+)
+from smdebug.core.collection import CollectionKeys
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+
+RATIO: Final = "relative update"
+NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
+TYPICAL: Final = 1e-3  # the relative update of a healthy parameter
+SPARSE: Final = 0.5  # a gradient with more zeros is that of an embedding with rare tokens
+MATRIX_RANK: Final = 2
+_COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
+_UNUSED: Final = ("pooler", "mask_token", "masked_spec_embed", "mask_emb")
+
+
+class _Move(NamedTuple):
+    """The relative update of a parameter of a worker, and whether it has a short data type."""
+
+    name: str
+    worker: str
+    ratio: float
+    is_short: bool
+    is_matrix: bool
+
+
+class StalledParameters(DeclaredRule):
+    """Met when a parameter stalls for `patience` saved steps in a row while others move.
+
+    The relative update is ``|w - p| / |p|``: of one step where the hook saved
+    `optimizer/update_norm`, otherwise since the previous saved step. A matrix stalls if its
+    gradient is not zero, the update is below `threshold`, and others move: any parameter by
+    `threshold` or more, if the matrix did not change by one bit or is in half precision; otherwise
+    half of the other matrices by 0.001 or more.
+
+    A parameter of any shape stalls as well if it requires a gradient, has got none so far while
+    others have, and does not change by one bit while others do. For parameters that published
+    models leave unused on purpose (poolers, mask tokens) this is a note.
+
+    Matrices with gradients that are mostly zero (embeddings with rare tokens) are skipped, and so
+    are frozen parameters, zeros, and values that are not finite. Steps at which nothing moves do
+    not count: see `LearningRate` and `UnchangedTensor`. Each worker is judged by itself, in
+    training.
+    """
+
+    SEVERITY = Severity.WARNING
+    READS = (
+        "optimizer/update_norm/*, or the collections weights, biases and parameters: values; the "
+        "collection gradients: values; parameters/requires_grad/*: values."
+    )
+    PARAMS = (
+        positive("threshold", "A smaller relative update is none.", 1e-5, "update per parameter"),
+        count("patience", "Number of such steps in a row that is too many.", 4, "saved steps"),
+    )
+    QUANTITIES = (Quantity(RATIO, "norm of update / norm of parameter", worse="below", log=True),)
+    PAGE = Page(
+        why="""
+        A parameter may have a gradient and not move: bfloat16 has 8 bits, so an update below 2^-9
+        of an element is rounded away. Or it may be cut off by a `detach()` and never get a
+        gradient. The loss still falls, as the rest learns, only less far.
+        """,
+        save="""
+        Gradients, and weights or the norms of updates:
+
+            Hook(
+                out_dir,
+                save_config=SaveConfig(save_interval=100),
+                include_collections=["weights", "gradients", "optimizer", "parameters"],
+            )
+        """,
+        missing="""
+        Parameters without a gradient or without a second saved value are skipped, as are NaN and
+        infinity. At least `patience` + 1 saved steps are needed, or `patience` with update norms.
+        """,
+        remedy="""
+        - In bfloat16 or float16: keep a float32 copy of the parameters for the optimizer (mixed
+          precision), round stochastically, or use an optimizer with compensated sums.
+        - If the parameter got no gradient, look for a `detach()`, a `no_grad()`, or an output that
+          the loss does not use. If that is on purpose, set `requires_grad` to False.
+        - Check the learning rate of the parameter's group, and that the optimizer has it.
+        """,
+        limits="""
+        Saved steps may be far apart: an update since the previous saved step is at least as large
+        as that of one step, so that stalls are missed rather than made up. In half precision small
+        elements still move when large ones no longer do; the update is then above `threshold`.
+        Vectors are judged for missing gradients only.
+        """,
+        severity="""
+        A parameter that stalls is a warning, since the rest learns. One that requires a gradient
+        and gets none is an error: part of the model is cut off from the loss.
+        """,
+    )
+    threshold: float
+    patience: int
+
+    required_inputs = (
+        GRADIENTS,
+        TensorInput("parameters", (*_COLLECTIONS, "optimizer")),
+    )
+
+    def _prepare(self) -> None:
+        self._still: dict[tuple[str, str], int] = {}  # for how many steps, by tensor and worker
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the parameters of global step `step`."""
+        trial = self.base_trial
+        if not is_learning_step(trial, step):
+            return self.not_judged("parameters do not change in this mode")
+        trained = TrainedParameters(trial, step)
+        moves = self._moves(step)
+        answers = [
+            self._judge(
+                move, [other for other in moves if other.worker == move.worker], step, trained
+            )
+            for move in moves
+        ]
+        return any_met(self, answers, "no parameter with an update to judge")
+
+    def _moves(self, step: int) -> list[_Move]:
+        """Return the relative updates of all parameters: of norms, else since the last values."""
+        trial = self.base_trial
+        moves: dict[tuple[str, str], _Move] = {}
+        names = parameter_names(trial, step, _COLLECTIONS)
+        for saved in saved_tensors(trial, step, names):
+            move = _since_last(saved, step)
+            if move is not None:
+                moves[move.name, move.worker] = move
+        updates = [name for name in trial.tensor_names(step=step) if name.startswith(NORMS)]
+        for saved in saved_tensors(trial, step, updates):
+            pair = numbers(saved, step)
+            name = saved.name.removeprefix(NORMS)
+            if pair is None or pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
+                continue
+            former = moves.get((name, saved.worker))
+            is_short = former is not None and former.is_short
+            is_matrix = former.is_matrix if former else self._has_matrix(name, step)
+            ratio = float(pair[0]) / float(pair[1])
+            moves[name, saved.worker] = _Move(name, saved.worker, ratio, is_short, is_matrix)
+        return [*moves.values()]
+
+    def _has_matrix(self, name: str, step: int) -> bool:
+        gradient = self._gradient(name, step)
+        return gradient is not None and _is_matrix(gradient.shape)
+
+    def _judge(
+        self, move: _Move, moves: list[_Move], step: int, trained: TrainedParameters
+    ) -> bool | None:
+        """Return whether a parameter has stalled for long enough, or None if it is not judged."""
+        key = move.name, move.worker
+        others = [other for other in moves if other.name != move.name]
+        if not others or trained.is_frozen(move.name):
+            return None
+        if not any(other.ratio >= self.threshold for other in others):
+            return None  # nothing moves, which tells nothing of this parameter
+        detached = move.ratio == 0 and trained.is_detached(move.name)
+        if not detached and not move.is_matrix:
+            return None
+        stalls = move.ratio < self.threshold and (
+            detached or (self._is_typical(move, others) and self._is_pulled(move, step))
+        )
+        self._still[key] = self._still.get(key, 0) + 1 if stalls else 0
+        met = self._still[key] >= self.patience
+        severity = None
+        note = "Its gradient is not zero." if met else None
+        if met and move.is_short:
+            note = "Its gradient is not zero; bfloat16 and float16 round small updates away."
+        if met and detached:
+            note = "It requires a gradient and got none, while other parameters have one."
+            unused = any(part in move.name for part in _UNUSED)
+            severity = Severity.NOTE if unused else Severity.ERROR
+        return self.measured(
+            step,
+            RATIO,
+            move.ratio,
+            self.threshold,
+            met=met,
+            tensor=move.name,
+            worker=move.worker,
+            note=note,
+            severity=severity,
+        )
+
+    def _is_typical(self, move: _Move, others: list[_Move]) -> bool:
+        """Return whether the others move enough to tell that a parameter should."""
+        if move.ratio == 0 or move.is_short:
+            return True
+        ratios = [other.ratio for other in others if other.is_matrix]
+        return bool(ratios) and float(np.median(ratios)) >= TYPICAL
+
+    def _is_pulled(self, move: _Move, step: int) -> bool:
+        """Return whether most elements of the gradient of a parameter are not zero."""
+        gradient = self._gradient(move.name, step)
+        if gradient is None or not np.isfinite(gradient.astype(np.float64)).all():
+            return False
+        return int(np.count_nonzero(gradient)) >= SPARSE * int(gradient.size)
+
+    def _gradient(self, parameter: str, step: int) -> Any:
+        trial = self.base_trial
+        names = trial.tensor_names(step=step, collection=CollectionKeys.GRADIENTS)
+        matching = sorted((name for name in names if parameter in name), key=len)
+        saved = next(saved_tensors(trial, step, matching[:1]), None)
+        return None if saved is None else numbers(saved, step)
+
+
+def _is_matrix(shape: tuple[int, ...]) -> bool:
+    return sum(length > 1 for length in shape) >= MATRIX_RANK
+
+
+def _since_last(saved: SavedTensor, step: int) -> _Move | None:
+    """Return the relative update of a parameter since it was last saved, or None."""
+    trial: Any = saved.tensor.trial
+    former = (
+        earlier
+        for earlier in earlier_steps(saved, step - 1, None)
+        if is_learning_step(trial, earlier)
+    )
+    earlier = next(former, None)
+    if earlier is None:
+        return None
+    value = numbers(saved, step)
+    change = statistic(saved, step, CHANGE, earlier)
+    if change is None:
+        before = numbers(saved, earlier)
+        if value is None or before is None or value.shape != before.shape:
+            return None
+        change = norms(value, before)
+    if not (math.isfinite(change.change) and change.before > 0 and math.isfinite(change.before)):
+        return None
+    is_short = value is not None and value.dtype.itemsize <= np.dtype(np.float16).itemsize
+    shape = value_shape(saved, step) or ()
+    ratio = change.change / change.before
+    return _Move(saved.name, saved.worker, ratio, is_short, _is_matrix(shape))

@@ -1,0 +1,92 @@
+"""GradientAccumulates: gradients that add up, and those that only grow or agree."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from judging import judge
+
+from builtin_rules import GradientAccumulates
+from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import TrialWriter
+from smdebug.rules.extensions import Severity
+
+COLLECTIONS = {"gradients": "^gradient/"}
+DRAWN = np.random.default_rng(0)
+NOISE = DRAWN.standard_normal((12, 30))
+TREND = np.ones((12, 30))
+
+
+def written(root: Path, gradients: Any, norms: Any = None, mode: ModeKeys = ModeKeys.TRAIN) -> Path:
+    writer = TrialWriter(root, collections=COLLECTIONS, end_job=False)
+    for step, gradient in enumerate(gradients):
+        tensors = {"gradient/fc.weight": np.asarray(gradient, np.float32)}
+        if norms is not None:
+            tensors["optimizer/grad_norm"] = np.float32(norms[step])
+        writer.step(step * 3, tensors, mode=mode, mode_step=step)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("gradients", "met"),
+    [
+        pytest.param(np.cumsum(TREND, 0), [12, 15, 18, 21, 24, 27, 30, 33], id="adds-up"),
+        pytest.param(
+            np.cumsum(TREND + 0.3 * NOISE, 0), [12, 15, 18, 21, 24, 27, 30, 33], id="noisy"
+        ),
+        pytest.param(TREND, [], id="agrees"),
+        pytest.param(NOISE * np.arange(1, 13)[:, None], [], id="grows"),
+        pytest.param(TREND * np.geomspace(1, 0.1, 12)[:, None], [], id="agrees-and-falls"),
+        pytest.param(TREND * np.linspace(1, 1.9, 12)[:, None], [], id="grows-a-little"),
+        pytest.param(TREND * np.geomspace(1, 5, 12)[:, None], [], id="grows-slower-than-a-sum"),
+        pytest.param(TREND * np.geomspace(1, 1e6, 12)[:, None], [], id="leaves-a-saddle"),
+        pytest.param(NOISE, [], id="noise"),
+        pytest.param(TREND * 0, [], id="zero"),
+        pytest.param(np.cumsum(TREND, 0) * np.nan, [], id="nan"),
+    ],
+)
+def test_gradients_that_agree_and_grow_meet_it(
+    gradients: Any, met: list[int], tmp_path: Path
+) -> None:
+    assert judge(GradientAccumulates, written(tmp_path, gradients)).met == met
+
+
+LENGTHS = np.linalg.norm(NOISE, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("norms", "met"),
+    [
+        pytest.param(LENGTHS * np.arange(1, 13), [12, 15, 18, 21, 24, 27, 30, 33], id="adds-up"),
+        pytest.param(LENGTHS, [], id="one-batch"),
+        pytest.param(LENGTHS * 4, [], id="four-batches-each"),
+        pytest.param(LENGTHS * np.tile([1.0, 2, 3, 4], 3), [], id="set-to-zero-now-and-then"),
+        pytest.param(LENGTHS * np.inf, [], id="infinite"),
+    ],
+)
+def test_the_norm_at_the_optimizer_is_compared(norms: Any, met: list[int], tmp_path: Path) -> None:
+    found = judge(GradientAccumulates, written(tmp_path, NOISE, norms))
+    assert found.met == met
+    assert all(finding.severity is Severity.ERROR for finding in found.findings)
+
+
+def test_evidence_tells_how_far_the_norm_has_grown(tmp_path: Path) -> None:
+    finding = judge(GradientAccumulates, written(tmp_path, np.cumsum(TREND, 0))).findings[0]
+    assert (finding.step, finding.limit) == (12, 0.9)
+    assert finding.note == "The norm has grown from 5.48 to 27.4."
+
+
+def test_evaluation_is_skipped(tmp_path: Path) -> None:
+    root = written(tmp_path, np.cumsum(TREND, 0), mode=ModeKeys.EVAL)
+    assert {*judge(GradientAccumulates, root).skipped.values()} == {"no learning in this mode"}
+
+
+@pytest.mark.parametrize(
+    ("params", "met"),
+    [({"cosine": 1.0}, []), ({"patience": "10"}, [30, 33]), ({"growth": 11}, [33])],
+)
+def test_parameters(params: dict[str, Any], met: list[int], tmp_path: Path) -> None:
+    gradients = np.cumsum(TREND, 0)
+    found = judge(GradientAccumulates, written(tmp_path, gradients), **params)
+    assert found.met == met

@@ -87,6 +87,11 @@ CASES: dict[str, dict[str, Any]] = {
         "include_collections": ["weights", "biases", "gradients"],
         "reduction_config": STATISTICS,
     },
+    "preset llm, every 10 steps": {
+        "save_config": smd.SaveConfig(save_interval=10),
+        "preset": "llm",
+    },
+    "preset llm, every step": {"save_config": smd.SaveConfig(save_interval=1), "preset": "llm"},
 }
 
 
@@ -221,7 +226,7 @@ def run() -> None:
         for case in CASES:
             click.echo(f"  {case}")
             for saving in SAVING:
-                if case == "nothing" and saving != "hook":
+                if saving != "hook" and (case == "nothing" or "preset" in case):
                     continue
                 more = (peak_of(model, case, saving) - alone) / 1e6
                 ratios = slowdown(model, case, saving)

@@ -207,8 +207,13 @@ class OptimizerWatch:
         return (args[0], measured, *args[2:]), kwargs
 
     def _after_step(self, optimizer: Any, *_: Any) -> None:
-        if not torch.compiler.is_compiling() and self._current == id(optimizer):
+        if torch.compiler.is_compiling():
+            return
+        if self._current == id(optimizer):
             self.owner.run_guarded(self._measure_updates)
+        if self._norms_before_clipping:
+            for parameter in _parameters(optimizer):
+                self._norms_before_clipping.pop(id(parameter), None)
 
     def _before_update(self, optimizer: Any) -> None:
         # Every worker takes part in each reduction of shards, even if its hook is off.
@@ -217,10 +222,15 @@ class OptimizerWatch:
 
     def _sums_shards(self, optimizer: Any) -> bool:
         """Return whether the norms of an optimizer need a reduction over all workers."""
-        if not self.owner.save_all_workers or self.owner.has_flat_shards():
+        is_summed = self._is_summed(_parameters(optimizer))
+        return is_summed and self._seen_as(optimizer) is not None
+
+    def _is_summed(self, parameters: Iterable[Any]) -> bool:
+        """Return whether parameters are sharded, and every worker takes part in their norm."""
+        if not self.owner.save_all_workers:
             return False
-        is_sharded = any(hasattr(item, "to_local") for item in _parameters(optimizer))
-        return is_sharded and self._seen_as(optimizer) is not None
+        is_sharded = any(hasattr(item, "to_local") for item in parameters)
+        return is_sharded and not self.owner.has_flat_shards()
 
     def _totals_of_shards(self, optimizer: Any) -> Totals | None:
         parameters = [item for item in _parameters(optimizer) if item.grad is not None]
@@ -298,7 +308,6 @@ class OptimizerWatch:
         """Measure how far the update has moved each parameter."""
         snapshots, self._snapshots = self._snapshots, []
         self._current = None
-        self._norms_before_clipping.clear()
         if not snapshots:
             return
         before = [item.before.float() for item in snapshots]
@@ -311,9 +320,17 @@ class OptimizerWatch:
             self.values.add(OPTIMIZER, f"optimizer/update_norm/{item.name}", value)
         self._owes_update_norms = False
 
-    def before_clipping(self, parameters: Iterable[Any]) -> None:
+    def measure_clipping(self, parameters: Sequence[Any]) -> None:
+        """Measure gradients before they are clipped; sharded ones even if the hook is off."""
+        if self._is_summed(parameters):
+            with torch.no_grad():
+                self.before_clipping(parameters)
+        else:
+            self.owner.run_guarded(self.before_clipping, parameters)
+
+    def before_clipping(self, parameters: Sequence[Any]) -> None:
         """Measure the norms of gradients that are about to be clipped."""
-        if not self._wants(CollectionKeys.GRADIENT_NORMS):
+        if not (self._is_summed(parameters) or self._wants(CollectionKeys.GRADIENT_NORMS)):
             return
         new = [
             item
@@ -353,10 +370,10 @@ class OptimizerWatch:
         self._norms_before_clipping.clear()
 
     @classmethod
-    def all_before_clipping(cls, parameters: Iterable[Any]) -> None:
+    def all_before_clipping(cls, parameters: Sequence[Any]) -> None:
         """Let all watches measure gradients before they are clipped."""
         for watch in [*cls._open]:
-            watch.owner.run_guarded(watch.before_clipping, parameters)
+            watch.measure_clipping(parameters)
 
 
 def _parameters(optimizer: Any) -> Iterator[Any]:

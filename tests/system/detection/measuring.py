@@ -3,6 +3,7 @@
 import functools
 import json
 import multiprocessing
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -163,8 +164,9 @@ def _last_evaluation(trial: Trial) -> int:
     return next(step for step in evaluating if step > before)
 
 
-def _quiet() -> None:
-    """Log nothing in this process."""
+def _prepare_process() -> None:
+    """Log nothing in this process, and do not wait for disks: nothing must survive a crash."""
+    os.fsync = lambda _: None
 
     def drop(*_: object) -> structlog.typing.EventDict:
         raise structlog.DropEvent
@@ -181,7 +183,7 @@ def measure(
     needed = list(dict.fromkeys([*names, *filter(None, others)]))
     folder.mkdir(parents=True, exist_ok=True)
     spawned = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=spawned, initializer=_quiet) as pool:
+    with ProcessPoolExecutor(processes, mp_context=spawned, initializer=_prepare_process) as pool:
         training = functools.partial(train, folder=folder)
         onsets = dict(zip(needed, pool.map(training, needed), strict=True))
         judging = functools.partial(judge, folder=folder, columns=columns)

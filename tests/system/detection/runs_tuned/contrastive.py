@@ -26,13 +26,15 @@ COLLAPSES = {"RepresentationCollapse"}
 class Encoder(nn.Module):
     """Embeds digits; `predictor` maps one view's embedding to the other's."""
 
-    def __init__(self, width: int = 24, *, norm: bool = True) -> None:
+    def __init__(self, width: int = 24, *, norm: bool = True, predicts: bool = False) -> None:
         super().__init__()
         self.backbone = nn.Sequential(
             nn.Linear(64, 64), nn.BatchNorm1d(64) if norm else nn.Identity(), nn.ReLU()
         )
         self.projector = nn.Linear(64, width)
         self.predictor = nn.Sequential(nn.Linear(width, 16), nn.ReLU(), nn.Linear(16, width))
+        if not predicts:
+            self.predictor = nn.Identity()
 
     def forward(self, x: Any) -> tuple[Any, Any]:
         embedded = self.projector(self.backbone(x))
@@ -114,7 +116,8 @@ def contrast(embedded: Any, _: Any, count: int) -> tuple[Any, Any]:
 @healthy("two views, a predictor and a stopped gradient")
 def simsiam_digits(root: Path) -> int:
     optimizer = functools.partial(torch.optim.SGD, lr=0.05, momentum=0.9)
-    return train(root, AlignmentLoss(), simsiam, optimizer=optimizer)
+    make = lambda: Encoder(predicts=True)
+    return train(root, AlignmentLoss(), simsiam, make=make, optimizer=optimizer)
 
 
 @healthy("two views against the other rows of the batch")

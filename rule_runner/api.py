@@ -12,12 +12,12 @@ from msgspec.structs import replace as with_fields
 from rule_core.trials import Trial
 from rule_runner.commands.evaluate import event_sinks, tagged, try_report
 from rule_runner.config import defaults
-from rule_runner.config.defaults import Isolation
+from rule_runner.config.defaults import Isolation, Issue
 from rule_runner.config.job_file.definition import JobDefinition, choose
 from rule_runner.config.job_file.reader import definition_from
 from rule_runner.config.job_file.sdk_objects import DebuggerRule, ProfilerRule
 from rule_runner.config.model import EvaluationConfig, check_is_local
-from rule_runner.config.request import EvaluationRequest, Issue
+from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.engine.runner import Runner

@@ -76,6 +76,15 @@ def rules_show(name: str) -> None:
     show(name)
 
 
+@rules.command("job-schema")
+@reporting
+def rules_job_schema() -> None:
+    """Print the JSON schema of job files, for editors."""
+    from rule_runner.commands.rules import job_schema
+
+    click.echo(job_schema(), nl=False)
+
+
 @main.command()
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
 @reporting

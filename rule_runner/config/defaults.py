@@ -1,7 +1,7 @@
 """Defaults and modes of an evaluation, and the names that its configuration gives a meaning."""
 
 import enum
-from typing import Final
+from typing import Final, Literal
 
 DEFAULT_IDLE_TIMEOUT_S: Final = 3600.0
 DEFAULT_END_GRACE_S: Final = 1.0
@@ -14,6 +14,7 @@ EVERY_RULE: Final = "all"
 FITTING_RULES: Final = "auto"
 ACTIONS: Final = "action_json"
 STOP_FILE: Final = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
+Issue = Literal["error", "warning"]  # severities of issues
 WINDOW: Final = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
 DEFAULT_WINDOW: Final = 1000
 

@@ -14,6 +14,7 @@ from rule_runner.errors import UsageError
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action
+    from rule_runner.config.job_file.ignore import Mute
     from rule_runner.config.request import EvaluationRequest
     from rule_runner.loading.loader import LoadedRule
 
@@ -44,6 +45,8 @@ class RuleJobConfig:
         Length of a window in microseconds.
     min_coverage
         Minimum share of its steps that the rule must judge; None: that of the evaluation.
+    mutes
+        The findings to mute.
     """
 
     configuration_name: str
@@ -61,6 +64,7 @@ class RuleJobConfig:
     profiler: bool = False
     window_us: int = DEFAULT_SCAN_INTERVAL_US
     min_coverage: float | None = None
+    mutes: "tuple[Mute, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)

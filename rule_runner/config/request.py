@@ -20,6 +20,7 @@ from rule_runner.config.defaults import (
     EVERY_RULE,
     FITTING_RULES,
     Isolation,
+    Issue,
 )
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.errors import UsageError
@@ -28,7 +29,6 @@ from rule_runner.notify.delivery import DEADLINE_S
 Step = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0)]
 TimeLimit = Annotated[float, Meta(gt=0)]
-Issue = Literal["error", "warning"]
 
 STDIN: Final = "-"
 _LONGEST_S: Final = 1e9  # JSON has no infinity

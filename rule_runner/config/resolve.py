@@ -57,7 +57,7 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         profiler_trial,
         window=_window() if request.window is None else request.window,
         min_coverage=_min_coverage(request),
-        stop_on=Severity(request.stop_on or "error"),
+        stop_on=_stop_on(request),
         stop_files=() if windows_only else tuple(dict.fromkeys(stop_files)),
         profiler_stop_files=tuple(dict.fromkeys(stop_files)),
         own_folders=request.job is not None,
@@ -101,6 +101,12 @@ def _min_coverage(request: EvaluationRequest) -> float:
     if share is None and request.job is not None:
         share = request.job.min_coverage
     return 0.0 if share is None else parse_share(share, "Argument 'min_coverage'")
+
+
+def _stop_on(request: EvaluationRequest) -> Severity:
+    """Return the severity from which actions stop a training."""
+    job = None if request.job is None else request.job.stop_on
+    return Severity(request.stop_on or job or Severity.ERROR)
 
 
 def _window() -> int:

@@ -100,6 +100,7 @@ class JobOpener:
             end_step=rule.end_step,
             keep_going=config.request.keep_going,
             min_coverage=config.min_coverage_of(rule),
+            mutes=[repr(mute) for mute in rule.mutes],
         )
 
     def _state(self, rule: RuleJobConfig, bound: BoundRule) -> RuleJobState:

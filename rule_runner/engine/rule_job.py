@@ -1,5 +1,6 @@
 """RuleJob: one rule over one trial; the only place where an invocation result sets a status."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, assert_never
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from rule_core.clock import Clock
 from rule_core.model.segments import SEGMENT_STEPS
-from rule_core.rules.evidence import Severity
+from rule_core.rules.evidence import Finding, Severity
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
 from rule_runner.results.measurements import Measurements
@@ -142,7 +143,7 @@ class RuleJob:
         """Judge a step, record its findings, and return the status changes."""
         if self.invoker is None:
             return []
-        invocation = self.invoker.judge(step)
+        invocation = self._muted(self.invoker.judge(step))
         self.rule_time_s += invocation.seconds
         self.missed = invocation.missed
         self.measurements.add(invocation.measurements)
@@ -172,6 +173,7 @@ class RuleJob:
             InvocationOutcome.FAILED,
         }:
             return []
+        invocation = self._muted(invocation)
         self.rule_time_s += invocation.seconds
         self.measurements.add(invocation.measurements)
         change = self._apply(step, invocation)
@@ -189,19 +191,35 @@ class RuleJob:
         if self.invoker is None or state.status is RuleStatus.ERROR:
             return []
         counts = complete and not state.done
-        invocation = self.invoker.finish(step)
+        invocation = self._muted(self.invoker.finish(step))
         self.rule_time_s += invocation.seconds
         if invocation.did is InvocationOutcome.FAILED:
             change = state.rule_failed(CLIENT_ERROR + invocation.reason, self._now())
             return [change] if change else []
-        if not counts or not (invocation.measurements or invocation.did is InvocationOutcome.MET):
+        if not counts or not (invocation.measurements or invocation.findings):
             return []
         self.measurements.add(invocation.measurements)
-        if invocation.did is not InvocationOutcome.MET:
+        if not invocation.findings:
             state.step_judged(step)
             return []
         change = self._apply(step, invocation)
         return [change] if change else []
+
+    def _muted(self, invocation: InvocationResult) -> InvocationResult:
+        """Return a result with its findings muted as configured; all muted is no met condition."""
+        if not (self.config.mutes and invocation.findings):
+            return invocation
+        findings = tuple(map(self._mute, invocation.findings))
+        did = invocation.did
+        if did is InvocationOutcome.MET and not any(finding.counts for finding in findings):
+            did = InvocationOutcome.CLEAR
+        return dataclasses.replace(invocation, did=did, findings=findings)
+
+    def _mute(self, finding: Finding) -> Finding:
+        for mute in self.config.mutes:
+            if mute.covers_finding(finding):
+                return dataclasses.replace(finding, muted=mute.reason)
+        return finding
 
     def _apply(self, step: int, invocation: InvocationResult) -> StatusChange | None:
         """Apply the result of an invocation to the state."""

@@ -398,6 +398,7 @@ def fingerprint(
     end_step: int | None,
     keep_going: bool,
     min_coverage: float = 0.0,
+    mutes: Sequence[str] = (),
 ) -> str:
     """Return the identity of a rule job; a restart may resume it only if both are equal.
 
@@ -412,6 +413,7 @@ def fingerprint(
         "range": [start_step, end_step],
         "keep_going": keep_going,
         **({"min_coverage": min_coverage} if min_coverage else {}),
+        **({"mutes": [*mutes]} if mutes else {}),
         "version": _version("rule-runner"),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -9,6 +10,9 @@ from msgspec.structs import replace
 
 from rule_core.rules.params import did_you_mean
 from rule_core.sources.options import SourceOptions
+from rule_runner.config.defaults import Issue
+from rule_runner.config.job_file.ignore import SECTION as IGNORE
+from rule_runner.config.job_file.ignore import Mute, mutes
 from rule_runner.config.job_file.sources import SECTION as SOURCES
 from rule_runner.config.job_file.sources import source_options
 from rule_runner.config.sagemaker_contract import RULE, parse_share
@@ -20,10 +24,14 @@ RULES: Final = 20
 PARAMETERS: Final = 100
 LENGTH: Final = 256  # characters of a parameter's name or value
 
+JOB_FILE_SCHEMA: Final = Path(__file__).with_name("job_file.schema.json")
+
 _NAME: Final = "RuleConfigurationName"
 _PARAMETERS: Final = "RuleParameters"
 _MIN_COVERAGE: Final = "minCoverage"
-_FIELDS: Final = (
+_STOP_ON: Final = "stopOn"
+_ISSUES: Final[tuple[Issue, ...]] = ("error", "warning")
+RULE_FIELDS: Final = (
     _NAME,
     _PARAMETERS,
     "RuleEvaluatorImage",
@@ -80,6 +88,10 @@ class JobDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         Minimum share of its steps that each rule must judge, or None; an extension of requests.
     sources
         How to read outputs of other writers; an extension too.
+    ignore
+        Findings to mute; an extension too.
+    stop_on
+        The severity from which actions stop a training, or None; an extension too.
     place
         Its source, for messages: such as ``job file x.yaml``.
     """
@@ -91,6 +103,8 @@ class JobDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     profiler_trial: str | None = None
     min_coverage: float | None = None
     sources: SourceOptions = SourceOptions()
+    ignore: tuple[Mute, ...] = ()
+    stop_on: Issue | None = None
 
     def of(self, kind: Kind) -> list[RuleConfiguration]:
         """Return the configurations of one list."""
@@ -140,7 +154,28 @@ def definition_of(request: object, place: str) -> JobDefinition:
     trial, profiler_trial = (_saved_to(request, name, *saved) for saved in _PLACES)
     min_coverage = _min_coverage(request, place)
     sources = source_options(request.get(SOURCES), place)
-    return JobDefinition(place, configurations, name, trial, profiler_trial, min_coverage, sources)
+    return JobDefinition(
+        place,
+        configurations,
+        name,
+        trial,
+        profiler_trial,
+        min_coverage,
+        sources,
+        mutes(request.get(IGNORE), place),
+        _stop_on(request, place),
+    )
+
+
+def _stop_on(request: Mapping[str, Any], place: str) -> Issue | None:
+    severity = request.get(_STOP_ON)
+    if severity in _ABSENT:
+        return None
+    for issue in _ISSUES:
+        if severity == issue:
+            return issue
+    msg = f"{_STOP_ON} of {place} must be 'error' or 'warning', got {severity!r:.100}."
+    raise JobError(msg)
 
 
 def _min_coverage(request: Mapping[str, Any], place: str) -> float | None:
@@ -244,11 +279,10 @@ def _listed(request: Mapping[str, Any], kind: Kind, place: str) -> Sequence[obje
 
 def _field_problem(raw: Mapping[str, object]) -> str:
     for name in raw:
-        if name not in _FIELDS:
-            hint = did_you_mean(str(name), _FIELDS)
-            return (
-                f"A rule configuration has no field {name!r}.{hint} Fields: {', '.join(_FIELDS)}."
-            )
+        if name not in RULE_FIELDS:
+            hint = did_you_mean(str(name), RULE_FIELDS)
+            fields = ", ".join(RULE_FIELDS)
+            return f"A rule configuration has no field {name!r}.{hint} Fields: {fields}."
     return ""
 
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from typing import Final, NamedTuple, Self
 
 from rule_runner.config.defaults import RuleMode
@@ -16,6 +17,7 @@ from rule_runner.config.job_file.definition import (
     check_names,
     limits_passed,
 )
+from rule_runner.config.job_file.ignore import Mute
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.planned_actions import planned
 from rule_runner.config.profiler_windows import judges_windows, over_windows
@@ -32,7 +34,7 @@ from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialErro
 from rule_runner.loading.loader import LoadedRule
 from rule_runner.loading.parameters import bind, construct, other_trials
 from rule_runner.loading.placeholder_rule import PlaceholderRule
-from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
+from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent, trial_name
 from rule_runner.notify.actions.spec import parse_actions
 from rule_runner.results.job_names import safe_name
 
@@ -112,7 +114,10 @@ def rule_jobs_of(definition: JobDefinition, scope: JobScope) -> tuple[RuleJobCon
         try:
             job = _prepared(rule, scope)
             job = replace(
-                job, operator_actions=actions[rule.name], mode=modes.get(rule.name, job.mode)
+                job,
+                operator_actions=actions[rule.name],
+                mode=modes.get(rule.name, job.mode),
+                mutes=_mutes(definition, scope.request, job),
             )
             _check(job, scope)
         except ClientError as err:
@@ -146,7 +151,27 @@ def notes_on(definition: JobDefinition, scope: JobScope) -> tuple[str, ...]:
     if not _evaluated(definition, scope):
         msg = " ".join((f"{capitalized(definition.place)} leaves nothing to evaluate.", *without))
         raise JobError(msg)
-    return (*limits_passed(definition), *_left_out(definition), *without)
+    today = _today()
+    expired = (mute for mute in definition.ignore if mute.has_expired(today))
+    expiry_notes = (mute.expiry_note(definition.place) for mute in expired)
+    return (*limits_passed(definition), *_left_out(definition), *without, *expiry_notes)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _mutes(
+    definition: JobDefinition, request: EvaluationRequest, job: RuleJobConfig
+) -> tuple[Mute, ...]:
+    """Return the entries of the mute list that apply to a rule job today."""
+    run = request.trial_name or trial_name(request.any_trial) if definition.ignore else ""
+    names = (job.configuration_name, job.loaded.name)
+    return tuple(
+        mute
+        for mute in definition.ignore
+        if mute.covers(names, run) and not mute.has_expired(_today())
+    )
 
 
 def _without_data(definition: JobDefinition, scope: JobScope) -> Iterator[str]:

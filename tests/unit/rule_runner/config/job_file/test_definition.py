@@ -1,12 +1,16 @@
 """Rule configurations of a request: each right, or with the one sentence that says why not."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped] # it comes without types
 import pytest
 
 from rule_runner.config.job_file.definition import (
+    JOB_FILE_SCHEMA,
+    RULE_FIELDS,
     JobDefinition,
     Kind,
     RuleConfiguration,
@@ -16,7 +20,10 @@ from rule_runner.config.job_file.definition import (
     definition_of,
     limits_passed,
 )
+from rule_runner.config.job_file.ignore import FIELDS
+from rule_runner.config.job_file.json_yaml import parse_yaml
 from rule_runner.config.job_file.reader import definition_from, read_job_file
+from rule_runner.config.job_file.sources import source_options
 from rule_runner.errors import JobError, UsageError
 
 
@@ -266,3 +273,69 @@ def test_what_holds_no_rules() -> None:
     problem = "^Rules must be a list, a request or the path of a job file, got int"
     with pytest.raises(JobError, match=problem):
         definition_from(5)
+
+
+SCHEMA = json.loads(JOB_FILE_SCHEMA.read_text())
+FULL = {
+    "TrainingJobName": "a",
+    "DebugHookConfig": {"S3OutputPath": "s3://b"},
+    "ProfilerConfig": {"S3OutputPath": "s3://b", "DisableProfiler": False},
+    "DebugRuleConfigurations": [configured("A", rule_to_invoke="AllZero")],
+    "ProfilerRuleConfigurations": [configured("B", rule_to_invoke="BatchSize")],
+    "minCoverage": 0.9,
+    "stopOn": "warning",
+    "ignore": [{"rule": "A", "tensor": "x", "run": "y", "reason": "z", "until": "2026-12-31"}],
+    "Sources": {
+        "Names": [{"Pattern": "a", "Mode": "EVAL", "Collection": "losses"}],
+        "LogPatterns": [{"Name": "mine", "Pattern": "(?P<step>.)"}],
+    },
+}
+
+
+class Recorded(dict[str, Any]):
+    """An object that records which of its keys are read."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.read: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().get(key, default)
+
+
+def test_the_schema_has_each_key_that_the_parser_reads() -> None:
+    request = Recorded(FULL)
+    definition_of(request, "the job")
+    assert request.read == {*SCHEMA["properties"]} == {*FULL}
+    assert {*SCHEMA["$defs"]["rule"]["properties"]} == {*RULE_FIELDS}
+    assert {*SCHEMA["$defs"]["mute"]["properties"]} == {*FIELDS}
+    for field, name in {"Names": "name", "LogPatterns": "log_pattern"}.items():
+        fields = ", ".join(SCHEMA["$defs"][name]["properties"])
+        with pytest.raises(JobError, match=rf"Fields: {fields}\."):
+            source_options({field: [{"other": ""}]}, "the job")
+
+
+def test_the_schema_accepts_the_documented_job_files() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    text = (Path(__file__).parents[5] / "docs" / "jobs.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    examples = [parse_yaml(block) for block in blocks]
+    assert len(examples) >= 2
+    for example in (FULL, *examples):
+        jsonschema.validate(example, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"stopOn": "note"},
+        {"ignore": [{"rule": "A"}]},
+        {"ignore": [{"reason": "z"}]},
+        {"DebugRuleConfigurations": [{"RuleConfigurationName": "A", "RuleParameter": {}}]},
+        {"Sources": {"Nmes": []}},
+    ],
+)
+def test_the_schema_rejects_what_the_parser_rejects(wrong: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(FULL | wrong, SCHEMA)

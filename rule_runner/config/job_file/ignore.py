@@ -1,0 +1,123 @@
+"""Reads the section `ignore` of a job file: findings to mute, each with a reason."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Final
+
+import msgspec
+
+from rule_core.rules.evidence import Finding
+from rule_core.rules.params import did_you_mean
+from rule_runner.errors import JobError
+
+SECTION: Final = "ignore"
+FIELDS: Final = ("rule", "tensor", "run", "reason", "until")
+_SCOPE: Final = FIELDS[:3]
+
+
+class Mute(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Findings to mute, and why. A field that is not given covers everything.
+
+    Attributes
+    ----------
+    rule
+        Name of the rule job, or of the rule.
+    tensor, run
+        Regular expressions, found anywhere in the name of the finding's tensor or of the trial.
+    until
+        The last day on which the entry applies, in UTC.
+    """
+
+    reason: str
+    rule: str = ""
+    tensor: str = ""
+    run: str = ""
+    until: date | None = None
+
+    def covers(self, rules: Sequence[str], run: str) -> bool:
+        """Return whether the entry concerns a rule with one of these names, on a trial."""
+        return (not self.rule or self.rule in rules) and re.search(self.run, run) is not None
+
+    def covers_finding(self, finding: Finding) -> bool:
+        """Return whether the entry concerns the tensor of a finding."""
+        return not self.tensor or re.search(self.tensor, str(finding.tensor or "")) is not None
+
+    def has_expired(self, today: date) -> bool:
+        """Return whether the entry no longer applies."""
+        return self.until is not None and self.until < today
+
+    def expiry_note(self, place: str) -> str:
+        """Return a sentence that the entry has expired."""
+        scope = ", ".join(f"{name} {text!r}" for name in _SCOPE if (text := getattr(self, name)))
+        return (
+            f"An entry of {SECTION!r} in {place} expired on {self.until} and mutes nothing: "
+            f"{scope} ({self.reason.rstrip('.')}). Remove it, or set a later date."
+        )
+
+
+def mutes(section: object, place: str) -> tuple[Mute, ...]:
+    """Return the entries of the section; see `Mute`.
+
+    Parameters
+    ----------
+    section
+        The section; None without one.
+    place
+        The job file, for messages.
+
+    Raises
+    ------
+    JobError
+        If it is not valid, with what to write instead.
+    """
+    if section in (None, ""):
+        return ()
+    if not isinstance(section, (list, tuple)):
+        msg = f"{SECTION} of {place} must be a list."
+        raise JobError(msg)
+    return tuple(
+        _mute(entry, f"{SECTION}[{number}] of {place}") for number, entry in enumerate(section)
+    )
+
+
+def _mute(entry: object, where: str) -> Mute:
+    fields = ", ".join(FIELDS)
+    if not isinstance(entry, Mapping):
+        msg = f"{where} must be an object with {fields}."
+        raise JobError(msg)
+    for name, value in entry.items():
+        if name not in FIELDS:
+            hint = did_you_mean(str(name), FIELDS)
+            msg = f"{where} has an unknown field {name!r:.100}.{hint} Fields: {fields}."
+            raise JobError(msg)
+        if not isinstance(value, str):
+            msg = f"{name} in {where} must be a string, got {value!r:.100}."
+            raise JobError(msg)
+    texts = {name: value for name, value in entry.items() if value}
+    if "reason" not in texts:
+        msg = f"{where} must have a reason: why its findings are muted."
+        raise JobError(msg)
+    if texts.keys().isdisjoint(_SCOPE):
+        msg = f"{where} must have a rule, a tensor or a run. Without them it would mute everything."
+        raise JobError(msg)
+    for name in ("tensor", "run"):
+        _check_pattern(texts.get(name, ""), f"{name} in {where}")
+    until = texts.pop("until", None)
+    return Mute(**texts, until=None if until is None else _date(until, where))
+
+
+def _check_pattern(pattern: str, what: str) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as err:
+        msg = f"{what} is not a regular expression: {err}."
+        raise JobError(msg) from err
+
+
+def _date(text: str, where: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as err:
+        msg = f"until in {where} must be a date such as 2026-12-31, got {text!r:.100}."
+        raise JobError(msg) from err

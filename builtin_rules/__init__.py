@@ -4,14 +4,22 @@ from types import MappingProxyType
 from typing import Final
 
 from builtin_rules.reports.xgboost.rule import CreateXgboostReport
+from builtin_rules.tensors.activations.attention_collapse import AttentionCollapse
+from builtin_rules.tensors.activations.attention_mask_leak import AttentionMaskLeak
 from builtin_rules.tensors.activations.dead_relu import DeadRelu
+from builtin_rules.tensors.activations.mode_collapse import ModeCollapse
 from builtin_rules.tensors.activations.policy_entropy_collapse import PolicyEntropyCollapse
+from builtin_rules.tensors.activations.posterior_collapse import PosteriorCollapse
+from builtin_rules.tensors.activations.representation_collapse import RepresentationCollapse
+from builtin_rules.tensors.activations.router_collapse import RouterCollapse
 from builtin_rules.tensors.activations.saturated_activation import SaturatedActivation
 from builtin_rules.tensors.data.check_input_images import CheckInputImages
 from builtin_rules.tensors.data.class_imbalance import ClassImbalance
 from builtin_rules.tensors.data.confusion import Confusion
 from builtin_rules.tensors.data.feature_importance_overweight import FeatureImportanceOverweight
 from builtin_rules.tensors.data.nlp_sequence_ratio import NLPSequenceRatio
+from builtin_rules.tensors.data.probabilities_as_logits import ProbabilitiesAsLogits
+from builtin_rules.tensors.data.repeated_batches import RepeatedBatches
 from builtin_rules.tensors.data.tree_depth import TreeDepth
 from builtin_rules.tensors.gradients.all_zero import AllZero
 from builtin_rules.tensors.gradients.exploding_tensor import ExplodingTensor
@@ -39,6 +47,8 @@ from smdebug.rules import Rule
 RULES: Final = MappingProxyType[str, type[Rule]](
     {
         "AllZero": AllZero,
+        "AttentionCollapse": AttentionCollapse,
+        "AttentionMaskLeak": AttentionMaskLeak,
         "CheckInputImages": CheckInputImages,
         "ClassImbalance": ClassImbalance,
         "Confusion": Confusion,
@@ -51,14 +61,20 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "LearningRate": LearningRate,
         "LossNotDecreasing": LossNotDecreasing,
         "LossScaleAtFloor": LossScaleAtFloor,
+        "ModeCollapse": ModeCollapse,
         "NLPSequenceRatio": NLPSequenceRatio,
         "NormGrowth": NormGrowth,
         "Overfit": Overfit,
         "Overtraining": Overtraining,
         "PolicyEntropyCollapse": PolicyEntropyCollapse,
         "PoorWeightInitialization": PoorWeightInitialization,
+        "PosteriorCollapse": PosteriorCollapse,
+        "ProbabilitiesAsLogits": ProbabilitiesAsLogits,
+        "RepeatedBatches": RepeatedBatches,
         "ReplicaDivergence": ReplicaDivergence,
+        "RepresentationCollapse": RepresentationCollapse,
         "ResumeLostState": ResumeLostState,
+        "RouterCollapse": RouterCollapse,
         "SaturatedActivation": SaturatedActivation,
         "SimilarAcrossRuns": SimilarAcrossRuns,
         "StalledParameters": StalledParameters,
@@ -75,6 +91,7 @@ RULES: Final = MappingProxyType[str, type[Rule]](
 __all__ = [
     "RULES",
     "AllZero",
+    "AttentionCollapse",
     "CheckInputImages",
     "ClassImbalance",
     "Confusion",

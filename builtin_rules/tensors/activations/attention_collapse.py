@@ -1,0 +1,90 @@
+"""AttentionCollapse: most heads of an attention layer look at a single key."""
+
+import re
+from typing import Final
+
+import numpy as np
+
+from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
+from builtin_rules.statistics.tensor_selection import SavedTensor
+from builtin_rules.tensors.activations.attention import PROBABILITIES, entropies, probabilities
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+
+ENTROPY: Final = "median entropy of the heads"
+SAVED: Final = r"^attention/.*entropy$"
+MOST: Final = 0.5  # share of the heads
+
+
+class AttentionCollapse(SustainedRule):
+    """Met when over half of a layer's heads have entropy below `threshold` for `patience` steps.
+
+    The entropy of a head is the mean over the queries of entropy / ln(number of visible keys): 1
+    means equal attention, 0 a single key. The hook saves it as `attention/<module>/entropy`; from
+    attention probabilities ``(batch, heads, queries, keys)`` it is computed, and arrays with fewer
+    dimensions have one head. `patience` counts saved steps. An entropy equal to `threshold`, or
+    exactly half of the heads, does not meet the condition. Only training steps count; each tensor
+    and worker is judged separately. Tensors with NaN or infinity, and arrays whose rows do not add
+    up to 1, are not judged.
+    """
+
+    MEASURED = ENTROPY
+    READS = "entropies (attention/<module>/entropy) or attention probabilities: values."
+    PARAMS = (
+        share("threshold", "Smallest accepted entropy, a share of ln(keys).", 0.05, "share"),
+        patience(3),
+        PROBABILITIES,
+    )
+    SEVERITY = Severity.WARNING
+    QUANTITIES = (Quantity(ENTROPY, "entropy / ln(visible keys), median head", worse="below"),)
+    PAGE = Page(
+        why="""
+        When attention scores grow, softmax saturates: heads look at one key, hardly get a gradient,
+        and the training becomes unstable or diverges soon after (Zhai et al., arXiv 2303.06296).
+        """,
+        save="""
+        The hook's preset for language models saves `attention/<module>/entropy`. Or save the
+        probabilities in the script:
+
+            hook.save_tensor("attn_weights", weights)  # (batch, heads, queries, keys)
+        """,
+        missing="""
+        Steps without entropies, and tensors with NaN or infinity, are skipped: they neither extend
+        nor end a series. Queries that see fewer than two keys have no entropy.
+        """,
+        remedy="""
+        - Lower the learning rate, or lengthen its warm-up.
+        - Normalise queries and keys (QK norm), or reparametrise their weights (sigma-Reparam).
+        - Check the scale of the scores: divide by the square root of the head's size, once.
+        """,
+        limits="""
+        Heads that look at one position on purpose (the previous token, the first token) are
+        healthy; more than half of a layer's heads are rare. Copying tasks have them: lower
+        `threshold`. Uniform attention, entropy 1, is not judged.
+        """,
+        severity="""
+        A warning: the loss may still fall for a while; divergence itself is an error of other
+        rules.
+        """,
+    )
+    threshold: float
+    tensor_regex: tuple[str, ...]
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        patterns = (SAVED, *self.tensor_regex)
+        self.required_inputs = (TensorInput("attention", patterns=patterns),)
+
+    def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
+        if re.search(SAVED, saved.name):
+            heads = finite_array(saved, step)
+        else:
+            array = probabilities(saved, step)
+            heads = None if array is None else entropies(array)
+        if heads is None or not np.isfinite(heads).all():
+            return None
+        heads = heads.reshape(-1)
+        low = int(np.count_nonzero(heads < self.threshold))
+        note = f"{low} of {heads.size} heads are below {self.threshold:g}."
+        is_bad = low > MOST * heads.size
+        return TensorState(float(np.median(heads)), self.threshold, is_bad, note)

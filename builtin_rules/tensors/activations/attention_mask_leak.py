@@ -1,0 +1,95 @@
+"""AttentionMaskLeak: causal attention sees later positions."""
+
+import re
+from typing import Final
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.sustained import finite_array
+from builtin_rules.statistics.tensor_selection import SavedTensor, any_met, record, saved_tensors
+from builtin_rules.tensors.activations.attention import PROBABILITIES, future_mass, probabilities
+from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity, TensorInput
+
+MASS: Final = "mass above the diagonal"
+SAVED: Final = r"^attention/.*future_mass$"
+
+
+class AttentionMaskLeak(DeclaredRule):
+    """Met when causal attention gives later positions a mass above `threshold`.
+
+    The mass is the mean over the queries of the probabilities above the diagonal. The hook saves it
+    as `attention/<module>/future_mass`, for causal attention only. With `causal`, it is computed
+    from the attention probabilities that `tensor_regex` selects, ``(..., queries, keys)``; with
+    more keys than queries, the last query sees all keys. A mass equal to `threshold` does not meet
+    the condition. Steps of all modes are judged, each tensor and worker separately. Tensors with
+    NaN or infinity, and arrays whose rows do not add up to 1, are not judged.
+    """
+
+    READS = "attention/<module>/future_mass; with `causal`, attention probabilities: values."
+    PARAMS = (
+        share("threshold", "Largest accepted mass above the diagonal.", 1e-6, "share"),
+        BoolParam(
+            "causal", "Whether the attention of the selected tensors is causal.", default=False
+        ),
+        PROBABILITIES,
+    )
+    SEVERITY = Severity.ERROR
+    QUANTITIES = (Quantity(MASS, "attention mass above the diagonal", log=True),)
+    PAGE = Page(
+        why="""
+        A language model that sees the token it has to predict copies it: the loss falls to almost
+        nothing, and the model generates nonsense.
+        """,
+        save="""
+        The hook's preset for language models saves `attention/<module>/future_mass`. Or save the
+        probabilities in the script, and set `causal`:
+
+            hook.save_tensor("attn_weights", weights)  # (batch, heads, queries, keys)
+        """,
+        missing="""
+        Steps without attention, and tensors with NaN or infinity, are skipped. One step suffices.
+        """,
+        remedy="""
+        - Check the mask: `tril`, not `triu`; True means "visible" in `scaled_dot_product_attention`
+          and "hidden" in `nn.MultiheadAttention`.
+        - Check that the mask has the type of the scores, and -inf, not 0 or 1.
+        - Check that labels are shifted by one position, once.
+        """,
+        limits="""
+        Encoders, prefixes and cross-attention see later positions by design: do not set `causal`
+        for them. A leak outside of attention, such as a convolution or a norm over positions, is
+        not seen.
+        """,
+        severity="""
+        An error: what the model learns is worthless, since it sees the answers. Masked
+        probabilities are exactly 0, so that there is no doubt.
+        """,
+    )
+    threshold: float
+    causal: bool
+    tensor_regex: tuple[str, ...]
+
+    def _prepare(self) -> None:
+        patterns = (SAVED, *(self.tensor_regex if self.causal else ()))
+        self._inputs = TensorInput("causal attention", patterns=patterns)
+        self.required_inputs = (self._inputs,)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the attention of global step `step`."""
+        names = self._inputs.names(self.base_trial, step)
+        answers = [
+            self._judge(saved, step) for saved in saved_tensors(self.base_trial, step, names)
+        ]
+        return any_met(self, answers, "no causal attention that can be judged at this step")
+
+    def _judge(self, saved: SavedTensor, step: int) -> bool | None:
+        if re.search(SAVED, saved.name):
+            array = finite_array(saved, step)
+            mass = None if array is None else float(array.max())
+        else:
+            array = probabilities(saved, step)
+            mass = None if array is None else future_mass(array)
+        if mass is None:
+            return None
+        met = mass > self.threshold
+        return record(self, saved, step, MASS, mass, self.threshold, met=met)

@@ -1,0 +1,96 @@
+"""ModeCollapse: the samples of a generator become alike."""
+
+from collections import deque
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
+from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+
+SPREAD: Final = "spread of the samples"
+SAMPLES: Final = PatternsParam(
+    "tensor_regex",
+    "Patterns: a tensor holds generated samples, one a row, if one matches in its name.",
+    default=r"(?i)^(fake|generated)(_(images?|samples?|data|batch))?$|^samples$",
+    also=(r"(?i)(^|[./_])(generator|net_?g)_output_0$",),
+    collection="samples",
+)
+FEWEST: Final = 8  # rows
+RECENT: Final = 5  # saved steps whose median is compared with its maximum
+
+
+class ModeCollapse(SustainedRule):
+    """Met when the spread of samples falls below `threshold` of its maximum and stays there.
+
+    The spread is the root of the variance over the rows of a batch, averaged over all elements of a
+    sample. The maximum is that of the median of five saved steps, so that an outlier does not
+    count. The condition must hold at `patience` saved steps in a row; a share equal to `threshold`
+    does not meet it. Only training steps count; each tensor and worker is judged separately.
+    Tensors with NaN or infinity, or with fewer than 8 rows, are not judged.
+    """
+
+    MEASURED = SPREAD
+    READS = "the collection samples, and outputs of generators: values."
+    PARAMS = (
+        share("threshold", "Smallest accepted spread, as a share of its maximum.", 0.1, "share"),
+        patience(3),
+        SAMPLES,
+    )
+    SEVERITY = Severity.ERROR
+    QUANTITIES = (Quantity(SPREAD, "spread of the samples / its maximum so far", worse="below"),)
+    PAGE = Page(
+        why="""
+        A generator that has found a sample that the discriminator accepts may produce nothing else.
+        The losses do not show it.
+        """,
+        save="""
+        The output of the generator, or samples by hand:
+
+            hook.save_tensor("samples", generator(noise), "samples")
+        """,
+        missing="""
+        Steps without samples, with NaN or infinity, or with fewer than 8 rows are skipped: they
+        neither extend nor end a series. The first five saved steps only set the maximum.
+        """,
+        remedy="""
+        - Lower the learning rate of the generator, or train the discriminator more often.
+        - Use a loss with a gradient penalty, or spectral norm in the discriminator.
+        - Let the discriminator compare the samples of a batch (minibatch deviation).
+        """,
+        limits="""
+        A generator that never had variety has no larger maximum, and one that has lost some modes
+        still has spread: neither is noticed. Samples of a single condition are alike by right.
+        """,
+        severity="""
+        An error: a generator that produces one sample is worthless, and rarely recovers.
+        """,
+    )
+    threshold: float
+    tensor_regex: tuple[str, ...]
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self.required_inputs = (by_role("samples", SAMPLES, self.tensor_regex),)
+        self._recent: dict[TensorKey, deque[float]] = {}
+        self._largest: dict[TensorKey, float] = {}
+
+    def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
+        samples = finite_array(saved, step)
+        if samples is None or samples.ndim <= 1 or len(samples) < FEWEST:
+            return None
+        spread = float(np.sqrt(samples.var(axis=0).mean()))
+        key = saved.name, saved.worker
+        recent = self._recent.setdefault(key, deque(maxlen=RECENT))
+        recent.append(spread)
+        if len(recent) < RECENT:
+            return None
+        largest = self._largest[key] = max(self._largest.get(key, 0.0), median(recent))
+        if not largest:
+            return None
+        relative = spread / largest
+        note = f"Spread {spread:.4g}, at most {largest:.4g} so far; rows: {len(samples)}."
+        return TensorState(relative, self.threshold, relative < self.threshold, note)

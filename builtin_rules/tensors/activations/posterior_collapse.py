@@ -1,0 +1,86 @@
+"""PosteriorCollapse: no latent unit of a variational autoencoder depends on the input."""
+
+from typing import Final
+
+import numpy as np
+
+from builtin_rules.statistics.parameters import positive
+from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
+from builtin_rules.statistics.tensor_selection import SavedTensor, by_role
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+
+VARIANCE: Final = "largest variance of a latent mean"
+MEANS: Final = PatternsParam(
+    "tensor_regex",
+    "Patterns: a tensor holds means of latent units, a row for each input, if one matches.",
+    default=r"(?i)(^|[./_])((fc|to|head|linear|z|latent)_?)?mu([_.]?head)?(_output_0|/outputs)?$",
+    also=(
+        r"(?i)(^|[./_])((fc|to)_mean|mean_head|(z|latent|posterior)_?means?)(_output_0|/outputs)?$",
+    ),
+    collection="latent_means",
+)
+FEWEST: Final = 8  # rows
+
+
+class PosteriorCollapse(SustainedRule):
+    """Met when no latent unit has a variance above `threshold` for `patience` saved steps.
+
+    The variance is that of the latent mean of a unit over the inputs of a batch; a unit above
+    `threshold` is active. A variance equal to `threshold` is not active. Only training steps count;
+    each tensor and worker is judged separately. Tensors with NaN or infinity, with fewer than 8
+    rows, or with other than two dimensions are not judged.
+    """
+
+    MEASURED = VARIANCE
+    READS = "the collection latent_means, and outputs of layers named mu: values."
+    PARAMS = (
+        positive("threshold", "A latent unit with a larger variance is active.", 0.01, "variance"),
+        patience(10),
+        MEANS,
+    )
+    SEVERITY = Severity.ERROR
+    QUANTITIES = (
+        Quantity(VARIANCE, "largest variance of a latent mean over a batch", "below", log=True),
+    )
+    PAGE = Page(
+        why="""
+        When the divergence from the prior outweighs the reconstruction, the encoder ignores its
+        input, and the decoder produces the same output for every latent code.
+        """,
+        save="""
+        The outputs of the layer that computes the latent means, or the means by hand:
+
+            hook.save_tensor("mu", mu, "latent_means")
+        """,
+        missing="""
+        Steps without latent means, with NaN or infinity, or with fewer than 8 rows are skipped:
+        they neither extend nor end a series.
+        """,
+        remedy="""
+        - Warm up the weight of the divergence, lower it, or use free bits.
+        - Check that reconstruction and divergence are both summed, or both averaged.
+        - Weaken the decoder: one that predicts each part from the previous ones needs no code.
+        """,
+        limits="""
+        The threshold is that of Burda et al. (arXiv 1509.00519) for active units. Some inactive
+        units are normal and not reported. Sequences and images of latent units are not judged.
+        """,
+        severity="""
+        An error: a latent code without information is worthless for whatever is done with it.
+        """,
+    )
+    threshold: float
+    tensor_regex: tuple[str, ...]
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self.required_inputs = (by_role("latent means", MEANS, self.tensor_regex),)
+
+    def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
+        means = finite_array(saved, step)
+        if means is None or means.ndim != 2 or len(means) < FEWEST:  # noqa: PLR2004 - rows, units
+            return None
+        variances = means.var(axis=0)
+        active = int(np.count_nonzero(variances > self.threshold))
+        note = f"{active} of {variances.size} latent units are active; rows: {len(means)}."
+        return TensorState(float(variances.max()), self.threshold, not active, note)

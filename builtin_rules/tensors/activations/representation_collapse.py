@@ -1,0 +1,93 @@
+"""RepresentationCollapse: embeddings of all inputs become the same."""
+
+from typing import Final
+
+import numpy as np
+
+from builtin_rules.statistics.parameters import positive
+from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
+from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+
+SPREAD: Final = "spread of the embeddings"
+EMBEDDINGS: Final = PatternsParam(
+    "tensor_regex",
+    "Patterns: a tensor holds embeddings of inputs, one a row, if one matches in its name.",
+    default=r"(?i)(^|[./_])(projector|projection_head|proj_head)(_output_0|/outputs)$",
+    also=(r"(?i)^(embeddings|representations|projections|z_?[12])$",),
+    collection="embeddings",
+)
+FEWEST: Final = 8  # rows
+RISING: Final = 1.5  # a spread that has grown by this factor since it was too small recovers
+
+
+class RepresentationCollapse(SustainedRule):
+    """Met when the spread of the embeddings is below `threshold` for `patience` saved steps.
+
+    Each row is divided by its length. The spread is the standard deviation over the rows, averaged
+    over the columns, times the square root of the number of columns: 1 for rows spread evenly over
+    a sphere, 0 for equal rows. A spread equal to `threshold` does not meet the condition, nor does
+    one that has grown by half since it fell below. Only training steps count; each tensor and
+    worker is judged separately. Tensors with NaN or infinity, with fewer than 8 rows, or with other
+    than two dimensions are not judged.
+    """
+
+    MEASURED = SPREAD
+    READS = "the collection embeddings, and outputs of projection heads: values."
+    PARAMS = (
+        positive("threshold", "Smallest accepted spread; even rows have 1.", 0.1, "spread"),
+        patience(5),
+        EMBEDDINGS,
+    )
+    SEVERITY = Severity.ERROR
+    QUANTITIES = (Quantity(SPREAD, "spread of normalised rows x sqrt(columns)", worse="below"),)
+    PAGE = Page(
+        why="""
+        Self-supervised losses have a trivial solution: the same embedding for every input. The loss
+        then looks perfect, and the embeddings are worthless (Chen & He, arXiv 2011.10566).
+        """,
+        save="""
+        The outputs of the projection head, or the embeddings by hand:
+
+            hook.save_tensor("embeddings", z, "embeddings")
+        """,
+        missing="""
+        Steps without embeddings, with NaN or infinity, or with fewer than 8 rows are skipped: they
+        neither extend nor end a series.
+        """,
+        remedy="""
+        - Stop the gradient of one branch (SimSiam, BYOL), and keep the predictor.
+        - With contrastive losses, check that there are negatives, and the temperature.
+        - Keep batch norm in the projection head, or add a variance term (VICReg).
+        """,
+        limits="""
+        A collapse to a few dimensions or to a few clusters has spread and is not noticed.
+        Embeddings of inputs that are all alike are close by right: raise `patience`.
+        """,
+        severity="""
+        An error: embeddings that are the same for all inputs are worthless, and do not recover.
+        """,
+    )
+    threshold: float
+    tensor_regex: tuple[str, ...]
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self.required_inputs = (by_role("embeddings", EMBEDDINGS, self.tensor_regex),)
+        self._first: dict[TensorKey, float] = {}  # the first spread below the threshold
+
+    def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
+        rows = finite_array(saved, step)
+        if rows is None or rows.ndim != 2 or len(rows) < FEWEST:  # noqa: PLR2004 - rows, columns
+            return None
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        unit = rows / np.where(lengths > 0, lengths, 1.0)
+        spread = float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
+        key = saved.name, saved.worker
+        if spread >= self.threshold:
+            self._first.pop(key, None)
+        else:
+            self._first.setdefault(key, spread)
+        first = self._first.get(key, 0.0)
+        is_bad = spread < self.threshold and (spread < RISING * first or not spread)
+        return TensorState(spread, self.threshold, is_bad, f"Rows: {len(rows)}.")

@@ -1,0 +1,103 @@
+"""RouterCollapse: a mixture of experts sends almost all tokens to few of them."""
+
+from typing import Final
+
+import numpy as np
+
+from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
+from builtin_rules.statistics.tensor_selection import SavedTensor, by_role
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+
+ENTROPY: Final = "entropy of the loads"
+LOADS: Final = PatternsParam(
+    "tensor_regex",
+    "Patterns: a tensor holds loads or probabilities of experts if one matches in its name.",
+    default=r"^router/.*load$",
+    also=(
+        r"(?i)(router|routing|gate|gating)_?(prob(abilitie)?s?|weights|scores|logits)(_output_0)?$",
+    ),
+)
+_FEWEST: Final = 2  # experts
+
+
+class RouterCollapse(SustainedRule):
+    """Met when the entropy of the experts' loads is below `threshold` for `patience` saved steps.
+
+    The entropy is divided by ``ln(experts)``: 1 means equal loads, 0 a single expert. A
+    one-dimensional tensor holds the load of each expert. Of others, the last axis holds the
+    probabilities of a token, whose mean over the tokens is the load; values that are negative or do
+    not add up to 1 are logits, to which softmax is applied first. An entropy equal to `threshold`
+    does not meet the condition. Only training steps count; each tensor and worker is judged
+    separately. Tensors with NaN or infinity, of a single expert, or without load are not judged.
+    """
+
+    MEASURED = ENTROPY
+    READS = "loads (router/<module>/load) or router probabilities: values."
+    PARAMS = (
+        share("threshold", "Smallest accepted entropy, as a share of ln(experts).", 0.5, "share"),
+        patience(3),
+        LOADS,
+    )
+    SEVERITY = Severity.WARNING
+    QUANTITIES = (Quantity(ENTROPY, "entropy of the loads / ln(experts)", worse="below"),)
+    PAGE = Page(
+        why="""
+        Experts that get more tokens learn faster and get even more. Unused experts cost memory and
+        learn nothing, and the model is as good as a small one.
+        """,
+        save="""
+        The hook's preset for language models saves `router/<module>/load`. Or save the
+        probabilities in the script:
+
+            hook.save_tensor("router_probs", router_logits.softmax(-1))
+        """,
+        missing="""
+        Steps without loads, and tensors with NaN or infinity, are skipped: they neither extend nor
+        end a series. Fewer saved steps than `patience` find nothing.
+        """,
+        remedy="""
+        - Add or raise the auxiliary loss that balances loads (0.01 in the Switch Transformer).
+        - Check that the loss that balances loads is added to the loss that is differentiated.
+        - Lower the learning rate of the router, add noise to its logits, or add a z-loss.
+        """,
+        limits="""
+        The threshold is a starting point after the Switch Transformer (arXiv 2101.03961), whose
+        loads are nearly equal. Batches with fewer tokens than experts have unequal loads by chance.
+        Mean probabilities show less of a collapse than the loads of the chosen experts.
+        """,
+        severity="""
+        A warning: the model still learns with the experts that are left, only with less capacity.
+        """,
+    )
+    threshold: float
+    tensor_regex: tuple[str, ...]
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self.required_inputs = (by_role("loads of experts", LOADS, self.tensor_regex),)
+
+    def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
+        array = finite_array(saved, step)
+        if array is None or not array.ndim or array.shape[-1] < _FEWEST:
+            return None
+        loads = _loads(array)
+        if loads is None:
+            return None
+        entropy = max(0.0, -float(np.sum(loads * np.log(np.where(loads > 0, loads, 1.0)))))
+        entropy /= float(np.log(loads.size))
+        largest = int(loads.argmax())
+        note = f"Expert {largest} of {loads.size} gets {loads[largest]:.1%} of the tokens."
+        return TensorState(entropy, self.threshold, entropy < self.threshold, note)
+
+
+def _loads(array: "np.ndarray") -> "np.ndarray | None":
+    """Return the share of each expert, or None without any load."""
+    if array.ndim > 1:
+        rows = array.reshape(-1, array.shape[-1])
+        if rows.min() < 0 or not np.allclose(rows.sum(axis=1), 1.0, atol=1e-2):
+            rows = np.exp(rows - rows.max(axis=1, keepdims=True))
+            rows /= rows.sum(axis=1, keepdims=True)
+        array = rows.mean(axis=0)
+    total = array.sum()
+    return array / total if total > 0 and array.min() >= 0 else None

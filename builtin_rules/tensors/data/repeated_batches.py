@@ -1,0 +1,212 @@
+"""RepeatedBatches: batches repeat, arrive class by class, or are evaluated and trained with."""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import share
+from builtin_rules.statistics.tensor_selection import any_met, numbers, saved_tensors
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.tensors.data.row_hashes import SeenRows, hashes
+from smdebug.core.modes import ModeKeys
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+
+REPEATED: Final = "repeated batches"
+FEW_CLASSES: Final = "batches of few classes"
+LEAKED: Final = "evaluated rows that were trained with"
+FINGERPRINTS: Final = "fingerprints/"
+INPUTS: Final = TensorInput(
+    "inputs", ("input_image", "input_sequence"), (f"^{FINGERPRINTS}inputs$",)
+)
+LABELS: Final = TensorInput("labels", ("labels",), (f"^{FINGERPRINTS}labels$",))
+BATCHES: Final = 8  # that are judged together
+SAME: Final = 0.9  # share of the rows of a batch that another batch holds too
+TIMES_MORE: Final = 2  # rows of the data, compared with those that repeat
+FEW: Final = 2  # classes of a batch
+CLASSES: Final = 4  # that a shuffled batch is expected to hold
+MOST_CLASSES: Final = 50
+ROWS: Final = 8  # of a batch
+EVALUATED: Final = 100  # rows
+HITS: Final = 3  # fewer evaluated rows are natural duplicates
+FULL: Final = "the batches repeat all rows so far: full batches, or a single one"
+TOO_FEW: Final = f"fewer than {BATCHES} batches of inputs so far"
+
+
+@dataclass(slots=True)
+class _Batches:
+    """The batches that one worker trained with and evaluated."""
+
+    recent: deque[frozenset[int]] = field(default_factory=lambda: deque(maxlen=BATCHES))
+    repeats: deque[bool] = field(default_factory=lambda: deque(maxlen=BATCHES))
+    trained: SeenRows = field(default_factory=SeenRows)
+    evaluated: SeenRows = field(default_factory=SeenRows)
+    clean: int = 0  # evaluated rows in batches that were not trained with as a whole
+    leaked: int = 0  # of those, rows that were trained with
+    labels: Counter[int] = field(default_factory=Counter)
+    few_classes: deque[bool] = field(default_factory=lambda: deque(maxlen=BATCHES))
+
+
+class RepeatedBatches(DeclaredRule):
+    """Met when most of the last 8 batches repeat, or hold two classes, or evaluated rows leaked.
+
+    Repeats: a share of at least `threshold_repeats` of the last 8 saved training batches hold 90 %
+    of the rows of an earlier one among them. This counts only if the data have more: at least twice
+    as many different rows came before, or are evaluated. Otherwise a full batch, or a small set of
+    data that is never shuffled, repeats by design.
+
+    Classes: a share of at least `threshold_repeats` of the last 8 training batches hold at most two
+    classes, while a shuffled batch of the labels so far would hold four on average. Batches of
+    fewer than 8 labels and more than 50 classes are not judged.
+
+    Leak: more than `threshold_leak` of the evaluated rows, at least three of 100 or more, were
+    trained with before. An evaluated batch that consists of such rows does not count: it evaluates
+    the training data on purpose. Each worker is judged separately.
+
+    Rows are compared by hashes; at most 200,000 of each kind are remembered. Reinforcement learning
+    repeats batches by design and is not judged.
+    """
+
+    READS = (
+        "fingerprints/inputs and fingerprints/labels, a hash of each row; without them values of "
+        "the collections input_image, input_sequence and labels."
+    )
+    PARAMS = (
+        share("threshold_repeats", "Share of the last 8 batches that is bad.", 0.75, "share"),
+        share("threshold_leak", "Largest accepted share of evaluated rows.", 0.01, "share"),
+    )
+    SEVERITY = Severity.WARNING
+    QUANTITIES = (
+        Quantity(REPEATED, "share of the last 8 batches that repeat"),
+        Quantity(FEW_CLASSES, "share of the last 8 batches with two classes or fewer"),
+        Quantity(LEAKED, "share of evaluated rows that were trained with"),
+    )
+    PAGE = Page(
+        why="""
+        A loader that returns the same batch, or data sorted by class, trains a model that forgets
+        the rest. Evaluated rows that were trained with make the evaluation look better than it is.
+        """,
+        save="""
+        The hook's preset for language models saves fingerprints. Or save the inputs and labels
+        themselves:
+
+            Hook(out_dir, include_collections=["input_image", "labels"])
+        """,
+        missing="""
+        Steps without inputs or labels are skipped, as are those before there are 8 batches. NaN is
+        a value like any other here.
+        """,
+        remedy="""
+        - Shuffle: `DataLoader(shuffle=True)`, or `sampler.set_epoch(epoch)` when distributed.
+        - Create the iterator of the loader once in an epoch, not in every step.
+        - Remove duplicates before splitting the data, and split by person, document or day.
+        """,
+        limits="""
+        Random augmentation makes each row unique: repeats and leaks are not seen then. A set of
+        fewer than 8 batches, or a single batch that repeats from the start, is not judged unless
+        evaluations are larger. With a save interval, batches between saved steps are not seen.
+        """,
+        severity="""
+        A warning: overfitting one batch on purpose is a common test, and duplicates may be part of
+        the data.
+        """,
+    )
+    threshold_repeats: float
+    threshold_leak: float
+
+    required_inputs = (
+        TensorInput("inputs or labels", (*INPUTS.collections, "labels"), (f"^{FINGERPRINTS}",)),
+    )
+
+    def _prepare(self) -> None:
+        self._batches: dict[str, _Batches] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the batches up to global step `step`."""
+        if training_kind(self.base_trial) is TrainingKind.REINFORCEMENT:
+            return self.not_judged("reinforcement learning repeats batches by design")
+        mode = self.base_trial.mode(step)
+        answers: list[bool | None] = []
+        reason = TOO_FEW
+        for worker, rows in self._rows(INPUTS, step).items():
+            batches = self._batches.setdefault(worker, _Batches())
+            if mode is ModeKeys.EVAL:
+                answers.append(self._leaks(step, worker, batches, rows))
+                continue
+            answers.append(self._repeats(step, worker, batches, rows))
+            if answers[-1] is None and len(batches.recent) == BATCHES:
+                reason = FULL
+        if mode is not ModeKeys.EVAL:
+            for worker, labels in self._rows(LABELS, step).items():
+                batches = self._batches.setdefault(worker, _Batches())
+                answers.append(self._has_few_classes(step, worker, batches, labels))
+        return any_met(self, answers, reason)
+
+    def _rows(self, tensors: TensorInput, step: int) -> dict[str, tuple[int, ...]]:
+        """Return the hashes of the rows that each worker saved: fingerprints, or values."""
+        names = tensors.names(self.base_trial, step)
+        marked = [name for name in names if name.startswith(FINGERPRINTS)]
+        rows: dict[str, tuple[int, ...]] = {}
+        for saved in saved_tensors(self.base_trial, step, marked or names[:1]):
+            array = numbers(saved, step)
+            if array is not None and array.ndim:
+                rows[saved.worker] = hashes(array, fingerprints=bool(marked))
+        return rows
+
+    def _repeats(
+        self, step: int, worker: str, batches: _Batches, rows: tuple[int, ...]
+    ) -> bool | None:
+        batch = frozenset(rows)
+        enough = SAME * max(len(batch), 1)
+        batches.repeats.append(any(len(batch & other) >= enough for other in batches.recent))
+        batches.recent.append(batch)
+        batches.trained.add(rows)
+        if len(batches.repeats) < BATCHES:
+            return None
+        measured = sum(batches.repeats) / BATCHES
+        is_bad = measured >= self.threshold_repeats
+        trained, latest = len(batches.trained), len(frozenset().union(*batches.recent))
+        if is_bad and max(trained / latest, len(batches.evaluated) / trained) < TIMES_MORE:
+            return None
+        note = f"The last {BATCHES} batches hold {latest} of {trained} different rows so far."
+        return self._record(step, REPEATED, measured, worker, met=is_bad, note=note)
+
+    def _has_few_classes(
+        self, step: int, worker: str, batches: _Batches, labels: tuple[int, ...]
+    ) -> bool | None:
+        if len(labels) < ROWS or len(batches.labels) > MOST_CLASSES:
+            return None
+        batches.labels.update(labels)
+        classes = len(set(labels))
+        batches.few_classes.append(classes <= FEW)
+        total = batches.labels.total()
+        expected = sum(1 - (1 - count / total) ** len(labels) for count in batches.labels.values())
+        if len(batches.few_classes) < BATCHES or expected < CLASSES:
+            return None
+        measured = sum(batches.few_classes) / BATCHES
+        met = measured >= self.threshold_repeats
+        note = f"This batch holds {classes} classes; a shuffled one would hold {expected:.1f}."
+        return self._record(step, FEW_CLASSES, measured, worker, met=met, note=note)
+
+    def _leaks(
+        self, step: int, worker: str, batches: _Batches, rows: tuple[int, ...]
+    ) -> bool | None:
+        fresh = {row for row in rows if row not in batches.evaluated}
+        hits = sum(row in batches.trained for row in fresh)
+        batches.evaluated.add(tuple(fresh))
+        if fresh and hits < len(fresh):
+            batches.clean += len(fresh)
+            batches.leaked += hits
+        if batches.clean < EVALUATED:
+            return None
+        measured = batches.leaked / batches.clean
+        met = measured > self.threshold_leak and batches.leaked >= HITS
+        note = f"{batches.leaked} of {batches.clean} different rows."
+        limit = self.threshold_leak
+        return self.measured(step, LEAKED, measured, limit, met=met, worker=worker, note=note)
+
+    def _record(
+        self, step: int, quantity: str, measured: float, worker: str, *, met: bool, note: str
+    ) -> bool:
+        limit = self.threshold_repeats
+        return self.measured(step, quantity, measured, limit, met=met, worker=worker, note=note)

@@ -170,10 +170,10 @@ class StalledParameters(DeclaredRule):
         """Return whether a parameter has stalled for long enough, or None if it is not judged."""
         key = move.name, move.worker
         others = [other for other in moves if other.name != move.name]
-        if not others or trained.is_frozen(move.name):
+        if trained.is_frozen(move.name):
             return None
         if not any(other.ratio >= self.threshold for other in others):
-            return None  # nothing moves, which tells nothing of this parameter
+            return False  # nothing else moves, which tells nothing of this parameter
         detached = move.ratio == 0 and trained.is_detached(move.name)
         if not detached and not move.is_matrix:
             return None

@@ -14,6 +14,7 @@ import structlog
 from training_runs import Run, all_runs
 
 from builtin_rules import RULES
+from rule_core.model.segments import global_step
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.engine.runner import Runner
@@ -111,15 +112,17 @@ def judge(name: str, onset: int, folder: Path, columns: Sequence[str]) -> tuple[
 def _verdict(name: str, onset: int, result: RuleResult, trial: Trial) -> Verdict:
     findings = [each for each in result.evidence if _severity(result, each) is not Severity.NOTE]
     met = result.outcome == FOUND and findings
+    segment = result.segment if isinstance(result.segment, int) else 0
+    step = None if result.step is None else global_step(segment, result.step)
     return Verdict(
         name,
         result.rule,
         LITERAL if result.configuration_name.endswith(LITERAL) else SHIPPED,
         result.outcome,
-        result.step,
+        step,
         _text(findings[0]) if met else result.status_details or "",
         _severity(result, findings[0]).value if met else "",
-        sum(onset < step <= (result.step or 0) for step in trial.steps()),
+        sum(onset < row <= (step or 0) for row in trial.steps()),
         len(result.evidence) - len(findings),
     )
 

@@ -128,6 +128,8 @@ class StalledParameters(DeclaredRule):
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("parameters do not change in this mode")
+        if not GRADIENTS.is_in(trial):
+            return self.not_judged("no gradients so far")
         trained = TrainedParameters(trial, step)
         moves = self._moves(step)
         answers = [

@@ -120,7 +120,8 @@ def test_a_webhook_gets_no_data_of_the_trial(
         *("schema_version", "id", "rule", "configuration_name", "status", "step", "details"),
         "finding",
     }
-    assert set(body["finding"]) == {"step", "tensor", "worker", "measured", "limit", "note"}
+    fields = {"step", "tensor", "worker", "measured", "limit", "note", "severity"}
+    assert set(body["finding"]) == fields
     assert "h1dden" not in found.stderr + everything(tmp_path / "out")
 
 

@@ -29,7 +29,7 @@ def completed(*words: str) -> list[str]:
 def test_rule_names_are_completed(command: list[str]) -> None:
     assert completed(*command, "--rule", "Vani") == ["VanishingGradient"]
     assert completed(*command, "--rule", "mine=Overf") == ["mine=Overfit"]
-    assert {*completed(*command, "--rule", "")} == {*every_builtin(), "all"}
+    assert {*completed(*command, "--rule", "")} == {*every_builtin(), "all", "auto"}
 
 
 def test_names_of_rules_to_show_are_completed() -> None:

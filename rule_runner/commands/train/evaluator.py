@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rule_core.rules.evidence import Severity
 from rule_core.sources.address import split_kind
 from rule_runner.config.defaults import RuleMode
-from rule_runner.config.request import STDIN, EvaluationRequest
+from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
 from rule_runner.notify.event import DecodedEvent, RuleState
@@ -102,6 +102,9 @@ class Evaluator:
         The evaluation; its trial need not exist yet.
     folders
         The output folders of its rule jobs.
+    rules
+        Names of the rules that ``auto`` means. The evaluation starts later, when fewer may fit: the
+        trial of a short script has ended by then.
     on_finding
         Called with the state of each rule job that has found an issue: once, and again if a later
         one is more serious.
@@ -111,10 +114,12 @@ class Evaluator:
         self,
         request: EvaluationRequest,
         folders: Sequence[Path],
+        rules: Sequence[str],
         on_finding: Callable[[RuleState], None],
     ) -> None:
         self._request = request
         self._folders = folders
+        self._rules = rules
         self._on_finding = on_finding
         self._reported: dict[str, Severity] = {}
         self._process: asyncio.subprocess.Process | None = None
@@ -125,8 +130,12 @@ class Evaluator:
         if self._is_stopped:
             return EvaluatorResult(self._request, [], [], "The evaluator was stopped.")
         paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        rules = self._request.rules
+        if self._request.fits_rules:
+            rules = tuple(RuleRequest(name=name) for name in self._rules)
         request = replace(
             self._request,
+            rules=rules,
             sinks=(*self._request.sinks, "stdout"),
             format="table",
             quiet=True,

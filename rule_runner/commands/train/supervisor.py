@@ -164,7 +164,8 @@ class Supervisor:
             trial_name=numbered_path(config.name, number),
         )
         folders = [evaluation.folder_of(rule) for rule in evaluation.rules]
-        evaluator = Evaluator(request, folders, partial(self._on_finding, number))
+        rules = [rule.configuration_name for rule in config.evaluation.rules]
+        evaluator = Evaluator(request, folders, rules, partial(self._on_finding, number))
         return WatchedTraining(number, evaluator, asyncio.create_task(self._judge(evaluator)))
 
     def _number(self, trial: str) -> int:

@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
@@ -27,6 +28,8 @@ PLATEAUS: Final = 5
 PLATEAU_ROWS: Final = 5
 MOVES: Final = 0.02  # of the highest rate
 LEARNED: Final = 0.9  # of the first losses
+DIGITS: Final = 100  # printing units of the highest rate: three significant digits
+SMALLEST: Final = 10  # printing units of the smallest positive rate
 
 
 class _Verdict(NamedTuple):
@@ -44,6 +47,8 @@ class _Rates:
     highest: float = 0.0
     last: float = 0.0
     zero: int = 0  # latest rows in a row
+    smallest: float = math.inf  # of the positive ones
+    decimals: int = 0  # the most of any rate
     latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
     is_noted: bool = False
     # Plateaus: their number, the length of the current one, the shortest and the longest before.
@@ -69,10 +74,18 @@ class _Rates:
         if not self.rows:
             self.first = rate
         self.highest = max(self.highest, rate)
+        if rate > 0:
+            self.smallest = min(self.smallest, rate)
+        self.decimals = max(self.decimals, _decimals(rate))
         self.zero = self.zero + 1 if rate <= NOTHING * self.highest else 0
         self.last = rate
         self.rows += 1
         self.latest.append(rate)
+
+    def may_be_rounded(self) -> bool:
+        """Return whether the rates have so few digits that zero may be a small rate."""
+        unit = 10.0**-self.decimals
+        return self.highest < (DIGITS - 0.5) * unit or self.smallest < (SMALLEST - 0.5) * unit
 
     def is_by_epoch(self) -> bool:
         """Return whether the rate changed at regular intervals of many rows, in one direction."""
@@ -102,7 +115,9 @@ class LearningRate(DeclaredRule):
 
     A rate of zero is only a note in a group beside others that are not zero, since its parameters
     are frozen, and where the loss has clearly fallen meanwhile, since the log then has too few
-    digits. A language model whose rate is highest in its first rows has no warm-up: a note. NaN and
+    digits. It is a note at the end of a schedule, too, if the log may have rounded to zero: if the
+    highest rate has fewer than three digits down to the last printed decimal place of any rate, or
+    the smallest positive rate is less than ten units of that place. A language model whose rate is highest in its first rows has no warm-up: a note. NaN and
     infinity are left out. Each group and worker is judged by itself.
     """
 
@@ -138,8 +153,9 @@ class LearningRate(DeclaredRule):
         limits="""
         Warm-up from zero, one-cycle, cosine decay with restarts, staircases and a rate that is zero
         in the last rows are healthy. A run that was stopped early in a schedule by epoch, after
-        less than 2 % of its fall, looks like a schedule that never moves. Logs that print a rate
-        with too few digits show zeros: without a loss this cannot be told.
+        less than 2 % of its fall, looks like a schedule that never moves. A log that prints all
+        rates as zero, for want of digits, cannot be told from a rate of zero without a loss. A
+        round rate, such as 0.001, that drops to zero at once gives a note only.
         """,
         severity="""
         Zero from the start and negative rates are errors: nothing is learned, or the loss is
@@ -220,8 +236,11 @@ class LearningRate(DeclaredRule):
         if group.zero == group.rows >= self.patience:
             yield self._zero(group, "Zero in all rows so far.")
         elif FEWEST <= group.zero < group.rows and group.zero > IDLE_SHARE * group.rows:
-            severity = Severity.NOTE if group.others_move else Severity.WARNING
             note = f"Zero for {group.zero} of {group.rows} rows: the schedule has ended."
+            severity = Severity.NOTE if group.others_move else Severity.WARNING
+            if group.may_be_rounded():
+                note = f"{note[:-1]}, or is printed with too few digits."
+                severity = Severity.NOTE
             yield _Verdict(NOTHING * group.highest, note, severity)
         elif group.rows == WARM_UP and group.first == group.highest:
             kind = training_kind(self.base_trial)
@@ -277,3 +296,13 @@ class LearningRate(DeclaredRule):
             note=verdict.note,
             severity=verdict.severity,
         )
+
+
+def _decimals(rate: float) -> int:
+    """Return how many decimal places a rate has.
+
+    >>> _decimals(0.0012), _decimals(1e-5), _decimals(30.0)
+    (4, 5, 0)
+    """
+    exponent = Decimal(repr(rate)).normalize().as_tuple().exponent
+    return max(0, -int(exponent))

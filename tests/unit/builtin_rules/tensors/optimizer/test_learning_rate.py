@@ -38,10 +38,19 @@ BY_EPOCH = AT // 20  # ten epochs
         pytest.param([0.0] * 50, [(39, ERROR)], id="zero"),
         pytest.param([*[0.0] * 39, *[1e-3] * 20], [], id="zero-for-39-rows"),
         pytest.param([np.nan, *[1e-3] * 20], [], id="not-finite"),
-        pytest.param([*[1e-3] * 41, *[0.0] * 20], [(51, WARNING)], id="goes-on-at-zero"),
+        pytest.param([*[1.25e-3] * 41, *[0.0] * 20], [(51, WARNING)], id="goes-on-at-zero"),
+        pytest.param([*[1.2e-3] * 41, *[0.0] * 20], [(51, NOTE)], id="two-digits-and-zero"),
+        pytest.param([*[1.25e-3, 1e-4] * 20, *[0.0] * 20], [(50, WARNING)], id="ten-units"),
+        pytest.param([*[1.25e-3, 9e-5] * 20, *[0.0] * 20], [(50, NOTE)], id="nine-units"),
+        pytest.param(
+            np.round(COSINE * np.clip((120 - AT) / 100, 0, 1), 6), [(150, NOTE)], id="six-decimals"
+        ),
+        pytest.param(
+            COSINE * np.clip((120 - AT) / 100, 0, 1), [(150, WARNING)], id="ends-at-120"
+        ),
         pytest.param([*[1e-3] * 30, *[0.0] * 9], [], id="nine-rows-at-zero"),
         pytest.param([*[1e-3] * 80, *[0.0] * 20], [(99, NOTE)], id="a-fifth-at-zero"),
-        pytest.param([*[1e-3] * 79, *[0.0] * 20], [(98, WARNING)], id="more-than-a-fifth"),
+        pytest.param([*[1.25e-3] * 79, *[0.0] * 20], [(98, WARNING)], id="more-than-a-fifth"),
         pytest.param([*[1e-3] * 41, *[9.9e-10] * 20], [(51, WARNING)], id="a-millionth"),
         pytest.param([*[1e-3] * 41, *[1.1e-9] * 20], [], id="more-than-a-millionth"),
         pytest.param([*[1e-3] * 25, -1e-6, 1e-3], [(25, ERROR)], id="negative"),
@@ -103,7 +112,7 @@ def test_steps_of_evaluation_are_skipped() -> None:
     assert (judged.findings, len(judged.skipped)) == ([], 3)
 
 
-@pytest.mark.parametrize("rates", [[0.0] * 50, [*[1e-3] * 41, *[0.0] * 20]])
+@pytest.mark.parametrize("rates", [[0.0] * 50, [*[1.25e-3] * 41, *[0.0] * 20]])
 def test_the_numbers_of_steps_do_not_matter(rates: list[float]) -> None:
     rows = rows_of(lr=rates)
     renumbered = [(10 * step + 5, values) for step, values in rows]

@@ -32,8 +32,10 @@ REPEATS_WITH_LOSS: Final = 4  # spikes within the window that the loss followed
 REPEATS: Final = 6  # spikes within the window, in a run without losses
 LARGEST_SHARE: Final = 0.1  # of the rows; more belong to another kind of batches
 LOSS_DEVIATIONS: Final = 5.0
+ALIKE: Final = 2.0  # times that a norm of the same kind of batches is lower at most
 RISE: Final = 0.05  # of the loss at a spike
 LASTING_RISE: Final = 0.2  # of the loss after a spike
+FEWER_BELOW: Final = 5  # one in so many losses may be lower after a spike
 LATEST: Final = 5
 EXPLOSION: Final = 100.0
 
@@ -60,7 +62,7 @@ class _Spike:
             return False
         limit = self.loss + max(self.margin, LASTING_RISE * abs(self.loss))
         halves = self.losses[:RECENT], self.losses[RECENT:]
-        return min(map(statistics.median, halves)) > limit
+        return all(sorted(half)[len(half) // FEWER_BELOW] > limit for half in halves)
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class _Norms:
     latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
     logs: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
     spikes: deque[_Spike] = field(default_factory=deque)
-    above: deque[int] = field(default_factory=deque)  # rows within the window that are above
+    with_spikes: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
     pending: _Spike | None = None
     in_a_row: int = 0
     exploded: bool = False
@@ -93,17 +95,15 @@ class _Norms:
         if len(self.first) < FEWEST:
             self.first.append(norm)
         self.in_a_row = self.in_a_row + 1 if is_spike else 0
-        if is_spike:
-            self.above.append(self.rows)
-        while self.above and self.above[0] <= self.rows - WINDOW:
-            self.above.popleft()
+        self.with_spikes.append(norm)
         while self.spikes and self.spikes[0].row <= self.rows - WINDOW:
             self.spikes.popleft()
         self.logs.append(statistics.median(self.logs) if is_spike else math.log(norm))
 
-    def share_above(self) -> float:
-        """Return the share of the latest rows that are above their limits."""
-        return len(self.above) / min(self.rows, WINDOW)
+    def share_like(self, spikes: list[_Spike]) -> float:
+        """Return the share of the latest rows whose norms are like those of spikes, or larger."""
+        usual = statistics.median(spike.norm for spike in spikes)
+        return sum(norm >= usual / ALIKE for norm in self.with_spikes) / len(self.with_spikes)
 
     def growth(self) -> float:
         """Return how many times the first norms the latest ones are."""
@@ -121,12 +121,12 @@ class GradientNormSpike(DeclaredRule):
 
     A single spike is a note. The condition is met if
 
-    - the medians of the first and of the last 10 losses in the 20 rows from the spike on are above
-      that of the 20 losses before by 20 % and by five robust deviations; or, in a run without
+    - of the first and of the last 10 losses in the 20 rows from the spike on, eight are above the
+      median of the 20 losses before by 20 % and by five robust deviations; or, in a run without
       losses, norms have been above the limit in all 20 rows;
     - within 128 rows there are four spikes that the loss follows within three rows, or six spikes
-      in a run without losses, unless more than 10 % of the rows are above: then batches are of two
-      kinds, as in a training of several tasks;
+      in a run without losses, unless more than 10 % of the norms are at least half as large as
+      these: then batches are of two kinds, as in a training of several tasks;
     - the median of the last 5 norms is more than 100 times that of the first 20. If the loss is
       higher than in the first 20 rows too, this is an error; if it is lower, a note.
 
@@ -306,7 +306,7 @@ class GradientNormSpike(DeclaredRule):
         has_losses = any(spike.loss is not None for spike in norms.spikes)
         spikes = [spike for spike in norms.spikes if spike.follows or not has_losses]
         enough = REPEATS_WITH_LOSS if has_losses else REPEATS
-        if len(spikes) < enough or norms.share_above() > LARGEST_SHARE:
+        if len(spikes) < enough or norms.share_like(spikes) > LARGEST_SHARE:
             return False
         followed = ", and the loss follows" if has_losses else ""
         largest = max(spike.norm for spike in spikes)

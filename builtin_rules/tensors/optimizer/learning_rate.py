@@ -115,10 +115,11 @@ class LearningRate(DeclaredRule):
 
     A rate of zero is only a note in a group beside others that are not zero, since its parameters
     are frozen, and where the loss has clearly fallen meanwhile, since the log then has too few
-    digits. It is a note at the end of a schedule, too, if the log may have rounded to zero: if the
-    highest rate has fewer than three digits down to the last printed decimal place of any rate, or
-    the smallest positive rate is less than ten units of that place. A language model whose rate is highest in its first rows has no warm-up: a note. NaN and
-    infinity are left out. Each group and worker is judged by itself.
+    digits. The end of a schedule is a note, too, if the log may have rounded to zero: if the
+    highest rate has fewer than three digits down to the last decimal place of any rate, or the
+    smallest positive rate is less than ten units of that place. A language model whose rate is
+    highest in its first rows has no warm-up: a note. NaN and infinity are left out. Each group and
+    worker is judged by itself.
     """
 
     READS = "the collection learning_rates: values of one element; and the collection losses."

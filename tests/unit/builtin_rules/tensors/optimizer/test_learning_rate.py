@@ -45,9 +45,7 @@ BY_EPOCH = AT // 20  # ten epochs
         pytest.param(
             np.round(COSINE * np.clip((120 - AT) / 100, 0, 1), 6), [(150, NOTE)], id="six-decimals"
         ),
-        pytest.param(
-            COSINE * np.clip((120 - AT) / 100, 0, 1), [(150, WARNING)], id="ends-at-120"
-        ),
+        pytest.param(COSINE * np.clip((120 - AT) / 100, 0, 1), [(150, WARNING)], id="ends-at-120"),
         pytest.param([*[1e-3] * 30, *[0.0] * 9], [], id="nine-rows-at-zero"),
         pytest.param([*[1e-3] * 80, *[0.0] * 20], [(99, NOTE)], id="a-fifth-at-zero"),
         pytest.param([*[1.25e-3] * 79, *[0.0] * 20], [(98, WARNING)], id="more-than-a-fifth"),

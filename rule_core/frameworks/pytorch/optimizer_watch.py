@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch.nn.utils import clip_grad
 from torch.optim import optimizer as torch_optimizer
@@ -79,6 +80,67 @@ class Snapshot(NamedTuple):
     before: Any
 
 
+class StaleGradients:
+    """Measures what an update has left in `.grad` when the next backward adds to it.
+
+    A tensor hook would run before that, but `torch.autograd.grad` calls it too, perhaps before
+    `zero_grad`. So the parameter that gets its gradient first is left out. Several optimizers may
+    clear their gradients only before their own backward, as in adversarial training; nothing is
+    measured then, nor for parameters on several devices, whose gradients arrive in any order.
+
+    Parameters
+    ----------
+    owner
+        The hook.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._updating: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._is_due = False
+        self._handles: list[Any] = []
+
+    def record_update(self, optimizer: Any) -> None:
+        """Record that an optimizer of the process, watched or not, has made an update."""
+        self._updating.add(optimizer)
+        self._is_due = True
+
+    def optimizer(self) -> Any:
+        """Return the optimizer whose gradients are due at the step that begins, or None."""
+        if not torch.is_grad_enabled():
+            return None
+        self.detach()
+        # The backward of a step that is not saved would not be seen.
+        self._is_due = self._is_due and self._owner.wants(OPTIMIZER)
+        return next(iter(self._updating)) if self._is_due and len(self._updating) == 1 else None
+
+    def attach(self, optimizer: Any, add: Callable[[Any], None]) -> None:
+        """Let the first gradient that arrives measure the others that are still there."""
+        parameters = [item for item in _parameters(optimizer) if item.requires_grad]
+        is_sharded = any(hasattr(item, "to_local") for item in parameters)
+        if is_sharded or len({item.device for item in parameters}) > 1 or len(parameters) == 1:
+            return
+
+        def measure(first: Any) -> None:
+            others = [item.grad for item in parameters if item is not first]
+            stale = [gradient for gradient in others if gradient is not None]
+            add(_total(_norms(stale)) if stale else np.float32(0))
+
+        def on_gradient(first: Any) -> None:
+            if self._is_due:
+                self._is_due = False
+                if len(self._updating) == 1:
+                    self._owner.run_guarded(measure, first)
+
+        self._handles = [item.register_post_accumulate_grad_hook(on_gradient) for item in parameters]
+
+    def detach(self) -> None:
+        """Remove all callbacks from parameters."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+
 class OptimizerWatch:
     """Measures each update of the optimizers that train a hook's models.
 
@@ -115,6 +177,7 @@ class OptimizerWatch:
         self.measures_updates = False
         self.owner = owner
         self._scaling = scaling
+        self._stale = StaleGradients(owner)
         self._seen: dict[int, Seen] = {}
         self._groups = 0
         self._handles: list[Any] = []
@@ -142,6 +205,7 @@ class OptimizerWatch:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        self._stale.detach()
         if self in OptimizerWatch._open:
             OptimizerWatch._open.remove(self)
             if not OptimizerWatch._open:
@@ -158,11 +222,16 @@ class OptimizerWatch:
             self._groups += len(optimizer.param_groups)
 
     def begin_step(self) -> None:
-        """Forget what an interrupted update has left."""
+        """Forget what an interrupted update has left, and await the next backward."""
         self.has_updated = False
         self._current = None
         self._norms_before_clipping.clear()
         self._snapshots.clear()
+        optimizer = self._stale.optimizer()
+        seen = None if optimizer is None else self._seen.get(id(optimizer))
+        if seen is not None and seen.optimizer() is optimizer and not self.owner.has_flat_shards():
+            name = seen.name("stale_grad_norm")
+            self._stale.attach(optimizer, functools.partial(self.values.add, OPTIMIZER, name))
 
     def end_saved_step(self) -> None:
         """Record whether a saved step had an update; without one, updates in between count."""
@@ -209,6 +278,7 @@ class OptimizerWatch:
     def _after_step(self, optimizer: Any, *_: Any) -> None:
         if torch.compiler.is_compiling():
             return
+        self._stale.record_update(optimizer)
         if self._current == id(optimizer):
             self.owner.run_guarded(self._measure_updates)
         if self._norms_before_clipping:

@@ -185,3 +185,84 @@ def test_sparse_frozen_and_missing_gradients(tmp_path: Path) -> None:
     assert found == [pytest.approx(float(expected.norm()), rel=1e-5)]
     assert trial.tensor("parameters/requires_grad/Sequential_2.bias").value(0) == 0
     assert trial.tensor("parameters/requires_grad/Sequential_2.weight").value(0) == 1
+
+
+def loop(order: str, optimizer: Any, model: Any, each: int = 1) -> None:
+    """Train for 6 batches: `z` zeroes, `Z` in place, `f` goes forward, `b` back, `s` updates."""
+    for step in range(6):
+        for letter in order:
+            if letter in "zZ" and step % each == 0:
+                optimizer.zero_grad(set_to_none=letter == "z")
+            elif letter == "f":
+                loss = model(rows(step)).square().sum()
+            elif letter == "g":
+                torch.autograd.grad(loss, model.parameters(), retain_graph=True)
+            elif letter == "b":
+                loss.backward()
+            elif letter == "s" and step % each == each - 1:
+                optimizer.step()
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+@pytest.mark.parametrize(
+    ("order", "each", "steps", "is_stale"),
+    [
+        ("fbs", 1, [1, 2, 3, 4, 5], True),
+        ("fbs", 2, [2, 4], True),
+        ("zfbs", 1, [1, 2, 3, 4, 5], False),
+        ("fZbs", 1, [1, 2, 3, 4, 5], False),
+        ("fgzbs", 1, [1, 2, 3, 4, 5], False),
+        ("fbsz", 1, [1, 2, 3, 4, 5], False),
+        ("Zfbs", 3, [3], False),
+    ],
+)
+def test_gradients_that_an_update_has_left(
+    kind: str, order: str, each: int, steps: list[int], is_stale: bool, tmp_path: Path
+) -> None:
+    model = small()
+    watching = llm(tmp_path)
+    watching.register_module(model)
+    loop(order, getattr(torch.optim, kind)(model.parameters(), 0.001), model, each)
+    trial = opened(watching)
+    name = "optimizer/stale_grad_norm"
+    assert trial.tensor(name).steps() == steps
+    assert all((value > 0) is is_stale for value in values(trial, name))
+    assert name in trial.tensor_names(collection="optimizer")
+    assert not any(parameter._post_accumulate_grad_hooks for parameter in model.parameters())
+
+
+def test_gradients_that_an_adversary_has_left_are_not_measured(tmp_path: Path) -> None:
+    generator, discriminator = nn.Linear(4, 4), small(1)
+    watching = llm(tmp_path)
+    watching.register_module(discriminator)
+    one, other = (torch.optim.Adam(net.parameters()) for net in (discriminator, generator))
+    for step in range(4):
+        one.zero_grad()
+        discriminator(rows(step)).sum().backward()
+        discriminator(generator(rows(step)).detach()).square().sum().backward()
+        one.step()
+        other.zero_grad()
+        discriminator(generator(rows(step))).sum().backward()
+        other.step()
+    # Nothing is known of the generator's optimizer before its first update.
+    assert opened(watching).tensor("optimizer/stale_grad_norm").steps() == [2]
+
+
+@pytest.mark.parametrize("is_cleared", [True, False])
+def test_gradients_that_a_closure_has_left(is_cleared: bool, tmp_path: Path) -> None:
+    model = small()
+    optimizer = torch.optim.LBFGS(model.parameters(), 0.001, max_iter=2)
+    watching = llm(tmp_path)
+    watching.register_module(model)
+
+    def closure() -> Any:
+        if is_cleared:
+            optimizer.zero_grad()
+        loss = model(rows(0)).square().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    left = values(opened(watching), "optimizer/stale_grad_norm")
+    assert [value == 0 for value in left] == [is_cleared] * 2

@@ -1,6 +1,6 @@
 """GradientAccumulates: gradients add up over steps, as without `zero_grad`."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -10,29 +10,37 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, positive, share
 from builtin_rules.statistics.previous_values import is_learning_step
 from builtin_rules.statistics.tensor_selection import (
-    GRADIENTS,
     SavedTensor,
     numbers,
     saved_tensors,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.core.collection import CollectionKeys
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
 
 COSINE: Final = "cosine of successive gradients"
 BAND: Final = 2.0  # see docs/decisions/0049-parameters.md
 NORM: Final = "optimizer/grad_norm"
+STALE: Final = "optimizer/stale_grad_norm"
+LEFT: Final = "norm of the gradients left by the last update"
+LEFT_SHARE: Final = 0.01  # of the norm at the optimizer
 SUMS: Final = "norm at the optimizer / norm of the backward"
 
 
 class GradientAccumulates(DeclaredRule):
-    """Met when gradients point the same way for `patience` saved steps in a row and grow.
+    """Met when gradients are not set to zero after `patience` updates in a row.
 
+    The hook for PyTorch measures the gradients that the last update has left when the next backward
+    adds to them (`optimizer/stale_grad_norm`). Updates are counted at the saved steps that have it,
+    and only if it is more than 1 % of the latest norm at the optimizer (`optimizer/grad_norm`).
+
+    Without it, met when gradients point the same way for `patience` saved steps in a row and grow.
     The same way is a cosine above `cosine` with the gradient of the previous saved step, the median
     over all gradients with more than one element. They grow if the norm over all of them has risen
     at each of these steps as that of a sum does: after n steps it is n times the first one, to
     within a factor of 2, and more than `growth` times.
 
     Hooks of PyTorch save what each backward adds, so that these gradients never show a forgotten
-    `zero_grad`. Where the norm at the optimizer was saved too (`optimizer/grad_norm`), it is
+    `zero_grad`. Where only the norm at the optimizer was saved (`optimizer/grad_norm`), it is
     compared with the norm over all gradients instead: met if their ratio has risen for `patience`
     saved steps in a row, and to more than `growth` times that before. A constant number of
     accumulated batches leaves the ratio as it is.
@@ -42,15 +50,23 @@ class GradientAccumulates(DeclaredRule):
     """
 
     SEVERITY = Severity.ERROR
-    READS = "the collection gradients, and optimizer/grad_norm: values."
+    READS = (
+        "optimizer/stale_grad_norm and optimizer/grad_norm, or the collection gradients: values."
+    )
     PARAMS = (
         share("cosine", "A larger cosine of two gradients is the same way.", 0.9, "cosine"),
-        count("patience", "Number of such steps in a row that is too many.", 4, "saved steps"),
+        count(
+            "patience",
+            "Number of such updates or steps in a row that is too many.",
+            4,
+            "saved steps",
+        ),
         positive(
             "growth", "How many times larger the norm, or the ratio, has become.", 2.0, "ratio"
         ),
     )
     QUANTITIES = (
+        Quantity(LEFT, "norm of the gradients left by the last update", worse="above", log=True),
         Quantity(COSINE, "median cosine with the previous gradient", worse="above"),
         Quantity(SUMS, "norm at the optimizer / norm of the backward", worse="above", log=True),
     )
@@ -61,17 +77,24 @@ class GradientAccumulates(DeclaredRule):
         slow because clipping hides the size.
         """,
         save="""
-        All gradients, and the norm at the optimizer:
+        The numbers of the optimizer, as the preset "llm" does, too. They need one optimizer, whose
+        parameters are on one device and not sharded:
+
+            Hook(out_dir, include_collections=["gradient_norms", "optimizer"])
+
+        Otherwise all gradients of successive steps:
 
             Hook(
                 out_dir,
                 save_config=SaveConfig(save_interval=1, end_step=50),
-                include_collections=["gradients", "optimizer"],
+                include_collections=["gradients", "gradient_norms"],
             )
         """,
         missing="""
-        Without values of gradients nothing is judged: norms alone do not tell gradients that add up
-        from gradients that grow. At least `patience` + 1 saved steps are needed.
+        Without the norm of gradients that were left, and without values of gradients, nothing is
+        judged: norms alone do not tell gradients that add up from gradients that grow. At least
+        `patience` + 1 saved steps are needed; of accumulated
+        batches, the first one after each update counts.
         """,
         remedy="""
         - Call `optimizer.zero_grad()` once for each `step()`, and check that it is the optimizer
@@ -80,10 +103,11 @@ class GradientAccumulates(DeclaredRule):
           epoch.
         """,
         limits="""
-        Gradients that add up, but of batches that do not agree, grow slowly and may fall in
-        between, and those of sparsely saved steps leap; they are found through the norm at the
-        optimizer only. Gradients of a full batch agree from step to step and may grow; they do so
-        more slowly than sums at first, or faster.
+        The norm of gradients that were left leaves out the parameter that gets its gradient first.
+        Without this norm, gradients that add up, but of batches that do not agree, grow slowly and
+        may fall in between, and those of sparsely saved steps leap; they are found through the norm
+        at the optimizer only. Gradients of a full batch agree from step to step and may grow; they
+        do so more slowly than sums at first, or faster.
         """,
         severity="""
         The findings are errors: the optimizer follows sums of gradients of weights that are gone.
@@ -93,20 +117,32 @@ class GradientAccumulates(DeclaredRule):
     patience: int
     growth: float
 
-    required_inputs = (GRADIENTS,)
+    required_inputs = (TensorInput("gradients", (CollectionKeys.GRADIENTS,), (f"^{STALE}$",)),)
 
     def _prepare(self) -> None:
         # By worker: the latest gradients, and how many norms or ratios have risen in a row.
         self._before: dict[str, dict[str, Any]] = {}
         self._rising: dict[tuple[str, str], deque[float]] = {}
+        self._latest_norms: dict[str, float] = {}
+        self._in_a_row: Counter[str] = Counter()
 
     def invoke_at_step(self, step: int) -> bool:
         """Compare the gradients of global step `step` with the previous ones."""
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("no learning in this mode")
+        if trial.has_tensor(STALE):
+            answers = [
+                self._judge_left(saved, step)
+                for saved in saved_tensors(
+                    trial, step, trial.tensor_names(step=step, regex=[f"^{STALE}$"])
+                )
+            ]
+            return any(answers) if answers else self.not_judged("no first backward after an update")
         gradients: dict[str, dict[str, Any]] = {}
-        for saved in saved_tensors(trial, step, GRADIENTS.names(trial, step)):
+        for saved in saved_tensors(
+            trial, step, trial.tensor_names(step=step, collection=CollectionKeys.GRADIENTS)
+        ):
             array = numbers(saved, step)
             if array is not None and array.size > 1:
                 flat = np.array(array, np.float32).reshape(-1)
@@ -117,6 +153,20 @@ class GradientAccumulates(DeclaredRule):
             if (answer := self._judge(worker, arrays, step)) is not None
         ]
         return any(answers) if answers else self.not_judged("no gradients to compare yet")
+
+    def _judge_left(self, saved: SavedTensor, step: int) -> bool:
+        """Judge the gradients that the last update has left."""
+        worker = saved.worker
+        norm = self._norm_at_optimizer(worker, step)
+        if norm is not None:
+            self._latest_norms[worker] = norm
+        array = numbers(saved, step)
+        left = np.nan if array is None else float(array.reshape(-1)[0])
+        limit = LEFT_SHARE * self._latest_norms.get(worker, 0.0)
+        is_left = bool(np.isfinite(left)) and left > limit
+        self._in_a_row[worker] = self._in_a_row[worker] + 1 if is_left else 0
+        met = self._in_a_row[worker] >= self.patience
+        return self.measured(step, LEFT, left, limit, met=met, worker=worker)
 
     def _judge(self, worker: str, arrays: dict[str, Any], step: int) -> bool | None:
         before, self._before[worker] = self._before.get(worker, {}), arrays

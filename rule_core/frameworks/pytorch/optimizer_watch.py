@@ -132,7 +132,9 @@ class StaleGradients:
                 if len(self._updating) == 1:
                     self._owner.run_guarded(measure, first)
 
-        self._handles = [item.register_post_accumulate_grad_hook(on_gradient) for item in parameters]
+        self._handles = [
+            item.register_post_accumulate_grad_hook(on_gradient) for item in parameters
+        ]
 
     def detach(self) -> None:
         """Remove all callbacks from parameters."""

@@ -71,6 +71,33 @@ def test_the_norm_at_the_optimizer_is_compared(norms: Any, met: list[int], tmp_p
     assert all(finding.severity is Severity.ERROR for finding in found.findings)
 
 
+LEFT = {
+    "nothing": (np.zeros(8), []),
+    "everything": (np.ones(8), [9, 12, 15, 18, 21]),
+    "almost-nothing": (np.full(8, 0.005), []),
+    "three-in-a-row": (np.tile([1.0, 1, 1, 0], 2), []),
+    "nan": (np.array([1, 1, 1, np.nan, 1, 1, 1, np.inf]), []),
+    "every-second-step": (np.tile([1.0, np.inf], 4)[:7], []),
+}
+
+
+@pytest.mark.parametrize(("left", "met"), LEFT.values(), ids=LEFT)
+def test_gradients_that_were_left(left: Any, met: list[int], tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path, collections=COLLECTIONS, end_job=False)
+    for step, norm in enumerate(left):
+        tensors = {
+            "optimizer/stale_grad_norm": np.float32(norm),
+            # The older criterion alone would be met.
+            "gradient/fc.weight": np.full(3, step + 1, np.float32),
+        }
+        if step % 2 == 0:  # accumulation: the update is at another step
+            tensors["optimizer/grad_norm"] = np.float32(1)
+        writer.step(step * 3, tensors, mode=ModeKeys.TRAIN, mode_step=step)
+    found = judge(GradientAccumulates, tmp_path)
+    assert found.met == met
+    assert all(finding.limit == pytest.approx(0.01) for finding in found.findings)
+
+
 def test_evidence_tells_how_far_the_norm_has_grown(tmp_path: Path) -> None:
     finding = judge(GradientAccumulates, written(tmp_path, np.cumsum(TREND, 0))).findings[0]
     assert (finding.step, finding.limit) == (12, 0.9)

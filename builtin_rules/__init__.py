@@ -27,6 +27,7 @@ from builtin_rules.tensors.gradients.gradient_accumulates import GradientAccumul
 from builtin_rules.tensors.gradients.tensor_variance import TensorVariance
 from builtin_rules.tensors.gradients.vanishing_gradient import VanishingGradient
 from builtin_rules.tensors.losses.loss_not_decreasing import LossNotDecreasing
+from builtin_rules.tensors.losses.loss_spike import LossSpike
 from builtin_rules.tensors.losses.overfit import Overfit
 from builtin_rules.tensors.losses.overtraining import Overtraining
 from builtin_rules.tensors.losses.stalled_training_rule import StalledTrainingRule
@@ -61,6 +62,7 @@ RULES: Final = MappingProxyType[str, type[Rule]](
         "LearningRate": LearningRate,
         "LossNotDecreasing": LossNotDecreasing,
         "LossScaleAtFloor": LossScaleAtFloor,
+        "LossSpike": LossSpike,
         "ModeCollapse": ModeCollapse,
         "NLPSequenceRatio": NLPSequenceRatio,
         "NormGrowth": NormGrowth,
@@ -104,6 +106,7 @@ __all__ = [
     "LearningRate",
     "LossNotDecreasing",
     "LossScaleAtFloor",
+    "LossSpike",
     "NLPSequenceRatio",
     "NormGrowth",
     "Overfit",

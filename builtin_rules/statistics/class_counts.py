@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from builtin_rules.statistics.class_labels import LabelledClasses
-from builtin_rules.statistics.noise_levels import Levels
+from builtin_rules.statistics.series.noise_levels import Levels
 
 ENOUGH: Final = 0.02  # a smaller decrease of the share of mispredictions means it is settled
 STEPS: Final = 5  # minimum steps of a level

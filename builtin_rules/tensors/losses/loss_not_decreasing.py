@@ -1,15 +1,20 @@
 """LossNotDecreasing: a loss does not decrease fast enough."""
 
-import math
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
+from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
+from builtin_rules.statistics.losses.objective import (
+    RATES,
+    SUM,
+    WarmUp,
+    is_validation,
+    no_objective,
+    objectives,
+)
 from builtin_rules.statistics.parameters import count, percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -21,75 +26,54 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.extensions import BoolParam, ChoiceParam, Page, Quantity, TensorInput
+from smdebug.rules.extensions import BoolParam, ChoiceParam, Page, Quantity, Severity, TensorInput
 
+# Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 LOSS: Final = "loss"
-LEVEL: Final = "mean loss"
-# Why these, and how they judge: docs/decisions/0003-loss-not-decreasing.md.
-LOSSES_OF_NOISE: Final = 5  # minimum to estimate the noise
-LOSSES_OF_LEVEL: Final = 10  # number of latest losses whose mean is the level
-STARTED: Final = 0.9  # of the first loss; a loss below it has started to fall
-STANDSTILL_PERCENT: Final = 0.5  # largest decrease between ten losses and the ten before
-CONVERGED: Final = 0.1  # of the first loss; a loss below it need not fall
-LONE_DEVIATIONS: Final = 4.0
-LEVEL_DEVIATIONS: Final = 2.0
-
-
-@dataclass(slots=True)
-class _LossHistory:
-    """One loss in one mode; holds at most `NOISE_WINDOW` + 1 losses."""
-
-    evaluated_at: int | None = None
-    first: float | None = None  # the first finite one: the scale of the series
-    lacked: bool = False  # whether there was no decrease at the last evaluation
-    stood: bool = False  # whether the loss had not started to fall by then
-    accepted: float | None = None
-    level: float | None = None  # the last accepted one
-    level_at: int = 0
-    losses: deque[float] = field(default_factory=lambda: deque(maxlen=NOISE_WINDOW + 1))
-
-    def noise(self) -> float:
-        """Return the robust deviation of step-to-step differences; 0 if there are too few."""
-        if len(self.losses) < LOSSES_OF_NOISE:
-            return 0.0
-        return math.sqrt(2) * noise(self.losses)  # a difference has twice the variance of a loss
-
-    def latest_level(self) -> float:
-        """Return the mean of the latest losses."""
-        return sum(list(self.losses)[-LOSSES_OF_LEVEL:]) / LOSSES_OF_LEVEL
-
-    def levels(self) -> tuple[float, float] | None:
-        """Return the level and the mean of as many losses before, or None if there are too few."""
-        before = list(self.losses)[-2 * LOSSES_OF_LEVEL : -LOSSES_OF_LEVEL]
-        if len(before) < LOSSES_OF_LEVEL:
-            return None
-        return self.latest_level(), sum(before) / LOSSES_OF_LEVEL
+NO_LOSS: Final = "no scalar loss at this step"
+ERRORS: Final = frozenset(
+    {LossState.DIVERGED, LossState.DEAD_AT_ZERO, LossState.NON_FINITE_LASTING}
+)
+WARNINGS: Final = frozenset({LossState.NEVER_LEARNED, LossState.PLATEAU})
+UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
+TRAINING: Final = frozenset({ModeKeys.TRAIN, ModeKeys.GLOBAL})
+MAX_LOSSES: Final = 64  # judged at the same time
 
 
 class LossNotDecreasing(DeclaredRule):
-    """Met when a loss fell by less than `diff_percent` over `num_steps`, or rose too much.
+    """Met when a training loss never falls, stops falling too early, or rises and stays up.
 
-    A loss is judged at the first step with a counterpart `num_steps` earlier, and again whenever
+    It reports four states of a loss, judged by rows, its saved values, whatever their steps:
+
+    - Diverged (error): all but a tenth of the latest ``2 * num_steps`` rows exceed the level at the
+      start, or the best level by half of the fall, by more than `increase_threshold_percent` and
+      four times the noise, and do not fall; or three of the first rows exceed ten times the first.
+    - Dead at zero (error): exactly 0 for three rows, without having come near it.
+    - Not finite (error): NaN or infinite for ten rows, or for the last three of the data.
+    - Never learned (warning): from 24 rows on, less than 4 % below the start, and the last three
+      quarters fall by clearly less than 2.5 %, or by less than `diff_percent` for `num_steps` rows.
+    - Plateau (warning): from 200 rows on, the last three quarters are level to within 1 %, above
+      80 % of the start; or the loss rises by more than is tolerated for half of its rows.
+
+    The level at the start is the median of the first five rows, or the first row if that is
+    higher. Rows during which the learning rate rises for the first time do not count as a lack of
+    decrease. Of several losses at a step, the objective is judged: the one that is the sum of the
+    others, else the one called ``loss`` or ``total_loss``, else their sum; XGBoost's metrics each
+    by itself. Validation losses are judged with mode ``EVAL`` only. Adversarial and reinforcement
+    trainings are not judged, since their losses need not fall.
+
+    `literal` judges by the documented sentence instead: met when a loss fell by less than
+    `diff_percent` over `num_steps` steps, or rose by more than `increase_threshold_percent`. A loss
+    is judged at the first step with a counterpart `num_steps` earlier, and again whenever
     `num_steps` have passed. Steps count within the mode, or globally for ``GLOBAL``, where losses
     of different modes are never compared. With ``d`` the decrease in percent, the condition is met
-    if ``-d > increase_threshold_percent``, or if ``0 <= d`` and ``d < diff_percent`` or ``d == 0``;
-    smaller rises are tolerated.
+    if ``-d > increase_threshold_percent``, or if ``0 <= d`` and ``d < diff_percent`` or ``d == 0``.
+    A loss that is NaN or infinite when it is judged meets it; an earlier one is not compared with.
 
-    `literal` disables the following refinements. The loss is also compared with the last accepted
-    one, so that tolerated rises add up; with fewer than five losses it is compared with the first
-    one only. A lack of decrease counts only at two evaluations in a row. From five losses on, it
-    must clearly exceed the noise from step to step. From ten losses on, the mean of the last ten is
-    judged too: it has less noise, and must fall by `diff_percent` for each `num_steps` since the
-    last accepted mean. The last ten losses must not all exceed the first one by more than is
-    tolerated. Nor may their mean stay above 90 % of it and fall by less than half a percent from
-    that of the ten before; both count at two evaluations in a row. A loss at 10 % of the first one
-    or less has converged and need not fall.
-
-    A loss that is NaN or infinite when it is judged meets the condition; an earlier one is not
-    compared with. Losses of several workers are averaged. Tensors with more than one element are
-    skipped.
+    Losses of several workers are averaged. Tensors with more than one element are skipped.
     """
 
+    SEVERITY = Severity.WARNING
     READS = "the collection losses and the selected tensors: values of one element."
     PARAMS = (
         COLLECTION_NAMES,
@@ -97,9 +81,9 @@ class LossNotDecreasing(DeclaredRule):
         BoolParam("use_losses_collection", "Judge the collection losses too.", default=True),
         count(
             "num_steps",
-            "Distance between two evaluations, and between the two losses compared.",
+            "Rows of a level; with literal, steps between the two losses compared.",
             10,
-            "steps",
+            "rows",
         ),
         percentage("diff_percent", "How much the loss must fall.", 0.1, below_100=True),
         percentage(
@@ -113,10 +97,7 @@ class LossNotDecreasing(DeclaredRule):
         ),
         LITERAL,
     )
-    QUANTITIES = (
-        Quantity(LOSS, "loss, and what it must fall below"),
-        Quantity(LEVEL, "mean of the latest losses, and what it must fall below"),
-    )
+    QUANTITIES = (Quantity(LOSS, "level of the loss, and what it must stay below"),)
     PAGE = Page(
         why="""
         A loss that no longer falls means that the training makes no progress or diverges; the
@@ -129,19 +110,26 @@ class LossNotDecreasing(DeclaredRule):
             Hook(out_dir, save_config=SaveConfig(save_interval=10))
         """,
         missing="""
-        NaN and infinity meet the condition when they are due. Tensors with more than one element,
-        steps without a loss, and steps less than `num_steps` after the last evaluation are skipped.
+        A NaN or infinity that passes is left out; `ExplodingTensor` reports it. Fewer than 24 rows
+        are judged for divergence and zeros only. Tensors with more than one element, and steps
+        without a training loss, are skipped.
         """,
         remedy="""
-        - A rise: lower the learning rate, clip gradients, or warm it up.
-        - A plateau from the start: check that the optimizer has all parameters and is called, and
-          that labels match their inputs; see `VanishingGradient` and `UnchangedTensor`.
-        - A plateau later on: lower the learning rate with a schedule, or stop (`Overtraining`).
+        - Diverged: lower the learning rate, clip gradients, or warm it up.
+        - Dead at zero: check the labels (all ignored?), the precision, and the loss scale.
+        - Never learned: check that the optimizer has all parameters and is called, and that labels
+          match their inputs; see `VanishingGradient` and `UnchangedTensor`.
+        - Plateau: lower the learning rate with a schedule, or stop (`Overtraining`).
         """,
         limits="""
-        Noise hides a plateau: at 5 % from step to step it is found after about 600 steps, a rise
-        within 50. Fewer than ten losses of a mode reveal little: save more often. Do not use this
-        rule for losses that are meant to stay level, such as that of a GAN.
+        Noise hides a lack of decrease: at 5 % from row to row it takes some 100 rows. A loss that
+        has come down by a fifth and stays there counts as converged. A single spike is the matter
+        of `LossSpike`, a rising validation loss that of `Overfit`.
+        """,
+        severity="""
+        A loss that has diverged, is exactly zero or stays non-finite trains nothing any more: an
+        error. A loss that does not fall may still be fine, as at the end of a fine-tuning: a
+        warning.
         """,
     )
     collection_names: tuple[str, ...]
@@ -160,7 +148,10 @@ class LossNotDecreasing(DeclaredRule):
         )
         self.required_inputs = (self._inputs,)
         self._mode = ModeKeys[self.mode]
-        self._series: dict[tuple[str, ModeKeys], _LossHistory] = {}  # by loss and mode
+        self._evaluated_at: dict[tuple[str, ModeKeys], int] = {}  # literal: by loss and mode
+        self._judges: dict[str, LossJudge] = {}  # by objective
+        self._warm_up = WarmUp()
+        self._rates = TensorInput(RATES, (RATES,))
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the losses of global step `step`."""
@@ -177,9 +168,13 @@ class LossNotDecreasing(DeclaredRule):
             for name in names
             if (loss := self._loss(name, step, mode, modes)) is not None
         ]
+        if not self.literal:
+            rates = self._rates.names(trial, step)
+            warming = self._warm_up.add(trial, step, rates)
+            return self._judge_states(step, losses, warming=warming)
         if not losses:
-            return self.not_judged("no scalar loss at this step")
-        answers = [self._judge(name, mode, step, loss) for name, mode, loss in losses]
+            return self.not_judged(NO_LOSS)
+        answers = [self._judge_literally(name, mode, step, loss) for name, mode, loss in losses]
         return any_met(self, answers, "too few steps since the last evaluation")
 
     def _loss(
@@ -207,95 +202,70 @@ class LossNotDecreasing(DeclaredRule):
         ]
         return sum(numbers) / len(numbers) if numbers else None
 
-    def _judge(self, name: str, mode: ModeKeys, step: int, loss: float) -> bool | None:
+    def _judge_literally(self, name: str, mode: ModeKeys, step: int, loss: float) -> bool | None:
         """Return whether a loss fails to decrease, or None if it is not due."""
-        series = self._series.setdefault((name, mode), _LossHistory())
-        if np.isfinite(loss):
-            series.losses.append(loss)
-            series.first = loss if series.first is None else series.first
         number = self._number(step)
-        due = series.evaluated_at is None or number - series.evaluated_at >= self.num_steps
+        evaluated_at = self._evaluated_at.get((name, mode))
+        due = evaluated_at is None or number - evaluated_at >= self.num_steps
         partner = self._partner(name, mode, number) if due else None
         if partner is None or (np.isfinite(loss) and not np.isfinite(partner)):
             return None
-        series.evaluated_at = number
-        if series.accepted is None:
-            series.accepted = partner
-        reference = self._lacked_against(series, partner, loss)
-        lacked, series.lacked = series.lacked, reference is not None
-        met = reference is not None and (self.literal or lacked or not np.isfinite(loss))
-        compared = series.accepted if reference is None else reference
-        if self._measured(step, name, loss, compared, met=met):
-            return True
-        if _decrease(series.accepted, loss) >= self.diff_percent:
-            series.accepted = loss
-        if self.literal:
-            return False
-        return self._judge_level(name, series, step) or self._judge_start(name, series, step)
+        self._evaluated_at[name, mode] = number
+        met = self._lacks(partner, loss)
+        note = _note(partner, loss)
+        return self.measured(step, LOSS, loss, partner, met=met, tensor=name, note=note)
 
-    def _lacked_against(self, series: _LossHistory, partner: float, loss: float) -> float | None:
-        """Return the earlier loss from which the loss did not decrease, or None."""
-        if self.literal or not np.isfinite(loss):
-            return partner if self._lacks(partner, loss) else None
-        few = len(series.losses) < LOSSES_OF_NOISE
-        margin = LONE_DEVIATIONS * series.noise()
-        for reference in (series.first,) if few else (partner, series.accepted):
-            if (
-                reference is not None
-                and self._lacks(reference, loss)
-                and not self._has_converged(series, loss)
-                and (not margin or self._exceeds(reference, loss, margin))
-            ):
-                return reference
-        return None
-
-    def _has_converged(self, series: _LossHistory, loss: float) -> bool:
-        return series.first is not None and abs(loss) <= CONVERGED * abs(series.first)
-
-    def _measured(
-        self, step: int, name: str, loss: float, reference: float, *, met: bool, means: str = ""
+    def _judge_states(
+        self, step: int, losses: Sequence[tuple[str, ModeKeys, float]], *, warming: bool
     ) -> bool:
-        note = f"{means}{_note(reference, loss)}"
-        quantity = LEVEL if means else LOSS
-        return self.measured(step, quantity, loss, reference, met=met, tensor=name, note=note)
+        """Return whether an objective is in a state that this rule reports."""
+        if not losses:
+            return self.not_judged(NO_LOSS)
+        is_eval = self._mode is ModeKeys.EVAL
+        values = {
+            name: loss
+            for name, mode, loss in losses
+            if is_eval or (mode in TRAINING and not is_validation(name))
+        }
+        if not values:
+            return self.not_judged("no training loss at this step")
+        reason = no_objective(self.base_trial)
+        if reason:
+            return self.not_judged(reason)
+        answers: list[bool | None] = []
+        for name, loss in objectives(values).items():
+            judge = self._judges.get(name)
+            if judge is None and len(self._judges) < MAX_LOSSES:
+                judge = self._judges[name] = LossJudge(
+                    self.num_steps, self.diff_percent, self.increase_threshold_percent
+                )
+            if judge is not None:
+                answers.append(self._report(step, name, judge, judge.add(loss, warming=warming)))
+        return any_met(self, answers, "too few rows")
 
-    def _judge_level(self, name: str, series: _LossHistory, step: int) -> bool:
-        """Return whether the mean of the latest losses fails to decrease."""
-        if len(series.losses) < LOSSES_OF_LEVEL:
-            return False
-        level, number, lone = series.latest_level(), self._number(step), series.noise()
-        if series.level is not None and not self._has_converged(series, level):
-            intervals = (number - series.level_at) / self.num_steps
-            deviation = lone / math.sqrt(LOSSES_OF_LEVEL)  # of the difference of two means
-            limit = LEVEL_DEVIATIONS * deviation
-            met = bool(lone) and self._exceeds(series.level, level, limit, intervals)
-            means = f"Means of {LOSSES_OF_LEVEL} losses. "
-            if self._measured(step, name, level, series.level, met=met, means=means):
-                return True
-            if level > series.level or self._exceeds(series.level, level, 0.0, intervals):
-                return False
-        series.level, series.level_at = level, number
-        return False
+    def _report(self, step: int, name: str, judge: LossJudge, verdict: StateVerdict) -> bool | None:
+        """Record a verdict; return whether it is one of this rule, None if there is none yet."""
+        state, _, measured, limit, note = verdict
+        if state in UNJUDGED:  # compared with the rows before, if there are any
+            return None if judge.rows == 1 or state is LossState.NON_FINITE_PASSING else False
+        met = state in ERRORS or state in WARNINGS
+        tensor = None if name == SUM else name
+        severity = Severity.ERROR if state in ERRORS else Severity.WARNING
+        note = f"{state.capitalize()} for {judge.rows - verdict.row} rows. {note}"
+        if np.isfinite(measured) and np.isfinite(limit):
+            return self.measured(
+                step, LOSS, measured, limit, met=met, tensor=tensor, note=note, severity=severity
+            )
+        return met and self.found(step, tensor, None, measured, None, note, severity)
 
-    def _judge_start(self, name: str, series: _LossHistory, step: int) -> bool:
-        """Return whether the latest losses are all above the first, or have not started to fall.
-
-        Either must hold at two evaluations in a row.
-        """
-        first = series.first
-        if first is None or first <= 0 or len(series.losses) < LOSSES_OF_LEVEL:
-            return False
-        level, before = series.levels() or (series.latest_level(), None)
-        bound = first * (1.0 + self.increase_threshold_percent / 100.0)
-        is_above = all(loss > bound for loss in list(series.losses)[-LOSSES_OF_LEVEL:])
-        stands = before is not None and level > STARTED * first
-        stands = stands and _decrease(before or level, level) < STANDSTILL_PERCENT
-        stood, series.stood = series.stood, is_above or stands
-        if not (stood and series.stood):
-            return False
-        reference = first if is_above or before is None else before
-        means = f"The latest {LOSSES_OF_LEVEL} losses, since the first one. "
-        return self._measured(step, name, level, reference, met=True, means=means)
+    def invoke_at_end(self, step: int) -> bool:
+        """Judge a loss that is not finite at the end of the data."""
+        answers = [
+            self._report(step, name, judge, verdict)
+            for name, judge in self._judges.items()
+            if (verdict := judge.end()) is not None
+        ]
+        return any(answers)
 
     def _lacks(self, reference: float, loss: float) -> bool:
         """Return whether a decrease is too small by the documented condition."""
@@ -305,16 +275,6 @@ class LossNotDecreasing(DeclaredRule):
         if decrease < 0:
             return -decrease > self.increase_threshold_percent
         return decrease < self.diff_percent or decrease == 0
-
-    def _exceeds(
-        self, reference: float, value: float, margin: float, intervals: float = 1.0
-    ) -> bool:
-        """Return whether a value exceeds its limit after `intervals` by more than `margin`."""
-        owed = intervals * self.diff_percent
-        may = -owed
-        if value > reference:  # the longer a rise lasts, the less of it is tolerated
-            may = max(0.0, self.increase_threshold_percent + self.diff_percent - owed)
-        return not value - reference - abs(reference) * may / 100.0 <= margin
 
     def _number(self, step: int) -> int:
         """Return the step number in which distances are counted."""

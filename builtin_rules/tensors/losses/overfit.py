@@ -1,52 +1,74 @@
-"""Overfit: the validation loss is clearly above the training loss and no longer falls."""
+"""Overfit: the validation loss rises, and is clearly above the training loss."""
 
 import math
 from dataclasses import dataclass, field
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.loss_statistics import (
+from builtin_rules.statistics.losses.loss_statistics import (
     NO_LOSS,
     EvaluationPhase,
     EvaluationPhases,
     LossKey,
     losses_at,
 )
-from builtin_rules.statistics.noise_levels import Levels
+from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import count, non_negative
+from builtin_rules.statistics.series.noise_levels import mean
+from builtin_rules.statistics.series.robust_window import RobustWindow
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES, TENSOR_REGEX, selection_input
-from smdebug.rules.extensions import Page, Quantity, step_in_segment
+from smdebug.rules.extensions import Page, Quantity, Severity, step_in_segment
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
 DEVIATIONS: Final = 2.0
+RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
+SMOOTHED: Final = 3  # phases whose mean is the level
+MIN_PATIENCE: Final = 4  # phases; a hump of the first epochs is shorter
+END_PATIENCE: Final = 3  # phases at the end of the data
 
 
 @dataclass(slots=True)
 class _Watched:
     """The state of one validation loss."""
 
-    levels: Levels = field(default_factory=lambda: Levels(1))
+    window: RobustWindow = field(default_factory=RobustWindow)
+    best: float = math.inf  # lowest mean of three phases in a row
     exceeded: int = 0  # phases in a row
+    latest: EvaluationPhase | None = None
+
+    def add(self, validation: float) -> bool:
+        """Add a phase and return whether the validation loss is clearly above its best level."""
+        self.window.add(validation)
+        level = mean(self.window.latest(SMOOTHED))
+        self.best = min(self.best, level)
+        error = self.window.noise() * math.sqrt(2 / SMOOTHED)
+        return level - self.best > RISE * abs(self.best) + DEVIATIONS * error
 
 
 class Overfit(DeclaredRule):
-    """Met when ``(validation - training) / |training| > ratio_threshold`` in `patience` phases.
+    """Met when the validation loss rises while it is ``ratio_threshold`` above the training loss.
 
     Validation is the mean loss of an evaluation phase, training the mean of the training losses
-    since the previous phase. A phase is judged at the first training step after it, or with
-    `literal` at the end of the data. The phases must be consecutive. XGBoost's ``train-<metric>``
-    is compared with each other set at every saved step.
+    since the previous phase. A phase is judged at the first training step after it, or at the end
+    of the data. XGBoost's ``train-<metric>`` is compared with each other set at every saved step.
 
-    `literal` disables two refinements. The gap must exceed the ratio by two standard errors of the
-    two means, so that noise between batches does not meet the condition. And a phase counts only if
-    the validation loss no longer falls, that is, if its mean over the latest quarter of the phases
-    is not below the best such mean before. The first phase counts by its gap alone.
+    A phase counts if ``(validation - training) / |training| > ratio_threshold`` by more than two
+    standard errors of the two means, and if the validation loss has risen: the mean of three phases
+    is above the best such mean before by more than 1 % and two standard errors. The condition is
+    met when `patience` phases in a row count, at least four of them, or three at the end of the
+    data. So a validation loss that starts high and falls, however large the gap, is healthy, and so
+    is a hump of the first epochs.
+
+    With `literal`, a phase counts by ``(validation - training) / |training| > ratio_threshold``
+    alone, and `patience` phases are enough. Adversarial and reinforcement trainings are not judged
+    otherwise.
 
     Losses that are NaN or infinite are left out (`ExplodingTensor` reports them), and a mean
     training loss of 0 is not judged. Losses of several tensors and workers are averaged.
     """
 
+    SEVERITY = Severity.WARNING
     READS = "the collection losses, or the selected tensors, in the modes TRAIN and EVAL: values."
     PARAMS = (
         TENSOR_REGEX,
@@ -96,11 +118,12 @@ class Overfit(DeclaredRule):
         - Check that training and validation samples come from one distribution.
         """,
         limits="""
-        A gap that persists while the validation loss still falls is not reported; `literal` reports
-        it. If both losses are tiny, the ratio is large even for a good model: raise
-        `ratio_threshold`. The last phase of a run is judged only if a training step follows, or
-        with `literal`. A validation loss that rises by chance while there is a gap is a single
-        phase: raise `patience`.
+        A gap is not reported while the validation loss does not rise; `literal` reports it. If both
+        losses are tiny, the ratio is large even for a good model: raise `ratio_threshold`. Runs
+        with fewer than four evaluation phases are judged at their end only.
+        """,
+        severity="""
+        The best checkpoint is still good, and accuracy may improve while the loss rises: a warning.
         """,
     )
     tensor_regex: tuple[str, ...]
@@ -113,6 +136,7 @@ class Overfit(DeclaredRule):
         self._inputs = selection_input((), self.tensor_regex) if self.tensor_regex else LOSSES
         self.required_inputs = (self._inputs,)
         self._phases = EvaluationPhases()
+        self._at_end = False
         self._watched: dict[LossKey, _Watched] = {}  # by validation loss
 
     def invoke_at_step(self, step: int) -> bool:
@@ -127,11 +151,27 @@ class Overfit(DeclaredRule):
             return self.not_judged("no evaluation phase ends here" if has_losses else NO_LOSS)
         if not any(phase.training for phase in ended):
             return self.not_judged("no training loss before this phase, or a loss of 0")
+        reason = "" if self.literal else no_objective(self.base_trial)
+        if reason:
+            return self.not_judged(reason)
         return self._judge_all(step, ended)
 
     def invoke_at_end(self, step: int) -> bool:
-        """With `literal`, judge the evaluation phase that ends with the data, at `step`."""
-        return self.literal and self._judge_all(step, self._phases.end())
+        """Judge the evaluation phase that ends with the data, at `step`."""
+        ended = self._phases.end()
+        if self.literal:
+            return self._judge_all(step, ended)
+        if no_objective(self.base_trial):
+            return False
+        self._at_end = True
+        judged = self._judge_all(step, ended)
+        again = [
+            watched.latest
+            for watched in self._watched.values()
+            if watched.latest is not None and watched.latest not in ended
+        ]
+        met = [self._record(step, phase, self._watched[phase.key]) for phase in again]
+        return judged or any(met)
 
     def _judge_all(self, step: int, ended: list[EvaluationPhase]) -> bool:
         met = [self._judge(step, phase) for phase in ended if phase.training]
@@ -139,27 +179,36 @@ class Overfit(DeclaredRule):
 
     def _judge(self, step: int, phase: EvaluationPhase) -> bool:
         """Judge a phase that has both means."""
-        training = float(phase.training or 0.0)
-        gap = (phase.validation - training) / abs(training)
+        gap = self._gap(phase)
         watched = self._watched.setdefault(phase.key, _Watched())
-        watched.levels.add(phase.validation)
+        watched.latest = phase
+        rises = watched.add(phase.validation)
+        exceeds = gap > self.ratio_threshold and (self.literal or rises)
+        watched.exceeded = watched.exceeded + 1 if exceeds else 0
+        return self._record(step, phase, watched)
+
+    def _gap(self, phase: EvaluationPhase) -> float:
+        """Return the relative gap, less two standard errors unless `literal`."""
+        training = float(phase.training or 0.0)
+        gap = phase.validation - training
         if not self.literal:
             margin = phase.training_error * (1 + self.ratio_threshold)
-            gap -= DEVIATIONS * math.hypot(margin, phase.validation_error) / abs(training)
-        exceeds = gap > self.ratio_threshold and (self.literal or not _falls(watched.levels))
-        watched.exceeded = watched.exceeded + 1 if exceeds else 0
+            gap -= DEVIATIONS * math.hypot(margin, phase.validation_error)
+        return gap / abs(training)
+
+    def _record(self, step: int, phase: EvaluationPhase, watched: _Watched) -> bool:
+        """Record a phase and return whether the condition is met."""
+        least = END_PATIENCE if self._at_end else MIN_PATIENCE
+        patience = self.patience if self.literal else max(self.patience, least)
         return self.measured(
             step,
             GAP,
-            gap,
+            self._gap(phase),
             self.ratio_threshold,
-            met=watched.exceeded >= self.patience,
+            met=watched.exceeded >= patience,
             tensor=phase.key.name or None,
-            note=f"Validation loss {phase.validation:.4g}, training loss {training:.4g}.",
+            note=(
+                f"Validation loss {phase.validation:.4g}, training loss "
+                f"{float(phase.training or 0.0):.4g}, for {watched.exceeded} phases."
+            ),
         )
-
-
-def _falls(levels: Levels) -> bool:
-    """Return whether a validation loss is now below all earlier levels."""
-    progress = levels.progress()
-    return progress is not None and progress.fall > 0

@@ -3,11 +3,12 @@
 from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
-from builtin_rules.statistics.noise_levels import Levels, mean
+from builtin_rules.statistics.losses.loss_statistics import NO_LOSS, EvaluationPhases, losses_at
+from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import count, non_negative
+from builtin_rules.statistics.series.noise_levels import Levels, mean
 from builtin_rules.statistics.tensor_selection import LITERAL, LOSSES
-from smdebug.rules.extensions import Page, Quantity
+from smdebug.rules.extensions import Page, Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0013-overtraining.md.
 TRAINING: Final = "training loss"
@@ -16,6 +17,8 @@ DEVIATIONS: Final = 2.0  # of validation losses
 LONE_DEVIATIONS: Final = 3.0  # of training losses alone
 PHASES_BEFORE: Final = 3  # minimum validation phases of an earlier level
 LEARNED: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
+WASTED: Final = 1.25  # a training that goes on for so many times as long wastes time
+LONE_WASTED: Final = 2.0  # the same, without validation losses
 TOO_FEW: Final = "too few losses"
 WITHIN: Final = "no phase of evaluation ends here"
 
@@ -101,6 +104,11 @@ class Overtraining(DeclaredRule):
     whose loss still falls steadily, is not overtrained. If the first training loss is below 1,
     `delta` is relative to it.
 
+    A run that ends converged is healthy, so this is a note at first. It becomes a warning, which
+    meets the condition, once the training has gone on for a quarter of the rows until then, or
+    without validation losses for as many rows as until then.
+    Adversarial and reinforcement trainings are not judged.
+
     With `literal`, each saved step counts on its own: none of the last `patience_train` training
     losses and `patience_validation` validation losses is below the best one by `delta`.
 
@@ -109,6 +117,7 @@ class Overtraining(DeclaredRule):
     averaged; NaN and infinity are left out (`ExplodingTensor` reports them).
     """
 
+    SEVERITY = Severity.WARNING
     READS = "the collection losses in the modes TRAIN and EVAL, or without modes: values."
     PARAMS = (
         count(
@@ -160,6 +169,10 @@ class Overtraining(DeclaredRule):
         see `Overfit`. Runs with fewer than fourteen evaluation phases are not judged: lower
         `patience_validation`.
         """,
+        severity="""
+        Most healthy runs end converged: a note. If they go on for long after that, time is wasted:
+        a warning.
+        """,
     )
     patience_train: int
     patience_validation: int
@@ -170,6 +183,8 @@ class Overtraining(DeclaredRule):
 
     def _prepare(self) -> None:
         self._phases = EvaluationPhases()
+        self._rows = 0  # judged
+        self._ended_at: int | None = None  # row since which nothing has improved
         self._training = LossTrend(self.patience_train, self.delta, self.patience_train)
         self._validation = LossTrend(self.patience_validation, self.delta, PHASES_BEFORE)
 
@@ -187,12 +202,13 @@ class Overtraining(DeclaredRule):
         if not losses.training and not validation:
             has_validation = bool(losses.validation)
             return self.not_judged(WITHIN if has_validation else NO_LOSS)
-        return self._judge(step)
+        reason = "" if self.literal else no_objective(trial)
+        return self.not_judged(reason) if reason else self._judge(step)
 
     def invoke_at_end(self, step: int) -> bool:
         """Judge the evaluation phase that ends with the data, at global step `step`."""
         ended = [phase.validation for phase in self._phases.end()]
-        if not ended or self.literal:
+        if not ended or self.literal or no_objective(self.base_trial):
             return False
         self._validation.add(mean(ended))
         return self._judge(step)
@@ -212,10 +228,22 @@ class Overtraining(DeclaredRule):
         }
         verdicts = {name: verdict for name, verdict in judged.items() if verdict is not None}
         if len(verdicts) < len(judged):
+            self._rows += 1
             return self.not_judged(TOO_FEW)
         met = all(verdict.ended for verdict in verdicts.values()) and any(
             verdict.learned for verdict in verdicts.values()
         )
-        for name, verdict in verdicts.items():
-            self.measured(step, name, verdict.measured, verdict.limit, met=met)
-        return met
+        severity = self._severity(LONE_WASTED if alone else WASTED, ended=met)
+        judged_met = [
+            self.measured(step, name, verdict.measured, verdict.limit, met=met, severity=severity)
+            for name, verdict in verdicts.items()
+        ]
+        return any(judged_met)
+
+    def _severity(self, wasted: float, *, ended: bool) -> Severity:
+        """Return the severity of a loss that has ended to improve, by how long that has lasted."""
+        self._rows += 1
+        if ended and self._ended_at is None:
+            self._ended_at = self._rows
+        goes_on = self._ended_at is not None and self._rows >= wasted * self._ended_at
+        return Severity.WARNING if self.literal or goes_on else Severity.NOTE

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.parameters import positive
+from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.tensor_selection import GRADIENTS, TensorKey, any_met, reductions
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,

@@ -54,7 +54,7 @@ VICTIMS = (
     rule_job(Overflows),
     rule_job("AllZero", parameters={"collection_names": "weights"}),
     rule_job("VanishingGradient", parameters={"threshold": "10"}),
-    rule_job("LossNotDecreasing", parameters={"num_steps": "1"}),
+    rule_job("LossNotDecreasing", parameters={"num_steps": "1", "literal": "True"}),
 )
 
 

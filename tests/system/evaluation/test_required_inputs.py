@@ -72,7 +72,7 @@ TRIALS: Final[Mapping[str, tuple[Tensors, Mapping[str, list[str]]]]] = {
         },
     ),
 }
-LOSS: Final = {"LossNotDecreasing", "Overfit", "Overtraining", "ResumeLostState"}
+LOSS: Final = {"LossNotDecreasing", "LossSpike", "Overfit", "Overtraining", "ResumeLostState"}
 SEEN: Final = {"ExplodingTensor", "SimilarAcrossRuns", "StalledTrainingRule"}
 HELD: Final = {
     "plain loss": LOSS | SEEN,

@@ -1,17 +1,18 @@
-"""LossNotDecreasing: which losses are compared, when, and which pairs meet the condition."""
+"""LossNotDecreasing: which losses are judged, when, and which states meet the condition."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from judging import Judged, judge, save
+from judging import Judged, judge, judge_to_the_end, save
 
 from builtin_rules import LossNotDecreasing
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAN, INF = np.nan, np.inf
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
@@ -76,12 +77,9 @@ def test_it_is_met_where_the_decrease_is_too_small(
     assert judged(tmp_path, losses, literal=True, **params).met == met
 
 
-@pytest.mark.parametrize("literal", [False, True])
 @pytest.mark.parametrize("start", [13, 14, 15, 16])
-def test_started_later_the_documented_losses_are_silent(
-    start: int, literal: bool, tmp_path: Path
-) -> None:
-    found = judged(tmp_path, DOCUMENTED, start=start, diff_percent=0, literal=literal)
+def test_started_later_the_documented_losses_are_silent(start: int, tmp_path: Path) -> None:
+    found = judged(tmp_path, DOCUMENTED, start=start, diff_percent=0, literal=True)
     assert (found.met, found.skipped) == ([], {})
 
 
@@ -102,33 +100,93 @@ def test_saved_every_third_step_the_documented_pairs_are_compared(
 # -- as shipped ----------------------------------------------------------------------------------
 
 
+FALL = [2.0 * 0.95**row for row in range(40)]
+STUCK = [2.3, 2.31, 2.29, 2.3, 2.32] * 8
+
+
 @pytest.mark.parametrize(
-    ("losses", "met", "met_literally"),
+    ("losses", "row", "state"),
     [
-        pytest.param([1.0] * 4, [20, 30], [10, 20, 30], id="two-in-a-row"),
-        pytest.param([1.0, 2.0, 0.5, 0.4], [], [10], id="a-spike"),
-        pytest.param([1.0, 1.2, 1.3, 1.1], [20, 30], [10, 20], id="above-the-first-loss"),
-        pytest.param([1.0, 0.5, 0.6, 0.6], [], [20, 30], id="few-losses-below-the-first"),
-        pytest.param([1.0, NAN, 0.9], [10], [10], id="nan-at-once"),
-        pytest.param([1.0, -INF, 0.9], [10], [10], id="minus-infinity-at-once"),
-        pytest.param(
-            [1.04**at for at in range(8)], [30, 40, 50, 60, 70], [], id="4-percent-for-ever"
-        ),
-        pytest.param(
-            [1.0, 0.8, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6], [60, 70], [30, 40, 50, 60, 70], id="level"
-        ),
-        pytest.param(
-            [1.0, 0.3, 0.2, 0.04, 0.05, 0.04, 0.05, 0.05], [], [40, 60, 70], id="converged"
-        ),
-        pytest.param([1.0, 0.5, 0.6, 0.5, 0.6, 0.5, 0.6, 0.5], [], [20, 40, 60], id="noise"),
+        pytest.param(STUCK, 28, "Never learned", id="never-learned"),
+        pytest.param(FALL, None, "", id="falls"),
+        pytest.param([*FALL, *[FALL[-1]] * 60], None, "", id="converged"),
+        pytest.param([2.3, 3.0, 50.0, 4e5, 2e9], 4, "Diverged", id="blows-up-in-five-rows"),
+        pytest.param([2.3, 30.0, 4.0, 1.0], None, "", id="one-row-up"),
+        pytest.param([*FALL, *[2.0] * 20], 57, "Diverged", id="falls-back-to-the-start"),
+        pytest.param([*FALL, *[2.0] * 10, *FALL], None, "", id="ten-rows-are-a-spike"),
+        pytest.param([2.0 * 1.04**row for row in range(40)], 22, "Diverged", id="rises"),
+        pytest.param([*FALL[:9], 0.0, 0.0, 0.0], 11, "Dead at zero", id="dead-at-zero"),
+        pytest.param([*FALL[:9], 0.0, 0.0, 1.2], None, "", id="two-zeros"),
+        pytest.param([0.0] * 3, 2, "Dead at zero", id="dead-from-the-start"),
+        pytest.param([*(0.1**row for row in range(9)), 0.0, 0.0, 0.0], None, "", id="to-zero"),
+        pytest.param([*FALL[:9], *[NAN] * 10], 18, "Not finite, lasting", id="nan-stays"),
+        pytest.param([*FALL[:9], *[NAN] * 9, *FALL[9:]], None, "", id="nan-passes"),
+        pytest.param([NAN, INF, *FALL], None, "", id="infinite-at-first"),
+        pytest.param([NAN, *STUCK], 29, "Never learned", id="stuck-behind-a-nan"),
+        pytest.param([-2.0 - row / 10 for row in range(40)], None, "", id="negative-and-falling"),
     ],
 )
-def test_the_refinements(
-    losses: list[float], met: list[int], met_literally: list[int], tmp_path: Path
+def test_the_states_it_reports(
+    losses: list[float], row: int | None, state: str, tmp_path: Path
 ) -> None:
-    by_step = {10 * at: loss for at, loss in enumerate(losses)}
-    assert judged(tmp_path, by_step).met == met
-    assert judge(LossNotDecreasing, tmp_path, literal="True").met == met_literally
+    result = judged(tmp_path, dict(enumerate(losses)))
+    assert next(iter(result.met), None) == row
+    if row is not None:
+        (note,) = {finding.note for finding in result.findings if finding.step == row}
+        assert (note or "").startswith(f"{state} for ")
+
+
+@pytest.mark.parametrize(
+    "losses", [STUCK, FALL, [*FALL, *[2.0] * 20]], ids=["stuck", "falls", "lost"]
+)
+@pytest.mark.parametrize(
+    "number", [lambda row: row + 1000, lambda row: 7 * row], ids=["offset", "factor"]
+)
+def test_step_numbers_change_no_verdict(
+    losses: list[float], number: Callable[[int], int], tmp_path: Path
+) -> None:
+    rows = judged(tmp_path / "rows", dict(enumerate(losses))).met
+    steps = judged(tmp_path / "steps", {number(row): loss for row, loss in enumerate(losses)}).met
+    assert steps == [number(row) for row in rows]
+
+
+def test_severities(tmp_path: Path) -> None:
+    found = {
+        name: {
+            finding.severity for finding in judged(tmp_path / name, dict(enumerate(rows))).findings
+        }
+        for name, rows in (("stuck", STUCK), ("up", [2.3, 50.0, 60.0, 70.0]))
+    }
+    assert found == {"stuck": {Severity.WARNING}, "up": {Severity.ERROR}}
+
+
+def test_a_nan_that_stays_to_the_end_is_found_there(tmp_path: Path) -> None:
+    root = written(tmp_path, dict(enumerate([*FALL[:9], NAN, NAN, NAN])))
+    (finding,) = judge_to_the_end(LossNotDecreasing, root).findings
+    assert (finding.step, finding.severity) == (11, Severity.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("names", "judged_names"),
+    [
+        pytest.param({"aux_loss": 0.1, "loss": 1.0}, {"loss"}, id="called-loss"),
+        pytest.param({"a_loss": 0.9, "b_loss": 0.1, "c_loss": 1.0}, {"c_loss"}, id="the-sum"),
+        pytest.param({"box_loss": 1.0, "cls_loss": 2.0}, {None}, id="their-sum"),
+        pytest.param({"loss": 1.0, "val_loss": 1.0}, {"loss"}, id="without-validation"),
+        pytest.param(
+            {"train-logloss": 1.0, "train-mlogloss": 1.0},
+            {"train-logloss", "train-mlogloss"},
+            id="metrics",
+        ),
+        pytest.param({"generator_loss": 1.0, "discriminator_loss": 1.0}, set(), id="adversarial"),
+        pytest.param({"policy_loss": 1.0, "value_loss": 1.0}, set(), id="reinforcement"),
+    ],
+)
+def test_the_objective_is_judged(
+    names: dict[str, float], judged_names: set[str | None], tmp_path: Path
+) -> None:
+    root = save(tmp_path, dict.fromkeys(range(40), names))
+    assert {finding.tensor for finding in judge(LossNotDecreasing, root).findings} == judged_names
 
 
 def test_a_step_that_is_not_its_turn_is_not_judged(tmp_path: Path) -> None:
@@ -144,7 +202,7 @@ def test_a_missing_loss_moves_the_evaluation(tmp_path: Path) -> None:
 
 def test_evidence_holds_both_losses(tmp_path: Path) -> None:
     assert judged(tmp_path, {0: 2.0, 10: 2.5}, literal=True).findings == [
-        Finding(10, "loss", None, 2.5, 2.0, "A rise of 25 percent.")
+        Finding(10, "loss", None, 2.5, 2.0, "A rise of 25 percent.", Severity.WARNING)
     ]
 
 
@@ -161,13 +219,13 @@ def test_losses_of_workers_are_averaged(tmp_path: Path) -> None:
 def test_one_worker_whose_loss_is_nan_spoils_the_mean(tmp_path: Path) -> None:
     written(tmp_path, {0: 1.0, 10: 0.5}, num_workers=2)
     written(tmp_path, {0: 2.0, 10: NAN}, num_workers=2, worker="worker_1")
-    assert judge(LossNotDecreasing, tmp_path).met == [10]
+    assert judge(LossNotDecreasing, tmp_path, literal=True).met == [10]
 
 
 def test_infinities_of_workers_that_cancel_meet_it(tmp_path: Path) -> None:
     written(tmp_path, {0: 1.0, 10: INF}, num_workers=2)
     written(tmp_path, {0: 2.0, 10: -INF}, num_workers=2, worker="worker_1")
-    assert judge(LossNotDecreasing, tmp_path).met == [10]
+    assert judge(LossNotDecreasing, tmp_path, literal=True).met == [10]
 
 
 def test_each_loss_is_judged_by_itself(tmp_path: Path) -> None:
@@ -250,7 +308,7 @@ def test_steps_count_within_the_mode(
 def test_a_step_of_another_mode_is_not_judged(tmp_path: Path) -> None:
     root = written(tmp_path, {0: 1.0, 5: 1.0}, modes={0: TRAIN, 5: EVAL})
     found = judge(LossNotDecreasing, root, mode=TRAIN)
-    assert found.skipped == {0: TOO_FEW, 5: "a step of another mode"}
+    assert found.skipped == {0: "too few rows", 5: "a step of another mode"}
 
 
 def test_a_training_without_modes_has_no_steps_of_a_mode(tmp_path: Path) -> None:

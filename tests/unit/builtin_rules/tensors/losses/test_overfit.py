@@ -11,7 +11,7 @@ from judging import Judged, Steps, judge, judge_to_the_end, save
 from builtin_rules import Overfit
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAN, INF = np.nan, np.inf
 TRAIN, EVAL, GLOBAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL, ModeKeys.PREDICT
@@ -30,10 +30,21 @@ def phased(losses: list[tuple[str, Any]]) -> tuple[Steps, dict[int, ModeKeys]]:
     return steps, {at: LETTERS[letter] for at, (letter, _) in enumerate(losses)}
 
 
+def saved(root: Path, losses: list[tuple[str, Any]]) -> Path:
+    """Save losses with the letters of their modes."""
+    steps, modes = phased(losses)
+    return save(root, steps, modes=modes)
+
+
+def literally(root: Path, **params: Any) -> Judged:
+    """Judge a trial by the documented sentence, which shows what is compared with what."""
+    return judge(Overfit, root, **{"literal": True, **params})
+
+
 def judged(root: Path, losses: list[tuple[str, Any]], **params: Any) -> Judged:
     """Judge losses with the letters of their modes."""
     steps, modes = phased(losses)
-    return judge(Overfit, save(root, steps, modes=modes), **params)
+    return literally(save(root, steps, modes=modes), **params)
 
 
 def epochs(*pairs: tuple[float, float]) -> list[tuple[str, Any]]:
@@ -42,10 +53,6 @@ def epochs(*pairs: tuple[float, float]) -> list[tuple[str, Any]]:
     return [*losses, ("T", 0.0)]
 
 
-BOTH = pytest.mark.parametrize("literal", [False, True])
-
-
-@BOTH
 @pytest.mark.parametrize(
     ("losses", "params", "met"),
     [
@@ -92,60 +99,52 @@ def test_it_is_met_where_the_gap_is_too_large(
     losses: list[tuple[str, Any]],
     params: dict[str, Any],
     met: list[int],
-    literal: bool,
     tmp_path: Path,
 ) -> None:
-    assert judged(tmp_path, losses, literal=literal, **params).met == met
+    assert judged(tmp_path, losses, **params).met == met
+
+
+FALL = [2.0 * 0.9**epoch for epoch in range(20)]
+RISE = [*FALL[:8], *(FALL[8] * 1.1**epoch for epoch in range(12))]
+
+
+def pairs(validation: list[float]) -> list[tuple[str, Any]]:
+    """Return epochs whose training loss falls."""
+    return epochs(*zip(FALL, validation, strict=False))
 
 
 @pytest.mark.parametrize(
-    ("losses", "met", "met_literally"),
+    ("losses", "step"),
     [
-        pytest.param(
-            epochs((1.0, 1.0), (0.5, 0.8), (0.3, 0.7)), [], [4, 6], id="validation-still-falls"
-        ),
-        pytest.param(
-            epochs((1.0, 1.0), (0.5, 0.8), (0.3, 0.8)), [6], [4, 6], id="validation-falls-no-more"
-        ),
-        pytest.param(
-            [
-                *(("T", one) for one in (0.5, 1.5, 0.7, 1.3)),
-                *(("E", one) for one in (1.6, 0.8, 1.9, 0.9)),
-                ("T", 1.0),
-            ],
-            [],
-            [8],
-            id="noise",
-        ),
-        pytest.param(
-            [
-                *(("T", one) for one in (0.5, 1.5, 0.7, 1.3)),
-                *(("E", one) for one in (5.6, 4.8, 5.9, 4.9)),
-                ("T", 1.0),
-            ],
-            [8],
-            [8],
-            id="beyond-noise",
-        ),
-        pytest.param(
-            [*(("T", one) for one in (0.5, 1.5, 0.7, 1.3)), ("E", 1.3), ("T", 1.0)],
-            [],
-            [5],
-            id="a-lone-validation-loss-has-the-noise-of-training",
-        ),
+        pytest.param(pairs(FALL), None, id="both-fall"),
+        pytest.param(pairs([10 * loss for loss in FALL]), None, id="a-gap-alone"),
+        pytest.param(pairs([54.0, 60.0, 70.0, *FALL]), None, id="first-phases-are-high"),
+        pytest.param(pairs(RISE), 30, id="validation-rises"),
+        pytest.param(pairs([FALL[8] * 1.01] * 20), None, id="validation-is-level"),
+        pytest.param(pairs([*FALL[:8], *[1.2] * 3, *FALL[9:18]]), None, id="three-phases-up"),
     ],
 )
-def test_noise_and_a_validation_loss_that_falls_do_not_meet_it(
-    losses: list[tuple[str, Any]], met: list[int], met_literally: list[int], tmp_path: Path
+def test_a_rising_validation_loss_meets_it(
+    losses: list[tuple[str, Any]], step: int | None, tmp_path: Path
 ) -> None:
-    assert judged(tmp_path, losses).met == met
-    assert judge(Overfit, tmp_path, literal="yes").met == met_literally
+    result = judge(Overfit, saved(tmp_path, losses))
+    assert next(iter(result.met), None) == step
+    assert {finding.severity for finding in result.findings} <= {Severity.WARNING}
 
 
-@BOTH
-def test_the_documented_run_is_reported_behind_its_sixth_evaluation(
-    literal: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("count", "met"), [(10, []), (13, []), (14, [27])])
+def test_three_phases_are_enough_at_the_end(count: int, met: list[int], tmp_path: Path) -> None:
+    losses = pairs(RISE[:count])[:-1]
+    assert judge_to_the_end(Overfit, saved(tmp_path, losses)).met == met
+
+
+def test_noise_does_not_meet_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    losses = [(kind, value * rng.uniform(0.7, 1.3)) for kind, value in pairs([0.5] * 20)]
+    assert judge(Overfit, saved(tmp_path, losses)).met == []
+
+
+def test_the_documented_run_is_reported_behind_its_sixth_evaluation(tmp_path: Path) -> None:
     steps: dict[int, dict[str, Any]] = {}
     modes: dict[int, ModeKeys] = {}
     for epoch in range(7):
@@ -155,7 +154,7 @@ def test_the_documented_run_is_reported_behind_its_sixth_evaluation(
         for at in range(1000, 1200, 10):
             loss = 1.3 if epoch >= 5 else 1.0
             steps[start + at], modes[start + at] = {"loss": np.array(loss)}, EVAL
-    assert judge(Overfit, save(tmp_path, steps, modes=modes), literal=literal).met == [7200]
+    assert literally(save(tmp_path, steps, modes=modes)).met == [7200]
 
 
 def test_skipped_steps_say_why(tmp_path: Path) -> None:
@@ -170,8 +169,10 @@ def test_skipped_steps_say_why(tmp_path: Path) -> None:
 
 
 def test_evidence_holds_gap_ratio_and_losses(tmp_path: Path) -> None:
-    note = "Validation loss 1.5, training loss 1."
-    assert judged(tmp_path, epochs((1.0, 1.5))).findings == [Finding(2, None, None, 0.5, 0.1, note)]
+    note = "Validation loss 1.5, training loss 1, for 1 phases."
+    assert judged(tmp_path, epochs((1.0, 1.5))).findings == [
+        Finding(2, None, None, 0.5, 0.1, note, Severity.WARNING)
+    ]
 
 
 def test_no_later_step_is_read(tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ def test_no_later_step_is_read(tmp_path: Path) -> None:
     noise = rng.uniform(0.9, 1.1, 60)
     losses = [("TTTEE"[at % 5], float(one) * (1 + at % 5 / 9)) for at, one in enumerate(noise)]
     whole = judged(tmp_path / "whole", losses).met
-    assert 0 < len(whole) < 11
+    assert 0 < len(whole) < 12
     for end in (11, 26, 41):
         assert judged(tmp_path / str(end), losses[:end]).met == [one for one in whole if one < end]
 
@@ -195,8 +196,8 @@ def test_workers_and_tensors_are_averaged(tmp_path: Path) -> None:
             for at, one in enumerate((*losses, 1.0))
         }
         save(tmp_path, steps, modes=modes, worker=worker, num_workers=2)
-    assert judge(Overfit, tmp_path, ratio_threshold=0.13).met == []
-    (finding,) = judge(Overfit, tmp_path, ratio_threshold=0.12).findings
+    assert literally(tmp_path, ratio_threshold=0.13).met == []
+    (finding,) = literally(tmp_path, ratio_threshold=0.12).findings
     assert finding.measured == 0.125
 
 
@@ -209,7 +210,7 @@ def test_patterns_select_other_tensors_than_the_losses(
     values = {"loss": (1.0, 1.0), "rmse": (1.0, 1.15), "mae": (1.0, 1.0)}
     steps = {at: {name: np.array(one[at % 2]) for name, one in values.items()} for at in range(3)}
     root = save(tmp_path, steps, modes={0: TRAIN, 1: EVAL, 2: TRAIN})
-    assert judge(Overfit, root, tensor_regex=regex).met == met
+    assert literally(root, tensor_regex=regex).met == met
 
 
 def test_each_metric_of_xgboost_is_compared_with_that_of_the_training(tmp_path: Path) -> None:
@@ -217,25 +218,25 @@ def test_each_metric_of_xgboost_is_compared_with_that_of_the_training(tmp_path: 
         10 * at: {"train-logloss": one, "validation-logloss": 1.0, "test-logloss": 0.5}
         for at, one in enumerate((1.0, 0.95, 0.8))
     }
-    found = judge(Overfit, save(tmp_path, steps)).findings
+    found = literally(save(tmp_path, steps)).findings
     assert [(one.step, one.tensor) for one in found] == [(20, "validation-logloss")]
 
 
 @pytest.mark.parametrize("name", ["train", "dtrain", "training", "Train"])
 def test_names_of_the_training_set(name: str, tmp_path: Path) -> None:
     steps = {0: {f"{name}-logloss": 1.0, "validation_0-logloss": 2.0}}
-    assert judge(Overfit, save(tmp_path, steps)).met == [0]
+    assert literally(save(tmp_path, steps)).met == [0]
 
 
 @pytest.mark.parametrize("name", ["validation_1", "trained", "strain", "eval_train"])
 def test_names_of_no_training_set(name: str, tmp_path: Path) -> None:
     steps = {0: {f"{name}-logloss": 1.0, "validation_0-logloss": 2.0}}
-    assert judge(Overfit, save(tmp_path, steps)).skipped == {0: NO_TRAINING}
+    assert literally(save(tmp_path, steps)).skipped == {0: NO_TRAINING}
 
 
 def test_metrics_of_xgboost_without_a_partner_are_left_out(tmp_path: Path) -> None:
     steps = {0: {"train-logloss": 1.0, "validation-mloss": 2.0}}
-    assert judge(Overfit, save(tmp_path, steps)).skipped == {0: NO_TRAINING}
+    assert literally(save(tmp_path, steps)).skipped == {0: NO_TRAINING}
 
 
 @pytest.mark.parametrize(("modes", "met"), [("TTT", [1, 2]), ("TET", [2])])
@@ -248,7 +249,7 @@ def test_what_keras_saves_as_val_loss_is_a_validation_loss(
         2: {"loss": 1.0, "val_loss": 1.3},
     }
     root = save(tmp_path, steps, modes={at: LETTERS[one] for at, one in enumerate(modes)})
-    assert judge(Overfit, root).met == met
+    assert literally(root).met == met
 
 
 @pytest.mark.parametrize(
@@ -268,13 +269,12 @@ def test_bfloat16_is_a_loss(tmp_path: Path) -> None:
 def test_saved_reductions_are_no_loss(tmp_path: Path) -> None:
     means = {step: {"loss": {("mean", False): 1.0}} for step in (0, 1)}
     root = save(tmp_path, {}, reductions=means, modes={0: TRAIN, 1: EVAL})
-    assert judge(Overfit, root).skipped == {0: NO_LOSS, 1: NO_LOSS}
+    assert literally(root).skipped == {0: NO_LOSS, 1: NO_LOSS}
 
 
 # -- the end of the data -------------------------------------------------------------------------
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("losses", "met"),
     [
@@ -286,12 +286,12 @@ def test_saved_reductions_are_no_loss(tmp_path: Path) -> None:
     ],
 )
 def test_to_the_letter_the_last_phase_ends_with_the_data(
-    losses: list[tuple[str, Any]], met: list[int], literal: bool, tmp_path: Path
+    losses: list[tuple[str, Any]], met: list[int], tmp_path: Path
 ) -> None:
     steps, modes = phased(losses)
     save(tmp_path, steps, modes=modes)
-    found = judge_to_the_end(Overfit, tmp_path, literal=literal)
-    assert found.met == (met if literal else [])
+    found = judge_to_the_end(Overfit, tmp_path, literal=True)
+    assert found.met == met
     assert [one.step for one in found.findings] == found.met
 
 

@@ -11,7 +11,7 @@ from judging import Judged, judge, judge_to_the_end, save
 from builtin_rules import Overtraining
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAN, INF = np.nan, np.inf
 LETTERS = {
@@ -36,6 +36,11 @@ def judged(root: Path, letters: str, losses: list[Any], **params: Any) -> Judged
     }
     modes = {at: LETTERS[letters[at % len(letters)]] for at in steps}
     return judge(Overtraining, save(root, steps, modes=modes), **params)
+
+
+def stops(result: Judged) -> list[int]:
+    """Return the steps at which no loss improves: those of notes, and of warnings later on."""
+    return sorted({finding.step for finding in result.findings})
 
 
 @pytest.mark.parametrize(
@@ -104,7 +109,7 @@ def test_to_the_letter_each_loss_counts(
 def test_it_is_met_where_no_level_improves(
     letters: str, losses: list[Any], params: dict[str, Any], met: list[int], tmp_path: Path
 ) -> None:
-    assert judged(tmp_path, letters, losses, **params).met == met
+    assert stops(judged(tmp_path, letters, losses, **params)) == met
 
 
 @pytest.mark.parametrize("literal", [False, True])
@@ -112,14 +117,14 @@ def test_it_is_met_where_no_level_improves(
 def test_noise_hides_no_improvement(literal: bool, noise: float, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     healthy = 2.3 / np.sqrt(1 + np.arange(200) / 20) * (1 + noise * rng.standard_normal(200))
-    assert bool(judged(tmp_path, "T", list(healthy), literal=literal).met) is literal
+    assert bool(stops(judged(tmp_path, "T", list(healthy), literal=literal))) is literal
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.1])
 def test_a_long_plateau_is_found_in_noise(noise: float, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     flat = (0.1 + 2 * np.exp(-np.arange(600) / 20)) * (1 + noise * rng.standard_normal(600))
-    met = judged(tmp_path, "T", list(flat)).met
+    met = stops(judged(tmp_path, "T", list(flat)))
     assert met
     assert met[0] > 100
 
@@ -140,18 +145,18 @@ def test_evidence_holds_both_levels_and_their_limits(tmp_path: Path) -> None:
     losses = [9.0, *[2.0, 1.0] * 3]
     expected = [(None, 1.0, 0.99), (None, 2.0, 1.99)]
     found = judged(tmp_path, "TE", losses, **ONE).findings
-    assert found == [Finding(6, None, *one) for one in expected]
+    assert found == [Finding(6, None, *one, severity=Severity.NOTE) for one in expected]
     found = judge(Overtraining, tmp_path, literal="1", **ONE).findings
-    assert found[:2] == [Finding(4, None, *one) for one in expected]
+    assert found[:2] == [Finding(4, None, *one, severity=Severity.WARNING) for one in expected]
 
 
 def test_no_later_step_is_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     losses = list(1 + 3 * np.exp(-np.arange(90) / 5) + 0.01 * rng.standard_normal(90))
-    whole = judged(tmp_path / "whole", "TTE", losses, delta=0.1, **TWO).met
+    whole = stops(judged(tmp_path / "whole", "TTE", losses, delta=0.1, **TWO))
     assert 2 < len(whole) < 60
     for end in (20, 40, 70):
-        part = judged(tmp_path / str(end), "TTE", losses[:end], delta=0.1, **TWO).met
+        part = stops(judged(tmp_path / str(end), "TTE", losses[:end], delta=0.1, **TWO))
         assert part == [one for one in whole if one < end]
 
 
@@ -164,12 +169,12 @@ def test_sets_of_xgboost_are_training_and_validation(tmp_path: Path) -> None:
         10 * at: {"train-logloss": train, "validation-logloss": val}
         for at, (train, val) in enumerate(losses)
     }
-    assert judge(Overtraining, save(tmp_path, steps), **ONE).met == [50]
+    assert stops(judge(Overtraining, save(tmp_path, steps), **ONE)) == [50]
 
 
 def test_a_run_of_xgboost_without_a_training_set_has_validation_losses(tmp_path: Path) -> None:
     steps = {at: {"test-logloss": one} for at, one in enumerate((9.0, 1.0, 1.0, 1.0))}
-    assert judge(Overtraining, save(tmp_path, steps), **ONE).met == [3]
+    assert stops(judge(Overtraining, save(tmp_path, steps), **ONE)) == [3]
 
 
 def test_workers_and_tensors_are_averaged(tmp_path: Path) -> None:
@@ -180,7 +185,7 @@ def test_workers_and_tensors_are_averaged(tmp_path: Path) -> None:
         }
         save(tmp_path, steps, worker=worker, num_workers=2)
     found = judge(Overtraining, tmp_path, **ONE)
-    assert (found.met, [one.measured for one in found.findings]) == ([3], [1.0])
+    assert (stops(found), [one.measured for one in found.findings]) == ([3], [1.0])
 
 
 @pytest.mark.parametrize(
@@ -195,7 +200,7 @@ def test_what_is_no_real_number_is_no_loss(value: "np.ndarray", tmp_path: Path) 
 
 def test_bfloat16_is_a_loss(tmp_path: Path) -> None:
     losses = [np.array(one, ml_dtypes.bfloat16) for one in (9.0, 1.0, 1.0, 1.0)]
-    assert judged(tmp_path, "T", losses, **ONE).met == [3]
+    assert stops(judged(tmp_path, "T", losses, **ONE)) == [3]
 
 
 def test_saved_reductions_are_no_loss(tmp_path: Path) -> None:
@@ -214,7 +219,7 @@ def test_the_last_phase_ends_with_the_data(fallen: bool, tmp_path: Path) -> None
     modes = {at: LETTERS["TE"[at % 2]] for at in steps}
     save(tmp_path, steps, modes=modes)
     params = {"patience_train": 2, "patience_validation": 1}
-    assert judge_to_the_end(Overtraining, tmp_path, **params).met == ([] if fallen else [29])
+    assert stops(judge_to_the_end(Overtraining, tmp_path, **params)) == ([] if fallen else [29])
     assert judge_to_the_end(Overtraining, tmp_path, literal=True, **params).met == []
 
 
@@ -233,3 +238,13 @@ def test_the_last_phase_ends_with_the_data(fallen: bool, tmp_path: Path) -> None
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, "T", [1.0], **params)
+
+
+def test_converged_is_a_note_and_a_warning_once_half_of_the_run_is_wasted(tmp_path: Path) -> None:
+    losses = [2.0 * 0.9**row if row < 15 else 0.5 for row in range(80)]
+    result = judged(tmp_path, "T", losses)
+    first = stops(result)[0]
+    severities = {finding.step: finding.severity for finding in result.findings}
+    assert severities[first] is Severity.NOTE
+    assert result.met[0] == 2 * first + 1
+    assert severities[result.met[0]] is Severity.WARNING

@@ -34,7 +34,7 @@ HEALTHY: Final = {"loss": np.float32([1]), "gradient/fc": np.float32([0.5, 0.1])
 VANISHED: Final = {"loss": np.float32([1]), "gradient/fc": np.float32([1e-12, 1e-12])}
 PLAIN: Final = {"loss": np.float32([1])}
 RULES_FOR_PLAIN: Final = {
-    *("ExplodingTensor", "LossNotDecreasing", "Overfit", "Overtraining"),
+    *("ExplodingTensor", "LossNotDecreasing", "LossSpike", "Overfit", "Overtraining"),
     *("ResumeLostState", "StalledTrainingRule"),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
-from builtin_rules.statistics.noise_levels import NOISE_WINDOW, noise
+from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
 from builtin_rules.statistics.tensor_selection import numbers, tensors_of_mode
 from smdebug.core.modes import ModeKeys
 

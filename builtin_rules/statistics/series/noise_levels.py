@@ -40,6 +40,19 @@ class LevelProgress(NamedTuple):
         return self.best - self.level
 
 
+class Quarters(NamedTuple):
+    """The means of the four quarters of a series.
+
+    Attributes
+    ----------
+    error
+        Standard error of the difference of two of them, enlarged while there are few values.
+    """
+
+    means: tuple[float, ...]
+    error: float
+
+
 class Levels:
     """A series of finite numbers as means of blocks of equal length.
 
@@ -85,6 +98,18 @@ class Levels:
                 mean(self._blocks[index : index + 2]) for index in range(0, self._most, 2)
             ]
             self._length *= 2
+
+    def quarters(self) -> Quarters | None:
+        """Return the means of the quarters of the series, or None below two values in each."""
+        width = len(self._blocks) // _PARTS
+        if width < 2:  # noqa: PLR2004 - two blocks
+            return None
+        blocks = self._blocks[len(self._blocks) - _PARTS * width :]
+        means = [mean(blocks[start : start + width]) for start in range(0, len(blocks), width)]
+        single = noise(self._latest) / math.sqrt(self._length)
+        spread = max(single, noise(blocks))  # blocks differ by more if the noise is correlated
+        doubt = 1 + _DOUBT / len(self._latest)
+        return Quarters(tuple(means), spread * doubt * math.sqrt(2 / width))
 
     def progress(self) -> LevelProgress | None:
         """Return the progress of the series, or None before there are two levels."""

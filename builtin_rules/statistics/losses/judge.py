@@ -1,0 +1,318 @@
+"""LossJudge: names the state that a loss is in, and the row where it began."""
+
+import enum
+import math
+import statistics
+from collections import deque
+from typing import Final, NamedTuple
+
+from builtin_rules.statistics.series.noise_levels import Levels
+from builtin_rules.statistics.series.robust_window import RobustWindow
+
+# Why these, and how often they are wrong: docs/decisions/0047-one-judge-of-losses.md.
+START: Final = 5  # first finite rows whose median is the level at the start
+MIN_ROWS: Final = 24  # that tell whether a loss falls
+MIN_PLATEAU: Final = 200
+SPIKE_ROWS: Final = 20  # before a spike can be told
+SPIKE_NOISES: Final = 10.0
+SPIKE_SHARE: Final = 0.2  # of the level
+RECOVERY: Final = 50  # rows after which a spike has not recovered
+BACK: Final = 3  # rows below the limit that end a spike
+BLOWN_UP: Final = 10.0  # times the level at the start
+BLOWN_UP_ROWS: Final = 3
+ZERO_ROWS: Final = 3
+NON_FINITE_ROWS: Final = 10
+NON_FINITE_END: Final = 3  # at the end of the data
+NEAR_ZERO: Final = 0.05  # of the level at the start; a loss that came so far down may reach 0
+LOST: Final = 0.5  # share of the fall
+REGAINED: Final = 0.1  # share of the fall that a slow rise takes back
+NOISES: Final = 4.0
+LEARNED_PERCENT: Final = 4.0  # of the level at the start
+EQUAL_PERCENT: Final = 2.5
+NEGLIGIBLE_PERCENT: Final = 1.0
+PLATEAU_PERCENT: Final = 1.0
+STUCK_ROWS: Final = 5
+UNCONVERGED: Final = 0.8  # of the level at the start
+ONE_SIDED: Final = 1.64  # standard errors that chance exceeds in one of twenty cases
+TINY: Final = 1e-300
+
+
+class LossState(enum.StrEnum):
+    """A state of a loss."""
+
+    TOO_FEW = "too few rows"
+    FALLING = "falling"
+    CONVERGED = "converged"
+    PLATEAU = "plateau"
+    NEVER_LEARNED = "never learned"
+    SPIKE = "spike"
+    SPIKE_RECOVERED = "spike, recovered"
+    SPIKE_LASTING = "spike, lasting"
+    DIVERGED = "diverged"
+    DEAD_AT_ZERO = "dead at zero"
+    NON_FINITE_PASSING = "not finite, passing"
+    NON_FINITE_LASTING = "not finite, lasting"
+
+
+class StateVerdict(NamedTuple):
+    """The state of a loss at its latest row.
+
+    Attributes
+    ----------
+    row
+        The row where the state began, counted from 0.
+    measured, limit
+        What was measured, and what it was compared with.
+    note
+        A sentence for users; empty if there is nothing to say.
+    """
+
+    state: LossState
+    row: int
+    measured: float = math.nan
+    limit: float = math.nan
+    note: str = ""
+
+
+class _OpenSpike(NamedTuple):
+    """A rise above the limit: where it began, the limit, and what the loss was before."""
+
+    row: int
+    limit: float
+    level: float
+    noise: float
+
+
+class LossJudge:
+    """Takes the rows of one loss, one at a time, in bounded memory.
+
+    It counts rows, never steps: how steps are numbered changes no verdict.
+
+    Parameters
+    ----------
+    level_rows
+        Number of rows of a level. A divergence has to last for twice as many.
+    negligible_percent
+        A fall over `level_rows` that is smaller counts as none.
+    tolerated_percent
+        A rise that is smaller counts as none.
+    """
+
+    def __init__(
+        self,
+        level_rows: int = 10,
+        negligible_percent: float = 0.1,
+        tolerated_percent: float = 5.0,
+    ) -> None:
+        self._level_rows = max(START, level_rows)
+        self._negligible = negligible_percent
+        self._tolerated = tolerated_percent / 100.0
+        self._rows = 0
+        self._finite = 0
+        self._non_finite = 0  # in a row
+        self._zeros = 0  # in a row
+        self._first: list[float] = []  # at most START
+        self._latest: deque[tuple[int, float]] = deque(maxlen=2 * self._level_rows)
+        self._window = RobustWindow(self._level_rows)
+        self._plain = RobustWindow()  # spikes replaced by the level
+        self._levels = Levels(self._level_rows)
+        self._best: tuple[float, int] | None = None  # lowest level, and its row
+        self._spike: _OpenSpike | None = None
+        self._peak = 0.0  # highest row of the spike
+        self._below = 0  # rows in a row that are below the limit of the spike
+        self._diverged: int | None = None
+        self._stuck = 0  # rows in a row that look stuck
+
+    @property
+    def rows(self) -> int:
+        """The number of rows so far."""
+        return self._rows
+
+    @property
+    def start(self) -> float:
+        """The level at the start: the median of the first rows, or the first one if higher."""
+        return max(self._first[0], statistics.median(self._first))
+
+    def end(self) -> StateVerdict | None:
+        """Return the verdict that only the end of the data allows, or None."""
+        if NON_FINITE_END <= self._non_finite < NON_FINITE_ROWS:
+            since = self._rows - self._non_finite
+            note = f"Not finite for the last {self._non_finite} rows."
+            return StateVerdict(LossState.NON_FINITE_LASTING, since, math.nan, math.nan, note)
+        return None
+
+    def add(self, value: float, *, warming: bool = False) -> StateVerdict:
+        """Add the next row and return the state of the loss.
+
+        Parameters
+        ----------
+        warming
+            Whether the learning rate still rises: such rows tell nothing about a lack of decrease.
+        """
+        row = self._rows
+        self._rows += 1
+        if not math.isfinite(value):
+            return self._of_non_finite(row, value)
+        self._non_finite = 0
+        if self._is_dead(value):
+            return self._of_zero(row)
+        self._zeros = 0
+        self._finite += 1
+        if len(self._first) < START:
+            self._first.append(value)
+        self._latest.append((row, value))
+        self._window.add(value)
+        spike = self._of_spike(row, value)
+        if not warming:
+            usual = value if self._spike is None else self._plain.level()
+            self._levels.add(usual)
+        diverged = self._of_divergence(row)
+        if diverged is not None:
+            return diverged
+        return spike or self._of_level(row)
+
+    def _of_non_finite(self, row: int, value: float) -> StateVerdict:
+        self._non_finite += 1
+        lasting = self._non_finite >= NON_FINITE_ROWS
+        state = LossState.NON_FINITE_LASTING if lasting else LossState.NON_FINITE_PASSING
+        since = row + 1 - self._non_finite
+        return StateVerdict(state, since, value, math.nan, f"{value} for {self._non_finite} rows.")
+
+    def _is_dead(self, value: float) -> bool:
+        """Return whether a loss is exactly 0 without having come near it."""
+        if value != 0.0:
+            return False
+        return not self._first or self._window.level() > NEAR_ZERO * abs(self.start)
+
+    def _of_zero(self, row: int) -> StateVerdict:
+        self._zeros += 1
+        if self._zeros < ZERO_ROWS:
+            return StateVerdict(LossState.TOO_FEW, row)
+        before = self._window.level() if self._first else math.nan
+        note = f"Exactly 0 for {self._zeros} rows."
+        return StateVerdict(LossState.DEAD_AT_ZERO, row + 1 - self._zeros, 0.0, before, note)
+
+    def _of_spike(self, row: int, value: float) -> StateVerdict | None:
+        """Return the verdict on a spike, or None outside of one."""
+        spike = self._spike
+        if spike is None:
+            if len(self._plain) >= SPIKE_ROWS:
+                level, noise = self._plain.level(), self._plain.noise()
+                limit = level + max(SPIKE_NOISES * noise, SPIKE_SHARE * abs(level))
+                if value > limit:
+                    self._peak = value
+                    self._spike, self._below = _OpenSpike(row, limit, level, noise), 0
+                    return StateVerdict(LossState.SPIKE, row, value, limit)
+            self._plain.add(value)
+            return None
+        self._peak = max(self._peak, value)
+        self._below = self._below + 1 if value <= spike.limit else 0
+        if self._below >= BACK:
+            self._end_spike(self._below)
+            length = row + 1 - self._below - spike.row
+            note = f"It began {row - spike.row} rows ago and was back after {length}."
+            return StateVerdict(LossState.SPIKE_RECOVERED, spike.row, self._peak, spike.limit, note)
+        if row - spike.row >= RECOVERY:
+            self._end_spike(SPIKE_ROWS)
+            note = f"It began {row - spike.row} rows ago and has not recovered."
+            return StateVerdict(LossState.SPIKE_LASTING, spike.row, value, spike.limit, note)
+        return StateVerdict(LossState.SPIKE, spike.row, value, spike.limit)
+
+    def _end_spike(self, kept: int) -> None:
+        """Go on from the latest `kept` rows."""
+        self._spike = None
+        for value in self._window.latest(kept):
+            self._plain.add(value)
+
+    def _of_divergence(self, row: int) -> StateVerdict | None:
+        """Return the verdict on a loss that rose and stays up, or None."""
+        start = self.start
+        level = self._window.level()
+        early = self._blown_up()
+        if early is not None:
+            limit = BLOWN_UP * start
+            note = f"More than {BLOWN_UP:.0f} times the loss at the start."
+            return StateVerdict(LossState.DIVERGED, early, level, limit, note)
+        if len(self._latest) < 2 * self._level_rows:
+            return None
+        best, best_row = self._best or (level, row)
+        verdict = self._risen(start, best, best_row)
+        if self._best is None or level < best:
+            self._best = (level, row)
+        return verdict
+
+    def _risen(self, start: float, best: float, best_row: int) -> StateVerdict | None:
+        values = sorted(value for _, value in self._latest)
+        lowest = values[len(values) // 10]  # a tenth of the rows may be lower
+        noise = self._plain.noise() if self._spike is None else self._spike.noise
+        level, before = self._window.level(), self._window.earlier_level()
+        if before is None or level < before - self._tolerated * abs(before):
+            return None  # it falls again
+        scale = max(abs(start), abs(best))
+        margin = self._tolerated * scale + NOISES * noise
+        above_start = start + margin
+        lost = best + max(LOST * (start - best), margin)
+        if lowest > above_start:
+            note = "Above the loss at the start, and not falling."
+            return StateVerdict(
+                LossState.DIVERGED, self._first_above(above_start), level, above_start, note
+            )
+        if start - best > margin and lowest > lost:
+            note = f"It has lost {100 * (level - best) / (start - best):.0f} percent of its fall."
+            return StateVerdict(
+                LossState.DIVERGED, max(best_row, self._first_above(lost)), level, lost, note
+            )
+        return None
+
+    def _blown_up(self) -> int | None:
+        """Return the row where the latest rows began to exceed many times the start, or None."""
+        if self._diverged is None:
+            start = self.start
+            latest = list(self._latest)[-BLOWN_UP_ROWS:]
+            young = self._finite <= 2 * self._level_rows
+            if not (young and len(latest) == BLOWN_UP_ROWS and start > 0):
+                return None
+            first = self._first[0]
+            if all(value > BLOWN_UP * first for _, value in latest) and first > 0:
+                self._diverged = latest[0][0]
+        return self._diverged
+
+    def _first_above(self, limit: float) -> int:
+        """Return the first of the latest rows that is above a limit."""
+        return next(row for row, value in self._latest if value > limit)
+
+    def _of_level(self, row: int) -> StateVerdict:
+        """Return whether the loss falls, has converged, or never began to fall."""
+        quarters = self._levels.quarters()
+        if quarters is None or self._finite < MIN_ROWS:
+            return StateVerdict(LossState.TOO_FEW, row)
+        first, second, third, last = quarters.means
+        start, error = self.start, quarters.error
+        percent = max(abs(start), TINY) / 100.0
+        fall = (second - last) / percent
+        doubt = ONE_SIDED * error / percent
+        flat = fall < doubt and fall + doubt < EQUAL_PERCENT
+        owed = self._negligible * (self._finite / 2) / self._level_rows
+        flat = flat or fall + doubt < min(NEGLIGIBLE_PERCENT, owed)
+        total = (start - last) / percent
+        stuck = flat and abs(total) < LEARNED_PERCENT
+        stuck = stuck and (first - last) / percent < max(doubt, NEGLIGIBLE_PERCENT)
+        self._stuck = self._stuck + 1 if stuck else 0
+        if self._stuck > STUCK_ROWS:
+            note = f"It fell by {total:.2g} percent since the start."
+            return StateVerdict(LossState.NEVER_LEARNED, 0, last, start, note)
+        lowest = min(quarters.means)
+        margin = self._tolerated * abs(lowest) + NOISES * error
+        if min(third, last) > lowest + margin and last - lowest > REGAINED * (start - lowest):
+            note = f"It rose by {100 * (last - lowest) / max(abs(lowest), TINY):.2g} percent."
+            return StateVerdict(LossState.PLATEAU, row - self._finite // 2, last, lowest, note)
+        falls = max(fall, (third - last) / percent) > doubt
+        if falls or not flat:
+            return StateVerdict(LossState.FALLING, 0, last, second)
+        tight = abs(third - last) + 2 * error < PLATEAU_PERCENT / 100.0 * abs(last)
+        tight = tight and abs(second - last) + 2 * error < PLATEAU_PERCENT / 100.0 * abs(last)
+        since = row - 3 * self._finite // 4
+        if tight and self._finite >= MIN_PLATEAU and last > UNCONVERGED * start:
+            note = f"Level for three quarters of {self._finite} rows."
+            return StateVerdict(LossState.PLATEAU, since, last, second, note)
+        return StateVerdict(LossState.CONVERGED, since, last, second)

@@ -1,0 +1,90 @@
+"""Objective: which of several losses was minimised, and whether a loss has to fall at all."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from builtin_rules.statistics.losses.loss_statistics import loss
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from smdebug.core.modes import ModeKeys
+
+RATES: Final = "learning_rates"
+SUM: Final = "the sum of the losses"
+_METRIC: Final = re.compile(r"^[^/]+-[^/-]+$")  # XGBoost's <set>-<metric>
+_TOTAL: Final = re.compile(
+    r"(^|.*[/.])(train(ing)?[_/-]?)?((total|overall|sum)[_-]?loss|loss[_-]?(total|sum)?|loss_value)"
+    r"([_-](step|epoch))?$",
+    re.IGNORECASE,
+)
+_VALIDATION: Final = re.compile(r"(^|[/_.])(val|valid|validation|eval|test)([/_.]|$)")
+_ROUNDING: Final = 1e-3  # relative difference between a total and the sum of its parts
+_MIN_PARTS: Final = 2
+_NO_OBJECTIVE: Final = frozenset({TrainingKind.ADVERSARIAL, TrainingKind.REINFORCEMENT})
+
+
+def no_objective(trial: Any) -> str:
+    """Return why no loss of a trial has to fall; empty if one has to."""
+    kind = training_kind(trial)
+    return f"{kind} training: its losses need not fall" if kind in _NO_OBJECTIVE else ""
+
+
+def objectives(losses: Mapping[str, float]) -> dict[str, float]:
+    """Return the losses to judge among the training losses of a step, by name.
+
+    That is the loss that equals the sum of the others, else the one whose name says that it is the
+    total, else the sum of all. Each of XGBoost's metrics is judged by itself.
+    """
+    if len(losses) <= 1 or all(map(_METRIC.match, losses)):
+        return dict(losses)
+    whole = sum(losses.values())
+    for name, value in losses.items():
+        if len(losses) > _MIN_PARTS and abs(whole - 2 * value) <= _ROUNDING * abs(value):
+            return {name: value}
+    totals = sorted((name for name in losses if _TOTAL.match(name)), key=len)
+    if totals:
+        return {totals[0]: losses[totals[0]]}
+    return {SUM: whole}
+
+
+def is_validation(name: str) -> bool:
+    """Return whether the name of a loss that was saved without a mode is one of validation."""
+    set_name = name.rpartition("-")[0] if _METRIC.match(name) else ""
+    return bool(_VALIDATION.search(set_name or name))
+
+
+def training_losses(trial: Any, step: int, names: Iterable[str]) -> dict[str, float]:
+    """Return the training losses of a step by name; single numbers, finite or not."""
+    modes = trial.modes_at(step)
+    losses: dict[str, float] = {}
+    for mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
+        if mode not in modes:
+            continue
+        lone = len(modes) == 1
+        number, read = (step, ModeKeys.GLOBAL) if lone else (modes[mode], mode)
+        saved = (
+            names if lone else set(names).intersection(trial.tensor_names(step=number, mode=mode))
+        )
+        for name in sorted(saved):
+            value = None if is_validation(name) else loss(trial, number, name, read)
+            if value is not None:
+                losses[name] = value
+    return losses
+
+
+class WarmUp:
+    """Tracks whether the learning rate of a trial still rises for the first time."""
+
+    def __init__(self) -> None:
+        self._rate: float | None = None
+        self._over = False
+
+    def add(self, trial: Any, step: int, names: Collection[str]) -> bool:
+        """Return whether the rate rises at a step; `names` are the rates saved there."""
+        if self._over or not names:
+            return not self._over and self._rate is not None
+        rate = loss(trial, step, min(names), ModeKeys.GLOBAL)
+        if rate is None:
+            return False
+        before, self._rate = self._rate, rate
+        self._over = before is not None and rate <= before
+        return not self._over and before is not None

@@ -1,0 +1,1 @@
+"""Statistics of one series of numbers, in bounded memory."""

@@ -1,0 +1,48 @@
+"""RobustWindow: the level and the noise of the latest values of a series."""
+
+import statistics
+from collections import deque
+from typing import Final
+
+from builtin_rules.statistics.series.noise_levels import noise
+
+LEVEL: Final = 10  # values whose median is the level
+NOISE: Final = 128  # values whose differences estimate the noise
+
+
+class RobustWindow:
+    """The latest values of a series; single outliers affect neither its level nor its noise.
+
+    Parameters
+    ----------
+    level, spread
+        The numbers of latest values that tell the level and the noise.
+    """
+
+    def __init__(self, level: int = LEVEL, spread: int = NOISE) -> None:
+        self._level = level
+        self._values: deque[float] = deque(maxlen=max(level, spread))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, value: float) -> None:
+        """Add the next value, which must be finite."""
+        self._values.append(value)
+
+    def latest(self, count: int) -> list[float]:
+        """Return at most `count` latest values, oldest first."""
+        return list(self._values)[-count:]
+
+    def level(self) -> float:
+        """Return the median of the latest values; there must be one."""
+        return statistics.median(self.latest(self._level))
+
+    def earlier_level(self) -> float | None:
+        """Return the median of as many values before those, or None if there are too few."""
+        before = self.latest(2 * self._level)[: -self._level]
+        return statistics.median(before) if len(before) == self._level else None
+
+    def noise(self) -> float:
+        """Return the robust deviation of a value, from differences; 0 below three values."""
+        return noise(self._values)

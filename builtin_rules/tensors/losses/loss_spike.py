@@ -1,0 +1,113 @@
+"""LossSpike: the training loss jumps up at once."""
+
+from typing import Final
+
+from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
+from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
+from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
+from builtin_rules.statistics.tensor_selection import LOSSES, any_met
+from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity
+
+# Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
+SPIKE: Final = "loss"
+MAX_LOSSES: Final = 64  # judged at the same time
+REPORTED: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
+UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
+
+
+class LossSpike(DeclaredRule):
+    """Met when a training loss jumps above its level and has not come back 50 rows later.
+
+    A row is a spike if it exceeds the level by more than ten times the noise and by more than 20 %
+    of the level. The level is the median of the latest ten rows, the noise the robust deviation
+    from differences over the latest 128 (1.4826 MAD over the square root of two); rows of a spike
+    count as their level. It is judged from 20 rows on. A spike has recovered when three rows in a
+    row are back below its limit: that is a note, which `only_lasting` leaves out. A jump that loses
+    half of the fall or rises above the start is a divergence, which `LossNotDecreasing` reports.
+
+    The objective is chosen as by `LossNotDecreasing`, and adversarial and reinforcement trainings
+    are not judged. NaN and infinity are left out (`ExplodingTensor` reports them). Losses of
+    several workers are averaged. Rows are saved values: step numbers do not matter.
+    """
+
+    SEVERITY = Severity.WARNING
+    READS = "the collection losses in the mode TRAIN, or without modes: values."
+    PARAMS = (BoolParam("only_lasting", "Leave out spikes that recovered.", default=False),)
+    QUANTITIES = (Quantity(SPIKE, "training loss, and the limit of a spike"),)
+    PAGE = Page(
+        why="""
+        A spike is a bad batch, a too large learning rate or an optimizer state that no longer fits
+        the gradients. Most recover; one that does not has cost the model what it had learned.
+        """,
+        save="""
+        The collection `losses`, often enough to tell a spike from a trend:
+
+            Hook(out_dir, include_collections=["losses"], save_config=SaveConfig(save_interval=1))
+        """,
+        missing="""
+        Fewer than 20 rows are not judged. Non-finite losses and steps without a training loss are
+        skipped.
+        """,
+        remedy="""
+        - Go back to a checkpoint before the spike and skip its batches.
+        - Clip gradients, lower the learning rate, or lower Adam's second decay rate.
+        - Look at the batch of that step.
+        """,
+        limits="""
+        The threshold follows practice: OLMo-core takes six standard deviations over 128 steps,
+        Megatron-LM ten times the maximum. A falling start inflates a standard deviation, which is
+        why the noise here comes from differences. Losses that are heavy-tailed by nature, such as
+        those of single samples, spike often: save a mean over several batches.
+        """,
+        severity="""
+        A spike that recovered costs little: a note. One that lasts is worth a look: a warning. If
+        it destroyed the model, `LossNotDecreasing` reports an error.
+        """,
+    )
+    only_lasting: bool
+
+    required_inputs = (LOSSES,)
+
+    def _prepare(self) -> None:
+        self._judges: dict[str, LossJudge] = {}  # by objective
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Judge the training losses of global step `step`."""
+        trial = self.base_trial
+        losses = training_losses(trial, step, LOSSES.names(trial, step))
+        if not losses:
+            return self.not_judged(NO_LOSS)
+        reason = no_objective(trial)
+        if reason:
+            return self.not_judged(reason)
+        answers: list[bool | None] = []
+        for name, value in objectives(losses).items():
+            judge = self._judges.get(name)
+            if judge is None and len(self._judges) < MAX_LOSSES:
+                judge = self._judges[name] = LossJudge()
+            if judge is not None:
+                answers.append(self._report(step, name, value, judge.add(value)))
+        return any_met(self, answers, "too few rows")
+
+    def _report(self, step: int, name: str, value: float, verdict: StateVerdict) -> bool | None:
+        """Record a verdict; return whether it is a lasting spike, None if there is none yet."""
+        if verdict.state in UNJUDGED:
+            return None
+        if verdict.state not in REPORTED:
+            if verdict.state is LossState.SPIKE:
+                self.measured(step, SPIKE, value, verdict.limit, met=False, tensor=name)
+            return False
+        lasting = verdict.state is LossState.SPIKE_LASTING
+        if not lasting and self.only_lasting:
+            return False
+        return self.measured(
+            step,
+            SPIKE,
+            value if lasting else verdict.measured,
+            verdict.limit,
+            met=True,
+            tensor=name,
+            note=verdict.note,
+            severity=Severity.WARNING if lasting else Severity.NOTE,
+        )

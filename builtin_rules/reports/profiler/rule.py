@@ -39,7 +39,7 @@ class ProfilerReport(WindowRule):
 
     READS = "the system metrics and framework events that its rules read."
     PARAMS = parameters.declared()
-    SEVERITY = Severity.NOTE
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         One page shows how a job used its machines, what slowed it down, and what to do first. You
@@ -63,7 +63,7 @@ class ProfilerReport(WindowRule):
         median is accurate to one percentage point. Only the first 600 devices have charts.
         """,
         severity="""
-        It finds nothing by itself. The rules in its report have severities of their own.
+        A warning, and only with `met_if_triggered`: the rules that it sums up find warnings.
         """,
     )
     scan_interval_us = MINUTE_US

@@ -6,7 +6,7 @@ import numpy as np
 
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.sustained import SustainedRule, TensorState, finite_array, patience
-from builtin_rules.statistics.tensor_selection import SavedTensor, by_role
+from builtin_rules.statistics.tensor_selection import SavedTensor, TensorKey, by_role
 from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
 
 VARIANCE: Final = "largest variance of a latent mean"
@@ -20,22 +20,25 @@ MEANS: Final = PatternsParam(
     collection="latent_means",
 )
 FEWEST: Final = 8  # rows
+RISING: Final = 1.5  # a variance that has grown by this factor since the first one recovers
 
 
 class PosteriorCollapse(SustainedRule):
     """Met when no latent unit has a variance above `threshold` for `patience` saved steps.
 
     The variance is that of the latent mean of a unit over the inputs of a batch; a unit above
-    `threshold` is active. A variance equal to `threshold` is not active. Only training steps count;
-    each tensor and worker is judged separately. Tensors with NaN or infinity, with fewer than 8
-    rows, or with other than two dimensions are not judged.
+    `threshold` is active. A variance equal to `threshold` is not active. While the largest variance
+    is half as large again as when it was first too small, units are still becoming active and the
+    condition is not met. Only training steps count; each tensor and worker is judged separately.
+    Tensors with NaN or infinity, with fewer than 8 rows, or with other than two dimensions are not
+    judged.
     """
 
     MEASURED = VARIANCE
     READS = "the collection latent_means, and outputs of layers named mu: values."
     PARAMS = (
         positive("threshold", "A latent unit with a larger variance is active.", 0.01, "variance"),
-        patience(10),
+        patience(20),
         MEANS,
     )
     SEVERITY = Severity.ERROR
@@ -75,6 +78,7 @@ class PosteriorCollapse(SustainedRule):
     def _prepare(self) -> None:
         super()._prepare()
         self.required_inputs = (by_role("latent means", MEANS, self.tensor_regex),)
+        self._first: dict[TensorKey, float] = {}  # the first variance without active units
 
     def _measure(self, saved: SavedTensor, step: int) -> TensorState | None:
         means = finite_array(saved, step)
@@ -83,4 +87,10 @@ class PosteriorCollapse(SustainedRule):
         variances = means.var(axis=0)
         active = int(np.count_nonzero(variances > self.threshold))
         note = f"{active} of {variances.size} latent units are active; rows: {len(means)}."
-        return TensorState(float(variances.max()), self.threshold, not active, note)
+        largest, key = float(variances.max()), (saved.name, saved.worker)
+        if active:
+            self._first.pop(key, None)
+            return TensorState(largest, self.threshold, is_bad=False, note=note)
+        first = self._first.setdefault(key, largest)
+        is_bad = largest < RISING * first or not largest
+        return TensorState(largest, self.threshold, is_bad, note)

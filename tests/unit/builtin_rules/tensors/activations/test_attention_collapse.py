@@ -69,6 +69,19 @@ def test_entropies_are_computed_from_probabilities(
     assert bool(judged(tmp_path / "default", *[attention] * 3, name=WEIGHTS).met) is (measured < 1)
 
 
+def test_rows_of_padding_do_not_count(tmp_path: Path) -> None:
+    padded = np.full((2, 1, 8, 8), 0.125)
+    padded[1] = 0  # all but one of 16 rows
+    padded[0, 0, 1:] = 0
+    assert judged(tmp_path, *[padded] * 3, name=WEIGHTS).met == []
+
+
+def test_dropout_of_probabilities_is_undone(tmp_path: Path) -> None:
+    kept = np.random.default_rng(0).random((8, 4, 8, 8)) < 0.9
+    dropped = np.tile(causal(1 - 1e-6), (8, 4, 1, 1)) * kept / 0.9
+    assert judged(tmp_path, *[dropped] * 3, name=WEIGHTS).met == [2]
+
+
 def test_rows_that_are_no_probabilities_are_not_judged(tmp_path: Path) -> None:
     reason = "no attention that can be judged at this step"
     assert judged(tmp_path, np.ones((2, 2, 4, 4)), name=WEIGHTS).skipped == {0: reason}

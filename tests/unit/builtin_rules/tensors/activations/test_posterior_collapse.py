@@ -28,14 +28,16 @@ def judged(root: Path, *values: Any, name: str = "mu", **params: Any) -> Judged:
 @pytest.mark.parametrize(
     ("values", "params", "met"),
     [
-        pytest.param([DEAD] * 11, {}, [9, 10], id="no-unit"),
-        pytest.param([DEAD] * 9, {}, [], id="nine-saved-steps"),
-        pytest.param([ALIVE] * 12, {}, [], id="one-unit"),
-        pytest.param([DEAD] * 8 + [ALIVE] + [DEAD] * 8, {}, [], id="interrupted"),
+        pytest.param([DEAD] * 21, {}, [19, 20], id="no-unit"),
+        pytest.param([DEAD] * 19, {}, [], id="19-saved-steps"),
+        pytest.param([ALIVE] * 22, {}, [], id="one-unit"),
+        pytest.param([DEAD] * 18 + [ALIVE] + [DEAD] * 18, {}, [], id="interrupted"),
         pytest.param([means(0.5)] * 3, {"patience": 1, "threshold": 0.25}, [0, 1, 2], id="equal"),
         pytest.param([means(0.5)] * 3, {"patience": 1, "threshold": 0.249}, [], id="just-above"),
-        pytest.param([means(0.0, rows=7)] * 12, {}, [], id="7-rows"),
-        pytest.param([DEAD * np.nan] * 12, {}, [], id="nan"),
+        pytest.param([DEAD * 1.02**at for at in range(30)], {}, [], id="becomes-active"),
+        pytest.param([means(0.0)] * 20, {}, [19], id="constant"),
+        pytest.param([means(0.0, rows=7)] * 22, {}, [], id="7-rows"),
+        pytest.param([DEAD * np.nan] * 22, {}, [], id="nan"),
     ],
 )
 def test_it_is_met_without_active_units(

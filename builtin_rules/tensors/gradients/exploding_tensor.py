@@ -6,6 +6,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.broken_tensors import (
+    ExecutionOrder,
+    PassingValues,
+    is_mask,
+)
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
@@ -17,11 +22,6 @@ from builtin_rules.statistics.tensor_selection import (
     statistic,
     tensor_names,
     view,
-)
-from builtin_rules.tensors.gradients.broken_tensors import (
-    ExecutionOrder,
-    PassingValues,
-    is_mask,
 )
 from smdebug.rules.extensions import BoolParam, Page, Piece, Quantity, Severity, step_in_segment
 

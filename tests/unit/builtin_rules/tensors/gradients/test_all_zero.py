@@ -12,6 +12,7 @@ from builtin_rules import AllZero
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import Finding
 
+REDUCED = "Computed from saved reductions."
 NOTHING = "no tensor to judge at this step"
 
 
@@ -65,7 +66,7 @@ def test_what_has_no_numbers_is_not_judged(value: Any, literal: bool, tmp_path: 
 
 def test_evidence_holds_share_and_threshold(tmp_path: Path) -> None:
     found = judged(tmp_path, [[0.0, 0.0, 0.0, 1.0]], threshold="75")
-    assert found.findings == [Finding(0, "loss.0", "worker_0", 75.0, 75.0, None)]
+    assert found.findings == [Finding(0, "loss.0", "worker_0", 75.0, 75.0, None, AllZero.SEVERITY)]
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_saved_reductions_are_judged(
 def test_evidence_says_that_it_comes_from_reductions(tmp_path: Path) -> None:
     save(tmp_path, {}, reductions={0: {"loss.0": {("max", True): 0.0}}})
     assert judge(AllZero, tmp_path, collection_names="losses").findings == [
-        Finding(0, "loss.0", "worker_0", 100.0, 100.0, "Computed from saved reductions.")
+        Finding(0, "loss.0", "worker_0", 100.0, 100.0, REDUCED, AllZero.SEVERITY)
     ]
 
 

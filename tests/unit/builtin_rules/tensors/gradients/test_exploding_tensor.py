@@ -208,7 +208,7 @@ COLLECTIONS = {
     "gradients": "^gradient/",
     "losses": "loss$",
     "metrics": "^precision",
-    "loss_scales": "^optimizer/loss_scale",
+    "loss_scales": "^scaler/",
 }
 
 
@@ -248,7 +248,7 @@ SEARCH = [INF] * 6 + [1.0] * 3
             id="skipped",
         ),
         pytest.param(
-            series(GRADIENT, [1, INF, INF, 1], optimizer__loss_scale=[8.0, 8.0, 4.0, 4.0]),
+            series(GRADIENT, [1, INF, INF, 1], scaler__loss_scale=[8.0, 8.0, 4.0, 4.0]),
             [],
             id="a-falling-scale",
         ),

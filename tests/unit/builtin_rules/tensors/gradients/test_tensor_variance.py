@@ -55,7 +55,7 @@ def test_it_is_met_outside_the_bounds(
 
 def test_the_variance_divides_by_the_number_of_elements(tmp_path: Path) -> None:
     found = judged(tmp_path, [np.array([0.0, 0.0, 3.0])], max_threshold=1)
-    assert found.findings == [Finding(0, NAME, "worker_0", 2.0, 1.0, None)]
+    assert found.findings == [Finding(0, NAME, "worker_0", 2.0, 1.0, None, TensorVariance.SEVERITY)]
 
 
 @pytest.mark.parametrize(

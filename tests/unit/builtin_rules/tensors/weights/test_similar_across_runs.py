@@ -22,6 +22,7 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugValueError
 from smdebug.rules.extensions import Finding
 
 NAME = "fc.weight"
+SEVERITY = SimilarAcrossRuns.SEVERITY
 
 
 def judged(folder: Path, base: Steps, other: Steps, **params: Any) -> Any:
@@ -88,13 +89,13 @@ def test_selectors_choose_tensors(params: dict[str, Any], found: list[str], tmp_
 
 def test_evidence_gives_the_difference_in_tolerances(tmp_path: Path) -> None:
     found = judged(tmp_path, series([4e-8]), series([0.0]))
-    assert found.findings == [Finding(0, NAME, "worker_0", 4.0, 1.0, None)]
+    assert found.findings == [Finding(0, NAME, "worker_0", 4.0, 1.0, None, SEVERITY)]
 
 
 def test_evidence_gives_both_shapes(tmp_path: Path) -> None:
     found = judged(tmp_path, series([[1.0, 2.0]]), series([[[1.0, 2.0]]]))
     note = "Its shape is (2,), but (1, 2) in the other run."
-    assert found.findings == [Finding(0, NAME, "worker_0", None, None, note)]
+    assert found.findings == [Finding(0, NAME, "worker_0", None, None, note, SEVERITY)]
 
 
 @pytest.mark.parametrize("value", [np.zeros((0, 3)), np.array(["a"]), np.array([1j])])

@@ -46,6 +46,11 @@ def objectives(losses: Mapping[str, float]) -> dict[str, float]:
     return {SUM: whole}
 
 
+def is_metric(name: str) -> bool:
+    """Return whether a loss has the name of a metric of XGBoost."""
+    return bool(_METRIC.match(name))
+
+
 def is_validation(name: str) -> bool:
     """Return whether the name of a loss that was saved without a mode is one of validation."""
     set_name = name.rpartition("-")[0] if _METRIC.match(name) else ""

@@ -52,8 +52,8 @@ class RepeatedBatches(DeclaredRule):
 
     Repeats: a share of at least `threshold_repeats` of the last 8 saved training batches hold 90 %
     of the rows of an earlier one among them. This counts only if the data have more: at least twice
-    as many different rows came before, or are evaluated. Otherwise a full batch, or a small set of
-    data that is never shuffled, repeats by design.
+    as many different rows came before or, if it is one batch, are evaluated. Otherwise a full
+    batch, or a small set of data that is never shuffled, repeats by design.
 
     Classes: a share of at least `threshold_repeats` of the last 8 training batches hold at most two
     classes, while a shuffled batch of the labels so far would hold four on average. Batches of
@@ -166,7 +166,9 @@ class RepeatedBatches(DeclaredRule):
         measured = sum(batches.repeats) / BATCHES
         is_bad = measured >= self.threshold_repeats
         trained, latest = len(batches.trained), len(frozenset().union(*batches.recent))
-        if is_bad and max(trained / latest, len(batches.evaluated) / trained) < TIMES_MORE:
+        # Several batches may be all that a save interval shows of an epoch in a fixed order.
+        evaluated = len(batches.evaluated) if latest * SAME <= len(batch) else 0
+        if is_bad and max(trained / latest, evaluated / trained) < TIMES_MORE:
             return None
         note = f"The last {BATCHES} batches hold {latest} of {trained} different rows so far."
         return self._record(step, REPEATED, measured, worker, met=is_bad, note=note)

@@ -11,6 +11,7 @@ from builtin_rules.statistics.losses.objective import (
     RATES,
     SUM,
     WarmUp,
+    is_metric,
     is_validation,
     no_objective,
     objectives,
@@ -48,7 +49,8 @@ class LossNotDecreasing(DeclaredRule):
     - Diverged (error): all but a tenth of the latest ``2 * num_steps`` rows exceed the level at the
       start, or the best level by half of the fall, by more than `increase_threshold_percent` and
       four times the noise, and do not fall; or three of the first rows exceed ten times the first.
-    - Dead at zero (error): exactly 0 for three rows, without having come near it.
+    - Dead at zero (error): exactly 0 for three rows, without having come near it. Metrics of
+      XGBoost reach 0 when all rows are predicted rightly.
     - Not finite (error): NaN or infinite for ten rows, or for the last three of the data.
     - Never learned (warning): from 24 rows on, less than 4 % below the start, and the last three
       quarters fall by clearly less than 2.5 %, or by less than `diff_percent` for `num_steps` rows.
@@ -249,6 +251,8 @@ class LossNotDecreasing(DeclaredRule):
         if state in UNJUDGED:  # compared with the rows before, if there are any
             return None if judge.rows == 1 or state is LossState.NON_FINITE_PASSING else False
         met = state in ERRORS or state in WARNINGS
+        if state is LossState.DEAD_AT_ZERO and is_metric(name):  # no row of the data is wrong
+            met = False
         tensor = None if name == SUM else name
         severity = Severity.ERROR if state in ERRORS else Severity.WARNING
         note = f"{state.capitalize()} for {judge.rows - verdict.row} rows. {note}"

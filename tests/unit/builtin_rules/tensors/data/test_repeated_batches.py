@@ -73,6 +73,10 @@ def test_a_batch_that_repeats_from_the_start_is_compared_with_evaluations(
     assert found.skipped.get(8) == (None if met else FULL)
 
 
+def test_evaluations_tell_nothing_about_several_batches_in_a_fixed_order(tmp_path: Path) -> None:
+    assert not judged(tmp_path, *FRESH[:3] * 6, evaluated=[rows(0, 200)]).met
+
+
 def of_class(*classes: int, size: int = 32) -> "np.ndarray":
     return np.resize(np.array(classes, np.int64) * 7919, size)
 

@@ -189,6 +189,13 @@ def test_the_objective_is_judged(
     assert {finding.tensor for finding in judge(LossNotDecreasing, root).findings} == judged_names
 
 
+@pytest.mark.parametrize(("name", "met"), [("train-merror", False), ("loss", True)])
+def test_errors_of_boosted_trees_reach_zero(name: str, met: bool, tmp_path: Path) -> None:
+    values = [0.14, 0.0, 0.01, 0.0, 0.0, 0.0]
+    root = save(tmp_path, {step: {name: value} for step, value in enumerate(values)})
+    assert bool(judge(LossNotDecreasing, root).findings) is met
+
+
 def test_a_step_that_is_not_its_turn_is_not_judged(tmp_path: Path) -> None:
     found = judged(tmp_path, {0: 1.0, 5: 1.0, 10: 0.5, 19: 1.0, 20: 0.2}, literal=True)
     assert (found.met, found.skipped) == ([], dict.fromkeys((0, 5, 19), TOO_FEW))

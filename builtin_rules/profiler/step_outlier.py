@@ -18,6 +18,7 @@ from smdebug.rules.extensions import (
     IntParam,
     Page,
     Quantity,
+    Severity,
     TextParam,
     histogram,
     is_step,
@@ -135,6 +136,7 @@ class StepOutlier(WindowRule):
         Quantity(OUTLIERS, "steps that take much longer than the others"),
         Quantity(TIME_LOST, "time that these steps take beyond the median (% of all)"),
     )
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         A step that takes ten times as long as its neighbours waited for something: data, a
@@ -157,6 +159,9 @@ class StepOutlier(WindowRule):
         of a step are outliers too, if they cost 5 % of the time. With `literal`, outliers raise the
         standard deviation by which they are judged: if more than about a tenth of the steps are
         slow, none is an outlier, and in 22,000 steps with normal noise 30 are.
+        """,
+        severity="""
+        A warning: the training is right, and loses time in slow steps.
         """,
     )
     stddev: float

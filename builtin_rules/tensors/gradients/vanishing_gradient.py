@@ -15,7 +15,7 @@ from builtin_rules.statistics.tensor_selection import (
     reductions,
 )
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity
+from smdebug.rules.extensions import Page, Quantity, Severity
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
@@ -51,6 +51,7 @@ class VanishingGradient(DeclaredRule):
         LITERAL,
     )
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
+    SEVERITY = Severity.WARNING
     PAGE = Page(
         why="""
         A layer whose gradients are (almost) zero does not learn, and neither does any layer before
@@ -80,6 +81,9 @@ class VanishingGradient(DeclaredRule):
         limits="""
         Layers that are frozen on purpose but still have gradients fire. If the scale of the loss is
         very small, all gradients are small: lower `threshold`.
+        """,
+        severity="""
+        A warning: the layers with vanishing gradients stand still, and the others may still learn.
         """,
     )
     threshold: float

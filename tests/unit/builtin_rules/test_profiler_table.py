@@ -11,9 +11,11 @@ from fake_profiler_trial import FakeProfilerTrial, event, judge_windows
 from profiler_writer import cpu, gpu, io_wait
 from recorded import MISSING, shared_folder
 
+from builtin_rules import RULES
 from builtin_rules.profiler.gpu_memory_increase import GPUMemoryIncrease
 from builtin_rules.profiler_table import PROFILER_RULES
 from builtin_rules.statistics.tensor_selection import LITERAL
+from rule_core.rules import Rule
 from rule_core.rules.params import Param
 
 SPEC = shared_folder() / "spec" / "builtin_rules.json"
@@ -123,3 +125,11 @@ def test_bad_data_do_not_make_a_rule_fail(rule: str) -> None:
         events=[*events, event("DataLoaderWorker", 30.0, 0.0), event("x", -1e6, 1e6 + 50)],
     )
     judge_windows(PROFILER_RULES[rule], trial)
+
+
+@pytest.mark.parametrize("rule", [*RULES.values(), *PROFILER_RULES.values()])
+def test_every_rule_states_its_severity_and_why(rule: type[Rule]) -> None:
+    declaring = next(ancestor for ancestor in rule.__mro__ if "SEVERITY" in vars(ancestor))
+    assert declaring is not Rule
+    assert rule.PAGE is not None
+    assert rule.PAGE.severity.strip()

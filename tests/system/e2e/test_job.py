@@ -139,7 +139,7 @@ def test_a_job_is_judged_as_a_user_starts_it(trial: Path, tmp_path: Path) -> Non
     )
     assert (found.returncode, found.stderr) == (0, "")
     assert found.stdout.splitlines() == [
-        "Gradients (VanishingGradient): IssuesFound at step 70",
+        "Gradients (VanishingGradient): IssuesFound at step 70 (warning)",
         "  judged 8 of 10 steps (0 to 70)",
         "  step 70, gradient/fc.weight of worker_0, measured 3.16228e-08, limit 1e-07",
         "Stalled (LossNotDecreasing): NoIssuesFound",

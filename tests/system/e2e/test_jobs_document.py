@@ -52,7 +52,7 @@ def lines(*arguments: str) -> list[str]:
 def test_the_request(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(block("yaml"))
     found = lines("--job", "job.yaml", "--trial", "runs/mnist", "--output", "out")
-    assert found[0] == "Gradients (VanishingGradient): IssuesFound at step 8"
+    assert found[0] == "Gradients (VanishingGradient): IssuesFound at step 8 (warning)"
     assert found[3] == "LossCheck: IssuesFound at step 2 (observed)"
     trial = definition_of(parse_yaml(block("yaml")), "the job").trial
     assert trial == "s3://my-training/jobs/mnist-42/debug-output"
@@ -75,7 +75,7 @@ def test_the_python_file(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text(block("python"))
     given = ["--job", "rules.py", "--trial", "runs/mnist", "--output", "out", "--dry-run"]
     found = lines(*given, "--training-job-name", "mnist-42")
-    assert found[0] == "Gradients (VanishingGradient): IssuesFound at step 8"
+    assert found[0] == "Gradients (VanishingGradient): IssuesFound at step 8 (warning)"
     assert found[3] == "LossNotDecreasing: NoIssuesFound"
 
 

@@ -160,7 +160,7 @@ def test_training_is_stopped_as_the_readme_says(home: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed.")
     done = run(PLAIN[0], home)
     assert (done.returncode, done.stdout) == (10, "")
-    assert "VanishingGradient: IssuesFound at step 0\n" in done.stderr
+    assert "VanishingGradient: IssuesFound at step 0 (warning)\n" in done.stderr
     check_second_run(PLAIN[0], home)
 
 

@@ -279,6 +279,7 @@ def gan_seldom_saved(root: Path) -> int:
 MODES = {"ModeCollapse"}
 ONE_SAMPLE = UNTAUGHT | {
     "VanishingGradient": "a generator of one sample",
+    "NormGrowth": "updates that are far too large",
     "UnchangedTensor": "a generator of one sample",
 }
 

@@ -77,6 +77,7 @@ class Experts(nn.Module):
 
     def __init__(self, width: int, experts: int = 4) -> None:
         super().__init__()
+        self.top_k = 1
         self.router = Router(width, experts)
         self.experts = nn.ModuleList(feed_forward(width) for _ in range(experts))
         self.balance: Any = torch.zeros(())

@@ -29,7 +29,7 @@ class AttentionCollapse(SustainedRule):
     """
 
     MEASURED = ENTROPY
-    READS = "entropies (attention/<module>/entropy) or attention probabilities: values."
+    READS = "the entropies (attention/<module>/entropy) or attention probabilities: values."
     PARAMS = (
         share("threshold", "Smallest accepted entropy, a share of ln(keys).", 0.05, "share"),
         patience(3),

@@ -25,7 +25,10 @@ class AttentionMaskLeak(DeclaredRule):
     NaN or infinity, and arrays whose rows do not add up to 1, are not judged.
     """
 
-    READS = "attention/<module>/future_mass; with `causal`, attention probabilities: values."
+    READS = (
+        "the tensors attention/<module>/future_mass; with `causal`, the attention probabilities: "
+        "values."
+    )
     PARAMS = (
         share("threshold", "Largest accepted mass above the diagonal.", 1e-6, "share"),
         BoolParam(

@@ -88,7 +88,7 @@ class PolicyEntropyCollapse(DeclaredRule):
     supervised trainings and language models. Each entropy and worker is judged by itself.
     """
 
-    READS = "tensors named as the entropy of a policy or its loss; and rewards."
+    READS = "the tensors named as the entropy of a policy or its loss; and rewards."
     SEVERITY = Severity.WARNING
     PARAMS = (
         share("threshold", "Share of the first entropy.", 0.05, "of the first entropy"),

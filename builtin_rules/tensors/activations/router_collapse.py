@@ -33,7 +33,7 @@ class RouterCollapse(SustainedRule):
     """
 
     MEASURED = ENTROPY
-    READS = "loads (router/<module>/load) or router probabilities: values."
+    READS = "the loads (router/<module>/load) or router probabilities: values."
     PARAMS = (
         share("threshold", "Smallest accepted entropy, as a share of ln(experts).", 0.5, "share"),
         patience(3),

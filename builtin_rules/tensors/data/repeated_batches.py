@@ -68,8 +68,8 @@ class RepeatedBatches(DeclaredRule):
     """
 
     READS = (
-        "fingerprints/inputs and fingerprints/labels, a hash of each row; without them values of "
-        "the collections input_image, input_sequence and labels."
+        "the tensors fingerprints/inputs and fingerprints/labels, a hash of each row; without "
+        "them values of the collections input_image, input_sequence and labels."
     )
     PARAMS = (
         share("threshold_repeats", "Share of the last 8 batches that is bad.", 0.75, "share"),

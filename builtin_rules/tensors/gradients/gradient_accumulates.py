@@ -51,7 +51,8 @@ class GradientAccumulates(DeclaredRule):
 
     SEVERITY = Severity.ERROR
     READS = (
-        "optimizer/stale_grad_norm and optimizer/grad_norm, or the collection gradients: values."
+        "the tensors optimizer/stale_grad_norm and optimizer/grad_norm, or the collection "
+        "gradients: values."
     )
     PARAMS = (
         share("cosine", "A larger cosine of two gradients is the same way.", 0.9, "cosine"),
@@ -127,7 +128,7 @@ class GradientAccumulates(DeclaredRule):
         self._in_a_row: Counter[str] = Counter()
 
     def invoke_at_step(self, step: int) -> bool:
-        """Compare the gradients of global step `step` with the previous ones."""
+        """Judge the gradients of global step `step` with the previous ones."""
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("no learning in this mode")

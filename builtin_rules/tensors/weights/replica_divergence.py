@@ -117,7 +117,7 @@ class ReplicaDivergence(DeclaredRule):
         self._sharded: set[tuple[str, str]] = set()
 
     def invoke_at_step(self, step: int) -> bool:
-        """Compare the parameters of all workers at global step `step`."""
+        """Judge the parameters of all workers at global step `step`."""
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("weights do not change in this mode")

@@ -67,8 +67,8 @@ class StalledParameters(DeclaredRule):
 
     SEVERITY = Severity.WARNING
     READS = (
-        "optimizer/update_norm/*, or the collections weights, biases and parameters: values; the "
-        "collection gradients: values; parameters/requires_grad/*: values."
+        "the tensors optimizer/update_norm/*, or the collections weights, biases and parameters: "
+        "values; the collection gradients: values; parameters/requires_grad/*: values."
     )
     PARAMS = (
         positive("threshold", "A smaller relative update is none.", 1e-5, "update per parameter"),

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator, Mapping
@@ -110,7 +111,7 @@ def test_one_argument_is_enough_for_all_trials_below(runs: Path) -> None:
     assert lines[-1] == f"Report: {report}"
     assert "b-debug-output/report.html" in report.read_text()
     page = (report.parent / "b-debug-output" / "report.html").read_text()
-    assert "17 rules were not evaluated: AllZero, CheckInputImages, " in page
+    assert re.search(r"\d+ rules were not evaluated: AllZero, .*\bCheckInputImages, ", page)
     assert "It needs trees (pattern &#39;^trees/&#39;), which the trial does not hold." in page
     del runs
 

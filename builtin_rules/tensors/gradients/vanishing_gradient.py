@@ -21,6 +21,9 @@ MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
 
 MATRIX_RANK: Final = 2
+# Saved values that may be 0 at first: LoRA's first factor waits for the second one, which itself
+# waits for the end of a warm-up that begins at 0.
+ZEROS_AT_FIRST: Final = 4
 # The part after the name of the layer in the names of its gradients, in all frameworks.
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
 
@@ -35,9 +38,10 @@ class VanishingGradient(DeclaredRule):
 
     Every worker and every step is judged separately. A NaN mean never meets the condition;
     `ExplodingTensor` reports non-finite values. A gradient that is exactly 0 meets it, and the note
-    says that its parameter may be frozen. The first step of a gradient is an exception, unless
-    `literal`: factors that start at zero (LoRA) make it 0. If only reductions were saved, the mean
-    of the magnitudes must be among them. The default threshold is the documented one.
+    says that its parameter may be frozen. The first four saved values of a gradient are an
+    exception, unless `literal`: factors that start at zero (LoRA) make them 0. If only reductions
+    were saved, the mean of the magnitudes must be among them. The default threshold is the
+    documented one.
     """
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
@@ -102,16 +106,24 @@ class VanishingGradient(DeclaredRule):
                 key: mean for key, mean in means.items() if mean or not self._begins(key, step)
             }
             if not means:
-                return self.not_judged("gradients that are exactly 0 at their first step")
+                return self.not_judged("gradients that are exactly 0 at their first steps")
         vanished = [key for key, mean in means.items() if mean < self.threshold]
         if not self.literal:
             vanished = self._without_flat(vanished, means, step)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
 
+    def _prepare(self) -> None:
+        self._zeros_at_first: dict[TensorKey, int] = {}
+
     def _begins(self, key: TensorKey, step: int) -> bool:
+        """Return whether a gradient of 0 is one of the first values of its tensor."""
         name, worker = key
-        return is_first_step(SavedTensor(self.base_trial.tensor(name), worker), step)
+        if is_first_step(SavedTensor(self.base_trial.tensor(name), worker), step):
+            self._zeros_at_first[key] = 0
+        zeros = self._zeros_at_first.get(key, ZEROS_AT_FIRST) + 1
+        self._zeros_at_first[key] = zeros
+        return zeros <= ZEROS_AT_FIRST
 
     def _without_flat(
         self, vanished: list[TensorKey], judged: Collection[TensorKey], step: int

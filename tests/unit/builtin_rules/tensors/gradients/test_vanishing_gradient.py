@@ -10,7 +10,7 @@ from judging import Judged, judge, save
 
 from builtin_rules import VanishingGradient
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Finding
+from smdebug.rules.extensions import Finding, Severity
 
 NAME = "gradient/fc.weight"
 
@@ -73,7 +73,7 @@ def test_at_a_save_interval_of_500_the_earliest_step_is_500(tmp_path: Path) -> N
 
 def test_evidence_names_tensor_worker_mean_and_threshold(tmp_path: Path) -> None:
     found = judged(tmp_path, [matrix(2e-8)], threshold="1e-6")
-    assert found.findings == [Finding(0, NAME, "worker_0", 2e-8, 1e-6, None)]
+    assert found.findings == [Finding(0, NAME, "worker_0", 2e-8, 1e-6, None, Severity.WARNING)]
 
 
 def test_to_the_letter_zero_counts_at_the_first_step_too(tmp_path: Path) -> None:
@@ -87,10 +87,17 @@ def test_every_vanished_gradient_is_named(tmp_path: Path) -> None:
 
 
 def test_a_gradient_that_is_exactly_zero_may_be_frozen(tmp_path: Path) -> None:
-    found = judged(tmp_path, [matrix(0.0), matrix(0.0)])
+    found = judged(tmp_path, [matrix(0.0)] * 5)
     (finding,) = found.findings
-    assert found.skipped == {0: "gradients that are exactly 0 at their first step"}
+    reason = "gradients that are exactly 0 at their first steps"
+    assert found.skipped == dict.fromkeys(range(4), reason)
     assert finding.note == "Exactly 0: the parameter may be frozen."
+
+
+def test_a_gradient_of_zero_counts_at_once_after_another_value(tmp_path: Path) -> None:
+    assert judged(tmp_path, [matrix(1.0), matrix(0.0)]).met == [1]
+    zeros_at_first = [matrix(0.0), matrix(0.0), matrix(1.0), matrix(1.0)]
+    assert judged(tmp_path / "lora", zeros_at_first).met == []
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:

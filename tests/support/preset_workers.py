@@ -1,7 +1,9 @@
 """One worker of a distributed training on gloo whose hook has a preset, run as a process.
 
-Usage: ``preset_workers.py MANNER INCLUDE ROOT``: `MANNER` is ``ddp`` or ``fsdp``. Rank, size and
-port are in the environment, as torchrun puts them there. Prints the norms of all gradients.
+Usage: ``preset_workers.py MANNER WORKERS ROOT``: `MANNER` is ``ddp`` or ``fsdp``; `WORKERS` says
+which of them save: ``one``, ``all``, ``closing`` (all, but one closes its hook early), ``failing``
+(the hook of one fails early) or ``alone`` (one has no hook). Rank, size and port are in the
+environment, as torchrun puts them there. Prints the norms of all gradients.
 """
 
 import json
@@ -18,7 +20,7 @@ import smdebug.pytorch as smd
 STEPS = 3
 
 
-def main(manner: str, include: str, root: str) -> None:
+def main(manner: str, workers: str, root: str) -> None:
     """Train; print the norm of each step's gradients, computed from all shards."""
     torch.set_num_threads(1)
     distributed.init_process_group("gloo")
@@ -28,10 +30,11 @@ def main(manner: str, include: str, root: str) -> None:
         root,
         preset="llm",
         save_config=smd.SaveConfig(save_interval=1),
-        include_workers=include,
+        include_workers="one" if workers in {"one", "alone"} else "all",
         on_error="raise",
     )
-    hook.register_module(training)
+    if workers != "alone" or rank == 0:
+        hook.register_module(training)
     optimizer = torch.optim.SGD(training.parameters(), 0.1)
     norms: list[float] = []
     for step in range(STEPS):
@@ -40,10 +43,11 @@ def main(manner: str, include: str, root: str) -> None:
         norms.append(sum(_squares(item.grad) for item in training.parameters()) ** 0.5)
         nn.utils.clip_grad_norm_(training.parameters(), 0.5)
         optimizer.step()
-        if include == "all" and rank and step == 1:
-            hook._fail(RuntimeError("the hook of one worker is off"))  # the others must not wait
-    if hook.is_off:
-        hook._raises = False
+        if rank and step == 1 and workers == "failing":
+            hook._raises = False
+            hook._fail(RuntimeError("the hook of one worker is off"))
+        if rank and step == 1 and workers == "closing":
+            hook.close()
     hook.close()
     print(json.dumps(norms))
     distributed.barrier()

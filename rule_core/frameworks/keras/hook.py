@@ -19,7 +19,10 @@ from rule_core.saving.hook import Hook as CoreHook
 
 # Collections filled without watching the calls of layers and models.
 SCALARS_AND_VARIABLES: Final = frozenset(
-    {"losses", "metrics", "sm_metrics", "weights", "biases", "gradients", "optimizer_variables"}
+    {
+        *("losses", "metrics", "sm_metrics", "weights", "biases", "gradients"),
+        *("optimizer_variables", "learning_rates"),
+    }
 )
 
 
@@ -36,6 +39,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     - metrics ``<metric>``: as Keras logs them. Losses and metrics ``val_<...>``: after an epoch
       with validation, with the next step that is saved.
     - weights and biases ``<path of the variable>``, optimizer_variables likewise: after the step.
+    - learning_rates ``optimizer/lr/0``: if included, the rate of the step.
     - gradients ``gradients/<path>Grad``, without loss scaling: with the backend torch.
     - layers ``<layer>/inputs`` and ``<layer>/outputs``; relu_output, tanh_output, sigmoid_output
       and the ``..._input`` of pure activations; inputs ``inputs``, outputs ``predictions`` and
@@ -62,7 +66,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     DEFAULT_INCLUDED: ClassVar[Sequence[str]] = ("metrics", "losses", "sm_metrics")
     FILLED_COLLECTIONS: ClassVar[Sequence[str]] = (
         *(f"{kind}_{side}" for kind in layers.KINDS for side in ("input", "output")),
-        *("labels", "predictions"),
+        *("labels", "predictions", "learning_rates"),
     )
     access = KerasAccess()
 
@@ -114,6 +118,9 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         if self._saving and optimizer is not None:
             # Applying the gradients may change the loss scale.
             self._scale = float(self.access.copy(optimizer.scale_loss(1.0)).item())
+        if "learning_rates" in self._saving and optimizer is not None:
+            rate = self.access.copy(optimizer.learning_rate)  # a schedule's, before the step
+            self._save("optimizer/lr/0", rate, "learning_rates")
 
     @guarded
     def on_test_batch_begin(self, *_: Any, **__: Any) -> None:

@@ -22,6 +22,7 @@ from rule_core.frameworks.pytorch.module_probes import (
 )
 from rule_core.frameworks.pytorch.optimizer_watch import OptimizerWatch
 from rule_core.frameworks.pytorch.torch_access import TorchAccess
+from rule_core.model.collection import CollectionKeys
 from rule_core.model.patterns import search
 from rule_core.modes import ModeKeys
 from rule_core.saving import current_hook
@@ -255,6 +256,14 @@ class Hook(CoreHook):
                 self._policy.include(name)
         if PRESETS[preset]:
             self._optimizers.measures_updates = True
+        norms = CollectionKeys.GRADIENT_NORMS
+        if preset == "none" and self._policy.names(norms) and not self._policy.names(OPTIMIZER):
+            # Whether an update was clipped or skipped is known at the steps of its norm.
+            collection = self.get_collection(OPTIMIZER)
+            collection.save_config = (
+                collection.save_config or self.get_collection(norms).save_config
+            )
+            self._policy.include(OPTIMIZER)
 
     def wants(self, collection: str) -> bool:
         """Return whether a collection is saved by its own name at the current training step."""
@@ -268,10 +277,10 @@ class Hook(CoreHook):
         return self._step_mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
     @guarded
-    def run_guarded(self, call: Callable[..., None], *args: Any) -> None:
-        """Call a function that must not break the training, nor belong to its graph."""
+    def run_guarded(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Return what a function returns, which must not break the training or join its graph."""
         with torch.no_grad():
-            call(*args)
+            return call(*args)
 
     def _call_optimizers(self, method: str, *args: Any) -> None:
         self.run_guarded(getattr(self._optimizers, method), *args)

@@ -3,7 +3,6 @@
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -19,8 +18,6 @@ from rule_core.saving.presets import OPTIMIZER
 SAMPLE: Final = 1 << 16  # elements of a parameter whose update is measured
 _foreach_norm: Final[Any] = torch._foreach_norm  # noqa: SLF001 - torch.nn.utils uses it too
 _HALF: Final = frozenset({torch.float16, torch.bfloat16})
-# The function of torch.nn.utils.clip_grad that clips, whatever name a script has imported.
-_CLIPPING: Final = ("_clip_grads_with_norm_", "clip_grad_value_")
 
 
 class Owner(Protocol):
@@ -30,8 +27,8 @@ class Owner(Protocol):
         """Return whether a collection is saved at the current training step."""
         ...
 
-    def run_guarded(self, call: Callable[..., None], *args: Any) -> None:
-        """Call a function; its errors must not reach the training."""
+    def run_guarded(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Return what a function returns, or None after an error, which must go no further."""
         ...
 
     def parameter_names(self) -> dict[int, str]:
@@ -40,11 +37,6 @@ class Owner(Protocol):
 
     def warn_once(self, subject: str, text: str) -> None:
         """Log a warning once per subject."""
-        ...
-
-    @property
-    def save_all_workers(self) -> bool:
-        """Whether every worker saves, so that all can take part in a reduction."""
         ...
 
     def has_flat_shards(self) -> bool:
@@ -160,6 +152,8 @@ class OptimizerWatch:
     ----------
     originals
         The clipping functions that are patched, by their names.
+    l2_total
+        Returns the latest l2 norm that `torch.nn.utils` computed of sharded gradients.
     owner
         The hook.
     values
@@ -172,6 +166,7 @@ class OptimizerWatch:
 
     _open: ClassVar[list["OptimizerWatch"]] = []
     originals: ClassVar[dict[str, Any]] = {}
+    l2_total: ClassVar[Callable[[], Any]] = lambda: None
 
     def __init__(self, owner: Owner, scaling: LossScaling) -> None:
         self.values = DeferredValues()
@@ -188,6 +183,7 @@ class OptimizerWatch:
         self._lacks_update = False
         self._owes_update_norms = False
         self._norms_before_clipping: dict[int, Any] = {}
+        self._totals_of_shards: dict[frozenset[int], Totals] = {}  # by the parameters' ids
         self._snapshots: list[Snapshot] = []
 
     def open(self) -> None:
@@ -213,7 +209,7 @@ class OptimizerWatch:
             if not OptimizerWatch._open:
                 _restore_clipping()
         self.values.clear()
-        self._norms_before_clipping.clear()
+        self._forget_clipping()
         self._snapshots.clear()
 
     def add(self, optimizer: Any) -> None:
@@ -227,13 +223,17 @@ class OptimizerWatch:
         """Forget what an interrupted update has left, and await the next backward."""
         self.has_updated = False
         self._current = None
-        self._norms_before_clipping.clear()
+        self._forget_clipping()
         self._snapshots.clear()
         optimizer = self._stale.optimizer()
         seen = None if optimizer is None else self._seen.get(id(optimizer))
         if seen is not None and seen.optimizer() is optimizer and not self.owner.has_flat_shards():
             name = seen.name("stale_grad_norm")
             self._stale.attach(optimizer, functools.partial(self.values.add, OPTIMIZER, name))
+
+    def _forget_clipping(self) -> None:
+        self._norms_before_clipping.clear()
+        self._totals_of_shards.clear()
 
     def end_saved_step(self) -> None:
         """Record whether a saved step had an update; without one, updates in between count."""
@@ -288,26 +288,7 @@ class OptimizerWatch:
                 self._norms_before_clipping.pop(id(parameter), None)
 
     def _before_update(self, optimizer: Any) -> None:
-        # Every worker takes part in each reduction of shards, even if its hook is off.
-        totals = self._totals_of_shards(optimizer) if self._sums_shards(optimizer) else None
-        self.owner.run_guarded(self._measure, optimizer, totals)
-
-    def _sums_shards(self, optimizer: Any) -> bool:
-        """Return whether the norms of an optimizer need a reduction over all workers."""
-        is_summed = self._is_summed(_parameters(optimizer))
-        return is_summed and self._seen_as(optimizer) is not None
-
-    def _is_summed(self, parameters: Iterable[Any]) -> bool:
-        """Return whether parameters are sharded, and every worker takes part in their norm."""
-        if not self.owner.save_all_workers:
-            return False
-        is_sharded = any(hasattr(item, "to_local") for item in parameters)
-        return is_sharded and not self.owner.has_flat_shards()
-
-    def _totals_of_shards(self, optimizer: Any) -> Totals | None:
-        parameters = [item for item in _parameters(optimizer) if item.grad is not None]
-        with torch.no_grad():
-            return self._totals(parameters) if parameters else None
+        self.owner.run_guarded(self._measure, optimizer)
 
     def _totals(self, parameters: Sequence[Any]) -> Totals:
         norms = _norms([parameter.grad for parameter in parameters])
@@ -316,7 +297,7 @@ class OptimizerWatch:
         is_clipped = any(id(item) in early for item in parameters)
         return Totals(_total(before), _total(norms), is_clipped)
 
-    def _measure(self, optimizer: Any, totals: Totals | None) -> None:
+    def _measure(self, optimizer: Any) -> None:
         seen = self._seen_as(optimizer)
         if seen is None or self._current is not None:  # another one steps on its behalf
             return
@@ -325,7 +306,7 @@ class OptimizerWatch:
         if self._wants(CollectionKeys.LOSS_SCALES):
             self._measure_scale()
         if self._wants(CollectionKeys.GRADIENT_NORMS):
-            self._measure_norms(optimizer, seen, totals)
+            self._measure_norms(optimizer, seen)
         if self.measures_updates and (self.owner.wants(OPTIMIZER) or self._owes_update_norms):
             names = self.owner.parameter_names()
             self._snapshots = [
@@ -350,12 +331,21 @@ class OptimizerWatch:
             value = scale.reshape(()) if isinstance(scale, torch.Tensor) else scale
             self.values.add(CollectionKeys.LOSS_SCALES, "optimizer/loss_scale", value)
 
-    def _measure_norms(self, optimizer: Any, seen: Seen, totals: Totals | None) -> None:
+    def _measure_norms(self, optimizer: Any, seen: Seen) -> None:
         """Record the norm of all gradients, and the one after clipping if that was seen."""
         parameters = [item for item in _parameters(optimizer) if item.grad is not None]
-        if totals is None and parameters and self._can_be_normed(parameters):
-            totals = self._totals(parameters)
+        if not parameters:
+            return
+        if _are_sharded(parameters):
+            totals = self._totals_of_shards.pop(frozenset(map(id, parameters)), None)
+        else:
+            totals = None if self.owner.has_flat_shards() else self._totals(parameters)
         if totals is None:
+            self.owner.warn_once(
+                "sharded norm",
+                "The gradient norm is not saved: the gradients are sharded, and are summed only "
+                "where clip_grad_norm_ clips all gradients of a model sharded by fully_shard.",
+            )
             return
         # Fused optimizers unscale the gradients themselves.
         scale = getattr(optimizer, "grad_scale", None)
@@ -364,17 +354,6 @@ class OptimizerWatch:
         self.values.add(CollectionKeys.GRADIENT_NORMS, norm, totals.before * factor)
         if totals.is_clipped:
             self.values.add(OPTIMIZER, clipped, totals.after * factor)
-
-    def _can_be_normed(self, parameters: Iterable[Any]) -> bool:
-        """Return whether this worker can compute the norm of gradients by itself."""
-        if self.owner.has_flat_shards():
-            reason = "FullyShardedDataParallel hides the gradients; fully_shard does not."
-        elif any(hasattr(item, "to_local") for item in parameters):
-            reason = "the gradients are sharded, which needs include_workers='all'."
-        else:
-            return True
-        self.owner.warn_once("sharded norm", f"The gradient norm is not saved: {reason}")
-        return False
 
     def _measure_updates(self) -> None:
         """Measure how far the update has moved each parameter."""
@@ -392,28 +371,47 @@ class OptimizerWatch:
             self.values.add(OPTIMIZER, f"optimizer/update_norm/{item.name}", value)
         self._owes_update_norms = False
 
-    def measure_clipping(self, parameters: Sequence[Any]) -> None:
-        """Measure gradients before they are clipped; sharded ones even if the hook is off."""
-        if self._is_summed(parameters):
-            with torch.no_grad():
-                self.before_clipping(parameters)
-        else:
-            self.owner.run_guarded(self.before_clipping, parameters)
-
     def before_clipping(self, parameters: Sequence[Any]) -> None:
         """Measure the norms of gradients that are about to be clipped."""
-        if not (self._is_summed(parameters) or self._wants(CollectionKeys.GRADIENT_NORMS)):
+        if not self._wants_norms() or self.owner.has_flat_shards() or _are_sharded(parameters):
             return
         new = [
             item
             for item in parameters
             if item.grad is not None and id(item) not in self._norms_before_clipping
         ]
-        if new and not self.owner.has_flat_shards():
+        if new:
             norms = _norms([item.grad for item in new])
             if self._is_scaled():
                 norms = [norm * self._scaling.inverse() for norm in norms]
             self._norms_before_clipping |= zip(map(id, new), norms, strict=True)
+
+    def _wants_norms(self) -> bool:
+        """Return whether norms of gradients are saved at the current step."""
+        return self._wants(CollectionKeys.GRADIENT_NORMS)
+
+    def before_clipping_shards(
+        self, parameters: Sequence[Any], max_norm: float, total: Any
+    ) -> None:
+        """Record the norm by which sharded gradients are about to be clipped.
+
+        Parameters
+        ----------
+        parameters, max_norm
+            As `torch.nn.utils.clip_grad_norm_` takes them.
+        total
+            The norm of all workers' shards.
+        """
+        if not self._wants_norms():
+            return
+        ids = frozenset(id(item) for item in parameters if item.grad is not None)
+        norm, max_norm = total.to_local(), float(max_norm)
+        if self._is_scaled():
+            factor = self._scaling.inverse()
+            norm, max_norm = norm * factor, max_norm * factor
+        earlier = self._totals_of_shards.get(ids)
+        before = norm if earlier is None else earlier.before
+        self._totals_of_shards[ids] = Totals(before, norm.clamp(max=max_norm), is_clipped=True)
 
     def _is_scaled(self) -> bool:
         """Return whether gradients have not been unscaled since the backward."""
@@ -439,13 +437,23 @@ class OptimizerWatch:
             if flags and self._wants(OPTIMIZER):
                 skipped = sum(flag.to(flags[0].device) for flag in flags) > 0
                 self.values.add(OPTIMIZER, seen.name("skipped"), skipped.reshape(()))
-        self._norms_before_clipping.clear()
+        self._forget_clipping()
 
     @classmethod
     def all_before_clipping(cls, parameters: Sequence[Any]) -> None:
         """Let all watches measure gradients before they are clipped."""
         for watch in [*cls._open]:
-            watch.measure_clipping(parameters)
+            watch.owner.run_guarded(watch.before_clipping, parameters)
+
+    @classmethod
+    def all_before_clipping_shards(
+        cls, parameters: Sequence[Any], max_norm: float, total: Any
+    ) -> None:
+        """Let all watches record the norm of sharded gradients, if it is a sum of all workers."""
+        is_whole = all(placement.is_replicate() for placement in total.placements)
+        if is_whole and total is cls.l2_total():
+            for watch in [*cls._open]:
+                watch.owner.run_guarded(watch.before_clipping_shards, parameters, max_norm, total)
 
 
 def _parameters(optimizer: Any) -> Iterator[Any]:
@@ -469,9 +477,8 @@ def _norms(tensors: list[Any]) -> list[Any]:
     norms: list[Any] = [None] * len(dense)
     groups: dict[Any, list[int]] = {}
     for index, plain in enumerate(dense):
-        is_sharded = hasattr(plain, "to_local")
-        groups.setdefault((plain.device, plain.dtype, is_sharded), []).append(index)
-    for (_, dtype, _), indexes in groups.items():
+        groups.setdefault((plain.device, plain.dtype), []).append(index)
+    for (_, dtype), indexes in groups.items():
         # A sum of squares overflows half precision.
         options = {"dtype": torch.float32} if dtype in _HALF else {}
         results = _foreach_norm([dense[index] for index in indexes], 2.0, **options)
@@ -481,13 +488,13 @@ def _norms(tensors: list[Any]) -> list[Any]:
 
 
 def _total(norms: list[Any]) -> Any:
-    """Return the norm of norms; of a sharded tensor, that of all workers."""
-    device = norms[0].device
-    sharded = [norm for norm in norms if hasattr(norm, "full_tensor")]
-    plain = [norm.to(device) for norm in norms if not hasattr(norm, "full_tensor")]
-    if sharded:
-        plain.append(torch.linalg.vector_norm(torch.stack(sharded)).full_tensor())
-    return torch.linalg.vector_norm(torch.stack(plain))
+    """Return the norm of norms."""
+    return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms]))
+
+
+def _are_sharded(parameters: Iterable[Any]) -> bool:
+    """Return whether a worker cannot compute the norm of gradients by itself."""
+    return any(hasattr(item, "to_local") for item in parameters)
 
 
 def _sample(parameter: Any) -> Any:
@@ -500,36 +507,73 @@ def _sample(parameter: Any) -> Any:
 
 
 def _patch_clipping() -> None:
-    """Let watches see the gradients before `torch.nn.utils` clips them."""
-    for name in _CLIPPING:
+    """Let watches see the gradients before `torch.nn.utils` clips them.
+
+    The functions that others call are patched, whatever name a script has imported.
+    """
+    patches = {
+        "_clip_grads_with_norm_": _measuring_norm,
+        "_get_total_norm": _remembering_norm,
+        "clip_grad_value_": _measuring_first,
+    }
+    for name, patch in patches.items():
         original = getattr(clip_grad, name, None)
-        if original is None:  # private in PyTorch
-            continue
-        OptimizerWatch.originals[name] = original
-        patched = _measuring_first(original)
-        setattr(clip_grad, name, patched)
-        if getattr(torch.nn.utils, name, None) is original:
-            setattr(torch.nn.utils, name, patched)
+        if original is not None:  # private in PyTorch
+            OptimizerWatch.originals[name] = original
+            _replace(original, patch(original))
 
 
 def _restore_clipping() -> None:
     originals = OptimizerWatch.originals
     for name, original in originals.items():
-        setattr(clip_grad, name, original)
-        if hasattr(torch.nn.utils, name):
-            setattr(torch.nn.utils, name, original)
+        _replace(getattr(clip_grad, name), original)
     originals.clear()
+
+
+def _replace(function: Any, by: Any) -> None:
+    """Replace a function wherever `torch.nn.utils` has it."""
+    for module in (clip_grad, torch.nn.utils):
+        for name in [name for name, value in vars(module).items() if value is function]:
+            setattr(module, name, by)
 
 
 def _measuring_first(original: Any) -> Any:
     @functools.wraps(original)
     def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
-            if not isinstance(parameters, torch.Tensor):
-                parameters = list(parameters)
-            listed = [parameters] if isinstance(parameters, torch.Tensor) else parameters
-            with suppress(TypeError):
-                OptimizerWatch.all_before_clipping(listed)
+            parameters = _listed(parameters)
+            OptimizerWatch.all_before_clipping(parameters)
         return original(parameters, *args, **kwargs)
 
     return clip
+
+
+def _measuring_norm(original: Any) -> Any:
+    @functools.wraps(original)
+    def clip(parameters: Any, max_norm: Any, total_norm: Any, *args: Any, **kwargs: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            parameters = _listed(parameters)
+            if hasattr(total_norm, "placements"):
+                OptimizerWatch.all_before_clipping_shards(parameters, max_norm, total_norm)
+            else:
+                OptimizerWatch.all_before_clipping(parameters)
+        return original(parameters, max_norm, total_norm, *args, **kwargs)
+
+    return clip
+
+
+def _remembering_norm(original: Any) -> Any:
+    @functools.wraps(original)
+    def total_norm(tensors: Any, norm_type: float = 2.0, *args: Any, **kwargs: Any) -> Any:
+        total = original(tensors, norm_type, *args, **kwargs)
+        if not torch.compiler.is_compiling() and hasattr(total, "placements"):
+            is_l2 = float(norm_type) == 2  # noqa: PLR2004 - as in "l2"
+            OptimizerWatch.l2_total = weakref.ref(total) if is_l2 else lambda: None
+        return total
+
+    return total_norm
+
+
+def _listed(parameters: Any) -> list[Any]:
+    """Return parameters, of which there may be one, as a list that can be read twice."""
+    return [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)

@@ -31,14 +31,14 @@ def _no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
 
 
-def norms_of_workers(root: Path, manner: str, include: str) -> list[float]:
+def norms_of_workers(root: Path, manner: str, saving: str) -> list[float]:
     """Train with two workers; return the norms of the gradients."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     env = {**os.environ, "PYTHONPATH": str(HERE), "MASTER_ADDR": "127.0.0.1"}
     env |= {"MASTER_PORT": port, "WORLD_SIZE": "2"}
-    command = [sys.executable, str(SUPPORT / "preset_workers.py"), manner, include, str(root)]
+    command = [sys.executable, str(SUPPORT / "preset_workers.py"), manner, saving, str(root)]
     workers = [
         subprocess.Popen(
             command,
@@ -59,20 +59,22 @@ def norms_of_workers(root: Path, manner: str, include: str) -> list[float]:
     return norms
 
 
-@pytest.mark.parametrize("manner", [pytest.param("ddp", marks=pytest.mark.nightly), "fsdp"])
-def test_norm_of_all_workers(tmp_path: Path, manner: str) -> None:
-    norms = norms_of_workers(tmp_path / "trial", manner, "all")
+@pytest.mark.parametrize(
+    ("manner", "saving"),
+    [
+        ("ddp", "all"),
+        *(
+            pytest.param("fsdp", saving, marks=pytest.mark.nightly)
+            for saving in ("all", "one", "alone", "closing", "failing")
+        ),
+    ],
+)
+def test_norm_of_all_workers(tmp_path: Path, manner: str, saving: str) -> None:
+    """No worker waits for another, whether that has a hook or not."""
+    norms = norms_of_workers(tmp_path / "trial", manner, saving)
     tensor = create_trial(tmp_path / "trial").tensor("optimizer/grad_norm")
     saved = [float(tensor.value(step, worker="worker_0")) for step in (0, 1, 2)]
     assert saved == pytest.approx(norms, rel=1e-4)
-
-
-@pytest.mark.nightly
-def test_norm_of_shards_needs_all_workers(tmp_path: Path) -> None:
-    norms_of_workers(tmp_path / "trial", "fsdp", "one")
-    names = create_trial(tmp_path / "trial").tensor_names()
-    assert "optimizer/lr/0" in names
-    assert "optimizer/grad_norm" not in names
 
 
 def check(trial: Trial, *, steps: int, attention: bool = True) -> None:
@@ -126,6 +128,7 @@ def test_trainer_of_transformers(tmp_path: Path) -> None:
     assert len(trial.tensor("fingerprints/labels").value(0)) == 2
 
 
+@pytest.mark.nightly
 def test_lightning(tmp_path: Path) -> None:
     pytest.importorskip("lightning", reason="lightning is not installed.")
     from lightning import LightningModule, Trainer
@@ -166,6 +169,7 @@ def test_lightning(tmp_path: Path) -> None:
     assert float(clipped.value(0)) == pytest.approx(0.125, rel=1e-3)
 
 
+@pytest.mark.nightly
 def test_accelerate_with_accumulation(tmp_path: Path) -> None:
     accelerate = pytest.importorskip("accelerate", reason="accelerate is not installed.")
     model = bert()

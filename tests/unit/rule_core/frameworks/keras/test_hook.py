@@ -365,3 +365,14 @@ def test_the_old_library_reads_the_trial(tmp_path: Path) -> None:
     )
     ours = content(opened(tmp_path), dict(smd.modes.__members__))
     assert json.loads(done.stdout.splitlines()[-1]) == json.loads(json.dumps(ours))
+
+
+def test_learning_rate_of_a_schedule(tmp_path: Path) -> None:
+    rates = keras.optimizers.schedules.PiecewiseConstantDecay([1], [0.5, 0.25])
+    options = {"save_config": EACH, "include_collections": ["learning_rates"]}
+    with smd.KerasHook(tmp_path, on_error="raise", **options) as hook:
+        fit(model(optimizer=keras.optimizers.SGD(rates)), hook)
+    trial = opened(tmp_path)
+    assert trial.tensor_names(collection="learning_rates") == ["optimizer/lr/0"]
+    saved = trial.tensor("optimizer/lr/0")
+    assert [float(saved.value(step)) for step in range(4)] == [0.5, 0.5, 0.25, 0.25]

@@ -1,5 +1,6 @@
 """What the hook measures of optimizers: rates, norms before and after clipping, scales, updates."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,14 @@ import numpy as np
 import pytest
 
 from torch_models import ALWAYS, LABELS, nn, opened, rows, small, torch  # isort: skip
+from torch import distributed
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.debug import CommDebugMode
 from torch.optim import optimizer as torch_optimizer
+from torch.testing._internal.distributed import fake_pg
 
 import smdebug.pytorch as smd
+from smdebug.trials import create_trial
 
 
 def train(
@@ -266,3 +272,61 @@ def test_gradients_that_a_closure_has_left(is_cleared: bool, tmp_path: Path) -> 
         optimizer.step(closure)
     left = values(opened(watching), "optimizer/stale_grad_norm")
     assert [value == 0 for value in left] == [is_cleared] * 2
+
+
+@pytest.fixture
+def _two_workers() -> Iterator[None]:
+    distributed.init_process_group("fake", store=fake_pg.FakeStore(), rank=0, world_size=2)
+    yield
+    distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("_two_workers")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("clip", [0.0, 0.125])
+def test_shards_need_no_operation_of_the_other_worker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, clip: float
+) -> None:
+    def operations(root: Path | None) -> dict[Any, int]:
+        model = fully_shard(small())
+        optimizer = torch.optim.SGD(model.parameters(), 0.5)
+        watching = llm(root) if root else None
+        if watching:
+            watching.register_module(model)
+        with CommDebugMode() as counted:
+            model(rows(0)).square().sum().backward()
+            if clip:
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+            if watching:
+                watching.close()
+        return dict(counted.get_comm_counts())
+
+    alone = operations(None)
+    assert operations(tmp_path) == alone
+    assert sum(alone.values()) > 1
+    names = create_trial(tmp_path).tensor_names(collection="gradient_norms")
+    assert names == (["optimizer/grad_norm"] if clip else [])
+    assert ("The gradient norm is not saved" in caplog.text) == (not clip)
+
+
+def test_gradient_norms_come_with_skipped_updates_but_no_norms_of_updates(tmp_path: Path) -> None:
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    scaler = torch.amp.GradScaler("cpu")
+    watching = smd.Hook(
+        tmp_path,
+        on_error="raise",
+        collections=[smd.Collection("gradient_norms", save_config=ALWAYS)],
+        include_collections=["gradient_norms"],
+    )
+    watching.register_module(model)
+    scaler.scale(model(rows(0)).square().mean()).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+    scaler.step(optimizer)
+    scaler.update()
+    trial = opened(watching)
+    measured = ["optimizer/grad_norm", "optimizer/grad_norm_clipped", "optimizer/skipped"]
+    assert trial.tensor_names() == measured
+    assert trial.tensor_names(collection="optimizer") == measured[1:]

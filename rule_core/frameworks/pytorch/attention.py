@@ -127,6 +127,8 @@ def of_output(output: Any, *, is_meant_causal: bool = False) -> AttentionValues 
     if not isinstance(output, tuple):
         return None
     for part in output[1:]:
+        if hasattr(part, "to_local"):
+            continue
         if isinstance(part, torch.Tensor) and part.ndim == BY_HEADS and part.is_floating_point():
             sample = part.detach()[:SEQUENCES].float()
             sums = sample.sum(-1)
@@ -142,6 +144,8 @@ def of_multihead(module: Any, args: Any, kwargs: Any) -> AttentionValues | None:
     arguments = {**dict(zip(names, args, strict=False)), **(kwargs or {})}
     query, key = arguments["query"], arguments["key"]
     if query.ndim != BATCHED or query.is_nested or module.in_proj_weight is None:
+        return None
+    if any(hasattr(part, "to_local") for part in (query, key, module.in_proj_weight)):
         return None
     if not module.batch_first:
         query, key = query.transpose(0, 1), key.transpose(0, 1)

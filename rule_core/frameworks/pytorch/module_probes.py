@@ -165,6 +165,8 @@ class ModuleProbes:
         item = self._stack[-1] if self._stack else None
         if item is None or not self._is_seen() or f"attention {item.name}" in self._names:
             return
+        if hasattr(query, "to_local"):  # sharded: other workers would have to take part
+            return
         self._run_guarded(self._measure_scores, item, query, key, args, kwargs)
 
     def _measure_scores(self, item: Probed, query: Any, key: Any, args: Any, kwargs: Any) -> None:

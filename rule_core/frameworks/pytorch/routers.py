@@ -33,6 +33,8 @@ def expert_loads(output: Any, *owners: Any) -> Any:
         The router and the modules around it, one of which says how many experts a token has.
     """
     parts = output if isinstance(output, (tuple, list)) else (output,)
+    if any(hasattr(part, "to_local") for part in parts):
+        return None
     tensors = [part.detach() for part in parts if isinstance(part, torch.Tensor) and part.ndim > 1]
     scores = [part for part in tensors if part.is_floating_point()]
     if not scores:

@@ -187,3 +187,49 @@ def test_a_compiled_loss(tmp_path: Path) -> None:
     values = [compiled(rows(step), rows(step + 1)).item() for step in range(2)]
     trial = opened(watching)
     assert [float(trial.tensor("MSELoss_output_0").value(step)) for step in (0, 1)] == values
+
+
+def dot_product(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Attention by a function that a preset patches."""
+    return nn.functional.scaled_dot_product_attention(query, key, value)
+
+
+class Attending(nn.Module):
+    """Layers that attend."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        heads = self.first(x)[None, None]
+        return self.last(dot_product(heads, heads, heads)[0, 0])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("order", [before, after])
+def test_preset_beside_compiled_attention(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, order: Any
+) -> None:
+    model, original = Attending(), nn.functional.scaled_dot_product_attention
+    watching = hook(tmp_path, preset="llm")
+    called = order(model, watching.register_module, backend="aot_eager")
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    norms = []
+    for step in range(3):
+        optimizer.zero_grad()
+        called(rows(step)).square().sum().backward()
+        norms.append(float(torch.cat([one.grad.flatten() for one in model.parameters()]).norm()))
+        optimizer.step()
+    heads = [torch.randn(1, 1, 3, 4)] * 3
+    torch.jit.script(dot_product)(*heads)
+    torch.export.export(Attending(), (rows(0),))
+    assert not watching.is_off
+    trial = opened(watching)
+    assert nn.functional.scaled_dot_product_attention is original
+    assert [float(trial.tensor("optimizer/grad_norm").value(step)) for step in range(3)] == (
+        pytest.approx(norms, rel=1e-5)
+    )
+    assert trial.tensor_names(collection="attention") == []
+    assert len(said(caplog)) == (1 if order is before else 0)

@@ -125,7 +125,7 @@ def test_a_rule_may_be_observed_only(root: Path, monkeypatch: pytest.MonkeyPatch
     write_job(root, job | {"RULE_RUNNER_MODE": "observe"})
     result = run({"RULE_RUNNER_OVERWRITE": "1"}, monkeypatch)
     assert (result.exit_code, rule_result(root)["mode"]) == (0, "observe")
-    assert "IssuesFound at step 6 (observed)" in result.stdout
+    assert "IssuesFound at step 6 (warning, observed)" in result.stdout
     assert message(root) == MET.format("VanishingGradient", 6)
 
 

@@ -17,7 +17,7 @@ STEPS = 40
 PAUSE_S = 0.03
 RULES = [
     {
-        "RuleConfigurationName": "Plateau",
+        "RuleConfigurationName": "Diverged",
         "RuleParameters": {"rule_to_invoke": "LossNotDecreasing", "num_steps": "4"},
     },
     {
@@ -30,12 +30,12 @@ RULES = [
 def losses() -> Iterator[tuple[int, float]]:
     """Yield steps and losses as slowly as a quick training does.
 
-    The loss falls for six steps, then no more; the last one is NaN.
+    The loss falls for six steps, then rises for ever; the last one is NaN.
     """
     clock = SystemClock()
     for step in range(STEPS):
         clock.sleep(PAUSE_S)
-        yield step, math.nan if step == STEPS - 1 else max(0.9**step, 0.5)
+        yield step, math.nan if step == STEPS - 1 else max(0.9**step, 0.1 * step)
 
 
 def write_with_summary_writer(folder: Path) -> None:

@@ -38,10 +38,10 @@ class VanishingGradient(DeclaredRule):
 
     Every worker and every step is judged separately. A NaN mean never meets the condition;
     `ExplodingTensor` reports non-finite values. A gradient that is exactly 0 meets it, and the note
-    says that its parameter may be frozen. The first four saved values of a gradient are an
-    exception, unless `literal`: factors that start at zero (LoRA) make them 0. If only reductions
-    were saved, the mean of the magnitudes must be among them. The default threshold is the
-    documented one.
+    says that its parameter may be frozen. Up to four zeros with which the saved values of a
+    gradient begin are an exception, unless `literal`: factors that start at zero (LoRA) cause them.
+    If only reductions were saved, the mean of the magnitudes must be among them. The default
+    threshold is the documented one.
     """
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
@@ -102,9 +102,7 @@ class VanishingGradient(DeclaredRule):
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
         if not self.literal:
-            means = {
-                key: mean for key, mean in means.items() if mean or not self._begins(key, step)
-            }
+            means = {key: mean for key, mean in means.items() if not self._begins(key, step, mean)}
             if not means:
                 return self.not_judged("gradients that are exactly 0 at their first steps")
         vanished = [key for key, mean in means.items() if mean < self.threshold]
@@ -116,9 +114,12 @@ class VanishingGradient(DeclaredRule):
     def _prepare(self) -> None:
         self._zeros_at_first: dict[TensorKey, int] = {}
 
-    def _begins(self, key: TensorKey, step: int) -> bool:
-        """Return whether a gradient of 0 is one of the first values of its tensor."""
+    def _begins(self, key: TensorKey, step: int, mean: float) -> bool:
+        """Return whether a gradient is one of the zeros with which its tensor begins."""
         name, worker = key
+        if mean:
+            self._zeros_at_first.pop(key, None)
+            return False
         if is_first_step(SavedTensor(self.base_trial.tensor(name), worker), step):
             self._zeros_at_first[key] = 0
         zeros = self._zeros_at_first.get(key, ZEROS_AT_FIRST) + 1

@@ -16,7 +16,9 @@ rounds = st.dictionaries(
     st.integers(0, 40),
     st.dictionaries(
         st.sampled_from(KINDS),
-        st.lists(st.sampled_from([0.0, 1.0, 2.0, 8.0, 32.0, np.nan, -1.0]), min_size=1, max_size=6),
+        st.lists(
+            st.sampled_from([0.0, 1.0, 2.0, 8.0, 32.0, np.nan, -1.0]), min_size=1, max_size=14
+        ),
         min_size=1,
     ),
     min_size=1,
@@ -42,7 +44,9 @@ def by_hand(series: Series, kind: str, count: int, threshold: float, *, literal:
         from_the_start = min(alike) == min(few)
         old = step - min(alike) >= 10 or (from_the_start and not few[step])
         total = sum(values)
-        share = sum(sorted(values)[-count:]) / total if total else 0
+        features = max(len(usable[at]) for at in usable if at <= step)
+        top = count if literal else min(count, max(1, round(features / 5)))
+        share = sum(sorted(values)[-top:]) / total if total else 0
         if share > threshold and (old or literal):
             found.add(step)
     return found

@@ -54,6 +54,8 @@ def slow_overtraining(letters: str, losses: list[float], patience: int, *, liter
     val: list[float] = []
     phase: list[float] = []
     met = []
+    judged = 0
+    ended_at: int | None = None
     for step, (letter, value) in enumerate(zip(letters, losses, strict=True)):
         news = letter == "T"
         if letter == "T":
@@ -79,6 +81,10 @@ def slow_overtraining(letters: str, losses: list[float], patience: int, *, liter
             known = [one for one in answers if one is not None]
             ended = len(known) == len(answers) and all(one[0] for one in known)
             hit = ended and any(one[1] for one in known)
+            judged += 1
+            ended_at = judged if hit and ended_at is None else ended_at
+            wasted = 1.25 if train and val else 2.0
+            hit = hit and ended_at is not None and judged >= wasted * ended_at
         met += [step] if hit else []
     return met
 

@@ -49,10 +49,10 @@ def written(workers: int, steps: int = 12) -> dict[str, bytes]:
         for step in range(steps):
             values = {
                 "gradient/a": random.normal(size=(6, 5)).astype("f4") * (1e-9 if step > 7 else 1),
-                "gradient/b": np.full((2, 2), np.inf if step == 9 else 1, "f4"),
+                "gradient/b": np.full((2, 2), np.inf if step in {9, 11} else 1, "f4"),
                 "weight/a": np.full((4, 4), min(step, 5), "f4"),
                 "weight/z": np.zeros((3, 3), "f4") if step > 5 else np.ones((3, 3), "f4"),
-                "loss": np.full(1, max(1 / (step + 1), 0.2) + 0.5 * (step > 9), "f4"),
+                "loss": np.full(1, 0.0 if step > 8 else max(1 / (step + 1), 0.2), "f4"),
             }
             found |= rawtrial.step_files(step * 3, values, worker=worker)
     return found

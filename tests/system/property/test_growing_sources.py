@@ -35,9 +35,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows(faults: frozenset[str]) -> list[dict[str, float]]:
     """Return the rows of a run that has some faults, with an evaluation at every fifth step."""
     written: list[dict[str, float]] = []
-    for step in range(0, 60, 2):
+    for step in range(0, 80, 2):
         loss = math.exp(-step / 30) if "plateau" not in faults else 1.0
-        loss = math.nan if "nan" in faults and step == 46 else loss
+        loss = math.nan if "nan" in faults and step >= 76 else loss
         written.append({"step": step, "loss": loss, "grad_norm": 1.0})
         if step % 10 == 0:
             rise = step / 20 if "overfit" in faults else 0.0
@@ -113,9 +113,10 @@ def test_the_faults_are_found() -> None:
 
 
 def test_a_fault_in_the_evaluation_is_found_beside_a_training_of_the_same_name() -> None:
-    evaluation = [{"step": 0, "loss": 1.0}, {"step": 2, "loss": math.inf}]
-    training = [{"step": step, "loss": 1.0} for step in range(4)]
+    evaluation = [{"step": step, "loss": math.inf if step else 1.0} for step in (0, 2, 4, 6)]
+    training = [{"step": step, "loss": 1.0} for step in range(8)]
     files = {"train.jsonl": as_lines(training), "val.jsonl": as_lines(evaluation), END: b""}
     exploding = verdicts(MemoryStore(files), Script(WoundClock()))["ExplodingTensor"]
     assert exploding["outcome"][0] == "IssuesFound"
-    assert [(item.step, item.tensor) for item in exploding["evidence"]] == [(2, "loss")]
+    found = [(item.step, item.tensor, item.severity) for item in exploding["evidence"]]
+    assert found == [(2, "loss", "note"), (4, "loss", "note"), (6, "loss", "error")]

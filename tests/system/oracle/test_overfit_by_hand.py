@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from judging import judge, save
 
@@ -72,6 +72,9 @@ def slow_overfit(letters: str, losses: list[float], patience: int, *, literal: b
     slope=st.sampled_from([0.0, 0.02, -0.01]),
     patience=st.integers(1, 2),
     literal=st.booleans(),
+)
+@example(
+    letters="TE" * 20 + "T", seed=0, gap=1.3, spread=0.0, slope=0.02, patience=1, literal=False
 )
 def test_overfit(
     letters: str,

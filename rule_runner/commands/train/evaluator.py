@@ -185,9 +185,7 @@ class Evaluator:
         results = [msgspec.json.decode(path.read_bytes(), type=RuleResult) for path in paths]
         ended = [result for result in results if result.ended_at is not None]
         problem = ""
-        # Fewer rules fit a short training that has ended before the evaluator looks at its trial.
-        chosen = len(results) if self._request.fits_rules and results else len(self._folders)
-        if len(ended) < chosen:
+        if len(ended) < len(self._folders):
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             problem = f"The evaluator {how} before all verdicts."
         return EvaluatorResult(self._request, ended, self._folders, problem)

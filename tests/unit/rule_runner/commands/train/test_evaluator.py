@@ -1,26 +1,33 @@
-"""The evaluator of a training, which may choose its rules by the trial."""
+"""The evaluator of a training judges the rules that its command announced."""
 
 import asyncio
 from pathlib import Path
 
-import pytest
 import vanishing
 
-from rule_runner.commands.train.evaluator import Evaluator
+from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 
 
-@pytest.mark.parametrize(
-    ("rule", "problem"),
-    [("auto", ""), ("VanishingGradient", "The evaluator ended with exit code 0 before all")],
-)
-def test_rules_that_do_not_fit_owe_no_verdict(tmp_path: Path, rule: str, problem: str) -> None:
+def judged(tmp_path: Path, *folders: str) -> EvaluatorResult:
+    """Judge a trial that has ended by one rule, and expect results in `folders`."""
     trial = vanishing.write_trial(tmp_path / "trial")
     output = tmp_path / "results"
     request = EvaluationRequest(
-        trial=str(trial), output=str(output), rules=(RuleRequest(name=rule),)
+        trial=str(trial), output=str(output), rules=(RuleRequest(name="auto"),)
     )
-    folders = [output / "VanishingGradient", output / "TreeDepth"]
-    result = asyncio.run(Evaluator(request, folders, lambda _: None).run())
-    assert result.problem.startswith(problem)
-    assert bool(result.problem) == bool(problem)
+    paths = [output / folder for folder in folders]
+    evaluator = Evaluator(request, paths, ["VanishingGradient", "TreeDepth"], lambda _: None)
+    return asyncio.run(evaluator.run())
+
+
+def test_a_rule_that_fits_no_more_is_judged_as_announced(tmp_path: Path) -> None:
+    result = judged(tmp_path, "VanishingGradient", "TreeDepth")
+    assert [rule.outcome for rule in result.rules] == ["IssuesFound", "NotEvaluated"]
+    assert result.problem == ""
+
+
+def test_missing_results_are_a_problem(tmp_path: Path) -> None:
+    result = judged(tmp_path, "VanishingGradient", "Overfit")
+    assert result.problem.startswith("The evaluator ended with exit code ")
+    assert result.problem.endswith(" before all verdicts.")

@@ -118,7 +118,7 @@ class PassingValues:
                 worker = item.saved.worker
                 parameters[worker] = parameters.get(worker, True) and not item.number
         skips = {
-            worker: _is_skipped(trial, step, worker)
+            worker: is_skipped(trial, step, worker)
             for worker in {item.saved.worker for item in examined if item.number}
         }
         return {
@@ -174,7 +174,7 @@ def _is_metric(saved: SavedTensor, step: int) -> bool:
     return saved.name in trial.tensor_names(step=step, collection=CollectionKeys.METRICS)
 
 
-def _is_skipped(trial: Any, step: int, worker: str) -> bool:
+def is_skipped(trial: Any, step: int, worker: str) -> bool:
     """Return whether a gradient scaler skipped the update, or has lowered its scale."""
     if trial.has_tensor(_SKIPPED):
         flag = view(SavedTensor(trial.tensor(_SKIPPED), worker), step)

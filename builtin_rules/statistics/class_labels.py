@@ -7,7 +7,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, saved_tensors
+from builtin_rules.statistics.tensor_selection import (
+    SavedTensor,
+    numbers,
+    saved_tensors,
+    value_shape,
+)
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from smdebug.rules.extensions import TensorInput
 
 # Inputs of a loss of PyTorch or MXNet, used if no collection has them.
 LABELS_OF_LOSS: Final = r"(?i)loss\d*_input_1$"
@@ -16,6 +23,8 @@ NO_PAIR: Final = "no labels with predictions at this step"
 NO_NUMBERS: Final = "labels or predictions without numbers"
 NO_CLASSES: Final = "labels are not classes"
 NO_CLASSES_PREDICTED: Final = "predictions are not classes"
+MOST_OF_TEXT: Final = 20  # classes of a language model that are not its tokens
+TOKENS: Final = TensorInput("sequences of tokens", ("input_sequence",))
 IGNORED: Final = -100  # ignored by PyTorch's losses by default
 _LOGITS: Final = re.compile(r"logit", re.IGNORECASE)
 _LOSS_INPUT: Final = re.compile(r"loss\d*_input_", re.IGNORECASE)
@@ -104,6 +113,18 @@ def classes(
         predicted, count = np.argmax(prediction_values, axis=axis), prediction_values.shape[axis]
     sample = _checked(ids.reshape(-1), predicted.reshape(-1), count)
     return sample if isinstance(sample, str) else sample._replace(positions=ids.ndim > 1)
+
+
+def are_tokens(trial: Any, sample: LabelledClasses, step: int) -> bool:
+    """Return whether the labels at `step` are the tokens of a text, by the kind of training."""
+    is_language = training_kind(trial) is TrainingKind.LANGUAGE_MODEL
+    if is_language and sample.scored > MOST_OF_TEXT:
+        return True
+    shapes = [
+        value_shape(saved, step) for saved in saved_tensors(trial, step, TOKENS.names(trial, step))
+    ]
+    # One label for each token, in a single row.
+    return any(shape and len(sample.labels) > shape[0] for shape in shapes)
 
 
 def _checked(labels: Ints, predictions: Ints, count: int) -> LabelledClasses | str:

@@ -1,34 +1,12 @@
 """Evidence: the findings and measurements of a rule, as plain data."""
 
-import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rule_core.severity import Severity
+
 Series = tuple[str | None, str | None]  # tensor, worker
-
-
-class Severity(enum.StrEnum):
-    """How serious a finding is.
-
-    Attributes
-    ----------
-    ERROR
-        The training is broken: what it computes is worthless from here on.
-    WARNING
-        Worth a look: the training may be wasting time or quality.
-    NOTE
-        Evidence only: it never meets a rule's condition.
-    """
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
-
-    @property
-    def rank(self) -> int:
-        """The position in the order: 0 for a note, 2 for an error."""
-        return ("note", "warning", "error").index(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,9 @@ from rule_core.logger import get_logger
 from rule_core.model.segments import step_text
 from rule_core.rules.actions import Actions
 from rule_core.rules.doc_page import Page
-from rule_core.rules.evidence import (
-    Finding,
-    Measured,
-    Quantity,
-    Series,
-    Severity,
-    most_serious,
-)
+from rule_core.rules.evidence import Finding, Measured, Quantity, Series, most_serious
 from rule_core.rules.requirements import RequiredInput, RequiredTensors
+from rule_core.severity import Severity
 from rule_core.trials.refresh import snapshot
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def check(
     that has not ended is judged up to its last step. One table shows the verdicts of all trials,
     findings first; a report has the details.
     """
-    from rule_core.rules.evidence import Severity
+    from rule_core.severity import Severity
     from rule_runner.commands.check.command import check_trials
     from rule_runner.config.model import check_is_local
     from rule_runner.config.request import EvaluationRequest

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.config.defaults import DEFAULT_SCAN_INTERVAL_US, DEFAULT_WINDOW, RuleMode
 from rule_runner.errors import UsageError
 

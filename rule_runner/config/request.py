@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_core.sources.options import SourceOptions
 from rule_runner.config.defaults import (
     DEFAULT_ACTION_TIMEOUT_S,

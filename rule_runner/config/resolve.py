@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_core.sources.address import folder_of, is_in_s3
 from rule_runner.config.defaults import (
     ACTIONS,

@@ -19,8 +19,9 @@ from rule_core.exceptions import (
     TensorUnavailableForStep,
 )
 from rule_core.model.segments import SEGMENT_STEPS, step_text
-from rule_core.rules.evidence import Finding, Measured, Quantity, Severity
+from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_core.rules.rule import Rule
+from rule_core.severity import Severity
 from rule_core.storage.wait_budget import WaitEndedError
 from rule_core.trials.refresh import snapshot
 from rule_runner.errors import ClientError, raised

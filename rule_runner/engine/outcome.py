@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.engine.stop_requests import StopReason
 from rule_runner.errors import EXIT_CLIENT, EXIT_INTERNAL, EXIT_ISSUES, EXIT_OUTPUT
 from rule_runner.notify.delivery import Undelivered

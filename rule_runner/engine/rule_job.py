@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from rule_core.clock import Clock
 from rule_core.model.segments import SEGMENT_STEPS
-from rule_core.rules.evidence import Finding, Severity
+from rule_core.rules.evidence import Finding
+from rule_core.severity import Severity
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
 from rule_runner.results.measurements import Measurements

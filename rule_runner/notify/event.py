@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from rule_core.model.segments import global_step, numbers_of
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.errors import UsageError
 from rule_runner.results.status import DETAILED, RuleStatus
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from rule_core.model.segments import step_text
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.escape import printable
 from rule_runner.report.rule_pages import page, sentence

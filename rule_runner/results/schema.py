@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rule_core.model.segments import global_step, numbers_of, resumed_at, step_in_segment
-from rule_core.rules.evidence import Finding, Severity
+from rule_core.rules.evidence import Finding
+from rule_core.severity import Severity
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import Outcome

@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 from rule_core.model.segments import SEGMENT_STEPS, segment_of, step_in_segment
-from rule_core.rules.evidence import Finding, Severity, most_serious
+from rule_core.rules.evidence import Finding, most_serious
+from rule_core.severity import Severity
 from rule_runner.results.status import (
     DETAILED,
     NO_DATA,

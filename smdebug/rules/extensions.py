@@ -15,7 +15,7 @@ from rule_core.profiler.rule_helpers.series import (
 from rule_core.profiler.system.samples import SeriesKey, SystemSamples
 from rule_core.profiler.time_units import is_on_host
 from rule_core.rules.doc_page import Page
-from rule_core.rules.evidence import Finding, Measured, Quantity, Severity
+from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_core.rules.params import (
     BoolParam,
     ChoiceParam,
@@ -28,6 +28,7 @@ from rule_core.rules.params import (
     set_parameters,
 )
 from rule_core.rules.requirements import FrameworkEvents, SystemMetric, TensorInput
+from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.publish import publish
 from rule_core.trials.refresh import snapshot

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
 from rule_runner.results.state import Coverage
 from rule_runner.results.status import NOT_ENOUGH

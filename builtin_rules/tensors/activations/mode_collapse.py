@@ -29,8 +29,8 @@ class ModeCollapse(SustainedRule):
     The spread is the root of the variance over the rows of a batch, averaged over all elements of a
     sample. The maximum is that of the median of five saved steps, so that an outlier does not
     count. The condition must hold at `patience` saved steps in a row; a share equal to `threshold`
-    does not meet it. Only training steps count; each tensor and worker is judged separately.
-    Tensors with NaN or infinity, or with fewer than 8 rows, are not judged.
+    does not meet it. A spread of 0 meets it from the start. Only training steps count; each tensor
+    and worker is judged separately. Tensors with NaN or infinity, or with fewer than 8 rows, are not judged.
     """
 
     MEASURED = SPREAD
@@ -89,8 +89,6 @@ class ModeCollapse(SustainedRule):
         if len(recent) < RECENT:
             return None
         largest = self._largest[key] = max(self._largest.get(key, 0.0), median(recent))
-        if not largest:
-            return None
-        relative = spread / largest
+        relative = spread / largest if largest else 0.0  # all samples were equal from the start
         note = f"Spread {spread:.4g}, at most {largest:.4g} so far; rows: {len(samples)}."
         return TensorState(relative, self.threshold, relative < self.threshold, note)

@@ -9,6 +9,7 @@ from builtin_rules.statistics.class_labels import (
     NO_PAIR,
     PREDICTIONS_OF_LOSS,
     LabelledClasses,
+    are_tokens,
     classes,
     label_prediction_pairs,
 )
@@ -18,10 +19,7 @@ from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     by_role,
     mode_of,
-    saved_tensors,
-    value_shape,
 )
-from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.rules.extensions import (
     BoolParam,
     FloatParam,
@@ -29,7 +27,6 @@ from smdebug.rules.extensions import (
     PatternsParam,
     Quantity,
     Severity,
-    TensorInput,
 )
 
 if TYPE_CHECKING:
@@ -60,11 +57,9 @@ PREDICTIONS: Final = PatternsParam(
 TOO_FEW: Final = "too few labels so far"
 TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
 MOST_BALANCED: Final = 50  # classes: beyond them, labels are unbalanced by nature
-MOST_OF_TEXT: Final = 20  # classes of a language model that are not its tokens
 MANY: Final = f"more than {MOST_BALANCED} classes, which are unbalanced by nature"
 POSITIONS: Final = "labels of tokens or pixels (several a row), which are unbalanced by nature"
 LANGUAGE: Final = "labels of a language model are tokens, which are unbalanced by nature"
-TOKENS: Final = TensorInput("sequences of tokens", ("input_sequence",))
 
 
 class WorstClass(NamedTuple):
@@ -219,15 +214,7 @@ class ClassImbalance(DeclaredRule):
             return POSITIONS
         if sample.scored > MOST_BALANCED:
             return MANY
-        kind = training_kind(self.base_trial)
-        if kind is TrainingKind.LANGUAGE_MODEL and sample.scored > MOST_OF_TEXT:
-            return LANGUAGE
-        names = TOKENS.names(self.base_trial, step)
-        for saved in saved_tensors(self.base_trial, step, names):
-            shape = value_shape(saved, step)
-            if shape and len(sample.labels) > shape[0]:  # one for each token, in a single row
-                return LANGUAGE
-        return ""
+        return LANGUAGE if are_tokens(self.base_trial, sample, step) else ""
 
     def _judge(self, step: int, name: str, window: ClassWindow) -> bool | str:
         """Judge one label tensor, or return why it cannot be judged."""

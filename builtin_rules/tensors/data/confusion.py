@@ -10,6 +10,7 @@ from builtin_rules.statistics.class_labels import (
     NO_PAIR,
     PREDICTIONS_OF_LOSS,
     LabelledClasses,
+    are_tokens,
     classes,
     label_prediction_pairs,
 )
@@ -34,6 +35,7 @@ BESIDE: Final = "off-diagonal"
 TOO_FEW: Final = f"too few samples so far: {BLOCKS} matrices are compared"
 TOO_MANY: Final = f"more than {MOST_CLASSES} classes"
 FILLING: Final = "the current matrix has too few samples or steps"
+LANGUAGE: Final = "labels of a language model are tokens, which confuse each other by nature"
 EVALUATED: Final = "a training step: only evaluations are judged"
 
 
@@ -159,7 +161,7 @@ class Confusion(DeclaredRule):
         what the task allows. With fewer than six evaluations nothing is reported, and with few
         samples only gross confusion is: judge a finished model with `literal` and `--start-step` at
         its last evaluation. A model that learns nothing for a long time at its start is reported
-        meanwhile. More than 1000 classes, such as tokens of a language, are not judged.
+        meanwhile. Tokens of a language model and more than 1000 classes are not judged.
         """,
         severity="""
         A warning: the other classes are learned, and some classes cannot be told apart by anyone.
@@ -222,6 +224,9 @@ class Confusion(DeclaredRule):
         for saved, sample in self._classes(step):
             if isinstance(sample, str):
                 reason = sample
+                continue
+            if are_tokens(self.base_trial, sample, step):
+                reason = LANGUAGE
                 continue
             history = self._histories.setdefault(
                 (saved.name, mode), MatrixHistory(mode, self._limits)

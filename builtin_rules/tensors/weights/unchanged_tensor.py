@@ -6,6 +6,7 @@ from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import Tolerance, tolerances
+from builtin_rules.statistics.broken_tensors import is_skipped
 from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.previous_values import (
     PARAMETERS,
@@ -175,7 +176,10 @@ class UnchangedTensor(DeclaredRule):
             return None if change is None else False
         met = change <= _LIMIT
         if met and not self.literal and saved.name in self._parameters(step):
-            met = not LearningRates(self.base_trial, step).is_warm_up(steps[0])
+            met = not (
+                LearningRates(self.base_trial, step).is_warm_up(steps[0])
+                or any(is_skipped(self.base_trial, each, saved.worker) for each in steps)
+            )
         note = self._note(saved, step, steps[0], change) if met else None
         return record(self, saved, step, CHANGE, change, _LIMIT, met=met, note=note)
 

@@ -6,7 +6,7 @@ from rule_core.logger import get_logger
 from rule_core.rules.actions.message import MessageAction
 from rule_core.rules.actions.parsing import ENDPOINT, PREFIX, STOP, parse_actions
 from rule_core.rules.actions.stop_training import StopTrainingAction
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 
 if TYPE_CHECKING:
     from rule_core.rules.actions.base import Action

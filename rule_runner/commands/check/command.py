@@ -13,7 +13,7 @@ import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.tables import print_results, ranked

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_core.storage.uri import is_s3
 from rule_runner.escape import printable
 from rule_runner.report.text import STYLES, asides, evidence, reason, verdict

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_core.sources.address import split_kind
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest

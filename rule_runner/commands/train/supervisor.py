@@ -19,8 +19,8 @@ from msgspec.structs import replace as with_fields
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import Contained
 from rule_core.format.paths import END_OF_JOB
-from rule_core.rules.evidence import Severity
 from rule_core.saving.auto_hook import HOOK, numbered_path, print_line
+from rule_core.severity import Severity
 from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short

@@ -21,7 +21,7 @@ from rule_core.failures import Contained
 from rule_core.model.segments import step_text
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
 from rule_core.rules.actions.stop_training import StopTrainingAction
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.errors import OutputError
 from rule_runner.notify.actions.journal import ActionRecord, Journal
 from rule_runner.results.json_text import rfc3339

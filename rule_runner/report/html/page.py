@@ -15,7 +15,7 @@ import jinja2
 from markdown_it import MarkdownIt
 
 from rule_core.analysis.axis import number
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.trials import trial_name

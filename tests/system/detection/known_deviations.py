@@ -11,6 +11,13 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("Confusion", "rate_far_too_large"): (
         "The predictions are NaN, which are no classes: `ExplodingTensor` owns them."
     ),
+    ("LossNotDecreasing", "deep_sigmoid"): (
+        "The loss wavers around its start; the run ends before it is certain that it is level."
+    ),
+    ("LossSpike", "rate_burst"): "The loss is back within the rows that a spike may last.",
+    ("TensorVariance", "polynomial_4"): (
+        "Weights of a polynomial have a variance of 10.2; the limit is 10 for all runs."
+    ),
     ("FeatureImportanceOverweight", "known_afterwards"): (
         "One feature carries all ten rounds; few features are judged from round 10 on."
     ),
@@ -26,5 +33,8 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("WeightUpdateRatio", "rate_jumps_tanh"): _BY_ADAM,
     ("WeightUpdateRatio", "transformer_without_warm_up"): _BY_ADAM,
 }
-# Runs with a known deviation are not in CI's sample.
-UNCERTAIN: Final = frozenset(run for _, run in KNOWN)
+# Runs at the limit of a rule are not in CI's sample: another processor rounds differently.
+UNCERTAIN: Final = frozenset(
+    {"rate_far_too_large", "known_afterwards", "digits_other_rate", "digits_cnn"}
+    | {"large_weights_tanh", "rate_jumps_tanh", "transformer_without_warm_up"}
+)

@@ -19,14 +19,6 @@ for _package in ("torch", "xgboost", "sklearn", "keras", "transformers"):
         pytest.skip(f"{_package} is not installed.", allow_module_level=True)
 RUNS = all_runs()
 SUITES = {"sample": sample(RUNS, JUDGING, UNCERTAIN), "all": [*RUNS]}
-# Rules of the labels that are not there yet.
-PLANNED = frozenset(
-    {"AttentionCollapse", "AttentionMaskLeak", "GradientAccumulates", "GradientNormSpike"}
-    | {"LearningRate", "LossScaleAtFloor", "LossSpike", "ModeCollapse", "NormGrowth"}
-    | {"PolicyEntropyCollapse", "PosteriorCollapse", "ProbabilitiesAsLogits"}
-    | {"RepeatedBatches", "ReplicaDivergence", "RepresentationCollapse", "ResumeLostState"}
-    | {"RouterCollapse", "StalledParameters", "ValidationInTrainingMode"}
-) - set(JUDGING)
 # Another processor rounds differently, which may change the verdict on a run at a rule's limit.
 TIPPED = {"sample": 1, "all": 4}
 PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
@@ -96,17 +88,20 @@ def test_verdicts_are_right_except_for_known_deviations(suite: Suite) -> None:
     assert len(changed) <= suite.tipped, [verdicts.get(pair, pair) for pair in sorted(changed)]
 
 
-def test_macro_f1_as_shipped(suite: Suite) -> None:
+@pytest.mark.nightly
+def test_macro_f1_as_shipped(suites: Callable[[str], Suite]) -> None:
+    suite = suites("all")
     rule_scores = scores(suite.runs, suite.all(), SHIPPED)
     assert sorted(JUDGING) == list(rule_scores)
     assert macro_f1(rule_scores) >= 0.95
 
 
-def test_healthy_runs_with_an_error_or_warning(suite: Suite) -> None:
+@pytest.mark.nightly
+def test_healthy_runs_with_an_error_or_warning(suites: Callable[[str], Suite]) -> None:
+    suite = suites("all")
     findings = healthy_findings(suite.runs, suite.all(), SHIPPED)
     accused = {run: verdicts for run, verdicts in findings.items() if verdicts}
-    # One run of the sample may be at a limit.
-    assert len(accused) <= max(0.04 * len(findings), 1), accused
+    assert len(accused) <= 0.04 * len(findings), accused
 
 
 def test_there_are_enough_runs() -> None:
@@ -122,7 +117,7 @@ def test_rule_has_enough_faults_to_find(rule: str) -> None:
 
 def test_runs_name_existing_rules_runs_and_kinds() -> None:
     for run in RUNS.values():
-        assert {*run.fires, *run.may} <= {*JUDGING, *PLANNED}, run.name
+        assert {*run.fires, *run.may} <= set(JUDGING), run.name
         assert not run.fires & set(run.may), run.name
         assert not run.other or run.other in RUNS, run.name
         assert bool(run.fault) == bool(run.fires), run.name

@@ -14,7 +14,7 @@ from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
 from memory_store import MemoryStore
 from told import DOWN, ListSink
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.cli import main
 from rule_runner.config.defaults import RuleMode
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code

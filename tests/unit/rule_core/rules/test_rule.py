@@ -22,10 +22,10 @@ from rule_core.rules.actions import Actions
 from rule_core.rules.actions.base import Action
 from rule_core.rules.actions.message import MessageAction
 from rule_core.rules.actions.stop_training import StopTrainingAction
-from rule_core.rules.evidence import Severity
 from rule_core.rules.invoke_rule import invoke_rule
 from rule_core.rules.requirements import RequiredTensors
 from rule_core.rules.rule import Rule as SameRule
+from rule_core.severity import Severity
 from rule_core.trials import Trial
 
 STOP = '{"name": "stoptraining"}'

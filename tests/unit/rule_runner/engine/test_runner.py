@@ -15,7 +15,7 @@ from faulty_store import REMOTE, CountingStore
 from memory_store import MemoryStore
 from told import DOWN, ListSink
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_core.storage import StorageUnavailableError
 from rule_runner.engine.observer import Observer
 from rule_runner.engine.outcome import EvaluationOutcome, exit_code

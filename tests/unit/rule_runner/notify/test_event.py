@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.errors import UsageError
 from rule_runner.notify.event import DecodedEvent, EventSubject, RuleState, build_event, statuses
 from rule_runner.results.json_text import dump_json

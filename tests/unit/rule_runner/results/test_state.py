@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rule_core.rules.evidence import Finding, Severity
+from rule_core.rules.evidence import Finding
+from rule_core.severity import Severity
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import INTERNAL_ERROR, RuleStatus, StatusChange
 

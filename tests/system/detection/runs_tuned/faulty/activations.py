@@ -21,6 +21,7 @@ SATURATED = UNTRAINED | {
     "WeightUpdateRatio": "saturated units hardly move",
     "TensorVariance": "weights are far too large",
     "AllZero": "gradients are zero to the last bit",
+    "StalledParameters": "saturated units do not move",
 }
 
 

@@ -18,6 +18,7 @@ DEEP = UNTRAINED | {
     "LossNotDecreasing": "the first layers do not learn",
     "UnchangedTensor": "the first layers do not move",
     "WeightUpdateRatio": "the first layers hardly move",
+    "StalledParameters": "the first layers hardly move",
 }
 
 

@@ -16,6 +16,9 @@ UNTRAINED = {
     "ClassImbalance": "an untrained classifier gets some classes wrong altogether",
     "Overtraining": "a loss that stands still is not getting better either",
     "PoorWeightInitialization": "the loss does not fall in the first steps",
+    "NormGrowth": "large updates make weights large",
+    "GradientNormSpike": "gradients of a loss that is out of hand",
+    "LossSpike": "the loss jumps",
 }
 BLOWN_UP = {
     "Confusion": "nothing is learnt any more",
@@ -178,7 +181,7 @@ def adam_rate_of_3(root: Path) -> int:
 @faulty(
     "digits, convolutions, ReLU",
     "the learning rate jumps to 300 at step 60, as by a wrong unit in a schedule",
-    {"WeightUpdateRatio", "LossNotDecreasing", "DeadRelu", "TensorVariance"},
+    {"WeightUpdateRatio", "LossNotDecreasing", "DeadRelu", "TensorVariance", "LearningRate"},
     may=BLOWN_UP,
 )
 def rate_jumps(root: Path) -> int:

@@ -100,10 +100,8 @@ def test_one_argument_is_enough_for_all_trials_below(runs: Path) -> None:
         *("runs/a", "runs/b/debug-output", "runs/b/profiler-output", "runs/plain")
     }
     assert lines[1].startswith("  ")
-    assert any(
-        line.startswith("  VanishingGradient: IssuesFound, step 0, gradient/fc of worker_0")
-        for line in lines
-    )
+    finding = "VanishingGradient: IssuesFound (warning), step 0, gradient/fc of worker_0"
+    assert any(line.startswith(f"  {finding}") for line in lines), lines
     assert heads[0].endswith(" NotEvaluated")
     assert len([line for line in lines if line.startswith("NotEvaluated: ")]) == 1
     assert "Checked 4 trials: 1 with issues, 3 without issues." in lines

@@ -8,7 +8,7 @@ import outcomes
 import pytest
 import reports
 
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.tables import print_results, ranked, state, verdict_lines
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from memory_store import MemoryStore
 
-from rule_core.rules.evidence import Finding, Severity
+from rule_core.rules.evidence import Finding
+from rule_core.severity import Severity
 from rule_runner.config.job_file.ignore import Mute, mutes
 from rule_runner.config.job_file.reader import definition_from
 from rule_runner.config.request import EvaluationRequest, read_request

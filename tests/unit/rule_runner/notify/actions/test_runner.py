@@ -17,7 +17,7 @@ from evaluating import END, Script, WoundClock, configured, json_lines, rule_job
 from memory_store import MemoryStore
 
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
-from rule_core.rules.evidence import Severity
+from rule_core.severity import Severity
 from rule_runner.config.defaults import RuleMode
 from rule_runner.engine.outcome import exit_code
 from rule_runner.errors import OutputError, ParameterError

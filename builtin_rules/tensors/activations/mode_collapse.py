@@ -30,7 +30,8 @@ class ModeCollapse(SustainedRule):
     sample. The maximum is that of the median of five saved steps, so that an outlier does not
     count. The condition must hold at `patience` saved steps in a row; a share equal to `threshold`
     does not meet it. A spread of 0 meets it from the start. Only training steps count; each tensor
-    and worker is judged separately. Tensors with NaN or infinity, or with fewer than 8 rows, are not judged.
+    and worker is judged separately. Tensors with NaN or infinity, or with fewer than 8 rows, are
+    not judged.
     """
 
     MEASURED = SPREAD

@@ -43,6 +43,7 @@ OF_THE_END: Final = frozenset({"Confusion"})
 SHIPPED: Final = "as shipped"
 LITERAL: Final = "literal"
 COLUMNS: Final = (SHIPPED, LITERAL)
+END_MARK: Final = "training_job_end.ts"
 FOUND: Final = "IssuesFound"
 NOT_EVALUATED: Final = "NotEvaluated"
 
@@ -92,6 +93,8 @@ def train(name: str, folder: Path) -> int:
     if not facts.exists():
         shutil.rmtree(path, ignore_errors=True)
         onset = all_runs()[name].train(path)
+        if not (path / "collections").exists():  # logs of other writers do not say that they ended
+            (path / END_MARK).touch()
         facts.write_text(json.dumps({"onset": onset or 0}))
     return int(json.loads(facts.read_text())["onset"])
 

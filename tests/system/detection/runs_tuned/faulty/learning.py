@@ -16,9 +16,6 @@ UNTRAINED = {
     "ClassImbalance": "an untrained classifier gets some classes wrong altogether",
     "Overtraining": "a loss that stands still is not getting better either",
     "PoorWeightInitialization": "the loss does not fall in the first steps",
-    "NormGrowth": "large updates make weights large",
-    "GradientNormSpike": "gradients of a loss that is out of hand",
-    "LossSpike": "the loss jumps",
 }
 BLOWN_UP = {
     "Confusion": "nothing is learnt any more",
@@ -35,6 +32,9 @@ BLOWN_UP = {
     "PoorWeightInitialization": "the loss does not fall in the first steps",
     "SaturatedActivation": "large weights, large inputs",
     "ExplodingTensor": "numbers run over",
+    "NormGrowth": "large updates make weights large",
+    "GradientNormSpike": "gradients of a loss that is out of hand",
+    "LossSpike": "the loss jumps",
 }
 
 

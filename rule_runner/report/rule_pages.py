@@ -1,6 +1,7 @@
 """Markdown pages about the built-in rules, generated from their declarations."""
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from rule_core.rules.params import Param, PatternsParam
@@ -66,7 +67,8 @@ def _required(loaded: LoadedRule) -> str:
         required = required_inputs(bind(loaded, {}))
     except ClientError:  # it needs a parameter
         return ""
-    names = " and ".join(map(str, required))
+    # Code, so that Markdown takes no part of a pattern for a link.
+    names = re.sub("'([^']*)'", r"`\1`", " and ".join(map(str, required)))
     return names and f"\n\nWithout {names} it judges nothing."
 
 

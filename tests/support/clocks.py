@@ -1,6 +1,10 @@
 """A clock that does not tick."""
 
+from typing import Final
+
 from answers import BlockedError
+
+SHORTEST_SLEEP_S: Final = 0.01
 
 
 class PatientClock:
@@ -17,7 +21,7 @@ class PatientClock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        self.now += max(seconds, 0.01)
+        self.now += max(seconds, SHORTEST_SLEEP_S)
         if self.now > self.deadline:
             raise BlockedError
 

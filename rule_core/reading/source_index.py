@@ -178,6 +178,10 @@ class SourceIndex(TrialIndex):
             return f"nothing was written for {quiet:.0f} s"
         return ""
 
+    def is_running(self) -> bool:
+        """Return whether a source says that the run goes on; most formats do not say it."""
+        return False in [source.has_ended() for source in self.sources]
+
     def caveats(self) -> Iterator[str]:
         """Yield a sentence for each source that may hide something."""
         for record in self._records:
@@ -323,6 +327,13 @@ class SourceIndex(TrialIndex):
                 except ObjectNotFoundError as err:
                     record.problem(str(err), err.key)
         self._update()
+        self.settle_all()
+
+    def settle_all(self) -> None:
+        """Settle the steps that are known, though the run may go on.
+
+        A last line without its end stays unread: a number may be cut off.
+        """
         self.loaded_all_steps = True
         self.last_complete_step = self.settled_step = self.steps[-1] if self.steps else -1
 

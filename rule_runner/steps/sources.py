@@ -112,7 +112,8 @@ class StepSources:
         request = self._config.request
         base, *others = (trial.index for trial in self.trials)
         waits = (request.end_grace, request.event_file_wait, request.poll_max)
-        return (TensorSteps(base, others, clock, *waits, once=not request.wait),)
+        once, as_it_is = not request.wait, self._config.as_it_is
+        return (TensorSteps(base, others, clock, *waits, once=once, as_it_is=as_it_is),)
 
     def _over_windows(self, lengths: Sequence[int], clock: Clock) -> "dict[int, StepSource]":
         if self.profiler is None:

@@ -64,6 +64,9 @@ class TensorSteps:
     once
         Whether this is the only look: the files that it finds in a remote trial are settled at
         once.
+    as_it_is
+        Whether the last step of a run in another format is ready too, unless its files say that the
+        run goes on: this is the only look, and most formats do not tell whether a run has ended.
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class TensorSteps:
         poll_max: float = 10.0,
         *,
         once: bool = False,
+        as_it_is: bool = False,
     ) -> None:
         self.base = base
         self.begun = True
@@ -91,6 +95,8 @@ class TensorSteps:
         self._event_file_wait = event_file_wait
         self._poll_max = poll_max
         self._once = once
+        self._as_it_is = as_it_is
+        self._may_grow = False
         self._missed: dict[int, float] = {}
         self._visited: set[int] = set()
 
@@ -124,7 +130,7 @@ class TensorSteps:
     @property
     def ended(self) -> bool:
         """Whether the base trial has ended and its last files have been listed."""
-        return self.base.loaded_all_steps
+        return self.base.loaded_all_steps and not self._may_grow
 
     @property
     def ending(self) -> bool:
@@ -183,6 +189,10 @@ class TensorSteps:
         if self._once and not ended:  # when a source was last written is known once it is read
             ended = index.has_ended()
         if not ended:
+            if self._as_it_is and isinstance(index, SourceIndex) and not index.is_running():
+                index.settle_all()
+                self._may_grow |= index is self.base
+                return True
             return changed
         now = self._clock.monotonic()
         if changed or followed.ended_since is None:

@@ -9,10 +9,12 @@ from typing import Final, NamedTuple
 
 from rule_core.reading.source_record import SourceRecord, is_step
 from rule_core.sources.format import Recognized, SourceFolder
+from rule_core.sources.names import NameTable
 from rule_core.sources.options import SourceOptions
 from rule_core.sources.rows.line_source import LineSource
 from rule_core.sources.rows.row_fields import (
     MODE,
+    NO_STEP,
     STEP_NAMES,
     TIME,
     RowSteps,
@@ -26,10 +28,15 @@ from rule_core.storage.base import TrialStore
 
 KIND: Final = "csv"
 SUFFIXES: Final = (".csv", ".tsv")
+LOG_SUFFIXES: Final = (".log", ".txt")  # Keras users call the file of CSVLogger training.log
 DELIMITERS: Final = (",", "\t", ";")
 MAX_JOINED: Final = 16  # lines of one quoted cell
 NOT_LOGGED: Final = frozenset({"", "-", "n/a", "na", "none", "null"})  # "NA" is that of Keras
 _FEWEST_COLUMNS: Final = 2  # a step and a number
+_FEWEST_ROWS: Final = 2  # of a table without steps: a single row sums up a run
+_DURATIONS: Final = ("time", "seconds", "elapsed", "runtime", "duration")
+_NAMES: Final = NameTable()
+_UNNAMED: Final = "unnamed: "  # what pandas calls the index that it wrote without a name
 
 
 class _Columns(NamedTuple):
@@ -44,7 +51,8 @@ class _Columns(NamedTuple):
     number_names, numbers
         Likewise, of columns that may hold numbers.
     steps
-        The columns of steps, the preferred first: rank and place.
+        The columns of steps, the preferred first: rank and place. If there are none, the rows are
+        the steps.
     time, mode
         The places of these columns; -1 if there are none.
     """
@@ -73,6 +81,7 @@ class CsvSource(LineSource):
         self._is_unusable = False
         self._open: list[str] = []  # lines of a quoted cell
         self._steps = RowSteps()
+        self._rows_so_far = 0
         self._texts: dict[str, str] = {}  # columns that began with text, and it
         self._number = 0
 
@@ -142,7 +151,10 @@ class CsvSource(LineSource):
                 return True
             self._is_unusable = True
             steps = ", ".join(STEP_NAMES)
-            problem = f"Its first line names no column of steps ({steps}): {brief(text)}."
+            problem = (
+                f"Its first line names neither a column of steps ({steps}) nor only metrics such "
+                f"as loss and val_loss: {brief(text)}."
+            )
             self.report_once(record, "header", "", problem)
             return False
         return False
@@ -188,13 +200,14 @@ class CsvSource(LineSource):
         columns = self._columns
         if columns is None:
             return
-        rank, place = columns.steps[0]
+        rank, place = columns.steps[0] if columns.steps else (NO_STEP, 0)
         try:
-            number = float(row[place])
+            number = float(row[place]) if columns.steps else self._rows_so_far
         except (IndexError, ValueError):
             number = math.nan
-            if self._is_no_row(row, rank, place, record):
-                return
+        if (not columns.steps or math.isnan(number)) and self._is_no_row(row, rank, place, record):
+            return
+        self._rows_so_far += 1
         if len(row) != len(columns.header):
             row = self._fitted(row, len(columns.header), record)
         if not self.delivered.is_new(_digested(columns, row)):
@@ -212,10 +225,14 @@ class CsvSource(LineSource):
 
     def _is_no_row(self, row: list[str], rank: int, place: int, record: SourceRecord) -> bool:
         """Return whether this is a comment, or another header of an appended run."""
-        if place < len(row) and field_role(row[place]) == rank:
+        if rank == NO_STEP:
+            is_header = self._columns is not None and row == self._columns.header
+        else:
+            is_header = place < len(row) and field_role(row[place]) == rank
+        if is_header:
             self._set_header(row, record)
-            return True
-        return _is_comment(row[0])
+            self._rows_so_far = 0
+        return is_header or _is_comment(row[0])
 
     def _fitted(self, row: list[str], width: int, record: SourceRecord) -> list[str]:
         if len(row) > width and any(row[width:]):
@@ -270,15 +287,16 @@ class CsvSource(LineSource):
 
 
 class _CsvFormat:
-    """Recognises ``*.csv`` and ``*.tsv`` with a column of steps."""
+    """Recognises tables whose rows are steps: ``*.csv``, ``*.tsv``, and logs of this form."""
 
     kind: Final = KIND
 
     def recognize(self, folder: SourceFolder) -> Iterator[Recognized]:
         """Yield tables; see `SourceFormat`."""
         for name in folder.names:
-            if name.lower().endswith(SUFFIXES):
-                reason = _reason(folder.head(name))
+            is_log = name.lower().endswith(LOG_SUFFIXES)
+            if is_log or name.lower().endswith(SUFFIXES):
+                reason = _reason(folder.head(name), is_log=is_log)
                 if reason:
                     yield Recognized(KIND, folder.key + name, reason)
 
@@ -289,47 +307,95 @@ class _CsvFormat:
 
 
 def delimiter_of(header: str) -> str:
-    """Return what separates the cells of a header with a column of steps; "" if it has none.
+    """Return what separates the cells of a header; "" if it is not that of a table of steps.
 
-    >>> delimiter_of("epoch,  train/loss"), delimiter_of("loss;step"), delimiter_of("time,loss")
+    It names a step, or only metrics.
+
+    >>> delimiter_of("epoch,  train/loss"), delimiter_of("loss;step"), delimiter_of("time,price")
     (',', ';', '')
+    >>> delimiter_of("loss,val_loss,dice_coef,val_dice_coef"), delimiter_of("model,loss")
+    (',', '')
     """
     for delimiter in DELIMITERS:
         try:
-            cells = next(csv.reader([header], delimiter=delimiter), [])
+            names = _names(next(csv.reader([header], delimiter=delimiter), []))
         except csv.Error:
             continue
-        roles = [field_role(name) for name in _names(cells)]
-        if len(cells) >= _FEWEST_COLUMNS and any(isinstance(role, int) for role in roles):
+        if len(names) >= _FEWEST_COLUMNS and (_has_steps(names) or _are_metrics(names)):
             return delimiter
     return ""
 
 
-def _reason(head: bytes) -> str:
-    """Return why a file is a table of steps; "" if it is none."""
+def _reason(head: bytes, *, is_log: bool) -> str:
+    """Return why a file is a table of steps; "" if it is none.
+
+    Parameters
+    ----------
+    is_log
+        Whether its name says that it is a log, which may have any form.
+    """
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in text.splitlines() if line.strip() and not _is_comment(line)]
     try:
         delimiter = delimiter_of(lines[0]) if lines else ""
-        rows = list(csv.reader(lines[:2], delimiter=delimiter)) if delimiter else []
+        rows = list(csv.reader(lines[: 1 + _FEWEST_ROWS], delimiter=delimiter)) if delimiter else []
     except csv.Error:
         return ""
     if not rows:
         return ""
-    names = _names(rows[0])
+    header, *rows = rows
+    names = _names(header)
+    if is_log and (not any(map(_is_metric, names)) or not rows or len(rows[0]) != len(header)):
+        return ""
+    if not _has_steps(names):
+        are_numbers = all(len(row) == len(header) and all(map(_is_cell, row)) for row in rows)
+        return "its columns are metrics" if len(rows) == _FEWEST_ROWS and are_numbers else ""
     place = min(
         (role, place) for place, role in enumerate(map(field_role, names)) if isinstance(role, int)
     )[1]
-    if len(rows) > 1 and place < len(rows[1]):
-        number = to_number(rows[1][place])
+    if rows and place < len(rows[0]):
+        number = to_number(rows[0][place])
         if number is None or not is_step(number):
             return ""
     return f"its columns include {names[place]!r}"
 
 
+def _has_steps(names: Sequence[str]) -> bool:
+    """Return whether one of the names of columns is that of a step."""
+    return any(isinstance(field_role(name), int) for name in names)
+
+
+def _are_metrics(names: Sequence[str]) -> bool:
+    """Return whether columns without a step are plainly those of a training log.
+
+    One is a loss. Each other one is something that rule-runner knows, a duration, a time, or has a
+    twin that begins with ``val_``. A table of other data, or of results by model, has more.
+    """
+    plain = {name.lower() for name in names}
+    return any(_NAMES(name).collection == "losses" for name in names) and all(
+        not name
+        or _NAMES(name).collection
+        or name.lower().endswith(_DURATIONS)
+        or field_role(name) == TIME
+        or f"val_{name.lower()}" in plain
+        or (name.lower().startswith("val_") and name.lower().removeprefix("val_") in plain)
+        for name in names
+    )
+
+
+def _is_metric(name: str) -> bool:
+    return _NAMES(name).collection in {"losses", "metrics"}
+
+
+def _is_cell(cell: str) -> bool:
+    """Return whether a cell is a number, or says that there is none."""
+    return to_number(cell) is not None or cell.strip().lower() in NOT_LOGGED
+
+
 def _names(cells: Sequence[str]) -> list[str]:
     """Return the names of columns."""
     names = [cell.strip() for cell in cells]
+    names = ["" if name.lower().startswith(_UNNAMED) else name for name in names]
     if names:
         names[0] = names[0].removeprefix("#").strip()
     return names

@@ -214,7 +214,7 @@ class _TrialCheck(NamedTuple):
             output=str(self.output),
             end_grace=self.grace,
         )
-        return replace(resolve(request), own_folders=True)
+        return replace(resolve(request), own_folders=True, as_it_is=not request.wait)
 
     def _evaluate(self, config: EvaluationConfig, signals: Signals) -> EvaluationOutcome:
         with closing(observer(quiet=False, title=self.title)) as progress:

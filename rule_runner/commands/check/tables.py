@@ -23,7 +23,7 @@ ISSUES: Final = "with issues"
 FAILED: Final = "with errors"
 UNJUDGED: Final = "not judged"
 CLEAR: Final = "without issues"
-NOT_ENDED: Final = "not ended"
+MAY_GROW: Final = "may still grow"
 # The states of trials in the order of the table, and the outcome whose color each has.
 _STATES: Final = {
     ISSUES: Outcome.ISSUES_FOUND,
@@ -52,8 +52,8 @@ def print_results(
         _print_table(trials, stream, severity)
     else:
         for trial in trials:
-            not_ended = "" if _has_ended(trial) else f" ({NOT_ENDED})"
-            print(f"{_path(trial.path)}: {_headline(trial)}{not_ended}", file=stream)
+            may_grow = "" if _has_ended(trial) else f" ({MAY_GROW})"
+            print(f"{_path(trial.path)}: {_headline(trial)}{may_grow}", file=stream)
             for line in verdict_lines(trial, severity):
                 print(f"  {line}", file=stream)
     for line in _footer(result):
@@ -178,6 +178,6 @@ def _print_table(trials: "list[CheckedTrial]", stream: TextIO, severity: Severit
         lines = [Text(line) for line in verdict_lines(trial, severity)]
         name = Text(_path(trial.path))
         if not _has_ended(trial):
-            name.append(f"\n{NOT_ENDED}", style="dim")
+            name.append(f"\n{MAY_GROW}", style="dim")
         table.add_row(name, Text("\n").join([headline, *lines]))
     console.print(table)

@@ -136,6 +136,26 @@ def test_last_step_of_a_run_that_may_grow_is_not_judged_without_waiting(
     assert text in rule["notes"] + result["notes"]
 
 
+def test_check_judges_a_log_that_was_just_copied_to_its_last_complete_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = b"0.5,0.5\n"
+    rawtrial.write(tmp_path / "run", {"training.log": b"loss,val_loss\n" + 4 * row + b"nan,1\nnan"})
+    command = ["check", "run", "--output", "out", "--no-report"]
+
+    def verdict() -> tuple[str, int, bool]:
+        _, result = evaluated(capfd, *command)
+        rules = result["trials"][0]["evaluation"]["rules"]
+        (rule,) = (rule for rule in rules if rule["rule"] == RULE)
+        return rule["outcome"], rule["coverage"]["known"], rule["trial_ended"]
+
+    assert verdict() == ("NoIssuesFound", 5, False)
+    with (tmp_path / "run" / "training.log").open("ab") as file:
+        file.write(b",1\n")
+    assert verdict() == ("IssuesFound", 6, False)
+
+
 def test_show_says_what_was_recognised_and_why(tmp_path: Path) -> None:
     root = aged(tmp_path / "run", {"log.jsonl": HEALTHY, "metrics.csv": b"step,loss\n0,1\n"})
     report = report_trial(str(root))

@@ -105,6 +105,7 @@ def test_a_run_ends_when_its_format_is_reported_or_nothing_is_written(
     source = ListSource(*ROWS, ended=says)
     source.written = written
     assert source_index(source).has_ended() is ends
+    assert source_index(source).is_running() is (says is False)
 
 
 def test_a_run_that_was_written_lately_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

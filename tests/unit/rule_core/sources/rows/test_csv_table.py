@@ -96,8 +96,9 @@ def test_a_time_is_that_of_its_step() -> None:
             b"date,loss\n1,2\n",
             {},
             (
-                "a.csv: Its first line names no column of steps (step, global_step, _step, "
-                "current_steps, num_updates, iteration, iter, epoch): 'date,loss'."
+                "a.csv: Its first line names neither a column of steps (step, global_step, _step, "
+                "current_steps, num_updates, iteration, iter, epoch) nor only metrics such as loss "
+                "and val_loss: 'date,loss'."
             ),
         ),
         (
@@ -247,6 +248,10 @@ def test_what_is_recognized() -> None:
         "e.csv": b"",
         "f.csv": b"step,price\n2024-01-01,3\n",
         "g.txt": SIMPLE,
+        "g2.txt": b"step,loss\n1\n",
+        "g3.log": b"epoch;lr;Accuracy\n0;1;2",
+        "g4.log": b"epoch,loss\n",
+        "g5.log": b"step,price\n1,2\n",
         "h.csv": b"\x00\xff" * 1000,
         "i.csv": b"\n# x\nstep,loss",
         "j.csv": b'"step,loss\n' * 3,
@@ -254,5 +259,42 @@ def test_what_is_recognized() -> None:
     assert [(item.key, item.reason) for item in recognized(FORMAT, files)] == [
         ("a.csv", "its columns include 'step'"),
         ("c.tsv", "its columns include 'epoch'"),
+        ("g.txt", "its columns include 'step'"),
+        ("g3.log", "its columns include 'epoch'"),
         ("i.csv", "its columns include 'step'"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_log"),
+    [
+        (b"loss,accuracy,val_loss,val_accuracy\n1,2,3,4\n1,2,3,4\n", True),
+        (b",train_loss,ValLoss,lr\n0,1,,nan\n1,NA,-inf,4\n", True),
+        (b"Unnamed: 0;dice_coef;loss;val_dice_coef\r\n0;1;2;3\r\n1;1;2;3\r\n", True),
+        (b"\xef\xbb\xbfloss\tepoch_time\n1\t2\n1\t2\n", True),
+        (b"loss,val_loss\n1,2\n", False),  # a single row sums up a run
+        (b"loss,val_loss\n1,2\nsmall,2\n", False),
+        (b"loss,val_loss\n1,2\n1,2,3\n", False),
+        (b"model,loss,accuracy\n1,2,3\n1,2,3\n", False),
+        (b"split,loss,accuracy\ntrain,2,3\nval,2,3\n", False),
+        (b"batch_size,lr,val_loss\n1,2,3\n1,2,3\n", False),
+        (b"mae,mse\n1,2\n1,2\n", False),
+        (b"age,weight loss\n1,2\n1,2\n", False),
+        (b"loss\n1\n2\n", False),
+    ],
+)
+def test_columns_that_are_plainly_metrics(content: bytes, is_log: bool) -> None:
+    reasons = [item.reason for item in recognized(FORMAT, {"a.csv": content})]
+    assert reasons == ["its columns are metrics"] * is_log
+
+
+def test_rows_without_steps_are_counted() -> None:
+    content = b"loss,val_loss\n1,2\n\n0.5,\n0.5,\n# x,\nloss,val_loss\n3,4\n"
+    assert columns(content) == {
+        "loss": [("0", 1.0), ("1", 0.5), ("2", 0.5), ("0 of segment 2", 3.0)],
+        "val_loss": [("0", 2.0), ("0 of segment 2", 4.0)],
+    }
+    table = Followed(FORMAT, "a.csv")
+    table.look(content[:22])
+    table.look(b"")  # while it is rewritten
+    assert table.look(content) == columns(content)

@@ -156,7 +156,7 @@ def test_a_running_trial_is_judged_up_to_its_last_step(runs: Path) -> None:
     done = check("runs/a")
     assert done.exit_code == 0
     assert done.stdout.startswith("runs/a: ")
-    assert " (not ended)\n" in done.stdout
+    assert " (may still grow)\n" in done.stdout
     assert "no issues: ExplodingTensor" in done.stdout
 
 

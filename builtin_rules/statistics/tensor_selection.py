@@ -230,10 +230,9 @@ def statistic(
 
 
 def value_shape(saved: SavedTensor, step: int) -> tuple[int, ...] | None:
-    """Return the shape of the saved value, or None if it is missing or damaged (reported)."""
-    trial = saved.tensor.trial
+    """Return the saved shape or that of the saved value; None without (damage is reported)."""
     try:
-        return trial.shape(saved.name, trial.find(saved.name, step, ModeKeys.GLOBAL, saved.worker))
+        return saved.tensor.shape(step, worker=saved.worker)
     except TensorUnavailableForStep:
         return None
 

@@ -20,6 +20,7 @@ from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     numbers,
+    reduction,
     saved_tensors,
     statistic,
     value_shape,
@@ -68,7 +69,8 @@ class StalledParameters(DeclaredRule):
     SEVERITY = Severity.WARNING
     READS = (
         "the tensors optimizer/update_norm/*, or the collections weights, biases and parameters: "
-        "values; the collection gradients: values; parameters/requires_grad/*: values."
+        "values; the collection gradients: values, or shapes and the saved reductions abs_min and "
+        "abs_max; parameters/requires_grad/*: values."
     )
     PARAMS = (
         positive("threshold", "A smaller relative update is none.", 1e-5, "update per parameter"),
@@ -164,7 +166,7 @@ class StalledParameters(DeclaredRule):
 
     def _has_matrix(self, name: str, step: int) -> bool:
         gradient = self._gradient(name, step)
-        return gradient is not None and _is_matrix(gradient.shape)
+        return gradient is not None and _is_matrix(value_shape(gradient, step) or ())
 
     def _judge(
         self, move: _Move, moves: list[_Move], step: int, trained: TrainedParameters
@@ -214,16 +216,22 @@ class StalledParameters(DeclaredRule):
     def _is_pulled(self, move: _Move, step: int) -> bool:
         """Return whether most elements of the gradient of a parameter are not zero."""
         gradient = self._gradient(move.name, step)
-        if gradient is None or not np.isfinite(gradient.astype(np.float64)).all():
+        if gradient is None:
             return False
-        return int(np.count_nonzero(gradient)) >= SPARSE * int(gradient.size)
+        values = numbers(gradient, step)
+        if values is None:  # of reductions, only a smallest magnitude above zero tells
+            least = reduction(gradient, step, "min", absolute=True)
+            most = reduction(gradient, step, "max", absolute=True)
+            return least is not None and most is not None and 0 < least <= most < math.inf
+        if not np.isfinite(values.astype(np.float64)).all():
+            return False
+        return int(np.count_nonzero(values)) >= SPARSE * int(values.size)
 
-    def _gradient(self, parameter: str, step: int) -> Any:
+    def _gradient(self, parameter: str, step: int) -> SavedTensor | None:
         trial = self.base_trial
         names = trial.tensor_names(step=step, collection=CollectionKeys.GRADIENTS)
         matching = sorted((name for name in names if parameter in name), key=len)
-        saved = next(saved_tensors(trial, step, matching[:1]), None)
-        return None if saved is None else numbers(saved, step)
+        return next(saved_tensors(trial, step, matching[:1]), None)
 
 
 def _is_matrix(shape: tuple[int, ...]) -> bool:

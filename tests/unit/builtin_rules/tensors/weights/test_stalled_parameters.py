@@ -114,3 +114,27 @@ def test_norms_of_updates_are_enough(update: float, met: list[int], tmp_path: Pa
     found = judge(StalledParameters, save(tmp_path, steps))
     assert found.met == met
     assert {finding.tensor for finding in found.findings} == ({NAME} if met else set())
+
+
+@pytest.mark.parametrize(
+    ("least", "met"),
+    [pytest.param(1e-9, [3, 4], id="dense"), pytest.param(0.0, [], id="perhaps-sparse")],
+)
+def test_reductions_of_gradients_are_enough(least: float, met: list[int], tmp_path: Path) -> None:
+    gradients = ["gradient/fc.weight", "gradient/head.weight"]
+    root = save(
+        tmp_path,
+        {
+            row: {
+                "optimizer/update_norm/fc.weight": np.array([0, 1], np.float32),
+                "optimizer/update_norm/head.weight": np.array([1e-2, 1], np.float32),
+            }
+            for row in range(5)
+        },
+        reductions={
+            row: {name: {("min", True): least, ("max", True): 1.0} for name in gradients}
+            for row in range(5)
+        },
+        shapes=dict.fromkeys(gradients, (4, 4)),
+    )
+    assert judge(StalledParameters, root).met == met

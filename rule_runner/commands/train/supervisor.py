@@ -193,12 +193,13 @@ class Supervisor:
         issue += f" in training {number}" * (number > 1)
         name = rule.configuration_name
         severity, needed = rule.severity or Severity.ERROR, self._config.evaluation.stop_on
-        stops = self._config.stop_on_finding and severity.rank >= needed.rank
-        if stops and rule.mode == RuleMode.ENFORCE:
+        may_stop = self._config.stop_on_finding and rule.mode == RuleMode.ENFORCE
+        if may_stop and severity.rank >= needed.rank:
             say(f"{name} has found {issue}: the training is stopped.")
             self._stopping = asyncio.create_task(script.stop(self._config.grace))
         else:
-            say(f"{name} has found {issue}; the training goes on.")
+            why = f", because --stop-on is {needed}" * may_stop
+            say(f"{name} has found {issue}; the training goes on{why}.")
 
     def _forward(self, number: int) -> None:
         """Forward a signal to the script; after the script has ended, stop the evaluations."""

@@ -265,16 +265,36 @@ def test_training_that_a_shell_started_is_stopped_too(home: Path) -> None:
     assert (done.returncode, done.stdout) == (10, "saved 6\n")
 
 
+WARNING = f"self.SEVERITY = 'warning'; {PIPE}"
+
+
 @pytest.mark.parametrize(
-    "more", [[], ["--stop-on-finding", "--mode", "observe"]], ids=["not-asked-for", "observed"]
+    ("then", "more", "sentence"),
+    [
+        pytest.param(PIPE, [], "an issue; the training goes on", id="not-asked-for"),
+        pytest.param(
+            PIPE,
+            ["--stop-on-finding", "--mode", "observe"],
+            "an issue; the training goes on",
+            id="observed",
+        ),
+        pytest.param(
+            WARNING,
+            ["--stop-on-finding"],
+            "a warning; the training goes on, because --stop-on is error",
+            id="warning",
+        ),
+    ],
 )
-def test_training_goes_on_after_a_finding(home: Path, more: list[str]) -> None:
+def test_training_goes_on_after_a_finding(
+    home: Path, then: str, more: list[str], sentence: str
+) -> None:
     # The training goes on long enough for the finding to be reported.
     words = waiting(home, "import time\ntime.sleep(1)\nsave(6, 9)")
-    done = training_scripts.train(home, [*rule(home, PIPE), "--keep-going", *more], words)
+    done = training_scripts.train(home, [*rule(home, then), "--keep-going", *more], words)
     assert (done.returncode, done.stdout) == (0, "saved 6\nsaved 9\n")
     assert said(done) == [
-        "Three has found an issue; the training goes on.",
+        f"Three has found {sentence}.",
         "The training ended with exit code 0.",
     ]
     assert verdict(home).coverage.judged == 9

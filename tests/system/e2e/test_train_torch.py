@@ -56,21 +56,24 @@ def test_healthy_training_is_untouched(tmp_path: Path) -> None:
     done = trained(tmp_path, "--stop-on-finding", words=words)
     alone = training_scripts.python(tmp_path, f"import sys\nsys.argv[1:] = {words}\n{SCRIPT}", {})
     assert (done.returncode, done.stdout) == (0, alone.stdout)
-    assert outcomes(tmp_path) == dict.fromkeys(
-        ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient"), ("NoIssuesFound", True)
-    )
+    verdicts = outcomes(tmp_path)
+    judged = ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient")
+    assert {verdicts[rule] for rule in judged} == {("NoIssuesFound", True)}
+    assert {outcome for outcome, _ in verdicts.values()} == {"NoIssuesFound", "NotEvaluated"}
 
 
 @pytest.mark.parametrize(
-    ("rule", "words"),
+    ("rule", "issue", "words"),
     [
-        pytest.param("VanishingGradient", ["12", "0.1", ENDLESS], id="deep-sigmoid"),
-        pytest.param("ExplodingTensor", ["1", "1e6", ENDLESS], id="huge-learning-rate"),
+        pytest.param("VanishingGradient", "a warning", ["12", "0.1", ENDLESS], id="deep-sigmoid"),
+        pytest.param("ExplodingTensor", "an issue", ["1", "1e6", ENDLESS], id="huge-learning-rate"),
     ],
 )
-def test_faulty_training_is_caught_and_stopped(tmp_path: Path, rule: str, words: list[str]) -> None:
-    done = trained(tmp_path, "--stop-on-finding", words=words)
+def test_faulty_training_is_caught_and_stopped(
+    tmp_path: Path, rule: str, issue: str, words: list[str]
+) -> None:
+    done = trained(tmp_path, "--stop-on-finding", "--stop-on", "warning", words=words)
     assert done.returncode == 10
-    assert f"rule-runner: {rule} has found an issue: the training is stopped.\n" in done.stderr
+    assert f"rule-runner: {rule} has found {issue}: the training is stopped.\n" in done.stderr
     assert "the end" not in done.stdout
     assert outcomes(tmp_path)[rule][0] == "IssuesFound"

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from builtin_rules.statistics.tensor_selection import SavedTensor, numbers, view
+from builtin_rules.statistics.tensor_selection import SavedTensor, mode_of, numbers, view
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 
@@ -28,6 +28,9 @@ _SKIPPED: Final = "optimizer/skipped"
 _ROWS: Final = 10  # of which `_MANY` may not be broken, nor two in a row
 _MANY: Final = 3
 _SEARCH_ROWS: Final = 20  # as long as a gradient scaler may search its scale
+
+
+_Row = tuple[SavedTensor, ModeKeys | None]  # a tensor in the rows of a mode
 
 
 class BrokenTensor(Protocol):
@@ -103,14 +106,30 @@ class PassingValues:
     """Tells values that are broken for good from those that may pass."""
 
     def __init__(self) -> None:
-        self._history: dict[tuple[SavedTensor, ModeKeys | None], deque[bool]] = {}
+        self._history: dict[_Row, deque[bool]] = {}
         self._rows: dict[SavedTensor, int] = {}  # for how many rows it has been broken
         self._finite: set[SavedTensor] = set()  # those that have been finite
+        # By tensor and mode: what may pass in the latest row, and its step.
+        self._latest: dict[_Row, tuple[BrokenTensor, int]] = {}
+        self._last: dict[ModeKeys | None, int] = {}  # the latest step of each mode
+        self._skipped: set[_Row] = set()  # broken in the latest row, whose update was skipped
+
+    def unsettled(self) -> list[tuple[BrokenTensor, int]]:
+        """Return the broken tensors that may pass and were not saved again, and their steps.
+
+        Gradients and norms have passed once any later step of their mode was judged.
+        """
+        items = [
+            (item, step)
+            for (saved, mode), (item, step) in self._latest.items()
+            if step == self._last[mode] or _is_loss_or_metric(saved, step)
+        ]
+        return sorted(items, key=lambda pair: pair[1])
 
     def lasting(
         self, examined: Sequence[BrokenTensor], order: ExecutionOrder, step: int
     ) -> set[SavedTensor]:
-        """Return the tensors of a step that are broken for good."""
+        """Return the tensors of a step that are broken for good; the others may pass."""
         trial = examined[0].saved.tensor.trial if examined else None
         parameters: dict[str, bool] = {}  # whether all that a worker saved are finite
         for item in examined:
@@ -140,7 +159,27 @@ class PassingValues:
         saved, is_broken = item.saved, item.number > 0
         if place < _LOSS:
             return False
-        key = saved, _mode(saved, step)
+        key = saved, mode_of(saved.tensor.trial, step, [saved.name])
+        passes = self._row_passes(item, key, place, step, skipped=skipped, sound=sound)
+        is_known = saved in self._finite or not _is_metric(saved, step)
+        self._last[key[1]] = step
+        self._latest.pop(key, None)
+        if is_broken and passes and is_known and (not skipped or key in self._skipped):
+            self._latest[key] = item, step
+        (self._skipped.add if is_broken and skipped else self._skipped.discard)(key)
+        return passes
+
+    def _row_passes(
+        self,
+        item: BrokenTensor,
+        key: _Row,
+        place: int,
+        step: int,
+        *,
+        skipped: bool,
+        sound: bool,
+    ) -> bool:
+        saved, is_broken = item.saved, item.number > 0
         rows = self._history.setdefault(key, deque(maxlen=_ROWS))
         of_optimizer = place >= _GRADIENT and not _is_metric(saved, step)
         if is_broken and skipped and of_optimizer:
@@ -163,15 +202,15 @@ def _is_rare(rows: Iterable[bool]) -> bool:
     return not all(flags[-2:] if len(flags) > 1 else [False]) and sum(flags) < _MANY
 
 
-def _mode(saved: SavedTensor, step: int) -> ModeKeys | None:
-    trial: Any = saved.tensor.trial
-    mode: ModeKeys | None = trial.mode(step)
-    return mode
-
-
 def _is_metric(saved: SavedTensor, step: int) -> bool:
     trial: Any = saved.tensor.trial
     return saved.name in trial.tensor_names(step=step, collection=CollectionKeys.METRICS)
+
+
+def _is_loss_or_metric(saved: SavedTensor, step: int) -> bool:
+    trial: Any = saved.tensor.trial
+    losses = trial.tensor_names(step=step, collection=CollectionKeys.LOSSES)
+    return saved.name in losses or _is_metric(saved, step)
 
 
 def is_skipped(trial: Any, step: int, worker: str) -> bool:

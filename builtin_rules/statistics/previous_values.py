@@ -12,6 +12,7 @@ from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 
 REQUIRES_GRAD: Final = "parameters/requires_grad/"  # before the name of a parameter
+IS_SHARDED: Final = "parameters/is_sharded/"  # the same; exists only for shards
 PARAMETERS: Final = "parameters"  # the collection of all named parameters
 ROWS_BACK: Final = 40  # a learning rate that is 0 for longer belongs to no warm-up
 
@@ -163,9 +164,9 @@ class LearningRates:
 
 
 def parameter_names(trial: Any, step: int, collections: Collection[str]) -> list[str]:
-    """Return the names of parameters in collections, without those of `requires_grad`."""
+    """Return the names of parameters in collections, without what is saved about them."""
     names = tensor_names(trial, step, collections, [])
-    return [name for name in names if not name.startswith(REQUIRES_GRAD)]
+    return [name for name in names if not name.startswith((REQUIRES_GRAD, IS_SHARDED))]
 
 
 def _scalar(tensor: Any, step: int) -> float | None:

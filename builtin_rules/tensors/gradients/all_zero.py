@@ -7,6 +7,7 @@ import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import percentage
+from builtin_rules.statistics.sustained import EXPERT, LastingZeros, workers_without_loss
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,
@@ -29,7 +30,7 @@ from smdebug.rules.extensions import Page, Piece, Quantity, Severity
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
-_TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
+_TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
 
 class ZeroCount:
@@ -53,10 +54,15 @@ class AllZero(DeclaredRule):
     """Met when ``100 * zeros / elements >= threshold`` for some selected tensor.
 
     Only exact zeros count; NaN does not. Every worker and every step is judged separately. Empty
-    and non-numeric tensors are skipped. Unless `tensor_regex` selects them by name or `literal` is
-    set, so are tensors with one element, and weights, biases and gradients that are all zero at
-    their first step: biases, LoRA's B and the last norms of residual blocks start at zero. If only
-    reductions were saved, a threshold of 100 is judged by ``abs_max == 0`` or ``min == max == 0``.
+    and non-numeric tensors are skipped. If only reductions were saved, a threshold of 100 is judged
+    by ``abs_max == 0`` or ``min == max == 0``.
+
+    Unless `tensor_regex` selects them by name or `literal` is set, tensors with one element are
+    skipped, and weights and biases that are all zero at their first step: biases, LoRA's B and the
+    last norms of residual blocks start at zero. Gradients must then meet the condition at five
+    saved steps in a row, and more than three times as long as ever before they came back: batches
+    may use only a part of a model. Those of experts are left out, because some get no tokens
+    (`RouterCollapse`), and so are those of steps whose losses are exactly 0.
     """
 
     READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."
@@ -95,8 +101,8 @@ class AllZero(DeclaredRule):
         """,
         limits="""
         Layers that stay at zero on purpose beyond their first saved step fire: start later with
-        `--start-step`. In a trial with one saved step, parameters of zeros are not judged: set
-        `literal` or `tensor_regex`.
+        `--start-step`. In a trial with one saved step, parameters of zeros are not judged, nor are
+        gradients in one with fewer than five: set `literal` or `tensor_regex`.
         """,
         severity="""
         A warning: tensors of zeros pass no signal on, but some are zero on purpose, and the rest of
@@ -110,6 +116,8 @@ class AllZero(DeclaredRule):
 
     def _prepare(self) -> None:
         require_selection(self)
+        self._zeros = LastingZeros()
+        self._gradients: set[str] = set()  # those at the current step that must be zero for long
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
@@ -117,11 +125,20 @@ class AllZero(DeclaredRule):
         by_name = set(tensor_names(trial, step, [], self.tensor_regex))
         names = sorted(by_name.union(tensor_names(trial, step, self.collection_names, [])))
         strict = set(names) if self.literal else by_name
-        trained = set(tensor_names(trial, step, _TRAINED, ["(?i)bias"])) - strict
+        gradients = set(tensor_names(trial, step, [CollectionKeys.GRADIENTS], [])) - strict
+        self._gradients = gradients.intersection(names)
+        trained = set(tensor_names(trial, step, _TRAINED, ["(?i)bias"])) - strict - gradients
+        satisfied = workers_without_loss(trial, step) if self._gradients else set()
+
+        def is_idle(saved: SavedTensor) -> bool:
+            if saved.name in self._gradients:
+                return saved.worker in satisfied or EXPERT.search(saved.name) is not None
+            return saved.name in trained and _starts_at_zero(saved, step)
+
         answers = [
             self._judge(saved, step, strict=saved.name in strict)
             for saved in saved_tensors(trial, step, names)
-            if saved.name not in trained or not _starts_at_zero(saved, step)
+            if not is_idle(saved)
         ]
         return any_met(self, answers, "no tensor to judge at this step")
 
@@ -150,14 +167,16 @@ class AllZero(DeclaredRule):
             return None
         if top == 0 or extremes == [0, 0]:
             return self._measured(saved, step, _ALL, FROM_REDUCTIONS)
+        self._zeros.add((saved.name, saved.worker), is_zero=False)
         return False
 
     def _measured(
         self, saved: SavedTensor, step: int, share: float, note: str | None = None
     ) -> bool:
-        return record(
-            self, saved, step, ZEROS, share, self.threshold, met=share >= self.threshold, note=note
-        )
+        met = share >= self.threshold
+        if saved.name in self._gradients:
+            met = self._zeros.add((saved.name, saved.worker), is_zero=met)
+        return record(self, saved, step, ZEROS, share, self.threshold, met=met, note=note)
 
 
 def _starts_at_zero(saved: SavedTensor, step: int) -> bool:

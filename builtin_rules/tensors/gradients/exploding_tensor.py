@@ -78,7 +78,8 @@ class ExplodingTensor(DeclaredRule):
     any of them, infinity only in min, max, abs_min and abs_max.
 
     Gradients, losses, metrics and norms may be broken for a moment; that is a note. They meet the
-    condition if they are broken at two saved steps in a row, at three of ten, or at the last one.
+    condition if they are broken at two saved steps in a row, at three of ten, or at the last one,
+    in training and in evaluation separately.
     Gradients and their norms are an exception while a gradient scaler skips the update
     (`optimizer/skipped`, or a falling loss scale) and, for at most 20 saved steps in a row, if the
     saved weights stay finite or the gradient has not been finite yet. So are metrics that have
@@ -154,7 +155,6 @@ class ExplodingTensor(DeclaredRule):
         # By worker: the first broken tensor since the last step without any, and its step.
         self._origins: dict[str, tuple[str, int]] = {}
         self._passing = PassingValues()
-        self._pending: list[_Broken] = []  # at the latest step: errors if nothing follows
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
@@ -178,8 +178,13 @@ class ExplodingTensor(DeclaredRule):
         return any(answers)
 
     def invoke_at_end(self, step: int) -> bool:
-        """Report what was not finite at the last step: it did not pass."""
-        answers = [self._report(broken, step, broken.note) for broken in self._pending]
+        """Report what was not finite in its last row: it did not pass."""
+        del step
+        answers = [
+            self._report(broken, earlier, broken.note)
+            for broken, earlier in self._passing.unsettled()
+            if isinstance(broken, _Broken)
+        ]
         return any(answers)
 
     def _in_order(self, examined: list["_Broken"], step: int) -> Iterator[bool]:
@@ -192,11 +197,10 @@ class ExplodingTensor(DeclaredRule):
                 self._origins.pop(worker, None)
             else:
                 self._origins.setdefault(worker, (first.saved.name, step))
-        self._pending = []
+        examined = [*broken, *(item for item in examined if not item.number)]
         lasting = self._passing.lasting(examined, order, step)
-        for item in [*broken, *(item for item in examined if not item.number)]:
+        for item in examined:
             if item.number and item.saved not in lasting:
-                self._pending.append(item)
                 yield self._report(item, step, f"{item.note} It may pass.", Severity.NOTE)
             else:
                 yield self._report(item, step, self._note(item, step))

@@ -1,17 +1,22 @@
 """VanishingGradient: the mean magnitude of a gradient fell below a threshold."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.sustained import (
+    EXPERT,
+    IDLE,
+    LASTING,
+    LastingZeros,
+    workers_without_loss,
+)
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
-    SavedTensor,
     TensorKey,
-    is_first_step,
     reductions,
 )
 from smdebug.exceptions import TensorUnavailableForStep
@@ -21,9 +26,9 @@ MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
 
 MATRIX_RANK: Final = 2
-# Saved values that may be 0 at first: LoRA's first factor waits for the second one, which itself
-# waits for the end of a warm-up that begins at 0.
-ZEROS_AT_FIRST: Final = 4
+# Gradients between this share of the threshold and the threshold must stay there: at their first
+# steps those of healthy transformers of little width are that small.
+CLOSE: Final = 0.5
 # The part after the name of the layer in the names of its gradients, in all frameworks.
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
 
@@ -33,15 +38,19 @@ class VanishingGradient(DeclaredRule):
 
     Gradients with two or more dimensions are judged one by one. One-dimensional gradients (biases,
     norm layers) are tiny even in healthy networks: they count only if all gradients of their layer
-    are below the threshold, or if the trial has no others. With `literal`, each gradient is judged
-    on its own.
+    are below the threshold, or if the trial has no others.
 
-    Every worker and every step is judged separately. A NaN mean never meets the condition;
-    `ExplodingTensor` reports non-finite values. A gradient that is exactly 0 meets it, and the note
-    says that its parameter may be frozen. Up to four zeros with which the saved values of a
-    gradient begin are an exception, unless `literal`: factors that start at zero (LoRA) cause them.
-    If only reductions were saved, the mean of the magnitudes must be among them. The default
-    threshold is the documented one.
+    A mean between half the threshold and the threshold must have stayed below the threshold
+    for five saved steps in a row. So must a mean of exactly 0, and more than three times as long as
+    ever before it came back: batches may use only a part of a model, and factors that start at zero
+    (LoRA) wait for each other. The note then says that the parameter may be frozen. Means of 0 are
+    not judged at steps whose losses are exactly 0, because nothing is left to learn there, nor are
+    those of experts: they got no tokens, which `RouterCollapse` judges. With `literal`, each
+    gradient and each step is judged on its own.
+
+    Every worker is judged separately. A NaN mean never meets the condition; `ExplodingTensor`
+    reports non-finite values. If only reductions were saved, the mean of the magnitudes must be
+    among them. The default threshold is the documented one.
     """
 
     READS = "the collection gradients: values, or the saved reduction abs_mean."
@@ -71,8 +80,9 @@ class VanishingGradient(DeclaredRule):
             )
         """,
         missing="""
-        NaN never meets the condition (`ExplodingTensor` reports it). Steps without gradients, or
-        with reductions other than `abs_mean`, are skipped.
+        NaN never meets the condition (`ExplodingTensor` reports it). Steps without gradients, with
+        reductions other than `abs_mean`, or with a loss of exactly 0 are skipped: they neither
+        extend nor end a series.
         """,
         remedy="""
         - Find the last layer above the threshold: the cause is in the layer after it.
@@ -101,35 +111,44 @@ class VanishingGradient(DeclaredRule):
         means = reductions(self.base_trial, step, names, "mean", absolute=True)
         if not means:
             return self.not_judged("no gradients at this step" if not names else "no mean of |g|")
-        if not self.literal:
-            means = {key: mean for key, mean in means.items() if not self._begins(key, step, mean)}
+        if self.literal:
+            vanished = [key for key, mean in means.items() if mean < self.threshold]
+        else:
+            means = self._judged(means, step)
             if not means:
-                return self.not_judged("gradients that are exactly 0 at their first steps")
-        vanished = [key for key, mean in means.items() if mean < self.threshold]
-        if not self.literal:
-            vanished = self._without_flat(vanished, means, step)
+                return self.not_judged(IDLE)
+            vanished = self._without_flat(self._lasting(means), means, step)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
 
     def _prepare(self) -> None:
-        self._zeros_at_first: dict[TensorKey, int] = {}
+        self._rows: dict[TensorKey, int] = {}  # how many in a row are below the threshold
+        self._zeros = LastingZeros()
 
-    def _begins(self, key: TensorKey, step: int, mean: float) -> bool:
-        """Return whether a gradient is one of the zeros with which its tensor begins."""
-        name, worker = key
-        if mean:
-            self._zeros_at_first.pop(key, None)
-            return False
-        if is_first_step(SavedTensor(self.base_trial.tensor(name), worker), step):
-            self._zeros_at_first[key] = 0
-        zeros = self._zeros_at_first.get(key, ZEROS_AT_FIRST) + 1
-        self._zeros_at_first[key] = zeros
-        return zeros <= ZEROS_AT_FIRST
+    def _judged(self, means: Mapping[TensorKey, float], step: int) -> dict[TensorKey, float]:
+        """Leave out the zeros of experts, and of workers without a loss."""
+        satisfied = workers_without_loss(self.base_trial, step) if 0 in means.values() else set()
+        return {
+            (name, worker): mean
+            for (name, worker), mean in means.items()
+            if mean or not (worker in satisfied or EXPERT.search(name))
+        }
+
+    def _lasting(self, means: Mapping[TensorKey, float]) -> list[TensorKey]:
+        """Record a row of gradients, and return those that have been too small for long enough."""
+        vanished = []
+        for key, mean in means.items():
+            self._rows[key] = self._rows.get(key, 0) + 1 if mean < self.threshold else 0
+            is_lasting_zero = self._zeros.add(key, is_zero=not mean)
+            is_clear = mean < CLOSE * self.threshold or self._rows[key] >= LASTING
+            if (is_clear and self._rows[key]) if mean else is_lasting_zero:
+                vanished.append(key)
+        return vanished
 
     def _without_flat(
         self, vanished: list[TensorKey], judged: Collection[TensorKey], step: int
     ) -> list[TensorKey]:
-        """Leave out one-dimensional gradients of layers with others above the threshold."""
+        """Leave out one-dimensional gradients of layers with others that have not vanished."""
         if not vanished:
             return vanished
         flat = {key for key in judged if self._rank(key, step) < MATRIX_RANK}

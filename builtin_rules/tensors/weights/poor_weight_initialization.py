@@ -11,6 +11,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.loss_statistics import losses_at
 from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import is_learning_step
+from builtin_rules.statistics.sustained import EXPERT
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
@@ -63,8 +64,8 @@ class PoorWeightInitialization(DeclaredRule):
     since a norm layer makes them so. (b) For `patience` saved steps in a row, the 5th and 95th
     percentiles of the elements of a gradient are closer together than `distribution_range`, and
     than that share of the median distance over all gradients; zeros count only if all elements are
-    zero, and one-dimensional gradients only if there are no others. Losses that never fall are
-    left to `LossNotDecreasing`.
+    zero, and one-dimensional gradients only if there are no others. Gradients of experts, which may
+    get no tokens, are left out. Losses that never fall are left to `LossNotDecreasing`.
 
     Only saved steps with activation inputs or gradients count; steps of mode EVAL and PREDICT do
     not. Each worker is judged by itself. NaN and infinity are left to `ExplodingTensor`. Tensors
@@ -238,7 +239,8 @@ class PoorWeightInitialization(DeclaredRule):
         spreads = {
             saved: (array.ndim, spread)
             for saved in saved_tensors(self.base_trial, step, names)
-            if (array := numbers(saved, step)) is not None
+            if (self.literal or not EXPERT.search(saved.name))
+            and (array := numbers(saved, step)) is not None
             and math.isfinite(spread := _spread(array, whole=self.literal))
         }
         flat = all(rank < MATRIX_RANK for rank, _ in spreads.values())

@@ -2,30 +2,34 @@
 
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import norms
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.previous_values import (
+    IS_SHARDED,
     PARAMETERS,
     is_learning_step,
     parameter_names,
 )
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
+    TensorKey,
     numbers,
     record,
+    reduction,
     saved_reductions,
+    value_shape,
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
 
 DIFFERENCE: Final = "relative difference"
-# Replicas start equal. Values that differ by more than this when first compared are shards, or
-# were never replicas.
+# Values that differ by more than this when first compared are shards, or were never replicas.
 SHARDED: Final = 0.1
+GRADIENT: Final = "gradient/"  # before the name of a parameter
+EQUAL_GRADIENTS: Final = 1e-3  # relative difference, of gradients summed in another order
 _COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 _BUFFERS: Final = re.compile(r"running_(mean|var)|num_batches_tracked")
 # Saved reductions that hardly depend on the order of summation.
@@ -48,9 +52,14 @@ class ReplicaDivergence(DeclaredRule):
     saved reductions, the largest relative difference of l1, l2, min, max, std and variance. NaN or
     infinity on one of the two only meets the condition; on both it is left to `ExplodingTensor`.
 
-    Parameters of different shapes are shards and are skipped, as are those that differ by more than
-    0.1 when they are first compared: a note names them. Running statistics of norm layers are no
-    parameters: workers have their own.
+    Workers that hold shards are not replicas. Parameters that the hook marked as sharded
+    (`parameters/is_sharded/*`) are skipped, and so are those of different shapes. Without a mark,
+    parameters that differ by more than 0.1 when first compared are taken for shards, unless the
+    workers have equal gradients for them, as data parallelism makes them: then they are replicas
+    that began with different values. If a worker has shards, its other parameters count once they
+    were equal and not of one value: shards of ones and zeros are equal at first. A note names
+    what is taken for shards. Running statistics of norm layers are no parameters: workers have
+    their own.
     """
 
     SEVERITY = Severity.ERROR
@@ -100,8 +109,9 @@ class ReplicaDivergence(DeclaredRule):
         limits="""
         Methods that let workers drift between synchronisations (local SGD) fire: judge the steps of
         synchronisation only, or raise `threshold`. Replicas that start with different parameters
-        look like shards, and a note is all that is said. Reductions show fewer differences than
-        values. In half precision, the smallest difference of an element is 0.004 of it.
+        look like shards, and get a note, unless gradients are saved and equal. Reductions show
+        fewer differences than values. In half precision, the smallest difference of an element is
+        0.004 of it.
         """,
         severity="""
         The findings are errors: workers that train different models waste all but one of them, and
@@ -113,8 +123,10 @@ class ReplicaDivergence(DeclaredRule):
     required_inputs = (_Replicas("parameters of several workers", _COLLECTIONS),)
 
     def _prepare(self) -> None:
-        self._replicas: set[tuple[str, str]] = set()  # that were once about equal
-        self._sharded: set[tuple[str, str]] = set()
+        self._compared: set[TensorKey] = set()
+        self._replicas: set[TensorKey] = set()  # that were once equal, and not of one value
+        self._shards: set[TensorKey] = set()
+        self._sharded: set[str] = set()  # workers that hold shards
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the parameters of all workers at global step `step`."""
@@ -122,38 +134,101 @@ class ReplicaDivergence(DeclaredRule):
         if not is_learning_step(trial, step):
             return self.not_judged("weights do not change in this mode")
         names = [
-            name for name in parameter_names(trial, step, _COLLECTIONS) if not _BUFFERS.search(name)
+            name
+            for name in parameter_names(trial, step, _COLLECTIONS)
+            if not (_BUFFERS.search(name) or trial.has_tensor(IS_SHARDED + name))
         ]
         workers: dict[str, list[SavedTensor]] = {}
         for name, worker in trial.saved_by(step, names):
             workers.setdefault(name, []).append(SavedTensor(trial.tensor(name), worker))
-        answers = [
-            answer
+        pairs = [
+            _Pair(replicas[0], other, difference)
             for replicas in workers.values()
             for other in replicas[1:]
-            for answer in self._compare(replicas[0], other, step)
+            if (other.name, other.worker) not in self._shards
+            and (difference := self._compare(replicas[0], other, step)) is not None
         ]
+        for pair in pairs:
+            if self._look_like_shards(pair, step):
+                self._sharded.add(pair.other.worker)
+            self._compared.add(pair.key)
+        answers = [self._judge(pair, step) for pair in pairs]
         return any(answers) if answers else self.not_judged("no replicas of a parameter")
 
-    def _compare(self, first: SavedTensor, other: SavedTensor, step: int) -> Iterator[bool]:
-        """Yield whether two replicas differ, unless they are shards."""
-        difference = _difference(first, other, step)
-        key = other.name, other.worker
-        if difference is None or key in self._sharded:
-            return
-        if SHARDED < difference < math.inf and key not in self._replicas:
-            self._sharded.add(key)
-            note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
-            yield self.found(step, *key, difference, SHARDED, note, Severity.NOTE)
-            return
-        self._replicas.add(key)
+    def _compare(self, first: SavedTensor, other: SavedTensor, step: int) -> float | None:
+        """Return the relative difference of two tensors, or None if it is unknown."""
+        shapes = value_shape(first, step), value_shape(other, step)
+        if None not in shapes and shapes[0] != shapes[1]:
+            self._sharded.add(other.worker)
+            return None
+        return _difference(first, other, step)
+
+    def _look_like_shards(self, pair: "_Pair", step: int) -> bool:
+        """Return whether a pair differs too much for replicas when first compared."""
+        return (
+            SHARDED < pair.difference < math.inf
+            and pair.key not in self._compared
+            and not _have_equal_gradients(pair, step)
+        )
+
+    def _judge(self, pair: "_Pair", step: int) -> bool:
+        """Return whether replicas differ, unless they are shards."""
+        first, other, difference = pair
         met = difference > self.threshold
-        limit = self.threshold
-        comparison = f"Compared with {first.worker!r}."
+        if met and pair.key not in self._replicas and other.worker in self._sharded:
+            if not _have_equal_gradients(pair, step):
+                self._shards.add(pair.key)
+                note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
+                return self.found(step, *pair.key, difference, SHARDED, note, Severity.NOTE)
+        elif not met and not _has_one_value(first, step):
+            self._replicas.add(pair.key)
+        note = f"Compared with {first.worker!r}."
         if difference == math.inf:
-            comparison = f"Only one of it and {first.worker!r} is finite."
-        text = comparison if met else None
-        yield record(self, other, step, DIFFERENCE, difference, limit, met=met, note=text)
+            note = f"Only one of it and {first.worker!r} is finite."
+        return record(
+            self,
+            other,
+            step,
+            DIFFERENCE,
+            difference,
+            self.threshold,
+            met=met,
+            note=note if met else None,
+        )
+
+
+class _Pair(NamedTuple):
+    """A parameter of two workers, and their relative difference."""
+
+    first: SavedTensor
+    other: SavedTensor
+    difference: float
+
+    @property
+    def key(self) -> TensorKey:
+        """The parameter and the second worker."""
+        return self.other.name, self.other.worker
+
+
+def _has_one_value(saved: SavedTensor, step: int) -> bool:
+    """Return whether all elements are equal; false if that is unknown."""
+    low, high = (reduction(saved, step, operation) for operation in ("min", "max"))
+    return low is not None and low == high
+
+
+def _have_equal_gradients(pair: _Pair, step: int) -> bool:
+    """Return whether two workers have the same gradient of a parameter, other than 0."""
+    trial: Any = pair.other.tensor.trial
+    name = GRADIENT + pair.other.name
+    workers = [worker for _, worker in trial.saved_by(step, [name])]
+    if not {pair.first.worker, pair.other.worker}.issubset(workers):
+        return False
+    first, other = (
+        SavedTensor(trial.tensor(name), saved.worker) for saved in (pair.first, pair.other)
+    )
+    top = reduction(first, step, "max", absolute=True) or reduction(first, step, "l2")
+    difference = _difference(first, other, step) if top else None
+    return difference is not None and difference < EQUAL_GRADIENTS
 
 
 def _difference(first: SavedTensor, other: SavedTensor, step: int) -> float | None:

@@ -312,6 +312,10 @@ class Hook(CoreHook):
                 for inner_name, parameter in modules.unwrapped(module).named_parameters():
                     full_name = modules.parameter_names(name, inner_name)[0]
                     flag = bool(parameter.requires_grad)
+                    if hasattr(parameter, "to_local") and full_name not in self._required_gradients:
+                        self._measured.add(
+                            PARAMETERS, f"parameters/is_sharded/{full_name}", np.uint8(1)
+                        )
                     if self._required_gradients.get(full_name) is not flag:
                         self._required_gradients[full_name] = flag
                         self._measured.add(

@@ -1,5 +1,6 @@
 """The built-in rules against second, slow versions of them, over random trials."""
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -68,16 +69,20 @@ def first_step(saved: By_worker, name: str) -> int:
 GRADIENTS = ("gradient/a.weight", "gradient/a.bias", "gradient/b.weight", "gradient/b.bias")
 
 
+def lasts(zeros: list[bool]) -> bool:
+    *earlier, last = [len([*group]) for is_zero, group in itertools.groupby(zeros) if is_zero]
+    return last >= 5 and last > 3 * max(earlier, default=0)
+
+
 def slow_vanishing(saved: By_worker, threshold: float, *, literal: bool) -> Found:
     below: dict[tuple[int, str, str], bool] = {}
     flat: set[tuple[int, str, str]] = set()
     for step, name, worker, value in every(saved):
         numbers = [abs(float(one)) for one in value.ravel()]
         so_far = [at for at in sorted(saved[worker]) if at <= step and name in saved[worker][at]]
-        begins = so_far[0] == first_step(saved, name) and len(so_far) <= 4
-        if begins and not literal and not any(saved[worker][at][name].any() for at in so_far):
-            continue
-        below[step, name, worker] = sum(numbers) / len(numbers) < threshold
+        zeros = [not saved[worker][at][name].any() for at in so_far]
+        is_below = sum(numbers) / len(numbers) < threshold
+        below[step, name, worker] = lasts(zeros) if zeros[-1] and not literal else is_below
         if value.ndim == 1:
             flat.add((step, name, worker))
     found = set()

@@ -99,7 +99,21 @@ LITERAL = {"literal": "true"}
             "fc.weight", [[1.0, 0.0], [0.0, 0.0]], BY_COLLECTION, [1], id="weights-vanish"
         ),
         pytest.param(
-            "gradient/a", [[0.0, 0.0]] * 2, {"collection_names": "gradients"}, [1], id="gradients"
+            "gradient/a", [[0.0, 0.0]] * 5, {"collection_names": "gradients"}, [4], id="gradients"
+        ),
+        pytest.param(
+            "gradient/a",
+            [[0.0, 0.0], [1.0, 0.0]] * 4,
+            {"collection_names": "gradients"},
+            [],
+            id="gradients-at-some-steps",
+        ),
+        pytest.param(
+            "gradient/experts.1.up",
+            [[0.0, 0.0]] * 6,
+            {"collection_names": "gradients"},
+            [],
+            id="experts-without-tokens",
         ),
     ],
 )
@@ -112,6 +126,13 @@ def test_scalars_and_parameters_that_begin_at_zero_are_passed_over_unless_asked_
 def test_a_bias_is_new_at_its_first_step_though_the_walk_begins_later(tmp_path: Path) -> None:
     root = save(tmp_path, {at: {"fc.bias": np.zeros(2)} for at in range(3)})
     assert judge(AllZero, root, start=1, collection_names="biases").met == [1, 2]
+
+
+def test_gradients_of_a_loss_of_zero_are_not_judged(tmp_path: Path) -> None:
+    steps = {step: {"gradient/a": np.zeros(2), "loss": np.zeros(1)} for step in range(6)}
+    found = judge(AllZero, save(tmp_path, steps), collection_names="gradients")
+    assert (found.met, [*found.skipped]) == ([], [*range(6)])
+    assert judge(AllZero, tmp_path, tensor_regex="^gradient").met == [*range(6)]
 
 
 def test_what_is_passed_over_is_not_judged(tmp_path: Path) -> None:

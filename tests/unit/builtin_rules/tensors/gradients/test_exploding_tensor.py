@@ -9,6 +9,7 @@ import pytest
 from judging import Judged, judge, judge_to_the_end, opened, save
 
 from builtin_rules import ExplodingTensor
+from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import Finding, Severity
@@ -281,6 +282,40 @@ def test_what_is_broken_at_the_last_step_does_not_pass(tmp_path: Path) -> None:
     assert (found.met, len(found.findings)) == ([1], 1)
     other = judge_to_the_end(ExplodingTensor, written(tmp_path / "2", series("loss", [NAN, 1.0])))
     assert other.met == []
+
+
+TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps"),
+    [
+        pytest.param([(TRAIN, 1), (EVAL, NAN), (TRAIN, 1)], [1], id="the-last-evaluation"),
+        pytest.param([(EVAL, NAN), (TRAIN, 1), (EVAL, 1), (TRAIN, 1)], [], id="evaluated-again"),
+        pytest.param([(EVAL, 1), (TRAIN, NAN), (EVAL, 1)], [1], id="the-last-training-step"),
+        pytest.param([(TRAIN, NAN), (EVAL, NAN), (EVAL, 1)], [0], id="each-mode-has-its-last"),
+    ],
+)
+def test_the_last_row_of_each_mode_does_not_pass(
+    rows: list[tuple[ModeKeys, float]], steps: list[int], tmp_path: Path
+) -> None:
+    values = {step: {"loss": np.array([value, 1.0])} for step, (_, value) in enumerate(rows)}
+    save(tmp_path, values, modes={step: mode for step, (mode, _) in enumerate(rows)})
+    assert [one.step for one in judge_to_the_end(ExplodingTensor, tmp_path).findings] == steps
+
+
+def test_a_gradient_has_passed_once_the_training_goes_on(tmp_path: Path) -> None:
+    steps = [{GRADIENT: [1.0]}, {GRADIENT: [NAN]}, {"loss": [1.0]}]
+    assert judge_to_the_end(ExplodingTensor, written(tmp_path, steps)).met == []
+    assert judge_to_the_end(ExplodingTensor, written(tmp_path / "2", steps[:2])).met == [1]
+
+
+def test_metrics_never_evaluated_and_skipped_updates_pass_at_the_end(tmp_path: Path) -> None:
+    steps = [{"precision": [NAN], GRADIENT: [1.0]}, {"precision": [NAN], GRADIENT: [NAN]}]
+    steps[1]["optimizer/skipped"] = [1]
+    assert judge_to_the_end(ExplodingTensor, written(tmp_path, steps)).met == []
+    again = written(tmp_path / "2", [*steps, steps[1]])
+    assert [one.tensor for one in judge_to_the_end(ExplodingTensor, again).findings] == [GRADIENT]
 
 
 # -- the order of execution ----------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from judging import Judged, judge, save
 
 from builtin_rules import VanishingGradient
+from builtin_rules.statistics.sustained import IDLE
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import Finding, Severity
 
@@ -34,9 +35,7 @@ def judged(root: Path, values: list[Any], **params: Any) -> Judged:
         pytest.param([1e-3, 1e-5, 1e-8], [2], id="falls-below"),
         pytest.param([1e-8, 1e-3, 1e-8], [0, 2], id="each-step-by-itself"),
         pytest.param([1e-7], [], id="equal-is-not-below"),
-        pytest.param([np.nextafter(1e-7, 0)], [0], id="next-below"),
         pytest.param([-1e-3, -1e-8], [1], id="magnitudes"),
-        pytest.param([1e-3, 0.0], [1], id="exactly-zero"),
         pytest.param([np.nan, np.inf, -np.inf], [], id="not-finite"),
         pytest.param([1e-8], [0], id="one-step"),
         pytest.param([1e-3, None, 1e-8], [2], id="missing-at-a-step"),
@@ -62,7 +61,7 @@ def test_one_nan_hides_nothing_and_meets_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16])
 def test_all_floating_point_types_are_judged(dtype: Any, tmp_path: Path) -> None:
-    assert judged(tmp_path, [matrix(0.5, dtype), matrix(0.0, dtype)]).met == [1]
+    assert judged(tmp_path, [matrix(0.5, dtype), matrix(1e-6, dtype)], threshold=1e-4).met == [1]
 
 
 def test_at_a_save_interval_of_500_the_earliest_step_is_500(tmp_path: Path) -> None:
@@ -76,8 +75,9 @@ def test_evidence_names_tensor_worker_mean_and_threshold(tmp_path: Path) -> None
     assert found.findings == [Finding(0, NAME, "worker_0", 2e-8, 1e-6, None, Severity.WARNING)]
 
 
-def test_to_the_letter_zero_counts_at_the_first_step_too(tmp_path: Path) -> None:
-    assert judged(tmp_path, [matrix(0.0)], literal=True).met == [0]
+@pytest.mark.parametrize("mean", [0.0, np.nextafter(1e-7, 0)])
+def test_to_the_letter_the_first_step_counts_too(mean: float, tmp_path: Path) -> None:
+    assert judged(tmp_path, [matrix(mean)], literal=True).met == [0]
 
 
 def test_every_vanished_gradient_is_named(tmp_path: Path) -> None:
@@ -89,15 +89,44 @@ def test_every_vanished_gradient_is_named(tmp_path: Path) -> None:
 def test_a_gradient_that_is_exactly_zero_may_be_frozen(tmp_path: Path) -> None:
     found = judged(tmp_path, [matrix(0.0)] * 5)
     (finding,) = found.findings
-    reason = "gradients that are exactly 0 at their first steps"
-    assert found.skipped == dict.fromkeys(range(4), reason)
+    assert (found.met, found.skipped) == ([4], {})
     assert finding.note == "Exactly 0: the parameter may be frozen."
 
 
-def test_a_gradient_of_zero_counts_at_once_after_another_value(tmp_path: Path) -> None:
-    assert judged(tmp_path, [matrix(1.0), matrix(0.0)]).met == [1]
-    zeros_at_first = [matrix(0.0), matrix(0.0), matrix(1.0), matrix(1.0)]
-    assert judged(tmp_path / "lora", zeros_at_first).met == []
+@pytest.mark.parametrize(
+    ("means", "met"),
+    [
+        pytest.param([0, 0, 1, 1], [], id="zero-at-first"),
+        pytest.param([1, 0, 0, 0, 0, 0, 0], [5, 6], id="zero-for-five"),
+        pytest.param([0, 0, 1, *[0] * 7], [9], id="three-times-as-long-as-before"),
+        pytest.param([0, 1, 1] * 4, [], id="zero-at-some-steps"),
+        pytest.param([9e-8, *[1e-5] * 9], [], id="just-below-at-the-start"),
+        pytest.param([1, *[9e-8] * 6], [5, 6], id="just-below-for-five"),
+        pytest.param([9e-8, 9e-8, 1, 9e-8, 9e-8, 9e-8], [], id="just-below-now-and-then"),
+        pytest.param([1, 5.1e-8, 4.9e-8], [2], id="below-half"),
+    ],
+)
+def test_zeros_and_means_just_below_must_last(
+    means: list[float], met: list[int], tmp_path: Path
+) -> None:
+    assert judged(tmp_path, [matrix(mean) for mean in means]).met == met
+
+
+def test_a_loss_of_zero_leaves_nothing_to_learn(tmp_path: Path) -> None:
+    steps = {
+        step: {NAME: matrix(0.0), "loss": np.array([loss])}
+        for step, loss in enumerate([0.0] * 7 + [0.5] * 6)
+    }
+    found = judge(VanishingGradient, save(tmp_path, steps))
+    assert found.met == [11, 12]
+    assert found.skipped == dict.fromkeys(range(7), IDLE)
+
+
+def test_experts_without_tokens_are_left_to_router_collapse(tmp_path: Path) -> None:
+    names = ("gradient/mlp.experts.3.up.weight", "gradient/expertise.weight")
+    steps = {step: {name: matrix(0.0) for name in names} for step in range(5)}
+    found = judge(VanishingGradient, save(tmp_path, steps))
+    assert [one.tensor for one in found.findings] == ["gradient/expertise.weight"]
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:

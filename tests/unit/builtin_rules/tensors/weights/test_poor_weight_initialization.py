@@ -321,6 +321,12 @@ def test_every_failing_check_is_named(tmp_path: Path) -> None:
     assert tensors_at_5 == ["relu1_input_0", GRADIENT, "loss"]
 
 
+def test_experts_without_tokens_are_left_out(tmp_path: Path) -> None:
+    steps = always(5, {"gradient/mlp.experts.1.weight": wide(0.0), OTHER: wide(1.0)})
+    assert judged(tmp_path, steps).met == []
+    assert judge(PoorWeightInitialization, tmp_path, literal=True).met == [*range(5)]
+
+
 @pytest.mark.parametrize("value", [np.zeros((0, 3)), np.array(["a", "b"]), np.array([1j, 2j])])
 def test_what_holds_no_real_numbers_is_not_judged(value: Any, tmp_path: Path) -> None:
     names = [GRADIENT, "loss", "relu0_input_0"]

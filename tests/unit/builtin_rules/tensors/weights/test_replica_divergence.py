@@ -56,6 +56,102 @@ def test_shards_are_named_once(tmp_path: Path) -> None:
     assert found.skipped == {1: NOTHING}
 
 
+ONES, HALVES = np.ones(100), np.linspace(0.9, 1.1, 100)
+MATRIX, OTHER = "fc.weight", "norm.weight"
+
+
+def compared(
+    root: Path, rows: list[tuple[dict[str, Any], dict[str, Any]]]
+) -> list[tuple[int, str | None, Severity | None]]:
+    """Judge the parameters of two workers; return step, tensor and severity of findings."""
+    for number in (0, 1):
+        steps = {step: row[number] for step, row in enumerate(rows)}
+        save(root, steps, worker=f"worker_{number}", num_workers=2)
+    findings = judge(ReplicaDivergence, root).findings
+    return [(one.step, one.tensor, one.severity) for one in findings]
+
+
+NOTE, ERROR = Severity.NOTE, Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        pytest.param(
+            [
+                ({MATRIX: SAME, OTHER: ONES}, {MATRIX: SAME[::-1], OTHER: ONES}),
+                ({MATRIX: SAME, OTHER: HALVES}, {MATRIX: SAME[::-1], OTHER: HALVES[::-1]}),
+            ],
+            [(0, MATRIX, NOTE), (1, OTHER, NOTE)],
+            id="norms-of-shards-begin-equal",
+        ),
+        pytest.param(
+            [({MATRIX: SAME, OTHER: HALVES}, {MATRIX: SAME[::-1], OTHER: HALVES * 1.001})],
+            [(0, MATRIX, NOTE), (0, OTHER, NOTE)],
+            id="norms-of-shards-are-close-later",
+        ),
+        pytest.param(
+            [
+                ({MATRIX: SAME, OTHER: ONES}, {MATRIX: SAME[:9], OTHER: ONES}),
+                ({MATRIX: SAME, OTHER: HALVES}, {MATRIX: SAME[:9], OTHER: HALVES[::-1]}),
+            ],
+            [(1, OTHER, NOTE)],
+            id="shards-of-other-shapes",
+        ),
+        pytest.param(
+            [
+                ({MATRIX: SAME, OTHER: HALVES}, {MATRIX: SAME[::-1], OTHER: HALVES}),
+                ({MATRIX: SAME, OTHER: HALVES}, {MATRIX: SAME[::-1], OTHER: HALVES * 1.001}),
+            ],
+            [(0, MATRIX, NOTE), (1, OTHER, ERROR)],
+            id="a-replica-beside-shards",
+        ),
+        pytest.param(
+            [
+                ({MATRIX: SAME, OTHER: ONES}, {MATRIX: SAME, OTHER: ONES}),
+                ({MATRIX: SAME, OTHER: HALVES}, {MATRIX: SAME, OTHER: HALVES[::-1]}),
+            ],
+            [(1, OTHER, ERROR)],
+            id="no-shards-at-all",
+        ),
+        pytest.param(
+            [
+                (
+                    {MATRIX: SAME, f"gradient/{MATRIX}": HALVES},
+                    {MATRIX: SAME[::-1], f"gradient/{MATRIX}": HALVES * 1.0001},
+                )
+            ],
+            [(0, MATRIX, ERROR)],
+            id="equal-gradients-of-different-replicas",
+        ),
+        pytest.param(
+            [
+                (
+                    {MATRIX: SAME, f"gradient/{MATRIX}": 0 * SAME},
+                    {MATRIX: SAME[::-1], f"gradient/{MATRIX}": 0 * SAME},
+                )
+            ],
+            [(0, MATRIX, NOTE)],
+            id="gradients-of-zero-tell-nothing",
+        ),
+        pytest.param(
+            [
+                (
+                    {OTHER: HALVES, f"parameters/is_sharded/{OTHER}": np.ones(1)},
+                    {OTHER: HALVES * 1.1},
+                )
+            ],
+            [],
+            id="marked-by-the-hook",
+        ),
+    ],
+)
+def test_shards_are_told_from_replicas(
+    rows: list[Any], found: list[tuple[int, str, Severity]], tmp_path: Path
+) -> None:
+    assert compared(tmp_path, rows) == found
+
+
 def test_evidence_names_the_worker(tmp_path: Path) -> None:
     found = judged(tmp_path, [SAME] * 2, [SAME] * 2, [SAME, SAME * 1.01])
     (finding,) = found.findings

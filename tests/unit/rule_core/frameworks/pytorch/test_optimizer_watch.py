@@ -308,6 +308,8 @@ def test_shards_need_no_operation_of_the_other_worker(
     names = create_trial(tmp_path).tensor_names(collection="gradient_norms")
     assert names == (["optimizer/grad_norm"] if clip else [])
     assert ("The gradient norm is not saved" in caplog.text) == (not clip)
+    marked = create_trial(tmp_path).tensor_names(regex="^parameters/is_sharded/.*weight$")
+    assert len(marked) == sum(isinstance(module, nn.Linear) for module in small().modules())
 
 
 def test_gradient_norms_come_with_skipped_updates_but_no_norms_of_updates(tmp_path: Path) -> None:

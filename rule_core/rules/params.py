@@ -314,16 +314,16 @@ class PatternsParam(NamesParam):
         return part
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the one of `names` that is most similar to `name`, or None if none is close."""
     by_folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=cutoff)
     return by_folded[close[0]] if close else None
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the hint `` Did you mean 'x'?`` about an unknown name, or ""."""
-    near = nearest(name, names)
+    near = nearest(name, names, cutoff)
     return f" Did you mean {near!r}?" if near else ""
 
 

@@ -30,6 +30,7 @@ _NAME: Final = "RuleConfigurationName"
 _PARAMETERS: Final = "RuleParameters"
 _MIN_COVERAGE: Final = "minCoverage"
 _STOP_ON: Final = "stopOn"
+_EXTENSIONS: Final = (_MIN_COVERAGE, _STOP_ON, IGNORE, SOURCES)
 _ISSUES: Final[tuple[Issue, ...]] = ("error", "warning")
 RULE_FIELDS: Final = (
     _NAME,
@@ -138,6 +139,7 @@ def definition_of(request: object, place: str) -> JobDefinition:
             f"{capitalized(place)} must hold an object with {Kind.DEBUG}, got {_kind_of(request)}."
         )
         raise JobError(msg)
+    _check_extensions(request, place)
     configurations = tuple(
         configuration_of(raw, kind, f"{kind}[{number}]")
         for kind in Kind
@@ -165,6 +167,15 @@ def definition_of(request: object, place: str) -> JobDefinition:
         mutes(request.get(IGNORE), place),
         _stop_on(request, place),
     )
+
+
+def _check_extensions(request: Mapping[str, Any], place: str) -> None:
+    """Reject misspelt names of the fields that are ours; those of the platform are ignored."""
+    for name in request:
+        hint = did_you_mean(str(name).replace("_", ""), _EXTENSIONS, cutoff=0.8)
+        if hint and name not in _EXTENSIONS:
+            msg = f"{capitalized(place)} has an unknown field {name!r:.100}.{hint}"
+            raise JobError(msg)
 
 
 def _stop_on(request: Mapping[str, Any], place: str) -> Issue | None:

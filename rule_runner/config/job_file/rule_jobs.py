@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Final, NamedTuple, Self
 
+from rule_core.rules.params import did_you_mean
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.from_contract import rule_job
 from rule_runner.config.job_file.definition import (
@@ -17,6 +18,7 @@ from rule_runner.config.job_file.definition import (
     check_names,
     limits_passed,
 )
+from rule_runner.config.job_file.ignore import SECTION as IGNORE
 from rule_runner.config.job_file.ignore import Mute
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.config.planned_actions import planned
@@ -31,7 +33,7 @@ from rule_runner.config.sagemaker_contract import (
     is_reserved,
 )
 from rule_runner.errors import ClientError, JobError, RuleFailedError, TrialError, UsageError
-from rule_runner.loading.loader import LoadedRule
+from rule_runner.loading.loader import LoadedRule, every_builtin
 from rule_runner.loading.parameters import bind, construct, other_trials
 from rule_runner.loading.placeholder_rule import PlaceholderRule
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent, trial_name
@@ -154,7 +156,21 @@ def notes_on(definition: JobDefinition, scope: JobScope) -> tuple[str, ...]:
     today = _today()
     expired = (mute for mute in definition.ignore if mute.has_expired(today))
     expiry_notes = (mute.expiry_note(definition.place) for mute in expired)
-    return (*limits_passed(definition), *_left_out(definition), *without, *expiry_notes)
+    unknown_notes = _unknown_in_mutes(definition)
+    left_out = _left_out(definition)
+    return (*limits_passed(definition), *left_out, *without, *expiry_notes, *unknown_notes)
+
+
+def _unknown_in_mutes(definition: JobDefinition) -> Iterator[str]:
+    """Yield a sentence for each rule of the mute list that does not exist."""
+    names = {name for rule in definition.configurations for name in (rule.name, rule.rule) if name}
+    for mute in definition.ignore:
+        if mute.rule and mute.rule not in names and mute.rule not in every_builtin():
+            hint = did_you_mean(mute.rule, sorted({*names, *every_builtin()}))
+            yield (
+                f"An entry of {IGNORE!r} in {definition.place} mutes nothing: no rule is called "
+                f"{mute.rule!r}.{hint}"
+            )
 
 
 def _today() -> date:

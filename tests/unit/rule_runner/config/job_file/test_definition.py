@@ -334,8 +334,24 @@ def test_the_schema_accepts_the_documented_job_files() -> None:
         {"ignore": [{"reason": "z"}]},
         {"DebugRuleConfigurations": [{"RuleConfigurationName": "A", "RuleParameter": {}}]},
         {"Sources": {"Nmes": []}},
+        {"Sources": {"Names": [{"Pattern": "a", "Mode": "EVALUATE"}]}},
     ],
 )
 def test_the_schema_rejects_what_the_parser_rejects(wrong: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(FULL | wrong, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("stopon", "stopOn"),
+        ("stop_on", "stopOn"),
+        ("Ignore", "ignore"),
+        ("min_coverage", "minCoverage"),
+    ],
+)
+def test_a_misspelt_field_of_ours_is_an_error(name: str, nearest: str) -> None:
+    message = f"^The job definition has an unknown field '{name}'. Did you mean '{nearest}'"
+    with pytest.raises(JobError, match=message):
+        definition_from(FULL | {name: "x"})

@@ -82,7 +82,10 @@ def test_entries_apply_to_rules_and_runs_until_they_expire(
     config = resolve(request)
     assert [mute.reason for mute in config.rules[0].mutes] == ["Known."] * applies
     expired = "until" in entry and not applies
-    assert ["expired" in note for note in config.notes] == [True] * expired
+    misspelt = entry.get("rule") == "Zero"
+    unknown = "mutes nothing: no rule is called 'Zero'. Did you mean 'Zeros'?"
+    assert ["expired" in note for note in config.notes if unknown not in note] == [True] * expired
+    assert any(unknown in note for note in config.notes) is misspelt
     assert config.stop_on is Severity.WARNING
 
 

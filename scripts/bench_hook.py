@@ -101,11 +101,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 class Training:
     """A model, its loss and its optimizer, trained on one batch again and again."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(
+        self, model: Callable[[], Any], optimizer: Callable[..., Any] = torch.optim.SGD
+    ) -> None:
         torch.manual_seed(0)
-        self.model = MODELS[model]()
+        self.model = model()
         self.loss = nn.CrossEntropyLoss()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), 1e-3)
+        self.optimizer = optimizer(self.model.parameters(), 1e-3)
         self.batch = self.model.batch()
         self.count = 0
         self.after: Callable[[int, Any], None] = lambda *_: None
@@ -164,7 +166,7 @@ SAVING = {"hook": hooked, "torch.save": plain_saving}
 def slowdown(model: str, case: str, saving: str) -> list[float]:
     """Return the ratios of the turns, with saving / without."""
     with tempfile.TemporaryDirectory() as folder:
-        plain, other = Training(model), Training(model)
+        plain, other = Training(MODELS[model]), Training(MODELS[model])
         ratios = []
         with SAVING[saving](other, case, folder) as wait:
             for _ in range(TURNS + 1):
@@ -176,13 +178,13 @@ def slowdown(model: str, case: str, saving: str) -> list[float]:
 
 def noise(model: str) -> list[float]:
     """Return the ratios of turns that do the same."""
-    first, second = Training(model), Training(model)
+    first, second = Training(MODELS[model]), Training(MODELS[model])
     return [second.steps(STEPS) / first.steps(STEPS) for _ in range(TURNS + 1)][1:]
 
 
 def peak(model: str, case: str, saving: str, answer: Any) -> None:
     """Send the peak memory of a training, in bytes; for a process of its own."""
-    training = Training(model)
+    training = Training(MODELS[model])
     if not saving:
         training.steps(MEMORY_STEPS)
     else:
@@ -214,8 +216,8 @@ def run() -> None:
         f"torch {torch.__version__}, {torch.get_num_threads()} threads; "
         f"{TURNS} turns of {STEPS} steps"
     )
-    for model in MODELS:
-        training = Training(model)
+    for model, create in MODELS.items():
+        training = Training(create)
         training.steps(STEPS)
         step = statistics.median(training.steps(1) for _ in range(STEPS))
         tensors = list(training.model.parameters())

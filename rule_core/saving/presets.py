@@ -14,6 +14,8 @@ ATTENTION: Final = "attention"
 ROUTER: Final = "router"
 ACTIVATION_STATISTICS: Final = "activation_statistics"
 FINGERPRINTS: Final = "fingerprints"
+# The predictions given to loss modules, which automatic hooks save if they are small.
+LOSS_INPUTS: Final = "loss_inputs"
 
 # What is measured of an optimizer; a few numbers in a step, except for the update norms.
 OF_OPTIMIZER: Final = (

@@ -3,8 +3,8 @@
 import functools
 import gc
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 import torch
 from torch import nn
@@ -16,12 +16,14 @@ from rule_core.frameworks.pytorch.hook import Hook
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import AUTO, call_after
 from rule_core.saving.error_guard import guarded
+from rule_core.saving.presets import LOSS_INPUTS
 
 # With more losses in a step, another model than the one that counts the steps is being trained.
 MOST_LOSSES: Final = 16
 # After this many calls of other models, the model that counts the steps is no longer being trained.
 MOST_CALLS: Final = 16
 LOSS: Final = "loss"
+LARGEST_LOSS_INPUT: Final = 1 << 20  # bytes
 # Nodes that scale a loss, such as by a gradient scaler or by the number of batches.
 _SCALING: Final = frozenset({"MulBackward0", "DivBackward0"})
 _DEEPEST: Final = 4
@@ -31,8 +33,14 @@ class AutoHook(Hook):
     """A hook that the script did not create.
 
     In addition to the outputs of loss modules, it saves the scalars on which `backward` is called
-    as ``loss_output_<n>``, unless they are such an output or a multiple of one.
+    as ``loss_output_<n>``, unless they are such an output or a multiple of one. Its collection
+    `loss_inputs` has the predictions that loss modules get, if they are small.
     """
+
+    DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
+        **Hook.DEFAULT_COLLECTIONS,
+        LOSS_INPUTS: (r"(?i)(cross_?entropy|nll_?|bce_?with_?logits_?)(loss)?\d*_input_0$",),
+    }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -74,6 +82,8 @@ class AutoHook(Hook):
         self._nodes.clear()
 
     def _record_all(self, prefix: str, value: Any, place: str) -> None:
+        if place == "loss input" and self._is_too_large(f"{prefix}_0", value):
+            return
         for key, tensor in modules.tensors_in(value):
             is_loss = place == "loss output" or (place == "model output" and key == LOSS)
             if is_loss and tensor.grad_fn is not None:
@@ -81,6 +91,14 @@ class AutoHook(Hook):
         super()._record_all(prefix, value, place)
         if place == "loss output":
             self._count_loss()
+
+    def _is_too_large(self, name: str, value: Any) -> bool:
+        """Return whether predictions would be saved for `loss_inputs` only, and are large."""
+        plan = self._policy.plan(name, self._saving)
+        if plan is None or plan.collections != (LOSS_INPUTS,):
+            return False
+        sizes = (tensor.nbytes for _, tensor in modules.tensors_in(value))
+        return next(sizes, 0) > LARGEST_LOSS_INPUT
 
     def _count_loss(self) -> None:
         """End the step after too many losses."""

@@ -68,11 +68,20 @@ class DeferredValues:
 
 def _on_host(tensors: list[Any]) -> Iterator[Array]:
     """Yield copies of tensors of one device, transferred together as bytes."""
-    parts = [tensor.reshape(-1).contiguous().view(torch.uint8) for tensor in tensors]
+    by_type: dict[Any, list[int]] = {}
+    for index, tensor in enumerate(tensors):
+        by_type.setdefault(tensor.dtype, []).append(index)
+    parts = [
+        torch.cat([tensors[index].reshape(-1) for index in indexes]).view(torch.uint8)
+        for indexes in by_type.values()
+    ]
     content = torch.cat(parts).cpu().numpy().tobytes()
+    arrays: list[Any] = [None] * len(tensors)
     start = 0
-    for tensor, part in zip(tensors, parts, strict=True):
-        dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
-        array = np.frombuffer(content, dtype, tensor.numel(), start) if part.numel() else None
-        start += part.numel()
-        yield np.zeros(tensor.shape, dtype) if array is None else array.reshape(tensor.shape)
+    for dtype, indexes in by_type.items():
+        numpy_type = np.dtype(str(dtype).removeprefix("torch."))
+        for index in indexes:
+            shape = tensors[index].shape
+            arrays[index] = np.ndarray(shape, numpy_type, content, start)
+            start += shape.numel() * numpy_type.itemsize
+    yield from arrays

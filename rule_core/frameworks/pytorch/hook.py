@@ -327,6 +327,8 @@ class Hook(CoreHook):
         if is_due and self._models and self._models[0][1].training:
             self._probes.attach(self._probed_modules(), wanted, self._selects)
             self._has_order = self._has_order or MODEL in wanted
+        else:
+            self._probes.detach()
 
     def _selects(self, collection: str, name: str) -> bool:
         """Return whether the user's patterns of a collection select a measurement."""
@@ -381,7 +383,7 @@ class Hook(CoreHook):
 
     def _end_step(self) -> None:
         """Save the measurements of the step, and queue it for writing."""
-        self._probes.detach()
+        self._probes.pause()
         if self._in_step and self._saving and self._recorder is not None:
             if self._is_training_step:
                 self._save_measured(self._optimizers.values)

@@ -1,7 +1,9 @@
 """ModuleProbes: what modules compute at a saved step, measured without saving it."""
 
+import functools
+import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -21,6 +23,14 @@ class Probed(NamedTuple):
     name: str
     module: Any
     parent: Any
+
+
+class Task(NamedTuple):
+    """What to measure when a module returns."""
+
+    probed: Probed
+    has_statistics: bool
+    is_router: bool
 
 
 class Probe(Callback):
@@ -50,21 +60,23 @@ class ModuleProbes:
         self._add = add
         self._run_guarded = run_guarded
         self._handles: list[Any] = []
+        self._callbacks: list[tuple[Any, Probe | None, Probe]] = []
+        self._plan: tuple[Any, ...] = ()
         self._stack: list[Probed] = []
         self._names: set[str] = set()
         self._wanted: frozenset[str] = frozenset()
-        self._is_ordered = False
+        self._is_active = self._is_ordered = False
         self._order = 0
         self._thread = 0
         self._is_causal = False
 
     def attach(
         self,
-        probed: Iterable[Probed],
+        probed: Sequence[Probed],
         wanted: frozenset[str],
         is_selected: Callable[[str, str], bool],
     ) -> None:
-        """Add callbacks to modules.
+        """Measure the forward that begins, with callbacks at modules.
 
         Parameters
         ----------
@@ -75,47 +87,77 @@ class ModuleProbes:
         is_selected
             Whether the user's patterns of a collection select a module's name.
         """
-        self.detach()
-        self._wanted = wanted
+        self.pause()
+        plan = (tuple(probed), wanted, self._is_ordered)
+        if self._plan != plan:
+            self.detach()
+            self._plan, self._wanted = plan, wanted
+            self._callbacks = [*self._planned(probed, is_selected)]
         self._thread = threading.get_ident()
         self._order = 0
+        if not self._handles:
+            for module, before, after in self._callbacks:
+                if before is not None:
+                    self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+                self._handles.append(module.register_forward_hook(after))
+        self._is_active = True
+        self.attention_calls.is_active = ATTENTION in wanted
+
+    def _planned(
+        self, probed: Sequence[Probed], is_selected: Callable[[str, str], bool]
+    ) -> Iterator[tuple[Any, Probe | None, Probe]]:
+        """Yield the modules that need callbacks, with these."""
+        is_ordering = MODEL in self._wanted and not self._is_ordered
         for item in probed:
             if item.parent is None:
                 self._is_causal = self._says_causal(item.module)
-            is_router = ROUTER in wanted and (
+            is_router = ROUTER in self._wanted and (
                 is_selected(ROUTER, f"router/{item.name}/load")
                 or routers.is_router(item.name, item.module, item.parent)
             )
-            before = Probe(lambda _, args, kwargs=None, item=item: self._before(item, args, kwargs))
-            after = Probe(
-                lambda _, __, output, item=item, is_router=is_router: self._after(
-                    item, output, is_router=is_router
-                )
+            is_leaf = next(item.module.children(), None) is None
+            has_statistics = (
+                ACTIVATION_STATISTICS in self._wanted
+                and is_leaf
+                and not isinstance(item.module, _SILENT)
             )
-            self._handles += [
-                item.module.register_forward_pre_hook(before, with_kwargs=True),
-                item.module.register_forward_hook(after),
-            ]
-        self.attention_calls.is_active = ATTENTION in wanted
+            # Layers of PyTorch without modules inside do not call attention functions.
+            is_layer = is_leaf and type(item.module).__module__.startswith("torch.nn.")
+            may_attend = ATTENTION in self._wanted and not is_layer
+            if not (is_ordering or is_router or has_statistics or may_attend):
+                continue
+            task = Task(item, has_statistics, is_router)
+            yield (
+                item.module,
+                Probe(functools.partial(self._before, item)) if may_attend else None,
+                Probe(functools.partial(self._after, task)),
+            )
+
+    def pause(self) -> None:
+        """Measure nothing until `attach`."""
+        self._is_ordered = self._is_ordered or bool(self._order)
+        self._is_active = self.attention_calls.is_active = False
+        self._stack.clear()
+        self._names.clear()
 
     def detach(self) -> None:
         """Remove all callbacks."""
+        self.pause()
         for handle in self._handles:
             handle.remove()
-        self._is_ordered = self._is_ordered or bool(self._order)
         self._handles.clear()
-        self._stack.clear()
-        self._names.clear()
-        self.attention_calls.is_active = False
 
     @staticmethod
     def _says_causal(module: Any) -> bool:
         return bool(attention.CAUSAL_CLASS.search(type(module).__name__))
 
     def _is_seen(self) -> bool:
-        return threading.get_ident() == self._thread and not modules.in_backward()
+        return (
+            self._is_active and threading.get_ident() == self._thread and not modules.in_backward()
+        )
 
-    def _before(self, item: Probed, args: Any, kwargs: Any) -> None:
+    # `kwargs` is missing if the hook is closed during the call of the module.
+    def _before(self, item: Probed, _: Any, args: Any, kwargs: Any = None) -> None:
         if not self._is_seen():
             return
         self._stack.append(item)
@@ -125,20 +167,21 @@ class ModuleProbes:
     def _measure_multihead(self, item: Probed, args: Any, kwargs: Any) -> None:
         self._add_attention(item, attention.of_multihead(item.module, args, kwargs))
 
-    def _after(self, item: Probed, output: Any, *, is_router: bool) -> None:
+    def _after(self, task: Task, _: Any, __: Any, output: Any) -> None:
         if not self._is_seen():
             return
-        if self._stack and self._stack[-1] is item:
+        if self._stack and self._stack[-1] is task.probed:
             self._stack.pop()
-        self._run_guarded(self._measure, item, output, is_router)
+        self._run_guarded(self._measure, task, output)
 
-    def _measure(self, item: Probed, output: Any, is_router: bool) -> None:
+    def _measure(self, task: Task, output: Any) -> None:
+        item = task.probed
         if not self._is_ordered and MODEL in self._wanted and self._is_new(f"order {item.name}"):
             self._add(MODEL, f"model/execution_order/{item.name}", self._order)
             self._order += 1
-        if ACTIVATION_STATISTICS in self._wanted:
+        if task.has_statistics:
             self._measure_activation(item, output)
-        if is_router and self._is_new(f"router {item.name}"):
+        if task.is_router and self._is_new(f"router {item.name}"):
             loads = routers.expert_loads(output, item.module, item.parent)
             if loads is not None:
                 self._add(ROUTER, f"router/{item.name}/load", loads)
@@ -150,9 +193,7 @@ class ModuleProbes:
             )
 
     def _measure_activation(self, item: Probed, output: Any) -> None:
-        """Measure the first tensor of the output of a module without modules inside."""
-        if isinstance(item.module, _SILENT) or next(item.module.children(), None) is not None:
-            return
+        """Measure the first tensor of an output."""
         tensor = next((tensor for _, tensor in modules.tensors_in(output)), None)
         if tensor is None or not _is_measurable(tensor):
             return
@@ -224,8 +265,11 @@ def activation_statistics(tensor: Any) -> Any:
     evenly spaced.
     """
     tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    low, high = tensor.aminmax()  # several times as fast as the norm of infinite order
     flat = tensor.reshape(-1)
-    sample = flat[:: max(1, -(-flat.numel() // SAMPLE))].float()
-    largest = torch.linalg.vector_norm(flat, torch.inf).float()
-    variance, mean = torch.var_mean(sample, correction=0)
-    return torch.stack((mean, variance.sqrt(), largest, (sample == 0).float().mean()))
+    sample = flat[:: max(1, -(-flat.numel() // SAMPLE))].float().contiguous()
+    size = sample.numel()
+    mean = sample.mean()
+    deviation = torch.linalg.vector_norm(sample - mean) / math.sqrt(size)
+    zeros = (size - sample.count_nonzero()) / size
+    return torch.stack((mean, deviation, torch.maximum(high, -low).float(), zeros))

@@ -91,6 +91,7 @@ class StaleGradients:
         self._updating: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_due = False
         self._handles: list[Any] = []
+        self._attached: list[int] = []  # the parameters' ids, which `measure` keeps alive
 
     def record_update(self, optimizer: Any) -> None:
         """Record that an optimizer of the process, watched or not, has made an update."""
@@ -101,17 +102,24 @@ class StaleGradients:
         """Return the optimizer whose gradients are due at the step that begins, or None."""
         if not torch.is_grad_enabled():
             return None
-        self.detach()
         # The backward of a step that is not saved would not be seen.
         self._is_due = self._is_due and self._owner.wants(OPTIMIZER)
-        return next(iter(self._updating)) if self._is_due and len(self._updating) == 1 else None
+        if self._is_due and len(self._updating) == 1:
+            return next(iter(self._updating))
+        self.detach()
+        return None
 
     def attach(self, optimizer: Any, add: Callable[[Any], None]) -> None:
         """Let the first gradient that arrives measure the others that are still there."""
         parameters = [item for item in _parameters(optimizer) if item.requires_grad]
+        ids = [id(item) for item in parameters]
+        if self._attached == ids:
+            return
+        self.detach()
         is_sharded = any(hasattr(item, "to_local") for item in parameters)
         if is_sharded or len({item.device for item in parameters}) > 1 or len(parameters) == 1:
             return
+        self._attached = ids
 
         def measure(first: Any) -> None:
             others = [item.grad for item in parameters if item is not first]
@@ -130,6 +138,7 @@ class StaleGradients:
 
     def detach(self) -> None:
         """Remove all callbacks from parameters."""
+        self._attached = []
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -230,6 +239,8 @@ class OptimizerWatch:
         if seen is not None and seen.optimizer() is optimizer and not self.owner.has_flat_shards():
             name = seen.name("stale_grad_norm")
             self._stale.attach(optimizer, functools.partial(self.values.add, OPTIMIZER, name))
+        else:
+            self._stale.detach()
 
     def _forget_clipping(self) -> None:
         self._norms_before_clipping.clear()
@@ -362,12 +373,12 @@ class OptimizerWatch:
         if not snapshots:
             return
         before = [item.before.float() for item in snapshots]
-        updates = [
-            _sample(item.parameter).float() - old
-            for item, old in zip(snapshots, before, strict=True)
-        ]
+        # The samples are left as they are: they may be the parameters.
+        updates = torch._foreach_sub(  # noqa: SLF001 - as torch.optim does
+            [_sample(item.parameter).float() for item in snapshots], before
+        )
         for item, update, old in zip(snapshots, _norms(updates), _norms(before), strict=True):
-            value = torch.stack((update, old.to(update.device)))
+            value = torch.stack((update, old))
             self.values.add(OPTIMIZER, f"optimizer/update_norm/{item.name}", value)
         self._owes_update_norms = False
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.params import NamesParam, Param, PatternsParam, did_you_mean
 from rule_core.saving.hook_config import load_hook_config
-from rule_core.saving.presets import MEASURED
+from rule_core.saving.presets import LOSS_INPUTS, MEASURED
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.errors import ClientError, UsageError
 
@@ -30,12 +30,15 @@ READ_BY: Final[Mapping[str, Sequence[str]]] = {
     "ExplodingTensor": (GRADIENTS,),
     "FeatureImportanceOverweight": ("feature_importance",),
     "PoorWeightInitialization": (GRADIENTS,),
+    "ProbabilitiesAsLogits": (LOSS_INPUTS,),
     "SaturatedActivation": ("tanh_input", "sigmoid_input"),
     "TreeDepth": ("trees",),
     "UnchangedTensor": (GRADIENTS,),
     "VanishingGradient": (GRADIENTS,),
     "WeightUpdateRatio": ("weights",),
 }
+# Predictions are saved this many times: what is wrong with them is wrong from the first step on.
+LOSS_INPUTS_SAVED: Final = 20
 # These rules need only reductions of the gradients, which may be gigabytes.
 CONTENT_WITH_REDUCTIONS: Final = frozenset({"ExplodingTensor", "VanishingGradient"})
 REDUCTIONS: Final = "min,max,mean,std,abs_min,abs_max,abs_mean"
@@ -50,7 +53,7 @@ KNOWN: Final = frozenset(
         *("all", "default", LOSSES, "weights", "biases", GRADIENTS, "metrics", "sm_metrics"),
         *("inputs", "outputs", "layers", "optimizer_variables", "labels", "predictions"),
         *("input_image", "input_sequence", "hyperparameters", "feature_importance"),
-        *("average_shap", "full_shap", "trees", *MEASURED),
+        *("average_shap", "full_shap", "trees", LOSS_INPUTS, *MEASURED),
         *(f"{kind}_{side}" for kind in ("relu", "tanh", "sigmoid") for side in ("input", "output")),
     }
 )
@@ -104,6 +107,10 @@ def hook_document(
         entries += [_entry(name) for name in names if name not in configured]
     elif file is None:
         entries += [_entry(name, rules) for name in _collections(rules)]
+        interval = int(hook.get("save_interval", SAVE_INTERVAL))
+        for entry in entries:
+            if entry["CollectionName"] == LOSS_INPUTS:
+                entry["CollectionParameters"]["end_step"] = str(LOSS_INPUTS_SAVED * interval)
         patterns = list(_patterns(rules))
         if patterns:
             hook["include_regex"] = ",".join(patterns)

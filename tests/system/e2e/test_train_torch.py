@@ -57,7 +57,9 @@ def test_healthy_training_is_untouched(tmp_path: Path) -> None:
     alone = training_scripts.python(tmp_path, f"import sys\nsys.argv[1:] = {words}\n{SCRIPT}", {})
     assert (done.returncode, done.stdout) == (0, alone.stdout)
     verdicts = outcomes(tmp_path)
-    judged = ("ExplodingTensor", "LossNotDecreasing", "VanishingGradient")
+    judged = (
+        *("ExplodingTensor", "LossNotDecreasing", "ProbabilitiesAsLogits", "VanishingGradient"),
+    )
     assert {verdicts[rule] for rule in judged} == {("NoIssuesFound", True)}
     assert {outcome for outcome, _ in verdicts.values()} == {"NoIssuesFound", "NotEvaluated"}
 

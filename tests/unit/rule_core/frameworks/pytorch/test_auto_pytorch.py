@@ -7,6 +7,7 @@ import hooked
 import pytest
 from auto_host import Host
 
+from builtin_rules.tensors.data.probabilities_as_logits import ProbabilitiesAsLogits
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import numbered_path
 from rule_core.trials import Trial
@@ -190,6 +191,22 @@ for _ in range(2):
     trial = trained.trial
     assert trial.tensor_names(collection="labels") == ["CrossEntropyLoss_input_1"]
     assert trial.tensor_names(collection="predictions") == ["CrossEntropyLoss_input_0"]
+
+
+def test_small_predictions_are_saved_for_the_rules(host: Host, tmp_path: Path) -> None:
+    text = """
+train(lambda x, y: criterion(net(x).softmax(1), y))
+criterion(torch.randn(1 << 18, 2), torch.zeros(1 << 18, dtype=torch.int64))
+net(batch()[0])
+criterion(torch.randn(1 << 18, 2), torch.zeros(1 << 18, dtype=torch.int64))
+"""
+    trained = Trained(host, tmp_path, text, "loss_inputs", "losses")
+    trial, predictions = trained.trial, "CrossEntropyLoss_input_0"
+    assert trained.steps(predictions) == [0, 1, 2, 3, 4]
+    assert trained.steps(CROSS_ENTROPY) == [0, 1, 2, 3, 4, 5]
+    assert {name for name in trial.tensor_names() if "_input" in name} == {predictions}
+    rule = ProbabilitiesAsLogits(trial)
+    assert [rule.invoke_at_step(step) for step in range(4)] == [False, False, True, True]
 
 
 def test_loss_that_the_model_returns_is_saved_once(host: Host, tmp_path: Path) -> None:

@@ -123,6 +123,22 @@ def test_multihead_attention_of_torch(tmp_path: Path) -> None:
     np.testing.assert_allclose(trial.tensor("attention/own/entropy").value(0), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("factor", [1, 2])
+def test_probabilities_that_a_module_returns(tmp_path: Path, factor: int) -> None:
+    class EagerAttention(nn.Module):
+        is_causal = True
+
+        def forward(self, x: Any) -> Any:
+            return x, factor * torch.full((2, 1, 4, 4), 0.25)
+
+    trial = trial_of(tmp_path, nn.Sequential(EagerAttention()), tokens())
+    names = ["attention/0/entropy", "attention/0/future_mass"]
+    assert trial.tensor_names(collection="attention") == (names if factor == 1 else [])
+    if factor == 1:
+        assert trial.tensor(names[0]).value(0) == pytest.approx(1)
+        assert trial.tensor(names[1]).value(0) == pytest.approx(0.375)  # 6 of 16 are in the future
+
+
 def test_load_of_experts(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(Router())

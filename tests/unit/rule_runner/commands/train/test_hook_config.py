@@ -92,6 +92,11 @@ def test_each_of_the_first_losses_is_saved() -> None:
     assert FIRST_STEPS.startswith("0,1,2,")
 
 
+def test_predictions_are_saved_at_the_first_steps() -> None:
+    found = entries(hook_document(None, jobs("ProbabilitiesAsLogits"), None, 5))
+    assert found["loss_inputs"] == {"end_step": "100"}
+
+
 def test_collections_that_are_given_take_the_place_of_what_rules_read() -> None:
     document = hook_document(None, jobs("VanishingGradient"), "losses, weights,losses", 3)
     assert list(entries(document)) == ["losses", "weights"]

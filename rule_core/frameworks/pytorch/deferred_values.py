@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from rule_core.frameworks.pytorch.modules import is_transformed
 from rule_core.saving.tensor_adapter import Array
 
 _NARROW = {torch.bfloat16: torch.float32, torch.float16: torch.float32, torch.bool: torch.uint8}
@@ -40,8 +41,14 @@ class DeferredValues:
         return name in self._values
 
     def add(self, collection: str, name: str, value: Any) -> None:
-        """Add a tensor, which must not change afterwards, or a number."""
+        """Add a tensor, which must not change afterwards, or a number.
+
+        Tensors that stand for values which are not there are ignored: on device `meta`, and inside
+        `torch.func`.
+        """
         if isinstance(value, torch.Tensor):
+            if value.is_meta or is_transformed(value):
+                return
             value = value.detach()
             value = value.to(_NARROW.get(value.dtype, value.dtype))
         else:

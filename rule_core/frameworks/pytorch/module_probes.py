@@ -161,7 +161,7 @@ class ModuleProbes:
         if not self._is_seen():
             return
         self._stack.append(item)
-        if ATTENTION in self._wanted and attention.is_multihead(item.module):
+        if attention.is_multihead(item.module) and not _is_transformed((args, kwargs)):
             self._run_guarded(self._measure_multihead, item, args, kwargs)
 
     def _measure_multihead(self, item: Probed, args: Any, kwargs: Any) -> None:
@@ -170,9 +170,13 @@ class ModuleProbes:
     def _after(self, task: Task, _: Any, __: Any, output: Any) -> None:
         if not self._is_seen():
             return
-        if self._stack and self._stack[-1] is task.probed:
-            self._stack.pop()
-        self._run_guarded(self._measure, task, output)
+        # Modules that raised an error are still above it.
+        for index in reversed(range(len(self._stack))):
+            if self._stack[index] is task.probed:
+                del self._stack[index:]
+                break
+        if not _is_transformed(output):
+            self._run_guarded(self._measure, task, output)
 
     def _measure(self, task: Task, output: Any) -> None:
         item = task.probed
@@ -207,6 +211,8 @@ class ModuleProbes:
         if item is None or not self._is_seen() or f"attention {item.name}" in self._names:
             return
         if hasattr(query, "to_local"):  # sharded: other workers would have to take part
+            return
+        if modules.is_transformed(query):
             return
         self._run_guarded(self._measure_scores, item, query, key, args, kwargs)
 
@@ -251,6 +257,12 @@ def has_attention_or_router(model: Any) -> bool:
         or any(routers.is_router(name, child, module) for name, child in module.named_children())
         for module in model.modules()
     )
+
+
+def _is_transformed(value: Any) -> bool:
+    """Return whether a call is inside `torch.func`, where results may not decide anything."""
+    tensor = next((tensor for _, tensor in modules.tensors_in(value)), None)
+    return tensor is not None and modules.is_transformed(tensor)
 
 
 def _is_measurable(tensor: Any) -> bool:

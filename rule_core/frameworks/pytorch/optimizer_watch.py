@@ -16,7 +16,7 @@ from rule_core.model.collection import CollectionKeys
 from rule_core.saving.presets import OPTIMIZER
 
 SAMPLE: Final = 1 << 16  # elements of a parameter whose update is measured
-_foreach_norm: Final[Any] = torch._foreach_norm  # noqa: SLF001 - torch.nn.utils uses it too
+_foreach_norm, _foreach_sub = torch._foreach_norm, torch._foreach_sub  # noqa: SLF001 - torch.nn.utils and torch.optim use them too
 _HALF: Final = frozenset({torch.float16, torch.bfloat16})
 
 
@@ -373,10 +373,7 @@ class OptimizerWatch:
         if not snapshots:
             return
         before = [item.before.float() for item in snapshots]
-        # The samples are left as they are: they may be the parameters.
-        updates = torch._foreach_sub(  # noqa: SLF001 - as torch.optim does
-            [_sample(item.parameter).float() for item in snapshots], before
-        )
+        updates = _foreach_sub([_sample(item.parameter).float() for item in snapshots], before)
         for item, update, old in zip(snapshots, _norms(updates), _norms(before), strict=True):
             value = torch.stack((update, old))
             self.values.add(OPTIMIZER, f"optimizer/update_norm/{item.name}", value)

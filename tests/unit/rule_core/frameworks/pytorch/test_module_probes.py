@@ -1,5 +1,6 @@
 """What the hook measures inside a model: attention, routers, outputs, order and modes."""
 
+import contextlib
 import copy
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,48 @@ def test_outputs_order_and_mode(tmp_path: Path) -> None:
     assert sorted(names, key=order.__getitem__) == names
     assert trial.tensor("model/execution_order/conv").steps() == [0]
     assert trial.tensor("model/training_mode").value(0) == 1
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_calls_inside_transformations_are_not_measured(tmp_path: Path) -> None:
+    model = nn.Sequential(CausalSelfAttention(is_causal=True))
+    watching = smd.Hook(tmp_path, preset="llm", save_config=ALWAYS, on_error="raise")
+    watching.register_module(model)
+    model(tokens())
+    torch.func.vmap(lambda x: model(x[None]))(tokens())
+    torch.func.grad(lambda x: model(x).sum())(tokens())
+    model(tokens())
+    trial = opened(watching)
+    for name in ("attention/0/entropy", "activation_statistics/0.qkv", "fingerprints/inputs"):
+        assert trial.tensor(name).steps() == [0, 3]
+
+
+def test_attention_after_an_error_inside(tmp_path: Path) -> None:
+    class Failing(nn.Module):
+        def forward(self, _: Any) -> Any:
+            raise ValueError
+
+    class Tolerant(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.failing = Failing()
+
+        def forward(self, x: Any) -> Any:
+            with contextlib.suppress(ValueError):
+                self.failing(x)
+            return x
+
+    class Model(CausalSelfAttention):
+        def __init__(self) -> None:
+            super().__init__(is_causal=True)
+            self.tolerant = Tolerant()
+
+        def forward(self, x: Any) -> Any:
+            return super().forward(self.tolerant(x))
+
+    trial = trial_of(tmp_path, nn.Sequential(Model()), tokens())
+    names = ["attention/0/entropy", "attention/0/future_mass"]
+    assert trial.tensor_names(collection="attention") == names
 
 
 def test_nothing_of_the_training_changes(tmp_path: Path) -> None:

@@ -70,6 +70,21 @@ def test_close_restores_what_was_patched(tmp_path: Path) -> None:
     assert len(torch_optimizer._global_optimizer_pre_hooks) == hooks
 
 
+def test_tensors_without_values_are_left_out(tmp_path: Path) -> None:
+    with torch.device("meta"):
+        model = small()
+    watching = llm(tmp_path)
+    watching.register_module(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    for step in range(2):
+        model(rows(step).to("meta")).sum().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    names = opened(watching).tensor_names()
+    assert "optimizer/lr/0" in names
+    assert not [name for name in names if "norm" in name or "statistics" in name]
+
+
 def test_norms_of_the_update(tmp_path: Path) -> None:
     model = small()
     before = model[0].weight.detach().clone()

@@ -224,7 +224,7 @@ def parse_expectation(value: Any) -> Expectation:
     if isinstance(value, str):
         value = {"status": value}
     if not isinstance(value, Mapping) or not value:
-        msg = f"'expect' must be a status or a mapping, got {value!r}"
+        msg = f"'expect' must be a status or a mapping that is not empty, got {value!r}"
         raise ExpectationError(msg)
     values = {key: _parsed(checked_key(key, KEYS, "'expect'"), value[key]) for key in value}
     if "status" not in values and {"step", "severity", "tensors"} & values.keys():

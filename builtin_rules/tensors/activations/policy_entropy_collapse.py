@@ -24,11 +24,12 @@ SLOWER: Final = 0.5  # of the mean fall since the first row
 SOLVED: Final = 0.9  # of the range of rewards
 REWARDS_AT_LEAST: Final = 20
 
+_NUMBER: Final = r"([_ ]?(loss|mean|avg))?(_output_0)?$"
 _POLICY: Final = r"(policy|action|actor|pi)[_ ]?"
 ENTROPIES: Final = TensorInput(
     "the entropy of a policy",
     (),
-    (rf"(?i)(^|[/. ])({_POLICY})?(mean[_ ]|avg[_ ])?entropy([_ ](loss|mean|avg))?$",),
+    (rf"(?i)(^|[/. ])({_POLICY})?((mean|avg|curr)[_ ])?entropy{_NUMBER}",),
     r"(?i)attention|cross|router|codebook|code_",
 )
 _OF_POLICY: Final = re.compile(rf"(?i){_POLICY}(\w*_)?entropy|entropy_loss")

@@ -35,7 +35,7 @@ class RepresentationCollapse(SustainedRule):
     MEASURED = SPREAD
     READS = "the collection embeddings, and outputs of projection heads: values."
     PARAMS = (
-        positive("threshold", "Smallest accepted spread; even rows have 1.", 0.1, "spread"),
+        positive("threshold", "Smallest accepted spread; even rows have 1.", 0.05, "spread"),
         patience(5),
         EMBEDDINGS,
     )
@@ -65,7 +65,9 @@ class RepresentationCollapse(SustainedRule):
         Embeddings of inputs that are all alike are close by right: raise `patience`.
         """,
         severity="""
-        An error: embeddings that are the same for all inputs are worthless, and do not recover.
+        An error: embeddings that are the same for all inputs are worthless, and do not recover. In
+        SimSiam's paper the spread is close to 1 in healthy trainings and falls to 0 in collapsed
+        ones; small ones without batch norm go down to 0.1, hence half of that as the limit.
         """,
     )
     threshold: float

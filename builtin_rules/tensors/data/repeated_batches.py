@@ -2,12 +2,13 @@
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import share
 from builtin_rules.statistics.tensor_selection import any_met, numbers, saved_tensors
-from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.statistics.training_kind import TrainingKind
 from builtin_rules.tensors.data.row_hashes import SeenRows, hashes
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
@@ -111,6 +112,9 @@ class RepeatedBatches(DeclaredRule):
         the data.
         """,
     )
+    UNSUITED = MappingProxyType(
+        {TrainingKind.REINFORCEMENT: "reinforcement learning repeats batches by design"}
+    )
     threshold_repeats: float
     threshold_leak: float
 
@@ -123,8 +127,9 @@ class RepeatedBatches(DeclaredRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the batches up to global step `step`."""
-        if training_kind(self.base_trial) is TrainingKind.REINFORCEMENT:
-            return self.not_judged("reinforcement learning repeats batches by design")
+        reason = self.unsuited(self.base_trial)
+        if reason:
+            return self.not_judged(reason)
         mode = self.base_trial.mode(step)
         answers: list[bool | None] = []
         reason = TOO_FEW

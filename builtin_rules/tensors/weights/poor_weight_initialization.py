@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from builtin_rules.statistics.tensor_selection import (
     saved_tensors,
     variance,
 )
-from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.rules.extensions import (
     FloatParam,
     Page,
@@ -157,6 +158,9 @@ class PoorWeightInitialization(DeclaredRule):
         """,
     )
     activation_inputs_regex: tuple[str, ...]
+    UNSUITED = MappingProxyType(
+        {TrainingKind.ADVERSARIAL: "layers of two models cannot be compared"}
+    )
     threshold: float
     distribution_range: float
     patience: int
@@ -194,8 +198,9 @@ class PoorWeightInitialization(DeclaredRule):
         losses = LOSSES.names(trial, step) if self.literal else []
         if not (inputs or gradients or losses):
             return self.not_judged(f"no {self._label} at this step")
-        if not self.literal and training_kind(trial) is TrainingKind.ADVERSARIAL:
-            return self.not_judged("layers of two models cannot be compared")
+        reason = "" if self.literal else self.unsuited(trial)
+        if reason:
+            return self.not_judged(reason)
         self._judged += 1
         answers = [
             *self._judge_variances(step, inputs),

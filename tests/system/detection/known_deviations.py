@@ -15,9 +15,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
         "The loss wavers around its start; the run ends before it is certain that it is level."
     ),
     ("LossSpike", "rate_burst"): "The loss is back within the rows that a spike may last.",
-    ("TensorVariance", "polynomial_4"): (
-        "Weights of a polynomial have a variance of 10.2; the limit is 10 for all runs."
-    ),
     ("FeatureImportanceOverweight", "known_afterwards"): (
         "One feature carries all ten rounds; few features are judged from round 10 on."
     ),

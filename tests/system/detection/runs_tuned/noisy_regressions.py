@@ -40,7 +40,10 @@ def of_seed(seed: int) -> Train:
 
 
 for _seed in range(10):
-    healthy(f"a polynomial of degree 4 with random coefficients, seed {_seed}")(of_seed(_seed))
+    healthy(
+        f"a polynomial of degree 4 with random coefficients, seed {_seed}",
+        may={"TensorVariance": "coefficients of variance 25; the limit of 10 is for networks"},
+    )(of_seed(_seed))
 
 
 def noisy(share: float) -> Split:

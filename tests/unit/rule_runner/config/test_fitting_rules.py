@@ -17,6 +17,7 @@ from rule_runner.loading.trial_search import TrialFolder
 TENSORS = TrialFolder("/trial", tensors=True, profiler=False)
 BOTH = TrialFolder("/trial", tensors=True, profiler=True)
 STEPS = {step: {"loss": np.ones(1)} for step in range(2)}
+AT = np.arange(8)
 COLLECTIONS = {"losses": ["^loss$"]}
 
 
@@ -80,6 +81,15 @@ def test_rules_unsuited_to_the_kind_of_training_are_left_out(
     assert choice.left_out["Overfit"] == reason
     assert "1 that cannot judge this kind of training" in choice.note()
     assert "Overfit" in chosen(TENSORS, ended=True, follow=False)[0]
+
+
+def test_built_in_rules_name_the_trainings_that_they_cannot_judge() -> None:
+    steps = {step: {"policy_loss": np.ones(1), "fingerprints/inputs": AT} for step in range(2)}
+    files = evaluating.trial(steps, {"losses": ["loss"], "fingerprints": ["^f"]}, ended=True)
+    with evaluating.stores(MemoryStore(files)):
+        choice = choose_rules("/trial", None, follow=False)
+    reason = "reinforcement learning repeats batches by design"
+    assert choice.left_out["RepeatedBatches"] == reason
 
 
 def test_a_note_counts_the_causes() -> None:

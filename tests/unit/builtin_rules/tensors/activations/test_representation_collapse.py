@@ -26,6 +26,7 @@ def judged(root: Path, *values: Any, name: str = "embeddings", **params: Any) ->
     [
         pytest.param([EVEN] * 8, [], id="even"),
         pytest.param([SAME] * 6, [4, 5], id="collapsed"),
+        pytest.param([SAME + 0.08 * NOISE] * 6, [], id="close-but-not-collapsed"),
         pytest.param([SAME] * 4, [], id="four-saved-steps"),
         pytest.param([SAME] * 4 + [EVEN] + [SAME] * 4, [], id="interrupted"),
         pytest.param([np.ones((64, 16))] * 5, [4], id="all-equal"),

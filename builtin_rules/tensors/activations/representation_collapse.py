@@ -18,6 +18,7 @@ EMBEDDINGS: Final = PatternsParam(
     collection="embeddings",
 )
 FEWEST: Final = 8  # rows
+TINY: Final = 0.1  # of the threshold: a spread that has not recovered from nothing
 RISING: Final = 1.5  # a spread that has grown by this factor since it was too small recovers
 
 
@@ -27,9 +28,9 @@ class RepresentationCollapse(SustainedRule):
     Each row is divided by its length. The spread is the standard deviation over the rows, averaged
     over the columns, times the square root of the number of columns: 1 for rows spread evenly over
     a sphere, 0 for equal rows. A spread equal to `threshold` does not meet the condition, nor does
-    one that has grown by half since it fell below. Only training steps count; each tensor and
-    worker is judged separately. Tensors with NaN or infinity, with fewer than 8 rows, or with other
-    than two dimensions are not judged.
+    one that has grown by half since it fell below, if it is a tenth of `threshold` or more. Only
+    training steps count; each tensor and worker is judged separately. Tensors with NaN or infinity,
+    with fewer than 8 rows, or with other than two dimensions are not judged.
     """
 
     MEASURED = SPREAD
@@ -91,5 +92,5 @@ class RepresentationCollapse(SustainedRule):
         else:
             self._first.setdefault(key, spread)
         first = self._first.get(key, 0.0)
-        is_bad = spread < self.threshold and (spread < RISING * first or not spread)
+        is_bad = spread < self.threshold and spread < max(RISING * first, TINY * self.threshold)
         return TensorState(spread, self.threshold, is_bad, f"Rows: {len(rows)}.")

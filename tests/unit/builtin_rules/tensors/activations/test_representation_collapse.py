@@ -27,6 +27,9 @@ def judged(root: Path, *values: Any, name: str = "embeddings", **params: Any) ->
         pytest.param([EVEN] * 8, [], id="even"),
         pytest.param([SAME] * 6, [4, 5], id="collapsed"),
         pytest.param([SAME + 0.08 * NOISE] * 6, [], id="close-but-not-collapsed"),
+        pytest.param(
+            [np.ones((64, 16))] + [np.ones((64, 16)) + 0.001 * NOISE] * 5, [4, 5], id="from-nothing"
+        ),
         pytest.param([SAME] * 4, [], id="four-saved-steps"),
         pytest.param([SAME] * 4 + [EVEN] + [SAME] * 4, [], id="interrupted"),
         pytest.param([np.ones((64, 16))] * 5, [4], id="all-equal"),

@@ -19,7 +19,7 @@ from bench_hook import STEPS, Training, Transformer, hooked
 from torch import nn
 from torch.nn import functional
 
-RATIOS = {None: 12, "preset llm, every 10 steps": 24, "preset llm, every step": 12}
+RATIOS = {None: 6, "preset llm, every 10 steps": 12, "preset llm, every step": 8}
 
 
 class Block(nn.Module):

@@ -178,7 +178,7 @@ class ModelWatcher:
     the steps. A model starts a new training if it gets an optimizer later, or, once, if it is
     called repeatedly without the model that counts the steps. If a script uses no optimizer of
     `torch.optim`, all models with trainable parameters are added at its first `backward`, and again
-    after repeated ones without a step.
+    after repeated ones without a step, as when the optimizer has another model's parameters.
     """
 
     def __init__(self) -> None:
@@ -269,10 +269,10 @@ class ModelWatcher:
         hook = AUTO.current(AutoHook)
         if hook is not None:
             hook.save_loss(tensor)
-            self._backward_calls += 1
-            if self._backward_calls == MOST_CALLS:
-                self._add_trainable()
-        elif AUTO.hook is None and not self._roots:
+        elif AUTO.hook is not None:
+            return
+        self._backward_calls += 1
+        if self._backward_calls == MOST_CALLS or not (hook or self._roots):
             self._add_trainable()
 
     def _add_trainable(self) -> None:

@@ -397,6 +397,14 @@ for _ in range(5):
     assert trained.steps(LOSS) == trained.steps("gradient/Net_two.weight") == [0, 1, 2, 3]
 
 
+def test_model_whose_optimizer_has_another_models_parameters_is_saved(
+    host: Host, tmp_path: Path
+) -> None:
+    text = "net = Net()\ntrain(lambda x, y: criterion(net(x), y), steps=20)"
+    trained = Trained(host, tmp_path, text)
+    assert trained.steps(CROSS_ENTROPY) == [0, 1, 2, 3]
+
+
 def test_further_loop_without_an_optimizer_is_a_trial_of_its_own(
     host: Host, tmp_path: Path
 ) -> None:

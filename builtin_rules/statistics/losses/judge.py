@@ -4,6 +4,7 @@ import enum
 import math
 import statistics
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from builtin_rules.statistics.series.noise_levels import Levels
@@ -11,13 +12,14 @@ from builtin_rules.statistics.series.robust_window import RobustWindow
 
 # Why these, and how often they are wrong: docs/decisions/0047-one-judge-of-losses.md.
 START: Final = 5  # first finite rows whose median is the level at the start
-MIN_ROWS: Final = 24  # that tell whether a loss falls
+MIN_ROWS: Final = 24  # that tell at the end of the data whether a loss has fallen
+LEARNING_ROWS: Final = 100  # that tell so before; language models begin to learn after some 70
 MIN_PLATEAU: Final = 200
 SPIKE_ROWS: Final = 20  # before a spike can be told
 SPIKE_NOISES: Final = 10.0
 SPIKE_SHARE: Final = 0.2  # of the level
 RECOVERY: Final = 50  # rows after which a spike has not recovered
-BACK: Final = 3  # rows below the limit that end a spike
+BACK: Final = 3  # rows whose median ends a spike if it is near the level of before
 BLOWN_UP: Final = 10.0  # times the level at the start
 BLOWN_UP_ROWS: Final = 3
 ZERO_ROWS: Final = 3
@@ -75,11 +77,11 @@ class StateVerdict(NamedTuple):
 
 
 class _OpenSpike(NamedTuple):
-    """A rise above the limit: where it began, the limit, and what the loss was before."""
+    """A rise above the limit: where it began, its limits, and the noise before."""
 
     row: int
     limit: float
-    level: float
+    recovered: float  # the limit of a row that is back
     noise: float
 
 
@@ -119,9 +121,10 @@ class LossJudge:
         self._best: tuple[float, int] | None = None  # lowest level, and its row
         self._spike: _OpenSpike | None = None
         self._peak = 0.0  # highest row of the spike
-        self._below = 0  # rows in a row that are below the limit of the spike
         self._diverged: int | None = None
         self._stuck = 0  # rows in a row that look stuck
+        self._equal = 0  # rows in a row that have learned next to nothing
+        self._at_end: StateVerdict | None = None  # what the latest row says if it is the last
 
     @property
     def rows(self) -> int:
@@ -139,7 +142,7 @@ class LossJudge:
             since = self._rows - self._non_finite
             note = f"Not finite for the last {self._non_finite} rows."
             return StateVerdict(LossState.NON_FINITE_LASTING, since, math.nan, math.nan, note)
-        return None
+        return self._at_end
 
     def add(self, value: float, *, warming: bool = False) -> StateVerdict:
         """Add the next row and return the state of the loss.
@@ -166,6 +169,7 @@ class LossJudge:
         if not warming:
             usual = value if self._spike is None else self._plain.level()
             self._levels.add(usual)
+        self._at_end = None
         diverged = self._of_divergence(row)
         if diverged is not None:
             return diverged
@@ -201,15 +205,16 @@ class LossJudge:
                 limit = level + max(SPIKE_NOISES * noise, SPIKE_SHARE * abs(level))
                 if value > limit:
                     self._peak = value
-                    self._spike, self._below = _OpenSpike(row, limit, level, noise), 0
+                    recovered = level + max(NOISES * noise, SPIKE_SHARE * abs(level))
+                    self._spike = _OpenSpike(row, limit, recovered, noise)
                     return StateVerdict(LossState.SPIKE, row, value, limit)
             self._plain.add(value)
             return None
         self._peak = max(self._peak, value)
-        self._below = self._below + 1 if value <= spike.limit else 0
-        if self._below >= BACK:
-            self._end_spike(self._below)
-            length = row + 1 - self._below - spike.row
+        back = statistics.median(self._window.latest(BACK)) <= spike.recovered
+        if back and row - spike.row >= BACK:
+            self._end_spike(BACK)
+            length = row + 1 - BACK - spike.row
             note = f"It began {row - spike.row} rows ago and was back after {length}."
             return StateVerdict(LossState.SPIKE_RECOVERED, spike.row, self._peak, spike.limit, note)
         if row - spike.row >= RECOVERY:
@@ -236,31 +241,34 @@ class LossJudge:
         if len(self._latest) < 2 * self._level_rows:
             return None
         best, best_row = self._best or (level, row)
-        verdict = self._risen(start, best, best_row)
+        verdict = self._risen(best, best_row, 2 * self._level_rows)
+        self._at_end = verdict or self._risen(best, best_row, self._level_rows)
         if self._best is None or level < best:
             self._best = (level, row)
         return verdict
 
-    def _risen(self, start: float, best: float, best_row: int) -> StateVerdict | None:
-        values = sorted(value for _, value in self._latest)
+    def _risen(self, best: float, best_row: int, rows: int) -> StateVerdict | None:
+        """Return the verdict on a loss whose latest `rows` are far above the best, or None."""
+        latest = list(self._latest)[-rows:]
+        values = sorted(value for _, value in latest)
         lowest = values[len(values) // 10]  # a tenth of the rows may be lower
         noise = self._plain.noise() if self._spike is None else self._spike.noise
         level, before = self._window.level(), self._window.earlier_level()
         if before is None or level < before - self._tolerated * abs(before):
             return None  # it falls again
-        scale = max(abs(start), abs(best))
-        margin = self._tolerated * scale + NOISES * noise
-        above_start = start + margin
-        lost = best + max(LOST * (start - best), margin)
+        usual = statistics.median(self._first)  # the first row may be far above the others
+        margin = self._tolerated * max(abs(usual), abs(best)) + NOISES * noise
+        above_start = self.start + margin
+        lost = best + max(LOST * (usual - best), margin)
         if lowest > above_start:
             note = "Above the loss at the start, and not falling."
             return StateVerdict(
-                LossState.DIVERGED, self._first_above(above_start), level, above_start, note
+                LossState.DIVERGED, _first_above(latest, above_start), level, above_start, note
             )
-        if start - best > margin and lowest > lost:
-            note = f"It has lost {100 * (level - best) / (start - best):.0f} percent of its fall."
+        if usual - best > margin and lowest > lost:
+            note = f"It has lost {100 * (level - best) / (usual - best):.0f} percent of its fall."
             return StateVerdict(
-                LossState.DIVERGED, max(best_row, self._first_above(lost)), level, lost, note
+                LossState.DIVERGED, max(best_row, _first_above(latest, lost)), level, lost, note
             )
         return None
 
@@ -277,10 +285,6 @@ class LossJudge:
                 self._diverged = latest[0][0]
         return self._diverged
 
-    def _first_above(self, limit: float) -> int:
-        """Return the first of the latest rows that is above a limit."""
-        return next(row for row, value in self._latest if value > limit)
-
     def _of_level(self, row: int) -> StateVerdict:
         """Return whether the loss falls, has converged, or never began to fall."""
         quarters = self._levels.quarters()
@@ -291,16 +295,21 @@ class LossJudge:
         percent = max(abs(start), TINY) / 100.0
         fall = (second - last) / percent
         doubt = ONE_SIDED * error / percent
-        flat = fall < doubt and fall + doubt < EQUAL_PERCENT
+        equal = fall + doubt < EQUAL_PERCENT
+        flat = fall < doubt and equal
         owed = self._negligible * (self._finite / 2) / self._level_rows
         flat = flat or fall + doubt < min(NEGLIGIBLE_PERCENT, owed)
         total = (start - last) / percent
         stuck = flat and abs(total) < LEARNED_PERCENT
         stuck = stuck and (first - last) / percent < max(doubt, NEGLIGIBLE_PERCENT)
         self._stuck = self._stuck + 1 if stuck else 0
-        if self._stuck > STUCK_ROWS:
-            note = f"It fell by {total:.2g} percent since the start."
-            return StateVerdict(LossState.NEVER_LEARNED, 0, last, start, note)
+        note = f"It fell by {total:.2g} percent since the start."
+        never = StateVerdict(LossState.NEVER_LEARNED, 0, last, start, note)
+        if self._stuck > STUCK_ROWS and self._finite >= LEARNING_ROWS:
+            return never
+        self._equal = self._equal + 1 if equal and abs(total) < LEARNED_PERCENT else 0
+        if self._equal > STUCK_ROWS:
+            self._at_end = self._at_end or never
         lowest = min(quarters.means)
         margin = self._tolerated * abs(lowest) + NOISES * error
         if min(third, last) > lowest + margin and last - lowest > REGAINED * (start - lowest):
@@ -316,3 +325,8 @@ class LossJudge:
             note = f"Level for three quarters of {self._finite} rows."
             return StateVerdict(LossState.PLATEAU, since, last, second, note)
         return StateVerdict(LossState.CONVERGED, since, last, second)
+
+
+def _first_above(rows: Sequence[tuple[int, float]], limit: float) -> int:
+    """Return the first row that is above a limit."""
+    return next(row for row, value in rows if value > limit)

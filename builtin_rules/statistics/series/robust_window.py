@@ -1,7 +1,9 @@
 """RobustWindow: the level and the noise of the latest values of a series."""
 
+import math
 import statistics
 from collections import deque
+from itertools import pairwise
 from typing import Final
 
 from builtin_rules.statistics.series.noise_levels import noise
@@ -46,3 +48,11 @@ class RobustWindow:
     def noise(self) -> float:
         """Return the robust deviation of a value, from differences; 0 below three values."""
         return noise(self._values)
+
+    def noise_about_trend(self) -> float:
+        """Return the robust deviation of a value, which a trend that turns does not affect.
+
+        It is from differences of differences; 0 below four values.
+        """
+        differences = [after - before for before, after in pairwise(self._values)]
+        return noise(differences) / math.sqrt(3)

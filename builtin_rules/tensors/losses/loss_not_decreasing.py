@@ -49,20 +49,23 @@ class LossNotDecreasing(DeclaredRule):
     - Diverged (error): all but a tenth of the latest ``2 * num_steps`` rows exceed the level at the
       start, or the best level by half of the fall, by more than `increase_threshold_percent` and
       four times the noise, and do not fall; or three of the first rows exceed ten times the first.
+      At the end of the data half as many rows are enough.
     - Dead at zero (error): exactly 0 for three rows, without having come near it. Metrics of
       XGBoost reach 0 when all rows are predicted rightly.
     - Not finite (error): NaN or infinite for ten rows, or for the last three of the data.
-    - Never learned (warning): from 24 rows on, less than 4 % below the start, and the last three
+    - Never learned (warning): from 100 rows on, less than 4 % below the start, and the last three
       quarters fall by clearly less than 2.5 %, or by less than `diff_percent` for `num_steps` rows.
+      At the end of the data from 24 rows on, even if a slow fall is certain.
     - Plateau (warning): from 200 rows on, the last three quarters are level to within 1 %, above
       80 % of the start; or the loss rises by more than is tolerated for half of its rows.
 
-    The level at the start is the median of the first five rows, or the first row if that is
-    higher. Rows during which the learning rate rises for the first time do not count as a lack of
-    decrease. Of several losses at a step, the objective is judged: the one that is the sum of the
-    others, else the one called ``loss`` or ``total_loss``, else their sum; XGBoost's metrics each
-    by itself. Validation losses are judged with mode ``EVAL`` only. Adversarial and reinforcement
-    trainings are not judged, since their losses need not fall.
+    The level at the start is the median of the first five rows, or the first row if that is higher;
+    what a loss has lost is counted from the median. Rows during which the learning rate rises for
+    the first time do not count as a lack of decrease. Of several losses at a step, the objective is
+    judged: the one that is the sum of the others, else the one called ``loss`` or ``total_loss``,
+    else their sum; XGBoost's metrics each by itself. Validation losses are judged with mode
+    ``EVAL`` only. Adversarial and reinforcement trainings are not judged, since their losses need
+    not fall.
 
     `literal` judges by the documented sentence instead: met when a loss fell by less than
     `diff_percent` over `num_steps` steps, or rose by more than `increase_threshold_percent`. A loss

@@ -1,30 +1,36 @@
 """LossSpike: the training loss jumps up at once."""
 
+from collections import defaultdict, deque
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
 from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
+from builtin_rules.statistics.series.robust_window import NOISE
 from builtin_rules.statistics.tensor_selection import LOSSES, any_met
 from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity
 
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 SPIKE: Final = "loss"
+OFTEN: Final = 6  # rows of spikes among the latest NOISE: one in twenty
 MAX_LOSSES: Final = 64  # judged at the same time
 REPORTED: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
 UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
 
 
 class LossSpike(DeclaredRule):
-    """Met when a training loss jumps above its level and has not come back 50 rows later.
+    """Met when a training loss jumps above its level and stays up, or does so often.
 
     A row is a spike if it exceeds the level by more than ten times the noise and by more than 20 %
     of the level. The level is the median of the latest ten rows, the noise the robust deviation
     from differences over the latest 128 (1.4826 MAD over the square root of two); rows of a spike
-    count as their level. It is judged from 20 rows on. A spike has recovered when three rows in a
-    row are back below its limit: that is a note, which `only_lasting` leaves out. A jump that loses
-    half of the fall or rises above the start is a divergence, which `LossNotDecreasing` reports.
+    count as their level. It is judged from 20 rows on. A spike has recovered when the median of
+    three rows is back at the level from before, within four times the noise or 20 %: that is a
+    note, which `only_lasting` leaves out. It is a warning, which meets the condition, if the spike
+    has not recovered 50 rows later, or if six of the latest 128 rows are above the limit. A jump
+    that loses half of the fall or rises above the start is a divergence, which `LossNotDecreasing`
+    reports.
 
     The objective is chosen as by `LossNotDecreasing`, and adversarial and reinforcement trainings
     are not judged. NaN and infinity are left out (`ExplodingTensor` reports them). Losses of
@@ -61,7 +67,8 @@ class LossSpike(DeclaredRule):
         those of single samples, spike often: save a mean over several batches.
         """,
         severity="""
-        A spike that recovered costs little: a note. One that lasts is worth a look: a warning. If
+        A spike that recovered costs little: a note. One that lasts, or one row in twenty, is worth
+        a look: a warning. If
         it destroyed the model, `LossNotDecreasing` reports an error.
         """,
     )
@@ -71,6 +78,7 @@ class LossSpike(DeclaredRule):
 
     def _prepare(self) -> None:
         self._judges: dict[str, LossJudge] = {}  # by objective
+        self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN))  # rows
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the training losses of global step `step`."""
@@ -87,20 +95,26 @@ class LossSpike(DeclaredRule):
             if judge is None and len(self._judges) < MAX_LOSSES:
                 judge = self._judges[name] = LossJudge()
             if judge is not None:
-                answers.append(self._report(step, name, value, judge.add(value)))
+                answers.append(self._report(step, name, judge.rows, value, judge.add(value)))
         return any_met(self, answers, "too few rows")
 
-    def _report(self, step: int, name: str, value: float, verdict: StateVerdict) -> bool | None:
+    def _report(
+        self, step: int, name: str, rows: int, value: float, verdict: StateVerdict
+    ) -> bool | None:
         """Record a verdict; return whether it is a lasting spike, None if there is none yet."""
         if verdict.state in UNJUDGED:
             return None
+        spikes = self._spikes[name]
         if verdict.state not in REPORTED:
             if verdict.state is LossState.SPIKE:
+                if value > verdict.limit:
+                    spikes.append(rows)
                 self.measured(step, SPIKE, value, verdict.limit, met=False, tensor=name)
             return False
         lasting = verdict.state is LossState.SPIKE_LASTING
         if not lasting and self.only_lasting:
             return False
+        often = len(spikes) == OFTEN and rows - spikes[0] < NOISE
         return self.measured(
             step,
             SPIKE,
@@ -109,5 +123,5 @@ class LossSpike(DeclaredRule):
             met=True,
             tensor=name,
             note=verdict.note,
-            severity=Severity.WARNING if lasting else Severity.NOTE,
+            severity=Severity.WARNING if lasting or often else Severity.NOTE,
         )

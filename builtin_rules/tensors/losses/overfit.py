@@ -21,11 +21,14 @@ from smdebug.rules.extensions import Page, Quantity, Severity, step_in_segment
 
 # Why these, and how they judge: docs/decisions/0010-overfit.md.
 GAP: Final = "gap"
-DEVIATIONS: Final = 2.0
+DEVIATIONS: Final = 2.0  # of the gap
+RISE_DEVIATIONS: Final = 3.0  # more, as the best of many levels is low by chance
 RISE: Final = 0.01  # of the best validation loss: a smaller rise counts as none
+END_RISE: Final = 0.05  # that one phase needs at the end; a run that is stopped early ends lower
+END_PATIENCE: Final = 3  # phases at the end of the data, if the rise is smaller
 SMOOTHED: Final = 3  # phases whose mean is the level
-MIN_PATIENCE: Final = 4  # phases; a hump of the first epochs is shorter
-END_PATIENCE: Final = 3  # phases at the end of the data
+MIN_PHASES: Final = 4  # that tell a trend from its noise
+MIN_PATIENCE: Final = 10  # phases; a hump of the first epochs is shorter
 
 
 @dataclass(slots=True)
@@ -36,14 +39,21 @@ class _Watched:
     best: float = math.inf  # lowest mean of three phases in a row
     exceeded: int = 0  # phases in a row
     latest: EvaluationPhase | None = None
+    high: bool = False  # above the best level by so much that the last phase is enough
 
     def add(self, validation: float) -> bool:
         """Add a phase and return whether the validation loss is clearly above its best level."""
         self.window.add(validation)
-        level = mean(self.window.latest(SMOOTHED))
+        latest = self.window.latest(SMOOTHED)
+        if len(latest) < SMOOTHED:
+            return False
+        level = mean(latest)
         self.best = min(self.best, level)
-        error = self.window.noise() * math.sqrt(2 / SMOOTHED)
-        return level - self.best > RISE * abs(self.best) + DEVIATIONS * error
+        error = self.window.noise_about_trend() * math.sqrt(2 / SMOOTHED)
+        rise = level - self.best
+        self.high = rise > END_RISE * abs(self.best)
+        enough = len(self.window) >= MIN_PHASES
+        return enough and rise > RISE * abs(self.best) + RISE_DEVIATIONS * error
 
 
 class Overfit(DeclaredRule):
@@ -55,10 +65,11 @@ class Overfit(DeclaredRule):
 
     A phase counts if ``(validation - training) / |training| > ratio_threshold`` by more than two
     standard errors of the two means, and if the validation loss has risen: the mean of three phases
-    is above the best such mean before by more than 1 % and two standard errors. The condition is
-    met when `patience` phases in a row count, at least four of them, or three at the end of the
-    data. So a validation loss that starts high and falls, however large the gap, is healthy, and so
-    is a hump of the first epochs.
+    is above the best such mean before by more than 1 % and three standard errors. The noise is that
+    about a trend, from differences of differences. The condition is met when `patience` phases in a
+    row count, at least ten of them, as is usual for early stopping. At the end of the data three
+    are enough, and one if it is 5 % above the best. So a validation loss that starts high and
+    falls, however large the gap, is healthy, and so is a hump of the first epochs.
 
     With `literal`, a phase counts by ``(validation - training) / |training| > ratio_threshold``
     alone, and `patience` phases are enough. Adversarial and reinforcement trainings are not judged
@@ -120,7 +131,8 @@ class Overfit(DeclaredRule):
         limits="""
         A gap is not reported while the validation loss does not rise; `literal` reports it. If both
         losses are tiny, the ratio is large even for a good model: raise `ratio_threshold`. Runs
-        with fewer than four evaluation phases are judged at their end only.
+        with fewer than twelve evaluation phases are judged at their end only, those with fewer
+        than four never.
         """,
         severity="""
         The best checkpoint is still good, and accuracy may improve while the loss rises: a warning.
@@ -198,8 +210,9 @@ class Overfit(DeclaredRule):
 
     def _record(self, step: int, phase: EvaluationPhase, watched: _Watched) -> bool:
         """Record a phase and return whether the condition is met."""
-        least = END_PATIENCE if self._at_end else MIN_PATIENCE
-        patience = self.patience if self.literal else max(self.patience, least)
+        at_end = 1 if watched.high else END_PATIENCE
+        least = 1 if self.literal else at_end if self._at_end else MIN_PATIENCE
+        patience = max(self.patience, least)
         return self.measured(
             step,
             GAP,

@@ -16,6 +16,7 @@ VALIDATION: Final = "validation loss"
 DEVIATIONS: Final = 2.0  # of validation losses
 LONE_DEVIATIONS: Final = 3.0  # of training losses alone
 PHASES_BEFORE: Final = 3  # minimum validation phases of an earlier level
+HALVED: Final = 0.5  # a loss near 0 improves by this share of it
 LEARNED: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
 WASTED: Final = 1.25  # a training that goes on for so many times as long wastes time
 LONE_WASTED: Final = 2.0  # the same, without validation losses
@@ -80,12 +81,14 @@ class LossTrend:
         progress = self._levels.progress()
         if progress is None or self.first is None:
             return None
-        enough = self._delta * min(1.0, abs(scale))
+        delta = self._delta * min(1.0, abs(scale))
+        enough = min(delta, HALVED * abs(progress.best)) if deviations else delta
         margin = deviations * progress.error
         limit = progress.best - enough + margin
         certain = margin + DEVIATIONS * progress.noise
-        learned = self.first - progress.best > LEARNED * enough + certain
-        return LossVerdict(progress.level, limit, ended=progress.level >= limit, learned=learned)
+        learned = self.first - progress.best > LEARNED * delta + certain
+        ended = progress.level >= limit and progress.best != 0.0  # nothing is better than 0
+        return LossVerdict(progress.level, limit, ended=ended, learned=learned)
 
 
 class Overtraining(DeclaredRule):
@@ -102,11 +105,13 @@ class Overtraining(DeclaredRule):
     standard errors more, and training losses that decide alone by three. Some loss must have
     clearly fallen from its first value by four times `delta`: a training that never learned, or
     whose loss still falls steadily, is not overtrained. If the first training loss is below 1,
-    `delta` is relative to it.
+    `delta` is relative to it. The loss that decides, that of validation if there is one, improves
+    too if it falls by half: a loss near 0 has no room for more.
 
     A run that ends converged is healthy, so this is a note at first. It becomes a warning, which
     meets the condition, once the training has gone on for a quarter of the rows until then, or
-    without validation losses for as many rows as until then.
+    without validation losses for as many rows as until then, and for `patience_validation` rows at
+    least.
     Adversarial and reinforcement trainings are not judged.
 
     With `literal`, each saved step counts on its own: none of the last `patience_train` training
@@ -233,17 +238,25 @@ class Overtraining(DeclaredRule):
         met = all(verdict.ended for verdict in verdicts.values()) and any(
             verdict.learned for verdict in verdicts.values()
         )
-        severity = self._severity(LONE_WASTED if alone else WASTED, ended=met)
+        decisive = verdicts.get(VALIDATION) or verdicts[TRAINING]
+        severity = self._severity(LONE_WASTED if alone else WASTED, decisive, met=met)
         judged_met = [
             self.measured(step, name, verdict.measured, verdict.limit, met=met, severity=severity)
             for name, verdict in verdicts.items()
         ]
         return any(judged_met)
 
-    def _severity(self, wasted: float, *, ended: bool) -> Severity:
+    def _severity(self, wasted: float, decisive: LossVerdict, *, met: bool) -> Severity:
         """Return the severity of a loss that has ended to improve, by how long that has lasted."""
         self._rows += 1
-        if ended and self._ended_at is None:
+        if not decisive.ended:
+            self._ended_at = None
+        elif met and self._ended_at is None:
             self._ended_at = self._rows
-        goes_on = self._ended_at is not None and self._rows >= wasted * self._ended_at
-        return Severity.WARNING if self.literal or goes_on else Severity.NOTE
+        if self.literal:
+            return Severity.WARNING
+        since = self._ended_at
+        goes_on = since is not None and self._rows >= max(
+            wasted * since, since + self.patience_validation
+        )
+        return Severity.WARNING if goes_on else Severity.NOTE

@@ -14,7 +14,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("LossNotDecreasing", "deep_sigmoid"): (
         "The loss wavers around its start; the run ends before it is certain that it is level."
     ),
-    ("LossSpike", "rate_burst"): "The loss is back within the rows that a spike may last.",
     ("FeatureImportanceOverweight", "known_afterwards"): (
         "One feature carries all ten rounds; few features are judged from round 10 on."
     ),

@@ -107,7 +107,7 @@ STUCK = [2.3, 2.31, 2.29, 2.3, 2.32] * 8
 @pytest.mark.parametrize(
     ("losses", "row", "state"),
     [
-        pytest.param(STUCK, 28, "Never learned", id="never-learned"),
+        pytest.param(STUCK * 3, 99, "Never learned", id="never-learned"),
         pytest.param(FALL, None, "", id="falls"),
         pytest.param([*FALL, *[FALL[-1]] * 60], None, "", id="converged"),
         pytest.param([2.3, 3.0, 50.0, 4e5, 2e9], 4, "Diverged", id="blows-up-in-five-rows"),
@@ -122,7 +122,7 @@ STUCK = [2.3, 2.31, 2.29, 2.3, 2.32] * 8
         pytest.param([*FALL[:9], *[NAN] * 10], 18, "Not finite, lasting", id="nan-stays"),
         pytest.param([*FALL[:9], *[NAN] * 9, *FALL[9:]], None, "", id="nan-passes"),
         pytest.param([NAN, INF, *FALL], None, "", id="infinite-at-first"),
-        pytest.param([NAN, *STUCK], 29, "Never learned", id="stuck-behind-a-nan"),
+        pytest.param([NAN, *STUCK * 3], 100, "Never learned", id="stuck-behind-a-nan"),
         pytest.param([-2.0 - row / 10 for row in range(40)], None, "", id="negative-and-falling"),
     ],
 )
@@ -155,7 +155,7 @@ def test_severities(tmp_path: Path) -> None:
         name: {
             finding.severity for finding in judged(tmp_path / name, dict(enumerate(rows))).findings
         }
-        for name, rows in (("stuck", STUCK), ("up", [2.3, 50.0, 60.0, 70.0]))
+        for name, rows in (("stuck", STUCK * 3), ("up", [2.3, 50.0, 60.0, 70.0]))
     }
     assert found == {"stuck": {Severity.WARNING}, "up": {Severity.ERROR}}
 
@@ -164,6 +164,29 @@ def test_a_nan_that_stays_to_the_end_is_found_there(tmp_path: Path) -> None:
     root = written(tmp_path, dict(enumerate([*FALL[:9], NAN, NAN, NAN])))
     (finding,) = judge_to_the_end(LossNotDecreasing, root).findings
     assert (finding.step, finding.severity) == (11, Severity.ERROR)
+
+
+OUTLIER = [25.0, *([8.0] * 7), *([4.0] * 8), *([2.0] * 14)]  # the first row is far above the rest
+SLOW = [1.13 - 0.0005 * row + 0.01 * (row * 7 % 5 - 2) for row in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("losses", "state"),
+    [
+        pytest.param(STUCK[:24], "", id="stuck-for-too-few-rows"),
+        pytest.param(STUCK[:30], "Never learned", id="stuck"),
+        pytest.param(SLOW, "Never learned", id="falls-by-two-percent"),
+        pytest.param([*STUCK[:30], *FALL], "", id="learns-late"),
+        pytest.param([*OUTLIER, *[8.0] * 8], "", id="lost-for-eight-rows"),
+        pytest.param([*OUTLIER, *[8.0] * 9], "Diverged", id="lost-for-nine-rows"),
+    ],
+)
+def test_fewer_rows_are_enough_at_the_end(losses: list[float], state: str, tmp_path: Path) -> None:
+    result = judge_to_the_end(LossNotDecreasing, written(tmp_path, dict(enumerate(losses))))
+    assert [(finding.note or "").partition(" for ")[0] for finding in result.findings] == (
+        [state] if state else []
+    )
+    assert judged(tmp_path / "live", dict(enumerate(losses))).met == []
 
 
 @pytest.mark.parametrize(
@@ -186,7 +209,8 @@ def test_the_objective_is_judged(
     names: dict[str, float], judged_names: set[str | None], tmp_path: Path
 ) -> None:
     root = save(tmp_path, dict.fromkeys(range(40), names))
-    assert {finding.tensor for finding in judge(LossNotDecreasing, root).findings} == judged_names
+    findings = judge_to_the_end(LossNotDecreasing, root).findings
+    assert {finding.tensor for finding in findings} == judged_names
 
 
 @pytest.mark.parametrize(("name", "met"), [("train-merror", False), ("loss", True)])

@@ -10,6 +10,7 @@ from smdebug.rules.extensions import Severity
 
 LEVEL = [2.0, 2.02, 1.98, 2.01, 1.99] * 8
 DECAY = [3.0 * 0.98**row for row in range(40)]
+NOISY = [loss * ratio for loss, ratio in zip(DECAY, [1, 1.05, 0.95, 1.025, 0.975] * 8, strict=True)]
 LASTING = [*DECAY, *[1.9, 1.91, 1.92] * 20]  # above its level by half, below half of the fall
 
 
@@ -24,9 +25,13 @@ def saved(root: Path, losses: list[float], **names: float) -> Path:
         pytest.param([*LEVEL, 9.0, *LEVEL], [], [43], id="one-row"),
         pytest.param([*LEVEL[:19], 9.0, *LEVEL], [], [], id="before-20-rows"),
         pytest.param([*LEVEL, 2.3, *LEVEL], [], [], id="below-20-percent"),
-        pytest.param([*LEVEL, 2.5, float("nan"), *LEVEL], [], [44], id="nan-in-a-spike"),
-        pytest.param([*DECAY, *[1.9] * 3, *DECAY[30:]], [], [45], id="three-rows"),
+        pytest.param([*LEVEL, 2.5, float("nan"), *LEVEL], [], [43], id="nan-in-a-spike"),
+        pytest.param([*DECAY, *[1.9] * 3, *DECAY[30:]], [], [44], id="three-rows"),
         pytest.param(LASTING, [90], [], id="lasting"),
+        pytest.param([*LEVEL, *[9.0] * 5, *LEVEL], [], [46], id="five-rows"),
+        pytest.param([*LEVEL, *[9.0] * 6, *LEVEL], [47], [], id="six-rows"),
+        pytest.param([*LEVEL, *[9.0, *LEVEL[:9]] * 6], [93], [43, 53, 63, 73, 83], id="often"),
+        pytest.param([*NOISY, 9.0, *[2.0] * 60], [90], [], id="back-below-the-limit-only"),
     ],
 )
 def test_spikes(losses: list[float], met: list[int], notes: list[int], tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def pairs(validation: list[float]) -> list[tuple[str, Any]]:
         pytest.param(pairs(FALL), None, id="both-fall"),
         pytest.param(pairs([10 * loss for loss in FALL]), None, id="a-gap-alone"),
         pytest.param(pairs([54.0, 60.0, 70.0, *FALL]), None, id="first-phases-are-high"),
-        pytest.param(pairs(RISE), 30, id="validation-rises"),
+        pytest.param(pairs(RISE), 40, id="validation-rises"),
         pytest.param(pairs([FALL[8] * 1.01] * 20), None, id="validation-is-level"),
         pytest.param(pairs([*FALL[:8], *[1.2] * 3, *FALL[9:18]]), None, id="three-phases-up"),
     ],
@@ -132,10 +132,25 @@ def test_a_rising_validation_loss_meets_it(
     assert {finding.severity for finding in result.findings} <= {Severity.WARNING}
 
 
-@pytest.mark.parametrize(("count", "met"), [(10, []), (13, []), (14, [27])])
-def test_three_phases_are_enough_at_the_end(count: int, met: list[int], tmp_path: Path) -> None:
-    losses = pairs(RISE[:count])[:-1]
-    assert judge_to_the_end(Overfit, saved(tmp_path, losses)).met == met
+@pytest.mark.parametrize(
+    ("validation", "met"),
+    [
+        pytest.param(RISE[:11], False, id="two-phases-after-the-best"),
+        pytest.param(RISE[:13], True, id="four-phases-after-the-best"),
+        pytest.param([3.5, 3.9, 6.0, 9.5, 10.0], True, id="from-the-start"),
+        pytest.param([3.5, 3.9, 6.0], False, id="three-phases"),
+        pytest.param([*FALL[:8], 0.9, 0.91, 0.92], False, id="stopped-early"),
+        pytest.param([*FALL[:8], *[0.9] * 3, *[0.93] * 8], True, id="a-small-rise-lasts"),
+        pytest.param([*FALL[:8], *[1.6] * 8, *FALL[9:13]], False, id="a-hump-of-eight-phases"),
+        pytest.param([1.0, 1.1, 0.95, 1.08, 0.93, 1.05, 0.97, 1.1], False, id="noise"),
+    ],
+)
+def test_one_high_phase_is_enough_at_the_end(
+    validation: list[float], met: bool, tmp_path: Path
+) -> None:
+    losses = pairs(validation)[:-1]
+    root = saved(tmp_path, losses)
+    assert judge_to_the_end(Overfit, root).met == [len(losses) - 1] * met
 
 
 def test_noise_does_not_meet_it(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rule_runner.commands.rule_tests.expectation import Expectation, Observation
+from rule_runner.commands.rule_tests.results import CaseResult, TableResult
 from rule_runner.commands.rule_tests.rule_table import (
     RuleCase,
     RuleTable,
@@ -20,37 +20,6 @@ from rule_runner.commands.rule_tests.update import updated_text
 from rule_runner.config.defaults import Isolation
 from rule_runner.errors import EXIT_CLIENT, ClientError, OutputError, UsageError
 from rule_runner.escape import printable
-
-
-@dataclass(frozen=True, slots=True)
-class CaseResult:
-    """The result of one case.
-
-    Attributes
-    ----------
-    problems
-        A line for each difference, with its place; empty if the case passed.
-    update
-        The expectation that the rule meets, if it can be written into the file.
-    """
-
-    name: str
-    seconds: float
-    problems: Sequence[str] = ()
-    update: Expectation | None = None
-
-
-@dataclass(slots=True)
-class TableResult:
-    """The results of one test file, in its order."""
-
-    path: Path
-    cases: list[CaseResult] = field(default_factory=list)
-
-    @property
-    def failed(self) -> list[CaseResult]:
-        """The cases that did not pass."""
-        return [case for case in self.cases if case.problems]
 
 
 def run_rule_tests(

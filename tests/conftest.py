@@ -108,7 +108,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
     sentences = []
     if skipped := terminalreporter.stats.get("skipped"):
         needed = needs.summary(report.longrepr[2] for report in skipped)
-        sentences.append(f"Skipped tests need: {needed}. .ci/run installs what it can.")
+        if needed:  # not for examples that are there to be read
+            sentences.append(f"Skipped tests need: {needed}. .ci/run installs what it can.")
     # With several processes nobody tells this one what they have deselected.
     chosen = terminalreporter.config.option
     if chosen.markexpr == "not nightly" and chosen.numprocesses:

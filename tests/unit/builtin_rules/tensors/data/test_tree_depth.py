@@ -204,7 +204,7 @@ def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_pa
 
 @pytest.mark.parametrize(
     ("max_depth", "kwargs", "met"),
-    [(4, {}, []), (100, {}, [0, 1, 2]), (6, {"enable_categorical": True}, [0, 1, 2])],
+    [(4, {}, []), (100, {}, [0, 1, 2]), (100, {"enable_categorical": True}, [0, 1, 2])],
     ids=["4", "100", "categorical"],
 )
 def test_trees_of_models(

@@ -180,7 +180,7 @@ class LossJudge:
         lasting = self._non_finite >= NON_FINITE_ROWS
         state = LossState.NON_FINITE_LASTING if lasting else LossState.NON_FINITE_PASSING
         since = row + 1 - self._non_finite
-        return StateVerdict(state, since, value, math.nan, f"{value} for {self._non_finite} rows.")
+        return StateVerdict(state, since, value, math.nan)
 
     def _is_dead(self, value: float) -> bool:
         """Return whether a loss is exactly 0 without having come near it."""
@@ -231,13 +231,13 @@ class LossJudge:
 
     def _of_divergence(self, row: int) -> StateVerdict | None:
         """Return the verdict on a loss that rose and stays up, or None."""
-        start = self.start
         level = self._window.level()
         early = self._blown_up()
         if early is not None:
-            limit = BLOWN_UP * start
-            note = f"More than {BLOWN_UP:.0f} times the loss at the start."
-            return StateVerdict(LossState.DIVERGED, early, level, limit, note)
+            least = min(value for _, value in list(self._latest)[-BLOWN_UP_ROWS:])
+            limit = BLOWN_UP * self._first[0]
+            note = f"It rose to more than {BLOWN_UP:.0f} times the first loss."
+            return StateVerdict(LossState.DIVERGED, early, least, limit, note)
         if len(self._latest) < 2 * self._level_rows:
             return None
         best, best_row = self._best or (level, row)
@@ -303,7 +303,7 @@ class LossJudge:
         stuck = flat and abs(total) < LEARNED_PERCENT
         stuck = stuck and (first - last) / percent < max(doubt, NEGLIGIBLE_PERCENT)
         self._stuck = self._stuck + 1 if stuck else 0
-        note = f"It fell by {total:.2g} percent since the start."
+        note = f"It {'fell' if total >= 0 else 'rose'} by {abs(total):.2g} percent since the start."
         never = StateVerdict(LossState.NEVER_LEARNED, 0, last, start, note)
         if self._stuck > STUCK_ROWS and self._finite >= LEARNING_ROWS:
             return never

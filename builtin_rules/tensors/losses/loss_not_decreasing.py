@@ -258,7 +258,7 @@ class LossNotDecreasing(DeclaredRule):
             met = False
         tensor = None if name == SUM else name
         severity = Severity.ERROR if state in ERRORS else Severity.WARNING
-        note = f"{state.capitalize()} for {judge.rows - verdict.row} rows. {note}"
+        note = f"{state.capitalize()} for {judge.rows - verdict.row} rows. {note}".rstrip()
         if np.isfinite(measured) and np.isfinite(limit):
             return self.measured(
                 step, LOSS, measured, limit, met=met, tensor=tensor, note=note, severity=severity

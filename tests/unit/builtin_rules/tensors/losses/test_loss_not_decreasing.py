@@ -137,6 +137,27 @@ def test_the_states_it_reports(
 
 
 @pytest.mark.parametrize(
+    ("losses", "measured", "limit", "note"),
+    [
+        pytest.param(
+            [2.0, 30.0, 50.0, 40.0],
+            *(30.0, 20.0, "Diverged for 3 rows. It rose to more than 10 times the first loss."),
+            id="blown-up",
+        ),
+        pytest.param(
+            [*FALL[:9], *[NAN] * 10], None, None, "Not finite, lasting for 10 rows.", id="nan"
+        ),
+    ],
+)
+def test_evidence_shows_why(
+    losses: list[float], measured: float | None, limit: float | None, note: str, tmp_path: Path
+) -> None:
+    (finding,) = judged(tmp_path, dict(enumerate(losses))).findings
+    assert (finding.limit, finding.note) == (limit, note)
+    assert measured is None or finding.measured == measured
+
+
+@pytest.mark.parametrize(
     "losses", [STUCK, FALL, [*FALL, *[2.0] * 20]], ids=["stuck", "falls", "lost"]
 )
 @pytest.mark.parametrize(

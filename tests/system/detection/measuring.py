@@ -143,7 +143,7 @@ def _text(evidence: Evidence) -> str:
 
 def _jobs(run: Run, trial: Trial, columns: Sequence[str]) -> Iterator[RuleJobConfig]:
     for name in JUDGING:
-        if name == COMPARING and not run.other:
+        if name in run.unsuited or (name == COMPARING and not run.other):
             continue
         loaded = load_builtin(name)
         parameters = PARAMETERS.get(name, {})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from known_deviations import KNOWN, UNCERTAIN
-from measuring import JUDGING, SHIPPED, Measured, measure
+from measuring import JUDGING, PARAMETERS, SHIPPED, Measured, measure
 from scoring import healthy_findings, macro_f1, scores, wrong
 from tables import filled, runs_tables
 from training_runs import KINDS, PARTS, all_runs, sample
@@ -118,7 +118,8 @@ def test_rule_has_enough_faults_to_find(rule: str) -> None:
 def test_runs_name_existing_rules_runs_and_kinds() -> None:
     for run in RUNS.values():
         assert {*run.fires, *run.may} <= set(JUDGING), run.name
-        assert not run.fires & set(run.may), run.name
+        assert not run.fires & {*run.may, *run.unsuited}, run.name
+        assert {*run.unsuited} <= set(PARAMETERS), run.name
         assert not run.other or run.other in RUNS, run.name
         assert bool(run.fault) == bool(run.fires), run.name
         assert run.kind in KINDS, run.name

@@ -42,6 +42,8 @@ class Run:
         Rules that must find the fault.
     may
         Rules that may find a consequence of the fault, with the reason: counted neither way.
+    unsuited
+        Rules that the suite gives parameters which do not fit this run, with the reason: not asked.
     other
         Name of the run that comparing rules compare it with; empty for none.
     kind
@@ -56,6 +58,7 @@ class Run:
     fault: str = ""
     fires: frozenset[str] = frozenset()
     may: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unsuited: Mapping[str, str] = field(default_factory=dict, hash=False)
     other: str = ""
     kind: str = "supervised"
     part: str = TUNED
@@ -79,7 +82,7 @@ def _register(train: Train, text: str, **fields: Any) -> Train:
 
 
 def healthy(text: str, **fields: Any) -> Callable[[Train], Train]:
-    """Register a training without a fault; `kind`, `may` and `other` as in `Run`."""
+    """Register a training without a fault; `kind`, `may`, `unsuited` and `other` as in `Run`."""
     return lambda train: _register(train, text, **fields)
 
 

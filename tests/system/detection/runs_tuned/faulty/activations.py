@@ -94,7 +94,7 @@ def raw_features_tanh(root: Path) -> int:
 @faulty(
     "digits, tanh, Adam",
     "the learning rate jumps from 3e-3 to 1 at step 50",
-    {"SaturatedActivation", "LossNotDecreasing", "WeightUpdateRatio"},
+    {"LearningRate", "SaturatedActivation", "LossNotDecreasing", "WeightUpdateRatio"},
     may=SATURATED | BLOWN_UP,
 )
 def rate_jumps_tanh(root: Path) -> int:

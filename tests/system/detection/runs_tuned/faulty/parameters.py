@@ -68,8 +68,8 @@ def updates_swallowed(root: Path) -> int:
 @faulty(
     "digits, trained in pure bfloat16 with SGD",
     "from step 60 on the rate is 1e-7: nothing moves any more, gradients are there",
-    STALLS,
-    may=STILL,
+    {"UnchangedTensor"},  # StalledParameters compares with parameters that move
+    may=STILL | {"StalledParameters": "a parameter may stand still before the others"},
 )
 def rate_below_precision(root: Path) -> int:
     def change(_: Any, optimizer: Any) -> None:

@@ -14,12 +14,14 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
+from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
 
 COSINE: Final = "cosine of successive gradients"
 BAND: Final = 2.0  # see docs/decisions/0049-parameters.md
 NORM: Final = "optimizer/grad_norm"
+SECOND_NORM: Final = "optimizer/1/grad_norm"  # of a second optimizer
 STALE: Final = "optimizer/stale_grad_norm"
 LEFT: Final = "norm of the gradients left by the last update"
 LEFT_SHARE: Final = 0.01  # of the norm at the optimizer
@@ -43,7 +45,11 @@ class GradientAccumulates(DeclaredRule):
     `zero_grad`. Where only the norm at the optimizer was saved (`optimizer/grad_norm`), it is
     compared with the norm over all gradients instead: met if their ratio has risen for `patience`
     saved steps in a row, and to more than `growth` times that before. A constant number of
-    accumulated batches leaves the ratio as it is.
+    accumulated batches leaves the ratio as it is. With several optimizers, the norm of one is not
+    over all gradients, and is not used.
+
+    Adversarial trainings are not judged: the generator's backward adds to the gradients of the
+    discriminator, which are set to zero before its own.
 
     Each worker is judged by itself, in training. Values that are not finite are left to
     `ExplodingTensor` and begin a new count.
@@ -132,6 +138,8 @@ class GradientAccumulates(DeclaredRule):
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("no learning in this mode")
+        if training_kind(trial) is TrainingKind.ADVERSARIAL:
+            return self.not_judged("adversarial training: models pass gradients to each other")
         if trial.has_tensor(STALE):
             answers = [
                 self._judge_left(saved, step)
@@ -215,9 +223,10 @@ class GradientAccumulates(DeclaredRule):
 
     def _norm_at_optimizer(self, worker: str, step: int) -> float | None:
         """Return the norm over the gradients that the optimizer used, or None."""
-        if not self.base_trial.has_tensor(NORM):
-            return None
-        array = numbers(SavedTensor(self.base_trial.tensor(NORM), worker), step)
+        trial = self.base_trial
+        if not trial.has_tensor(NORM) or trial.has_tensor(SECOND_NORM):
+            return None  # the norm of one of several optimizers is not over all gradients
+        array = numbers(SavedTensor(trial.tensor(NORM), worker), step)
         value = None if array is None else float(array.reshape(-1)[0])
         return value if value is not None and np.isfinite(value) else None
 

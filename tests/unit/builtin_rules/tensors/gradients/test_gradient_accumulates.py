@@ -71,6 +71,32 @@ def test_the_norm_at_the_optimizer_is_compared(norms: Any, met: list[int], tmp_p
     assert all(finding.severity is Severity.ERROR for finding in found.findings)
 
 
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [("optimizer/1/grad_norm", []), ("loss_GAN", []), ("optimizer/lr/0", [12])],
+)
+def test_norms_of_one_of_several_networks_are_not_compared(
+    name: str, steps: list[int], tmp_path: Path
+) -> None:
+    writer = TrialWriter(tmp_path, collections=COLLECTIONS, end_job=False)
+    for step in range(5):
+        tensors = {
+            "gradient/fc.weight": NOISE[step],
+            "optimizer/grad_norm": LENGTHS[step] * (step + 1),
+            name: np.float32(1),
+        }
+        writer.step(step * 3, tensors, mode=ModeKeys.TRAIN, mode_step=step)
+    assert judge(GradientAccumulates, tmp_path).met == steps
+
+
+def test_adversarial_trainings_are_not_judged(tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path, end_job=False)
+    for step in range(8):
+        tensors = {"loss_D": 1.0, "loss_G": 1.0, "optimizer/stale_grad_norm": 1.0}
+        writer.step(step, {name: np.float32(value) for name, value in tensors.items()})
+    assert not judge(GradientAccumulates, tmp_path).met
+
+
 LEFT = {
     "nothing": (np.zeros(8), []),
     "everything": (np.ones(8), [9, 12, 15, 18, 21]),

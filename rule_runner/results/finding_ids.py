@@ -25,14 +25,25 @@ class FindingIds:
         self._run_id = run_id
         self._step: int | None = None
         self._ordinals: Counter[tuple[str | None, str | None]] = Counter()
+        self._late: Counter[tuple[int, str | None, str | None]] = Counter()
 
     def next(self, evidence: "Evidence") -> str:
-        """Return the ID of the next finding; findings come in ascending order of their steps."""
+        """Return the ID of the next finding.
+
+        Findings come in ascending order of their steps, except for a few of earlier steps, such as
+        those that a rule reports at the end of the data.
+        """
         step = evidence.global_step
-        if step != self._step:
-            self._step = step
-            self._ordinals.clear()
         series = (evidence.tensor, evidence.worker)
-        self._ordinals[series] += 1
-        parts = [self._fingerprint, self._run_id, step, *series, self._ordinals[series]]
+        ordinal: int | str
+        if step is not None and self._step is not None and step < self._step:
+            self._late[step, *series] += 1
+            ordinal = f"late {self._late[step, *series]}"
+        else:
+            if step != self._step:
+                self._step = step
+                self._ordinals.clear()
+            self._ordinals[series] += 1
+            ordinal = self._ordinals[series]
+        parts = [self._fingerprint, self._run_id, step, *series, ordinal]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

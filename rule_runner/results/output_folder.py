@@ -138,7 +138,7 @@ class OutputFolder(Closing):
         write_atomically(self.path / MEASUREMENTS, dump_numbers(record) + "\n")
 
     def append_finding(self, evidence: Evidence) -> bool:
-        """Add `evidence` to ``findings.jsonl``; steps come in ascending order.
+        """Add `evidence` to ``findings.jsonl``.
 
         Returns
         -------

@@ -15,7 +15,12 @@ MOST_EXPERTS: Final = 4096
 
 
 def is_router(name: str, module: Any, parent: Any) -> bool:
-    """Return whether a module routes tokens to experts, by its name or class and its siblings."""
+    """Return whether a module routes tokens to experts, by its name or class and its siblings.
+
+    The whole model, whose `parent` is None, is no router.
+    """
+    if parent is None:
+        return False
     if not ROUTER_NAME.search(name) and not ROUTER_CLASS.search(type(module).__name__):
         return False
     return any(EXPERTS.search(child) for child, _ in parent.named_children())

@@ -103,7 +103,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     groups = {"losses": "loss", "gradients": "^gradient"}
     with TrialWriter(tmp_path / "processing/input/tensors", collections=groups) as writer:
         for step in range(10):
-            gradient = np.full((2, 2), 10.0**-step * 5)
+            gradient = np.full((2, 2), 10.0**-step * 2)
             tensors = {"loss": np.array([(10 - step) / 10]), "gradient/w": gradient}
             writer.step(step, tensors, mode=modes.TRAIN)
     return tmp_path

@@ -24,10 +24,21 @@ def slow_noise(values: list[float]) -> float:
     return 1.4826 * statistics.median(abs(one - middle) for one in steps) / 2**0.5
 
 
+def slow_noise_about_trend(values: list[float]) -> float:
+    values = values[-128:]
+    if len(values) < 4:
+        return 0.0
+    bends = [values[at + 2] - 2 * values[at + 1] + values[at] for at in range(len(values) - 2)]
+    middle = statistics.median(bends)
+    return 1.4826 * statistics.median(abs(one - middle) for one in bends) / 6**0.5
+
+
 def slow_rises(history: list[float]) -> bool:
     """Return whether the mean of the last three means is clearly above the best such mean."""
-    levels = [statistics.mean(history[max(0, end - 3) : end]) for end in range(1, len(history) + 1)]
-    clear = 0.01 * abs(min(levels)) + 2 * slow_noise(history) * (2 / 3) ** 0.5
+    if len(history) < 4:
+        return False
+    levels = [statistics.mean(history[end - 3 : end]) for end in range(3, len(history) + 1)]
+    clear = 0.01 * abs(min(levels)) + 3 * slow_noise_about_trend(history) * (2 / 3) ** 0.5
     return levels[-1] - min(levels) > clear
 
 
@@ -60,7 +71,7 @@ def slow_overfit(letters: str, losses: list[float], patience: int, *, literal: b
         mean = statistics.mean(train)
         exceeds = history[-1] - margin - mean > 0.1 * abs(mean)
         in_a_row = in_a_row + 1 if exceeds and (literal or slow_rises(history)) else 0
-        met += [step] if in_a_row >= (patience if literal else max(patience, 4)) else []
+        met += [step] if in_a_row >= (patience if literal else max(patience, 10)) else []
     return met
 
 

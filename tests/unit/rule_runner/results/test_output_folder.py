@@ -83,17 +83,17 @@ def test_a_result_replaces_the_one_before(folder: Path) -> None:
 
 
 def test_an_unfinished_evaluation_is_resumed_without_repeating_findings(folder: Path) -> None:
-    findings = [found(1), found(1), found(1, "b"), found(2), found(4)]
+    findings = [found(1), found(1), found(1, "b"), found(2), found(4), found(1), found(1)]
     with OutputFolder(folder, "f", run_id="r") as output:
         output.write_result(result(run_id="r"))
         assert all(output.append_finding(each) for each in findings[:3])
     with OutputFolder(folder, "f") as output:
         assert output.resumed
         written = [output.append_finding(each) for each in findings]
-    assert written == [False, False, False, True, True]
+    assert written == [False, False, False, True, True, True, True]
     records = lines(folder / "findings.jsonl")
-    assert [record["step"] for record in records] == [1, 1, 1, 2, 4]
-    assert len({record["id"] for record in records}) == 5
+    assert [record["step"] for record in records] == [1, 1, 1, 2, 4, 1, 1]
+    assert len({record["id"] for record in records}) == 7
 
 
 def test_the_id_of_a_finding_is_that_of_its_rule_job_and_evaluation(tmp_path: Path) -> None:

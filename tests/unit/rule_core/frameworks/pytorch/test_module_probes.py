@@ -158,8 +158,9 @@ def test_gate_without_experts_is_no_router(tmp_path: Path) -> None:
         def forward(self, x: Any) -> Any:
             return self.gate(x).sigmoid()
 
-    trial = trial_of(tmp_path / "not", nn.Sequential(Gated()), tokens())
-    assert trial.tensor_names(collection="router") == []
+    for name, model in {"part": nn.Sequential(Gated()), "whole": Gated()}.items():
+        trial = trial_of(tmp_path / name, model, tokens())
+        assert trial.tensor_names(collection="router") == []
     selected = smd.Collection("router", [r"^router/0\.gate/load$"])
     trial = trial_of(tmp_path / "by-name", nn.Sequential(Gated()), tokens(), collections=[selected])
     assert trial.tensor_names(collection="router") == ["router/0.gate/load"]

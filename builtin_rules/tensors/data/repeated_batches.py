@@ -30,6 +30,7 @@ MOST_CLASSES: Final = 50
 ROWS: Final = 8  # of a batch
 EVALUATED: Final = 100  # rows
 HITS: Final = 3  # fewer evaluated rows are natural duplicates
+TIMES_NATURAL: Final = 2  # evaluated rows, compared with those that natural duplicates explain
 FULL: Final = "the batches repeat all rows so far: full batches, or a single one"
 TOO_FEW: Final = f"fewer than {BATCHES} batches of inputs so far"
 
@@ -44,6 +45,8 @@ class _Batches:
     evaluated: SeenRows = field(default_factory=SeenRows)
     clean: int = 0  # evaluated rows in batches that were not trained with as a whole
     leaked: int = 0  # of those, rows that were trained with
+    twins: int = 0  # of those, rows that their own batch holds twice
+    sizes: int = 0  # of their batches, summed over the rows
     labels: Counter[int] = field(default_factory=Counter)
     few_classes: deque[bool] = field(default_factory=lambda: deque(maxlen=BATCHES))
 
@@ -51,10 +54,10 @@ class _Batches:
 class RepeatedBatches(DeclaredRule):
     """Met when most of the last 8 batches repeat, or hold two classes, or evaluated rows leaked.
 
-    Repeats: a share of at least `threshold_repeats` of the last 8 saved training batches hold 90 %
-    of the rows of an earlier one among them. This counts only if the data have more: at least twice
-    as many different rows came before or, if it is one batch, are evaluated. Otherwise a full
-    batch, or a small set of data that is never shuffled, repeats by design.
+    Repeats: in a share of at least `threshold_repeats` of the last 8 saved training batches, 90 %
+    of the rows were in earlier ones among them. This counts only if the data have more: at least
+    twice as many different rows came before or, if it is one batch, are evaluated. Otherwise a full
+    batch, or a small set of data, repeats by design.
 
     Classes: a share of at least `threshold_repeats` of the last 8 training batches hold at most two
     classes, while a shuffled batch of the labels so far would hold four on average. Batches of
@@ -62,7 +65,10 @@ class RepeatedBatches(DeclaredRule):
 
     Leak: more than `threshold_leak` of the evaluated rows, at least three of 100 or more, were
     trained with before. An evaluated batch that consists of such rows does not count: it evaluates
-    the training data on purpose. Each worker is judged separately.
+    the training data on purpose. Where evaluated batches hold some of their rows twice, as short
+    texts do, the leak must be twice as large as such duplicates of the data explain: their share,
+    times the number of different training rows for each row of a batch. Each worker is judged
+    separately.
 
     Rows are compared by hashes; at most 200,000 of each kind are remembered. Reinforcement learning
     repeats batches by design and is not judged.
@@ -163,7 +169,8 @@ class RepeatedBatches(DeclaredRule):
     ) -> bool | None:
         batch = frozenset(rows)
         enough = SAME * max(len(batch), 1)
-        batches.repeats.append(any(len(batch & other) >= enough for other in batches.recent))
+        earlier = frozenset().union(*batches.recent)
+        batches.repeats.append(len(batch & earlier) >= enough)
         batches.recent.append(batch)
         batches.trained.add(rows)
         if len(batches.repeats) < BATCHES:
@@ -204,10 +211,15 @@ class RepeatedBatches(DeclaredRule):
         if fresh and hits < len(fresh):
             batches.clean += len(fresh)
             batches.leaked += hits
+            counts = Counter(rows)
+            batches.twins += sum(counts[row] > 1 for row in fresh)
+            batches.sizes += len(rows) * len(fresh)
         if batches.clean < EVALUATED:
             return None
         measured = batches.leaked / batches.clean
-        met = measured > self.threshold_leak and batches.leaked >= HITS
+        natural = batches.twins * max(1.0, len(batches.trained) * batches.clean / batches.sizes)
+        is_leak = batches.leaked >= max(HITS, TIMES_NATURAL * natural)
+        met = measured > self.threshold_leak and is_leak
         note = f"{batches.leaked} of {batches.clean} different rows."
         limit = self.threshold_leak
         return self.measured(step, LEAKED, measured, limit, met=met, worker=worker, note=note)

@@ -4,6 +4,8 @@ import math
 import re
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import norms
 from builtin_rules.statistics.parameters import positive
@@ -30,6 +32,7 @@ DIFFERENCE: Final = "relative difference"
 SHARDED: Final = 0.1
 GRADIENT: Final = "gradient/"  # before the name of a parameter
 EQUAL_GRADIENTS: Final = 1e-3  # relative difference, of gradients summed in another order
+EQUAL_UPDATES: Final = 1e-2  # relative difference; weight decay differs with the values
 _COLLECTIONS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 _BUFFERS: Final = re.compile(r"running_(mean|var)|num_batches_tracked")
 # Saved reductions that hardly depend on the order of summation.
@@ -55,11 +58,11 @@ class ReplicaDivergence(DeclaredRule):
     Workers that hold shards are not replicas. Parameters that the hook marked as sharded
     (`parameters/is_sharded/*`) are skipped, and so are those of different shapes. Without a mark,
     parameters that differ by more than 0.1 when first compared are taken for shards, unless the
-    workers have equal gradients for them, as data parallelism makes them: then they are replicas
-    that began with different values. If a worker has shards, its other parameters count once they
-    were equal and not of one value: shards of ones and zeros are equal at first. A note names
-    what is taken for shards. Running statistics of norm layers are no parameters: workers have
-    their own.
+    workers have equal gradients for them, or change them equally until the next saved step, as data
+    parallelism does: then they are replicas that began with different values. If a worker has
+    shards, its other parameters count once they were equal and not of one value: shards of ones and
+    zeros are equal at first. A note names what is taken for shards. Running statistics of norm
+    layers are no parameters: workers have their own.
     """
 
     SEVERITY = Severity.ERROR
@@ -109,9 +112,9 @@ class ReplicaDivergence(DeclaredRule):
         limits="""
         Methods that let workers drift between synchronisations (local SGD) fire: judge the steps of
         synchronisation only, or raise `threshold`. Replicas that start with different parameters
-        look like shards, and get a note, unless gradients are saved and equal. Reductions show
-        fewer differences than values. In half precision, the smallest difference of an element is
-        0.004 of it.
+        look like shards, and get a note, unless their gradients or updates are equal. Reductions
+        show fewer differences than values, and no updates. In half precision, the smallest
+        difference of an element is 0.004 of it.
         """,
         severity="""
         The findings are errors: workers that train different models waste all but one of them, and
@@ -126,6 +129,7 @@ class ReplicaDivergence(DeclaredRule):
         self._compared: set[TensorKey] = set()
         self._replicas: set[TensorKey] = set()  # that were once equal, and not of one value
         self._shards: set[TensorKey] = set()
+        self._doubtful: dict[TensorKey, int] = {}  # shards at this step, if they move differently
         self._sharded: set[str] = set()  # workers that hold shards
 
     def invoke_at_step(self, step: int) -> bool:
@@ -148,12 +152,33 @@ class ReplicaDivergence(DeclaredRule):
             if (other.name, other.worker) not in self._shards
             and (difference := self._compare(replicas[0], other, step)) is not None
         ]
+        pairs += self._replicas_by_updates(workers, step)
         for pair in pairs:
             if self._look_like_shards(pair, step):
                 self._sharded.add(pair.other.worker)
             self._compared.add(pair.key)
         answers = [self._judge(pair, step) for pair in pairs]
         return any(answers) if answers else self.not_judged("no replicas of a parameter")
+
+    def _replicas_by_updates(
+        self, workers: dict[str, list[SavedTensor]], step: int
+    ) -> list["_Pair"]:
+        """Return the pairs that were taken for shards, and changed equally since."""
+        pairs = []
+        for first, *others in workers.values():
+            for other in others:
+                key = other.name, other.worker
+                since = self._doubtful.get(key)
+                are_equal = None if since is None else _are_updates_equal(first, other, since, step)
+                if are_equal is None:
+                    continue
+                del self._doubtful[key]
+                difference = self._compare(first, other, step)
+                if are_equal and difference is not None:
+                    self._shards.discard(key)
+                    self._replicas.add(key)
+                    pairs.append(_Pair(first, other, difference))
+        return pairs
 
     def _compare(self, first: SavedTensor, other: SavedTensor, step: int) -> float | None:
         """Return the relative difference of two tensors, or None if it is unknown."""
@@ -178,6 +203,7 @@ class ReplicaDivergence(DeclaredRule):
         if met and pair.key not in self._replicas and other.worker in self._sharded:
             if not _have_equal_gradients(pair, step):
                 self._shards.add(pair.key)
+                self._doubtful[pair.key] = step
                 note = f"Differs from {first.worker!r} from the start: sharded, or never a replica."
                 return self.found(step, *pair.key, difference, SHARDED, note, Severity.NOTE)
         elif not met and not _has_one_value(first, step):
@@ -229,6 +255,25 @@ def _have_equal_gradients(pair: _Pair, step: int) -> bool:
     top = reduction(first, step, "max", absolute=True) or reduction(first, step, "l2")
     difference = _difference(first, other, step) if top else None
     return difference is not None and difference < EQUAL_GRADIENTS
+
+
+def _are_updates_equal(
+    first: SavedTensor, other: SavedTensor, since: int, step: int
+) -> bool | None:
+    """Return whether two workers changed a parameter equally; None if that is unknown."""
+    before, after = numbers(first, since), numbers(first, step)
+    other_before, other_after = numbers(other, since), numbers(other, step)
+    if before is None or after is None or other_before is None or other_after is None:
+        return None
+    if not before.shape == after.shape == other_before.shape == other_after.shape:
+        return None
+    difference, update = norms(
+        np.subtract(other_after, other_before, dtype=np.float32),
+        np.subtract(after, before, dtype=np.float32),
+    )
+    if not (update and math.isfinite(difference) and math.isfinite(update)):
+        return None
+    return bool(difference <= EQUAL_UPDATES * update)
 
 
 def _difference(first: SavedTensor, other: SavedTensor, step: int) -> float | None:

@@ -21,7 +21,7 @@ MOSTLY: Final = 0.85  # of the future is hidden: the attention is causal, perhap
 TOLERANCE: Final = 1e-2
 TINY: Final = torch.finfo(torch.float32).tiny
 ATTENTION_CLASS: Final = re.compile(r"Attention")
-CAUSAL_CLASS: Final = re.compile(r"Causal|GPT")
+CAUSAL_CLASS: Final = re.compile(r"(?<!Non)Causal|GPT|Gpt")
 
 
 class AttentionValues(NamedTuple):
@@ -79,8 +79,9 @@ def of_scores(
     query, key, mask, is_causal, scale
         As `torch.nn.functional.scaled_dot_product_attention` takes them.
     is_meant_causal
-        Whether the model says that its attention is causal; a mask that hides less than 85 % of
-        the future says otherwise.
+        Whether the model says that its attention is causal. A mask that hides less than 85 % of
+        the future says otherwise, unless it shows every query a later key: that of a prefix, or of
+        blocks, has queries that see none.
 
     Returns
     -------
@@ -100,7 +101,9 @@ def of_scores(
     if length == keys > 1 and not is_causal and mask is not None:
         corner = _hidden_by(mask[..., :POSITIONS, :POSITIONS])
         above = torch.ones_like(corner, dtype=torch.bool).triu(1)
-        measures_future = bool(corner[above].float().mean() >= MOSTLY)
+        measures_future = bool(corner[above].float().mean() >= MOSTLY) or (
+            is_meant_causal and _shows_later_keys(corner)
+        )
     last, columns, step = length, slice(None), -(-length * keys // SCORES)
     if is_causal and length == keys:
         last, columns, step = min(length, POSITIONS), slice(0, POSITIONS), 1
@@ -127,6 +130,15 @@ def of_scores(
     return of_probabilities(scores.softmax(-1), visible, future if measures_future else None)
 
 
+def _shows_later_keys(hidden: Any) -> bool:
+    """Return whether each query before the last key that any query sees also sees a later one."""
+    visible = ~hidden
+    positions = torch.arange(hidden.shape[-1], device=hidden.device)
+    is_before_last = visible.any(-2, keepdim=True).flip(-1).cumsum(-1).flip(-1)[..., 1:] > 0
+    sees_later = (visible & (positions > positions[:, None])).any(-1)[..., :-1]
+    return bool((sees_later | ~is_before_last[..., 0, :]).all())
+
+
 def _hidden_by(mask: Any) -> Any:
     """Return which keys a mask hides."""
     return ~mask if mask.dtype is torch.bool else mask <= HIDDEN
@@ -149,7 +161,9 @@ def of_output(output: Any, *, is_meant_causal: bool = False) -> AttentionValues 
     return None
 
 
-def of_multihead(module: Any, args: Any, kwargs: Any) -> AttentionValues | None:
+def of_multihead(
+    module: Any, args: Any, kwargs: Any, *, is_meant_causal: bool = False
+) -> AttentionValues | None:
     """Return the values of `torch.nn.MultiheadAttention`, computed from its arguments."""
     names = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
     arguments = {**dict(zip(names, args, strict=False)), **(kwargs or {})}
@@ -177,7 +191,7 @@ def of_multihead(module: Any, args: Any, kwargs: Any) -> AttentionValues | None:
         mask = padding if mask is None else mask + padding
     if mask is not None:
         mask = mask.expand(*mask.shape[:-2], query.shape[1], key.shape[1])
-    return of_scores(heads[0], heads[1], mask)
+    return of_scores(heads[0], heads[1], mask, is_meant_causal=is_meant_causal)
 
 
 def _additive(mask: Any) -> Any:

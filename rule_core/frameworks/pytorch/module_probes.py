@@ -165,7 +165,9 @@ class ModuleProbes:
             self._run_guarded(self._measure_multihead, item, args, kwargs)
 
     def _measure_multihead(self, item: Probed, args: Any, kwargs: Any) -> None:
-        self._add_attention(item, attention.of_multihead(item.module, args, kwargs))
+        is_causal = self._is_meant_causal(item)
+        values = attention.of_multihead(item.module, args, kwargs, is_meant_causal=is_causal)
+        self._add_attention(item, values)
 
     def _after(self, task: Task, _: Any, __: Any, output: Any) -> None:
         if not self._is_seen():
@@ -230,10 +232,14 @@ class ModuleProbes:
         self._add_attention(item, values)
 
     def _is_meant_causal(self, item: Probed) -> bool:
-        """Return whether a module or the model says that its attention is causal."""
+        """Return whether a module, attention around it or the model says that it is causal."""
         is_causal = getattr(item.module, "is_causal", None)
         if isinstance(is_causal, bool):
             return is_causal
+        if attention.is_multihead(item.module):  # which models also have in encoders of images
+            around = self._stack[-2].module if len(self._stack) > 1 else None
+            is_attention = attention.ATTENTION_CLASS.search(type(around).__name__)
+            return bool(is_attention and self._says_causal(around))
         return self._is_causal or self._says_causal(item.module)
 
     def _add_attention(self, item: Probed, values: attention.AttentionValues | None) -> None:

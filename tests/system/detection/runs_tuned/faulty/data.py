@@ -212,7 +212,7 @@ def digit_lost(root: Path) -> int:
 @faulty(
     "digits in the order of their classes",
     "batches are not shuffled: one class at a time",
-    {"ClassImbalance"},
+    {"ClassImbalance", "RepeatedBatches"},
     may=CONFUSED | {"WeightUpdateRatio": "each batch undoes the last one's learning"},
 )
 def not_shuffled(root: Path) -> int:

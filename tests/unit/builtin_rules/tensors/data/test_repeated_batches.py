@@ -49,6 +49,7 @@ def judged(
         pytest.param([*FRESH, *[STUCK] * 6], [], id="five-repeats"),
         pytest.param([*FRESH, *FRESH], [], id="fixed-order-of-12-batches"),
         pytest.param(FRESH[:5] * 6, [], id="fixed-order-of-5-batches"),
+        pytest.param([*FRESH, *shuffled(128, 10)], [21], id="four-batches-shuffled"),
         pytest.param([STUCK] * 20, [], id="full-batch"),
         pytest.param([rows(0), rows(50)] * 10, [], id="every-tenth-of-a-fixed-order"),
         pytest.param(shuffled(128, 60), [], id="four-batches-an-epoch"),
@@ -103,6 +104,11 @@ def test_batches_of_few_classes_meet_it_if_shuffled_ones_had_more(
     assert bool(judged(tmp_path, *labels, name=LABELS).met) is met
 
 
+def twins(count: int) -> "np.ndarray":
+    """Return a batch of 100 rows, of which some occur twice."""
+    return np.resize(rows(2000, 100 - count), 100)
+
+
 def leaks(root: Path, *evaluated: "np.ndarray") -> Judged:
     """Judge evaluations after training with rows 0 to 999."""
     steps = {0: {INPUTS: rows(0, 1000)}}
@@ -125,6 +131,8 @@ def leaks(root: Path, *evaluated: "np.ndarray") -> Judged:
         pytest.param([rows(990, 60), rows(1100, 60)], True, id="two-batches"),
         pytest.param([rows(0, 300), rows(1000, 300)], False, id="training-data-on-purpose"),
         pytest.param([rows(996, 300)[-200:]] * 5, False, id="repeated-evaluations"),
+        pytest.param([twins(1), rows(995, 200)], False, id="data-with-twins"),
+        pytest.param([twins(1), rows(980, 200)], True, id="more-than-twins"),
     ],
 )
 def test_evaluated_rows_that_were_trained_with_meet_it(

@@ -14,6 +14,7 @@ from smdebug.rules.extensions import Severity
 NAME = "fc.weight"
 SAME = np.linspace(-1.0, 1.0, 100)
 NAN = SAME * np.nan
+MOVED = np.cos(np.arange(100.0))
 NOTHING = "no replicas of a parameter"
 
 
@@ -39,6 +40,7 @@ def judged(root: Path, *workers: list[Any], name: str = NAME, **params: Any) -> 
         pytest.param([NAN, SAME, SAME], [0], id="nan-at-first"),
         pytest.param([SAME[:50], SAME[:50], SAME[:50]], [], id="other-shapes-are-shards"),
         pytest.param([SAME[::-1], SAME[::-1], SAME], [], id="shards-of-one-shape"),
+        pytest.param([SAME[::-1], SAME[::-1] + MOVED, SAME], [], id="shards-that-move"),
         pytest.param([None, SAME, SAME * 1.1], [2], id="missing-at-a-step"),
     ],
 )
@@ -46,6 +48,26 @@ def test_workers_are_compared_with_the_first(
     others: list[Any], met: list[int], tmp_path: Path
 ) -> None:
     assert judged(tmp_path, [SAME, SAME, SAME], others).met == met
+
+
+@pytest.mark.parametrize(
+    ("updates", "met"),
+    [
+        pytest.param([MOVED, MOVED], [1, 2], id="equal"),
+        pytest.param([MOVED * 1.009, MOVED], [1, 2], id="nearly-equal"),
+        pytest.param([MOVED * 1.02, MOVED], [], id="different"),
+        pytest.param([0 * MOVED, MOVED], [2], id="none-at-first"),
+        pytest.param([NAN, MOVED], [], id="nan"),
+    ],
+)
+def test_equal_updates_tell_replicas_from_shards(
+    updates: list[Any], met: list[int], tmp_path: Path
+) -> None:
+    firsts, others = [SAME], [SAME[::-1]]
+    for update in updates:
+        firsts.append(firsts[-1] + (update if not update.any() else MOVED))
+        others.append(others[-1] + update)
+    assert judged(tmp_path, firsts, others).met == met
 
 
 def test_shards_are_named_once(tmp_path: Path) -> None:

@@ -124,6 +124,46 @@ def test_multihead_attention_of_torch(tmp_path: Path) -> None:
     np.testing.assert_allclose(trial.tensor("attention/own/entropy").value(0), expected, rtol=1e-5)
 
 
+ALL = torch.zeros(6, 6, dtype=torch.bool)
+LATE = torch.arange(6) > 3
+PREFIX = torch.ones(6, 6, dtype=torch.bool).triu(1) & (torch.arange(6) > 3)
+BLOCKS = torch.block_diag(torch.ones(3, 3), torch.ones(3, 3)) == 0
+
+
+@pytest.mark.parametrize(
+    ("hidden", "is_measured"),
+    [
+        pytest.param(ALL, True, id="hides-nothing"),
+        pytest.param(ALL | LATE, True, id="hides-padding"),
+        pytest.param(~ALL.logical_not().tril(2), True, id="shows-two-later-keys"),
+        pytest.param(~ALL.logical_not().tril(0), True, id="causal"),
+        pytest.param(PREFIX, False, id="prefix"),
+        pytest.param(BLOCKS, False, id="blocks"),
+    ],
+)
+@pytest.mark.parametrize("name", ["CausalAttention", "NonCausalAttention", "Block"])
+def test_attention_called_causal_leaks_if_its_mask_is_not(
+    tmp_path: Path, name: str, hidden: Any, is_measured: bool
+) -> None:
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.own = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.own(x, x, x, attn_mask=hidden)[0]
+
+    Around.__name__ = name
+    x = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(0))
+    trial = trial_of(tmp_path, nn.Sequential(Around()), x)
+    is_causal = bool(hidden.triu(1).sum() == 15)
+    is_expected = is_causal or (is_measured and name == "CausalAttention")
+    mass = "attention/0.own/future_mass"
+    assert (mass in trial.tensor_names()) is is_expected
+    if is_expected:
+        assert (trial.tensor(mass).value(0) > 0.01) is not is_causal
+
+
 @pytest.mark.parametrize("factor", [1, 2])
 def test_probabilities_that_a_module_returns(tmp_path: Path, factor: int) -> None:
     class EagerAttention(nn.Module):

@@ -36,7 +36,7 @@ class FindingIds:
         step = evidence.global_step
         series = (evidence.tensor, evidence.worker)
         ordinal: int | str
-        if step is not None and self._step is not None and step < self._step:
+        if self._step is not None and step < self._step:
             self._late[step, *series] += 1
             ordinal = f"late {self._late[step, *series]}"
         else:

@@ -67,6 +67,8 @@ class StateVerdict(NamedTuple):
         What was measured, and what it was compared with.
     note
         A sentence for users; empty if there is nothing to say.
+    excess
+        In a spike, how many times the tolerated distance the row is above the level from before.
     """
 
     state: LossState
@@ -74,15 +76,22 @@ class StateVerdict(NamedTuple):
     measured: float = math.nan
     limit: float = math.nan
     note: str = ""
+    excess: float = 0.0
 
 
 class _OpenSpike(NamedTuple):
-    """A rise above the limit: where it began, its limits, and the noise before."""
+    """A rise above the limit: where it began, its limits, and the level and noise before."""
 
     row: int
+    level: float
     limit: float
     recovered: float  # the limit of a row that is back
     noise: float
+
+    def excess(self, value: float) -> float:
+        """Return the distance of a value from the level, in units of that of the limit."""
+        tolerated = self.limit - self.level
+        return (value - self.level) / tolerated if tolerated > 0 else math.inf
 
 
 class LossJudge:
@@ -206,22 +215,29 @@ class LossJudge:
                 if value > limit:
                     self._peak = value
                     recovered = level + max(NOISES * noise, SPIKE_SHARE * abs(level))
-                    self._spike = _OpenSpike(row, limit, recovered, noise)
-                    return StateVerdict(LossState.SPIKE, row, value, limit)
+                    spike = self._spike = _OpenSpike(row, level, limit, recovered, noise)
+                    return StateVerdict(
+                        LossState.SPIKE, row, value, limit, excess=spike.excess(value)
+                    )
             self._plain.add(value)
             return None
         self._peak = max(self._peak, value)
+        excess = spike.excess(value)
         back = statistics.median(self._window.latest(BACK)) <= spike.recovered
         if back and row - spike.row >= BACK:
             self._end_spike(BACK)
             length = row + 1 - BACK - spike.row
             note = f"It began {row - spike.row} rows ago and was back after {length}."
-            return StateVerdict(LossState.SPIKE_RECOVERED, spike.row, self._peak, spike.limit, note)
+            return StateVerdict(
+                LossState.SPIKE_RECOVERED, spike.row, self._peak, spike.limit, note, excess
+            )
         if row - spike.row >= RECOVERY:
             self._end_spike(SPIKE_ROWS)
             note = f"It began {row - spike.row} rows ago and has not recovered."
-            return StateVerdict(LossState.SPIKE_LASTING, spike.row, value, spike.limit, note)
-        return StateVerdict(LossState.SPIKE, spike.row, value, spike.limit)
+            return StateVerdict(
+                LossState.SPIKE_LASTING, spike.row, value, spike.limit, note, excess
+            )
+        return StateVerdict(LossState.SPIKE, spike.row, value, spike.limit, excess=excess)
 
     def _end_spike(self, kept: int) -> None:
         """Go on from the latest `kept` rows."""

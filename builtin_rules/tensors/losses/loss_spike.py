@@ -14,6 +14,8 @@ from smdebug.rules.extensions import BoolParam, Page, Quantity, Severity
 # Why these, and how they judge: docs/decisions/0047-one-judge-of-losses.md.
 SPIKE: Final = "loss"
 OFTEN: Final = 6  # rows of spikes among the latest NOISE: one in twenty
+FAR: Final = 3.0  # times the tolerated distance from the level: 30 times the noise
+REPEATED: Final = 3  # separate spikes so far above the level
 MAX_LOSSES: Final = 64  # judged at the same time
 REPORTED: Final = frozenset({LossState.SPIKE_RECOVERED, LossState.SPIKE_LASTING})
 UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
@@ -28,9 +30,10 @@ class LossSpike(DeclaredRule):
     count as their level. It is judged from 20 rows on. A spike has recovered when the median of
     three rows is back at the level from before, within four times the noise or 20 %: that is a
     note, which `only_lasting` leaves out. It is a warning, which meets the condition, if the spike
-    has not recovered 50 rows later, or if six of the latest 128 rows are above the limit. A jump
-    that loses half of the fall or rises above the start is a divergence, which `LossNotDecreasing`
-    reports.
+    has not recovered 50 rows later, if six of the latest 128 rows are above the limit, or if three
+    of them, not next to each other, are three times as far above the level (30 times the noise and
+    60 %). A jump that loses half of the fall or rises above the start is a divergence, which
+    `LossNotDecreasing` reports.
 
     The objective is chosen as by `LossNotDecreasing`, and adversarial and reinforcement trainings
     are not judged. NaN and infinity are left out (`ExplodingTensor` reports them). Losses of
@@ -67,9 +70,9 @@ class LossSpike(DeclaredRule):
         those of single samples, spike often: save a mean over several batches.
         """,
         severity="""
-        A spike that recovered costs little: a note. One that lasts, or one row in twenty, is worth
-        a look: a warning. If
-        it destroyed the model, `LossNotDecreasing` reports an error.
+        A spike that recovered costs little: a note. One that lasts, one row in twenty, or outliers
+        that repeat are worth a look: a warning. If it destroyed the model, `LossNotDecreasing`
+        reports an error.
         """,
     )
     only_lasting: bool
@@ -78,7 +81,9 @@ class LossSpike(DeclaredRule):
 
     def _prepare(self) -> None:
         self._judges: dict[str, LossJudge] = {}  # by objective
-        self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN))  # rows
+        # Rows by objective: those above the limit, and the first ones of those far above it.
+        self._spikes: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=OFTEN))
+        self._far: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=REPEATED))
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the training losses of global step `step`."""
@@ -104,17 +109,24 @@ class LossSpike(DeclaredRule):
         """Record a verdict; return whether it is a lasting spike, None if there is none yet."""
         if verdict.state in UNJUDGED:
             return None
-        spikes = self._spikes[name]
-        if verdict.state not in REPORTED:
+        spikes, far = self._spikes[name], self._far[name]
+        is_far = verdict.excess > FAR and rows - 1 not in spikes
+        if verdict.excess > 1:
+            spikes.append(rows)
+        if is_far:
+            far.append(rows)
+        repeated = len(far) == REPEATED and rows - far[0] < NOISE
+        note = verdict.note
+        if is_far and repeated:
+            note = f"{note} One of {REPEATED} outliers in {rows - far[0] + 1} rows.".lstrip()
+        elif verdict.state not in REPORTED:
             if verdict.state is LossState.SPIKE:
-                if value > verdict.limit:
-                    spikes.append(rows)
                 self.measured(step, SPIKE, value, verdict.limit, met=False, tensor=name)
             return False
         lasting = verdict.state is LossState.SPIKE_LASTING
         if not lasting and self.only_lasting:
             return False
-        often = len(spikes) == OFTEN and rows - spikes[0] < NOISE
+        often = repeated or (len(spikes) == OFTEN and rows - spikes[0] < NOISE)
         return self.measured(
             step,
             SPIKE,
@@ -122,6 +134,6 @@ class LossSpike(DeclaredRule):
             verdict.limit,
             met=True,
             tensor=name,
-            note=verdict.note,
+            note=note,
             severity=Severity.WARNING if lasting or often else Severity.NOTE,
         )

@@ -30,7 +30,10 @@ def saved(root: Path, losses: list[float], **names: float) -> Path:
         pytest.param(LASTING, [90], [], id="lasting"),
         pytest.param([*LEVEL, *[9.0] * 5, *LEVEL], [], [46], id="five-rows"),
         pytest.param([*LEVEL, *[9.0] * 6, *LEVEL], [47], [], id="six-rows"),
-        pytest.param([*LEVEL, *[9.0, *LEVEL[:9]] * 6], [93], [43, 53, 63, 73, 83], id="often"),
+        pytest.param([*LEVEL, *[3.0, *LEVEL[:9]] * 6], [93], [43, 53, 63, 73, 83], id="often"),
+        pytest.param([*LEVEL, *[9.0, *LEVEL[:9]] * 3], [60, 63], [43, 53], id="outliers"),
+        pytest.param([*LEVEL, *[9.0, *LEVEL[:2]] * 3], [46], [43], id="outliers-nearby"),
+        pytest.param([*LEVEL, *[9.0, *LEVEL, *LEVEL] * 3], [], [43, 124, 205], id="rare-outliers"),
         pytest.param([*NOISY, 9.0, *[2.0] * 60], [90], [], id="back-below-the-limit-only"),
     ],
 )

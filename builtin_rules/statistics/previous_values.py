@@ -142,6 +142,10 @@ class LearningRates:
             return False
         return now > before or (now == 0 and self.is_zero_so_far())
 
+    def is_above_zero(self) -> bool:
+        """Return whether a rate was saved and is above 0."""
+        return (self._at(self._step) or 0.0) > 0
+
     def is_zero_so_far(self) -> bool:
         """Return whether all rates before the current step were 0, of at most `ROWS_BACK` rows."""
         rates = [

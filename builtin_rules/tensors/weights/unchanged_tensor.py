@@ -4,6 +4,8 @@ import math
 from itertools import islice
 from typing import Final
 
+import numpy as np
+
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import Tolerance, tolerances
 from builtin_rules.statistics.broken_tensors import is_skipped
@@ -34,6 +36,8 @@ from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity, Severi
 
 CHANGE: Final = "change"
 _LIMIT: Final = 1.0  # every element is within the tolerance
+_HALF: Final = 4  # times as many values, if they are rounded to half precision
+_LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloat16 fewer
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 
 
@@ -51,7 +55,11 @@ class UnchangedTensor(DeclaredRule):
     parameters are skipped unless `tensor_regex` selects them by name: those that never required a
     gradient or, if the hook did not save that, those without a gradient while others have one. So
     are parameters while the learning rate rises, or before it is above 0 for the first time (of at
-    most 40 saved steps).
+    most 40 saved steps). With a saved learning rate above 0, a parameter must not change by one
+    bit: small rates, as in fine-tunings, change it by less than `rtol`.
+
+    A single number with a fraction in half precision, as a loss in bfloat16 is, must be unchanged
+    for four times `num_steps` values, since rounding makes neighbours equal.
 
     With `literal`, each value is compared with the next one only, over all modes, and all
     parameters are judged at all steps.
@@ -119,8 +127,9 @@ class UnchangedTensor(DeclaredRule):
         forgotten one: leave it out of `tensor_regex`, or save gradients. With gradients alone, a
         parameter that takes no part in the computation is considered frozen; `literal` judges it.
         A parameter that is frozen in the middle of a training is reported. Gradient accumulation
-        over more saved steps than `num_steps` keeps weights constant: raise `num_steps`. Very small
-        learning rates change weights by less than `rtol`: lower it.
+        over more saved steps than `num_steps` keeps weights constant: raise `num_steps`. Without a
+        saved learning rate, a very small one looks like none, as it changes weights by less than
+        `rtol`: lower it.
         """,
         severity="""
         The findings are warnings: the part of the model that stands still learns nothing, but the
@@ -170,14 +179,19 @@ class UnchangedTensor(DeclaredRule):
         self, saved: SavedTensor, step: int, comparable: ComparableSteps | None
     ) -> bool | None:
         """Return whether a tensor is unchanged, or None if that is unknown."""
-        steps = [*islice(earlier_steps(saved, step, comparable), self.num_steps)][::-1]
-        change = self._change(saved, steps) if len(steps) == self.num_steps else None
+        wanted = self.num_steps
+        if not self.literal and _is_half(saved, step):
+            wanted *= _HALF
+        steps = [*islice(earlier_steps(saved, step, comparable), wanted)][::-1]
+        change = self._change(saved, steps) if len(steps) == wanted else None
         if change is None or math.isnan(change):
             return None if change is None else False
         met = change <= _LIMIT
         if met and not self.literal and saved.name in self._parameters(step):
+            rates = LearningRates(self.base_trial, step)
             met = not (
-                LearningRates(self.base_trial, step).is_warm_up(steps[0])
+                (change > 0 and rates.is_above_zero())
+                or rates.is_warm_up(steps[0])
                 or any(is_skipped(self.base_trial, each, saved.worker) for each in steps)
             )
         note = self._note(saved, step, steps[0], change) if met else None
@@ -208,3 +222,13 @@ class UnchangedTensor(DeclaredRule):
             if TrainedParameters(self.base_trial, step).is_detached(saved.name):
                 hint = " It requires a gradient and got none."
         return f"Unchanged since step {since}.{hint}"
+
+
+def _is_half(saved: SavedTensor, step: int) -> bool:
+    """Return whether a tensor is one number with a fraction that half precision can hold."""
+    array = numbers(saved, step)
+    if array is None or array.size != 1:
+        return False
+    value = float(array.reshape(-1)[0])
+    bits = int(np.float32(value).view(np.uint32))
+    return math.isfinite(value) and not value.is_integer() and bits % _LOST_BITS == 0

@@ -245,6 +245,37 @@ def test_a_warm_up_keeps_weights_still(rates: list[float], met: list[int], tmp_p
     assert found.met == [2]
 
 
+@pytest.mark.parametrize(
+    ("rate", "drift", "met"),
+    [(1e-6, 1e-6, []), (1e-6, 0.0, [2, 3]), (0.0, 1e-6, [2, 3])],
+)
+def test_small_updates_of_a_small_rate_are_changes(
+    rate: float, drift: float, met: list[int], tmp_path: Path
+) -> None:
+    collections = {"weights": "weight$", "learning_rates": "^rate"}
+    writer = TrialWriter(tmp_path, collections=collections, end_job=False)
+    for step in range(4):
+        writer.step(
+            step, {NAME: np.ones(2) + drift * step, "rate": np.array(rate or float(step == 0))}
+        )
+    assert judge(UnchangedTensor, tmp_path, collection_names="weights").met == met
+
+
+@pytest.mark.parametrize(
+    ("loss", "params", "met"),
+    [
+        (2.125, {}, [11, 12]),
+        (2.125, {"literal": True}, [*range(2, 13)]),
+        (2.1, {}, [*range(2, 13)]),
+    ],
+)
+def test_losses_in_half_precision_are_compared_for_longer(
+    loss: float, params: dict[str, Any], met: list[int], tmp_path: Path
+) -> None:
+    save(tmp_path, {at: {"loss": loss} for at in range(13)})
+    assert judge(UnchangedTensor, tmp_path, collection_names="losses", **params).met == met
+
+
 def test_what_is_no_parameter_needs_no_gradient(tmp_path: Path) -> None:
     steps = {at: {"loss": 1.0, GRADIENT: np.full(2, float(at))} for at in range(3)}
     assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="losses").met == [2]

@@ -17,12 +17,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("FeatureImportanceOverweight", "known_afterwards"): (
         "One feature carries all ten rounds; few features are judged from round 10 on."
     ),
-    ("LossNotDecreasing", "digits_other_rate"): (
-        "A hump of a few dozen steps, as momentum makes them; the loss falls again later."
-    ),
-    ("Overfit", "digits_cnn"): (
-        "Validation rises from 0.093 to 0.143 at convergence, by a hump of momentum."
-    ),
     ("SaturatedActivation", "large_weights_tanh"): (
         "Units are saturated for 81 % of the samples, not for 99 %. `threshold_inactivity=25`."
     ),

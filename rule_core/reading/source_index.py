@@ -109,6 +109,7 @@ class SourceIndex(TrialIndex):
         self._step_times: deque[tuple[float, int]] = deque()  # when which step was the last known
         self._last_write = self._longest_pause = 0.0
         self._passed = -1  # the last step that the other sources were waited for
+        self._searched = -1  # the last step that was known at the last search
         self._names = 0
         self._members = 0
         self.files: Any = _FilesByStep(self._lanes)
@@ -139,6 +140,7 @@ class SourceIndex(TrialIndex):
         if began < self._search_due:
             return
         self._add(self._find_more())
+        self._searched = max(self._lasts())
         now = time.monotonic()
         self._search_due = now + max(SEARCH_EVERY_S, SEARCH_SHARE * (now - began))
 
@@ -301,17 +303,23 @@ class SourceIndex(TrialIndex):
             }
             self.collections_version += 1
 
+    def _lasts(self) -> list[int]:
+        """Return the last step of each series of the sources; -1 before there is one."""
+        return [last for record in self._records for last in record.lasts or [-1]]
+
     def _settle(self) -> None:
         """Determine up to which step no source can add anything."""
         if not self.steps:
             return
-        lasts = [last for record in self._records for last in record.lasts or [-1]]
+        lasts = self._lasts()
         now = time.monotonic()
         self._step_times.append((now, max(lasts)))
         patience = number("RULE_RUNNER_SOURCE_WAIT_S", WAIT_S, "seconds")
         while self._step_times and self._step_times[0][0] <= now - patience:
             self._passed = self._step_times.popleft()[1]
         first_open = max(min(lasts), min(self._passed + 1, max(lasts)))
+        if all(lane.files for lane in self._lanes()):  # the log of checkpoints may come after them
+            first_open = min(first_open, self._searched)
         position = bisect_left(self.steps, first_open)
         position = max(position, len(self.steps) - 1 - self.window)
         if position > 0:

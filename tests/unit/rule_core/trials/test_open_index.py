@@ -1,6 +1,8 @@
 """Trials at paths: saved tensors, files in other formats, and paths that hold neither yet."""
 
+import json
 import os
+import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -28,6 +30,18 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     formats.cache_clear()
     yield
     formats.cache_clear()
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two checkpoints, in which each refresh searches for new sources."""
+    monkeypatch.setattr("rule_core.reading.source_index.SEARCH_EVERY_S", 0.0)
+    monkeypatch.setattr("rule_core.reading.source_index.SEARCH_SHARE", 0.0)
+    header = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    weights = struct.pack("<Q", len(header)) + header + bytes(4)
+    files = {f"checkpoint-{step}/model.safetensors": weights for step in (3, 6)}
+    rawtrial.write(tmp_path / "run", files)
+    return tmp_path / "run"
 
 
 def steps(text: str) -> list[int]:
@@ -94,6 +108,25 @@ def test_file_that_appears_in_a_run_is_read(
     rawtrial.write(tmp_path, {"val.numbers": b"5 1\n", "other.numbers": b"7 1\n"})
     index.refresh()
     assert list(index.steps) == [0, 5]
+
+
+def test_checkpoints_wait_for_the_log_of_their_trainer(checkpoints: Path) -> None:
+    index = open_index(str(checkpoints))
+    index.refresh()
+    assert list(index.steps) == [3, 6]
+    assert index.settled(index.steps) == []
+    rows = [{"step": step, "loss": 1.0} for step in range(1, 7)]
+    state = json.dumps({"log_history": rows, "global_step": 6, "max_steps": 9}).encode()
+    rawtrial.write(checkpoints, {"checkpoint-6/trainer_state.json": state})
+    index.refresh()
+    assert index.settled(index.steps) == [1, 2, 3, 4, 5]
+
+
+def test_checkpoints_without_a_log_are_read_live(checkpoints: Path) -> None:
+    index = open_index(str(checkpoints))
+    index.refresh()
+    index.refresh()
+    assert index.settled(index.steps) == [3]
 
 
 def test_create_trial_waits_for_a_file(tmp_path: Path) -> None:

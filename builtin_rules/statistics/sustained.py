@@ -1,8 +1,7 @@
-"""SustainedRule: the base class of rules about values that stay beyond a limit; lasting zeros."""
+"""SustainedRule: the base class of rules about values that stay beyond a limit."""
 
 import math
-import re
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count
 from builtin_rules.statistics.previous_values import is_learning_step
 from builtin_rules.statistics.tensor_selection import (
-    LOSSES,
     SavedTensor,
     TensorKey,
     any_met,
@@ -21,11 +19,6 @@ from builtin_rules.statistics.tensor_selection import (
 from smdebug.rules.extensions import IntParam, TensorInput
 
 NOT_TRAINING: Final = "not a training step"
-IDLE: Final = "gradients of exactly 0 where nothing is to be learnt"
-# An expert that gets no tokens has a gradient of zeros; `RouterCollapse` judges that.
-EXPERT: Final = re.compile(r"(?i)experts?(?![a-z])")
-LASTING: Final = 5  # saved values in a row
-_LONGER: Final = 3  # times any earlier series of zeros, for zeros that last
 
 
 def patience(default: int) -> IntParam:
@@ -94,34 +87,3 @@ class SustainedRule(DeclaredRule):
         self._bad[key] = self._bad.get(key, 0) + 1 if is_bad else 0
         met = self._bad[key] >= self.patience
         return record(self, saved, step, self.MEASURED, value, limit, met=met, note=note)
-
-
-def workers_without_loss(trial: Any, step: int) -> set[str]:
-    """Return the workers whose losses at a step are all exactly 0: they have nothing to learn."""
-    has_loss: dict[str, bool] = {}
-    for saved in saved_tensors(trial, step, LOSSES.names(trial, step)):
-        array = numbers(saved, step)
-        if array is not None:
-            has_loss[saved.worker] = has_loss.get(saved.worker, False) or bool(np.any(array))
-    return {worker for worker, exists in has_loss.items() if not exists}
-
-
-class LastingZeros:
-    """Tells gradients that are zero for good from those that are zero at some steps.
-
-    They last from five saved values in a row, and from more than three times as many as in any
-    earlier series that ended.
-    """
-
-    def __init__(self) -> None:
-        self._current: dict[TensorKey, int] = {}
-        self._longest: dict[TensorKey, int] = {}
-
-    def add(self, key: TensorKey, *, is_zero: bool) -> bool:
-        """Record a saved value, and return whether it belongs to zeros that last."""
-        longest = self._longest.get(key, 0)
-        if not is_zero:
-            self._longest[key] = max(longest, self._current.pop(key, 0))
-            return False
-        self._current[key] = self._current.get(key, 0) + 1
-        return self._current[key] >= LASTING and self._current[key] > _LONGER * longest

@@ -6,8 +6,8 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.lasting_zeros import EXPERT, LastingZeros, workers_without_loss
 from builtin_rules.statistics.parameters import percentage
-from builtin_rules.statistics.sustained import EXPERT, LastingZeros, workers_without_loss
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     FROM_REDUCTIONS,

@@ -5,14 +5,14 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import non_negative
-from builtin_rules.statistics.sustained import (
+from builtin_rules.statistics.lasting_zeros import (
     EXPERT,
     IDLE,
     LASTING,
     LastingZeros,
     workers_without_loss,
 )
+from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
@@ -139,9 +139,11 @@ class VanishingGradient(DeclaredRule):
         vanished = []
         for key, mean in means.items():
             self._rows[key] = self._rows.get(key, 0) + 1 if mean < self.threshold else 0
-            is_lasting_zero = self._zeros.add(key, is_zero=not mean)
-            is_clear = mean < CLOSE * self.threshold or self._rows[key] >= LASTING
-            if (is_clear and self._rows[key]) if mean else is_lasting_zero:
+            has_vanished = self._zeros.add(key, is_zero=not mean)
+            if mean:
+                is_clear = mean < CLOSE * self.threshold
+                has_vanished = is_clear or self._rows[key] >= LASTING
+            if has_vanished:
                 vanished.append(key)
         return vanished
 

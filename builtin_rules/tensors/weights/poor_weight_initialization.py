@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.lasting_zeros import EXPERT
 from builtin_rules.statistics.losses.loss_statistics import losses_at
 from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import is_learning_step
-from builtin_rules.statistics.sustained import EXPERT
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,

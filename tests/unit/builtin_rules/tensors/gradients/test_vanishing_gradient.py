@@ -9,7 +9,7 @@ import pytest
 from judging import Judged, judge, save
 
 from builtin_rules import VanishingGradient
-from builtin_rules.statistics.sustained import IDLE
+from builtin_rules.statistics.lasting_zeros import IDLE
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import Finding, Severity
 

@@ -1,0 +1,45 @@
+"""LastingZeros: gradients that are zero for good, and those that are zero for a good reason."""
+
+import re
+from typing import Any, Final
+
+import numpy as np
+
+from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey, numbers, saved_tensors
+
+IDLE: Final = "gradients of exactly 0 where nothing is to be learnt"
+# An expert that gets no tokens has a gradient of zeros; `RouterCollapse` judges that.
+EXPERT: Final = re.compile(r"(?i)experts?(?![a-z])")
+LASTING: Final = 5  # saved values in a row
+_LONGER: Final = 3  # times any earlier series of zeros, for zeros that last
+
+
+def workers_without_loss(trial: Any, step: int) -> set[str]:
+    """Return the workers whose losses at a step are all exactly 0: they have nothing to learn."""
+    has_loss: dict[str, bool] = {}
+    for saved in saved_tensors(trial, step, LOSSES.names(trial, step)):
+        array = numbers(saved, step)
+        if array is not None:
+            has_loss[saved.worker] = has_loss.get(saved.worker, False) or bool(np.any(array))
+    return {worker for worker, exists in has_loss.items() if not exists}
+
+
+class LastingZeros:
+    """Tells gradients that are zero for good from those that are zero at some steps.
+
+    They last from five saved values in a row, and from more than three times as many as in any
+    earlier series that ended.
+    """
+
+    def __init__(self) -> None:
+        self._current: dict[TensorKey, int] = {}
+        self._longest: dict[TensorKey, int] = {}
+
+    def add(self, key: TensorKey, *, is_zero: bool) -> bool:
+        """Record a saved value, and return whether it belongs to zeros that last."""
+        longest = self._longest.get(key, 0)
+        if not is_zero:
+            self._longest[key] = max(longest, self._current.pop(key, 0))
+            return False
+        self._current[key] = self._current.get(key, 0) + 1
+        return self._current[key] >= LASTING and self._current[key] > _LONGER * longest

@@ -91,11 +91,11 @@ def ratios(model: type[nn.Module], case: str | None) -> list[float]:
 
 def paired(plain: Training, other: Training, wait: Callable[[], object], count: int) -> list[float]:
     """Return ratios of the times of two trainings, after one that warms up."""
-    found = []
+    values = []
     for _ in range(count + 1):
         times = [(cpu_seconds(plain, nothing), cpu_seconds(other, wait)) for _ in range(STEPS)]
-        found.append(sum(more for _, more in times) / sum(seconds for seconds, _ in times))
-    return found[1:]
+        values.append(sum(more for _, more in times) / sum(seconds for seconds, _ in times))
+    return values[1:]
 
 
 def percent(values: list[float]) -> str:

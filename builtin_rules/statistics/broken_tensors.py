@@ -3,7 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,9 @@ class BrokenTensor(Protocol):
     def has_nan(self) -> bool:
         """Whether any of them is NaN."""
         ...
+
+
+_B = TypeVar("_B", bound=BrokenTensor)
 
 
 class ExecutionOrder:
@@ -102,7 +105,7 @@ def _scalar(trial: Any, name: str) -> float:
     return float("inf") if array is None else float(np.min(array))
 
 
-class PassingValues:
+class PassingValues(Generic[_B]):
     """Tells values that are broken for good from those that may pass."""
 
     def __init__(self) -> None:
@@ -110,11 +113,11 @@ class PassingValues:
         self._rows: dict[SavedTensor, int] = {}  # for how many rows it has been broken
         self._finite: set[SavedTensor] = set()  # those that have been finite
         # By tensor and mode: what may pass in the latest row, and its step.
-        self._latest: dict[_Row, tuple[BrokenTensor, int]] = {}
+        self._latest: dict[_Row, tuple[_B, int]] = {}
         self._last: dict[ModeKeys | None, int] = {}  # the latest step of each mode
         self._skipped: set[_Row] = set()  # broken in the latest row, whose update was skipped
 
-    def unsettled(self) -> list[tuple[BrokenTensor, int]]:
+    def unsettled(self) -> list[tuple[_B, int]]:
         """Return the broken tensors that may pass and were not saved again, and their steps.
 
         Gradients and norms have passed once any later step of their mode was judged.
@@ -126,9 +129,7 @@ class PassingValues:
         ]
         return sorted(items, key=lambda pair: pair[1])
 
-    def lasting(
-        self, examined: Sequence[BrokenTensor], order: ExecutionOrder, step: int
-    ) -> set[SavedTensor]:
+    def lasting(self, examined: Sequence[_B], order: ExecutionOrder, step: int) -> set[SavedTensor]:
         """Return the tensors of a step that are broken for good; the others may pass."""
         trial = examined[0].saved.tensor.trial if examined else None
         parameters: dict[str, bool] = {}  # whether all that a worker saved are finite
@@ -152,9 +153,7 @@ class PassingValues:
             )
         }
 
-    def _passes(
-        self, item: BrokenTensor, place: int, step: int, *, skipped: bool, sound: bool
-    ) -> bool:
+    def _passes(self, item: _B, place: int, step: int, *, skipped: bool, sound: bool) -> bool:
         """Record a row of a tensor, and return whether it may pass."""
         saved, is_broken = item.saved, item.number > 0
         if place < _LOSS:
@@ -166,12 +165,15 @@ class PassingValues:
         self._latest.pop(key, None)
         if is_broken and passes and is_known and (not skipped or key in self._skipped):
             self._latest[key] = item, step
-        (self._skipped.add if is_broken and skipped else self._skipped.discard)(key)
+        if is_broken and skipped:
+            self._skipped.add(key)
+        else:
+            self._skipped.discard(key)
         return passes
 
     def _row_passes(
         self,
-        item: BrokenTensor,
+        item: _B,
         key: _Row,
         place: int,
         step: int,

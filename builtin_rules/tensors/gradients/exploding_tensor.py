@@ -154,7 +154,7 @@ class ExplodingTensor(DeclaredRule):
         require_selection(self, optional=True)
         # By worker: the first broken tensor since the last step without any, and its step.
         self._origins: dict[str, tuple[str, int]] = {}
-        self._passing = PassingValues()
+        self._passing = PassingValues[_Broken]()
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the tensors of global step `step`."""
@@ -183,7 +183,6 @@ class ExplodingTensor(DeclaredRule):
         answers = [
             self._report(broken, earlier, broken.note)
             for broken, earlier in self._passing.unsettled()
-            if isinstance(broken, _Broken)
         ]
         return any(answers)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from builtin_rules.statistics.tensor_selection import (
     numbers,
     saved_tensors,
 )
-from builtin_rules.statistics.training_kind import TrainingKind, training_kind
+from builtin_rules.statistics.training_kind import TrainingKind
 from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
 
@@ -120,6 +121,9 @@ class GradientAccumulates(DeclaredRule):
         The findings are errors: the optimizer follows sums of gradients of weights that are gone.
         """,
     )
+    UNSUITED = MappingProxyType(
+        {TrainingKind.ADVERSARIAL: "adversarial training: models pass gradients to each other"}
+    )
     cosine: float
     patience: int
     growth: float
@@ -138,8 +142,9 @@ class GradientAccumulates(DeclaredRule):
         trial = self.base_trial
         if not is_learning_step(trial, step):
             return self.not_judged("no learning in this mode")
-        if training_kind(trial) is TrainingKind.ADVERSARIAL:
-            return self.not_judged("adversarial training: models pass gradients to each other")
+        reason = self.unsuited(trial)
+        if reason:
+            return self.not_judged(reason)
         if trial.has_tensor(STALE):
             answers = [
                 self._judge_left(saved, step)

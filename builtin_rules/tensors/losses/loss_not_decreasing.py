@@ -250,7 +250,7 @@ class LossNotDecreasing(DeclaredRule):
 
     def _report(self, step: int, name: str, judge: LossJudge, verdict: StateVerdict) -> bool | None:
         """Record a verdict; return whether it is one of this rule, None if there is none yet."""
-        state, _, measured, limit, note, _ = verdict
+        state, measured, limit, note = verdict.state, verdict.measured, verdict.limit, verdict.note
         if state in UNJUDGED:  # compared with the rows before, if there are any
             return None if judge.rows == 1 or state is LossState.NON_FINITE_PASSING else False
         met = state in ERRORS or state in WARNINGS

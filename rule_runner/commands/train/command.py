@@ -25,7 +25,10 @@ from rule_runner.results.durable_files import output_errors
 # If the command names neither rules nor collections, the inputs of these are saved:
 # LossNotDecreasing needs only losses, which every framework has.
 SAVED_FOR: Final = (
-    *("ExplodingTensor", "LossNotDecreasing", "ProbabilitiesAsLogits", "VanishingGradient"),
+    "ExplodingTensor",
+    "LossNotDecreasing",
+    "ProbabilitiesAsLogits",
+    "VanishingGradient",
 )
 
 

@@ -143,10 +143,11 @@ def verdicts(result: EvaluationResult) -> dict[str, Any]:
     }
 
 
-def found(folder: Path) -> Path:
-    """Return the folder of the run that `check` would judge."""
-    runs = [path.parent for path in folder.rglob("metrics") if path.is_dir()]  # of MLflow
-    return runs[0] if runs else folder
+def run_below(folder: Path, write: Callable[[Path], None]) -> Path | None:
+    """Return the folder of the run that `check` would judge, or None before it is there."""
+    if write is write_with_mlflow:  # makes the folder of the experiment first
+        return next((path.parent for path in folder.rglob("metrics") if path.is_dir()), None)
+    return folder if any(path.is_file() for path in folder.rglob("*")) else None
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
@@ -161,11 +162,10 @@ def test_verdicts_are_the_same_live_and_afterwards(
     folder.mkdir()
 
     def follow() -> None:
-        while not (names := [path for path in folder.rglob("*") if path.is_file()]):
+        while (run := run_below(folder, write)) is None:
             if over.wait(0.02):
                 return
-        del names
-        live.append(evaluated(found(folder)))
+        live.append(evaluated(run))
 
     over = threading.Event()
     follower = threading.Thread(target=follow)
@@ -177,8 +177,10 @@ def test_verdicts_are_the_same_live_and_afterwards(
     finally:
         over.set()
         follower.join()
-    (found(folder) / "training_job_end.ts").touch()
-    later = verdicts(evaluated(found(folder)))
+    run = run_below(folder, write)
+    assert run is not None
+    (run / "training_job_end.ts").touch()
+    later = verdicts(evaluated(run))
     assert {status for status, *_ in later.values()} == {"IssuesFound"}
     assert later["Exploding"][1] == STEPS - 1 + (write is write_with_trainer)
     assert verdicts(live[0]) == later

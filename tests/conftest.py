@@ -61,7 +61,7 @@ PASSED: Final = "rule-runner/passed"  # the name of the last session's passed te
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option to leave out what has passed elsewhere."""
-    text = "Leave out system tests that are not counted and that FILE lists as passed."
+    text = "Leave out the tests that FILE lists as passed."
     parser.addoption("--passed", type=Path, metavar="FILE", help=text)
 
 
@@ -75,16 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(NIGHTLY_TIMEOUT_S))
     if (path := config.getoption("--passed")) is not None:
         passed = set(json.loads(path.read_text()))
-        repeated = [
-            item
-            for item in items
-            if item.nodeid in passed
-            and item.get_closest_marker("no_cover")
-            and item.path.is_relative_to(here / "system")
-        ]
-        config.hook.pytest_deselected(items=repeated)
-        left_out = set(repeated)
-        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
+        items[:] = [item for item in items if item.nodeid not in passed]
 
 
 def remember_passed(config: pytest.Config, stats: dict[str, list[Any]]) -> None:

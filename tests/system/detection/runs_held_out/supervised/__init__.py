@@ -1,0 +1,1 @@
+"""Supervised trainings of PyTorch on images, tables, sequences, points and graphs."""

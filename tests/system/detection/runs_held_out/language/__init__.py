@@ -1,0 +1,1 @@
+"""Held-out runs of language models, sequences, attention and optimizers."""

@@ -1,0 +1,1 @@
+"""Generative, contrastive and reinforcement learning."""

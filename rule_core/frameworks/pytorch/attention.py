@@ -100,10 +100,7 @@ def of_scores(
     measures_future = length == keys and (is_causal or (is_meant_causal and mask is None))
     if length == keys > 1 and not is_causal and mask is not None:
         corner = _hidden_by(mask[..., :POSITIONS, :POSITIONS])
-        above = torch.ones_like(corner, dtype=torch.bool).triu(1)
-        measures_future = bool(corner[above].float().mean() >= MOSTLY) or (
-            is_meant_causal and _shows_later_keys(corner)
-        )
+        measures_future = _is_causal_mask(corner) or (is_meant_causal and _shows_later_keys(corner))
     last, columns, step = length, slice(None), -(-length * keys // SCORES)
     if is_causal and length == keys:
         last, columns, step = min(length, POSITIONS), slice(0, POSITIONS), 1
@@ -128,6 +125,13 @@ def of_scores(
     else:
         scores, visible = scores.masked_fill_(hidden, -math.inf), ~hidden
     return of_probabilities(scores.softmax(-1), visible, future if measures_future else None)
+
+
+def _is_causal_mask(hidden: Any) -> bool:
+    """Return whether most of the future is hidden, not counting keys that no query sees."""
+    above = torch.ones_like(hidden, dtype=torch.bool).triu(1)
+    is_seen = (~hidden).any(-2, keepdim=True)
+    return bool(hidden[above & is_seen].float().mean() >= MOSTLY)
 
 
 def _shows_later_keys(hidden: Any) -> bool:

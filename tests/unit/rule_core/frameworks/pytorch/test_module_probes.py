@@ -94,13 +94,18 @@ def test_mask_that_shows_the_next_position_leaks(tmp_path: Path, as_scores: bool
     assert leak > 0.01
 
 
-@pytest.mark.parametrize("hidden", [None, 0.5])
-def test_only_causal_attention_has_a_future(tmp_path: Path, hidden: float | None) -> None:
+@pytest.mark.parametrize("mask", ["none", "prefix", "padding"])
+def test_only_causal_attention_has_a_future(tmp_path: Path, mask: str) -> None:
     class Encoder(CausalSelfAttention):
         """Its class does not say that it is causal."""
 
-    prefix = torch.ones(5, 5, dtype=torch.bool).tril() | (torch.arange(5) < 4)
-    model = nn.Sequential(Encoder(attn_mask=None if hidden is None else prefix))
+    position = torch.arange(5)
+    masks = {
+        "none": None,
+        "prefix": torch.ones(5, 5, dtype=torch.bool).tril() | (position < 4),
+        "padding": (position < 1).expand(5, 5),  # hides the whole future, and most of the past
+    }
+    model = nn.Sequential(Encoder(attn_mask=masks[mask]))
     trial = trial_of(tmp_path, model, tokens())
     assert trial.tensor_names(collection="attention") == ["attention/0/entropy"]
 

@@ -27,16 +27,26 @@ class ClassCounts(NamedTuple):
         return self.labels.total()
 
 
+class Lasting(NamedTuple):
+    """Which conditions have held at the latest steps without a break."""
+
+    imbalance: bool
+    misprediction: bool
+
+
 @dataclass(slots=True)
 class ClassWindow:
     """All labels since the start, and the counts of the latest steps with enough labels."""
 
+    patience: int  # steps for which a condition must hold to last
     ever: Counter[int] = field(default_factory=Counter)
     all: ClassCounts = field(default_factory=lambda: ClassCounts(Counter(), Counter()))
     steps: deque[ClassCounts] = field(default_factory=deque)  # at most one for each label required
     wrong: Levels = field(default_factory=lambda: Levels(STEPS))  # share of a step's labels
     batches: set[int] = field(default_factory=set)  # hashes of labels, at most MOST_BATCHES
     distinct: int = 0  # labels without those of repeated batches
+    imbalanced: int = 0  # latest steps at which the condition held
+    mispredicted: int = 0
 
     def add(self, sample: LabelledClasses, enough: int | None) -> None:
         """Add the samples of a step, and drop steps not needed for `enough` labels."""
@@ -69,6 +79,12 @@ class ClassWindow:
     def latest_repeats(self) -> float:
         """The divisor of the counts of the latest steps, likewise."""
         return max(1.0, self.all.total / self.distinct / MOST_REPEATS)
+
+    def lasting(self, *, imbalance: bool, misprediction: bool) -> Lasting:
+        """Take whether the conditions hold at this step; return which have held for long."""
+        self.imbalanced = self.imbalanced + 1 if imbalance else 0
+        self.mispredicted = self.mispredicted + 1 if misprediction else 0
+        return Lasting(self.imbalanced >= self.patience, self.mispredicted >= self.patience)
 
     @property
     def settled(self) -> bool:

@@ -1,6 +1,7 @@
 """The confusion matrices of a run, block by block, and shares that stay bad."""
 
 import math
+import statistics
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -17,8 +18,10 @@ BLOCKS: Final = 5  # minimum blocks to judge the latest half
 MAX_BLOCKS: Final = 32  # of the latest half; of more, every other one is dropped
 STILL_LEARNING: Final = 0.8  # share of errors left since half of the run; below it, learning
 SLOWLY: Final = 0.95  # likewise, if the difference is not chance
-TIMES_OTHERS: Final = 2.0  # a confused class is wrong that many times as often as the others
-MOSTLY: Final = 0.5  # wrong above this share, of all or of a class, is more than noise
+MOSTLY: Final = 0.5  # predictions of a class that are wrong above this share are more than noise
+RARER: Final = 2  # a class that is so many times rarer than another is often taken for it
+TIMES_USUAL: Final = 3.0  # so are two classes confused with each other that many times as often
+BINARY: Final = 2  # classes are always confused with each other
 AS_LONG_AGAIN: Final = 2  # halves of the run so far
 
 
@@ -35,6 +38,8 @@ class ColumnShare(NamedTuple):
         The share, or its upper bound on the diagonal, or its lower bound off the diagonal.
     empty
         Whether the class is never predicted.
+    labelled
+        Samples with the label.
     """
 
     label: int
@@ -43,6 +48,7 @@ class ColumnShare(NamedTuple):
     total: int
     bound: float
     empty: bool = False
+    labelled: int = 0
 
     @property
     def on_diagonal(self) -> bool:
@@ -103,14 +109,23 @@ class MatrixBlock(NamedTuple):
     columns: dict[ColumnKey, ColumnShare]
     wrong: float
     samples: int = 0
-    others: tuple[float, ...] = ()  # by class, the share of wrong among all other predictions
+    usual: float = 0.0  # the median class's share of wrong predictions
+    labelled: tuple[int, ...] = ()  # samples by class
 
     def is_noise(self, column: ColumnShare) -> bool:
-        """Return whether the noise of the task explains a share."""
+        """Return whether the noise of the task may explain a share."""
         wrong = 1.0 - column.bound if column.on_diagonal else column.bound
-        if max(self.wrong, wrong) > MOSTLY:
+        if wrong > MOSTLY:
             return False
-        return wrong <= TIMES_OTHERS * self.others[column.predicted]
+        other = self.columns.get((column.predicted, False))
+        if other is None:
+            return True
+        is_lost = lower(other.hits, other.labelled, len(self.labelled)) > MOSTLY
+        if is_lost and RARER * other.labelled >= self.labelled[column.predicted]:
+            return False
+        back = self.columns.get((other.label, False))
+        is_mutual = back is not None and back.label == column.predicted
+        return wrong <= TIMES_USUAL * self.usual or not is_mutual or len(self.labelled) <= BINARY
 
     def has_lost_errors_since(self, before: "MatrixBlock") -> bool:
         """Return whether the share of errors has clearly fallen since another matrix."""
@@ -143,7 +158,9 @@ def block(matrix: Ints, *, literal: bool) -> MatrixBlock:
         hits, total = int(off_diagonal[label, predicted]), totals[predicted]
         if hits:
             bound = hits / total if literal else lower(hits, total, size * (size - 1))
-            columns[predicted, False] = ColumnShare(label, predicted, hits, total, bound)
+            columns[predicted, False] = ColumnShare(
+                label, predicted, hits, total, bound, labelled=labelled[label]
+            )
         total = totals[predicted] or (0 if literal else labelled[predicted])
         if total:
             hits = int(diagonal[predicted])
@@ -152,10 +169,9 @@ def block(matrix: Ints, *, literal: bool) -> MatrixBlock:
                 predicted, predicted, hits, total, bound, empty=not totals[predicted]
             )
     samples = int(matrix.sum())
-    column_wrong, column_samples = matrix.sum(axis=0) - diagonal, matrix.sum(axis=0)
-    others = (column_wrong.sum() - column_wrong) / np.maximum(samples - column_samples, 1)
+    shares = [column.share for column in columns.values() if column.on_diagonal]
     wrong = 1.0 - float(diagonal.sum() / samples)
-    return MatrixBlock(columns, wrong, samples, tuple(others.tolist()))
+    return MatrixBlock(columns, wrong, samples, 1.0 - statistics.median(shares), tuple(labelled))
 
 
 class MatrixHistory:

@@ -20,6 +20,7 @@ from builtin_rules.statistics.tensor_selection import (
     by_role,
     mode_of,
 )
+from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import (
     BoolParam,
     FloatParam,
@@ -32,13 +33,13 @@ from smdebug.rules.extensions import (
 if TYPE_CHECKING:
     from collections import Counter
 
-    from smdebug.core.modes import ModeKeys
-
 # Why these, and how they judge: docs/decisions/0014-class-imbalance.md.
 IMBALANCE: Final = "imbalance"
 MISPREDICTION: Final = "misprediction"
 MOST_CLASSES: Final = 1000
 GOOD: Final = 0.1  # share of mispredictions of a model that has learned its classes
+LASTING: Final = 20  # steps for which what the latest labels show must last
+LASTING_EVALUATIONS: Final = 5  # steps of evaluations, likewise
 OUTPUT_LOGITS: Final = r"_output_logits$"  # the outputs of Hugging Face models
 LABELS: Final = PatternsParam(
     "labels_regex",
@@ -84,10 +85,12 @@ class ClassImbalance(DeclaredRule):
     with a total of `samples` labels, so that the untrained start is forgotten; the imbalance is the
     larger of theirs and that of all labels since the start. Ratio and share are lower bounds, so
     that small counts do not meet the condition by chance (Wilson bounds, wrong in one of a hundred
-    cases over all classes or pairs of them). And mispredictions of a class count only if other
-    classes are learned: if the class is never predicted correctly while at most a tenth of the
-    other labels is mispredicted, or if, after at least ten steps, the share of all mispredictions
-    has stopped falling and is not above `threshold_misprediction` itself.
+    cases over all classes or pairs of them). What the latest steps show counts once it has lasted
+    for 20 of them, or for 5 steps of evaluations: young models forget a class now and then. And
+    mispredictions of a class count only if other classes are learned: if the class is never
+    predicted correctly while at most a tenth of the other labels is mispredicted, or if, after at
+    least ten steps, the share of all mispredictions has stopped falling and is not above
+    `threshold_misprediction` itself.
 
     Predictions with one axis more than the labels are scores, of which the largest is taken
     regardless of `argmax`. A single number per label is rounded, or cut at 0 if it must be a binary
@@ -197,7 +200,8 @@ class ClassImbalance(DeclaredRule):
             if nature:
                 reason = nature
                 continue
-            window = self._windows.setdefault((label_tensor.name, mode), ClassWindow())
+            patience = LASTING_EVALUATIONS if mode is ModeKeys.EVAL else LASTING
+            window = self._windows.setdefault((label_tensor.name, mode), ClassWindow(patience))
             window.add(sample, None if self.literal else self.samples)
             names.append(label_tensor.name)
         answers = [
@@ -223,11 +227,16 @@ class ClassImbalance(DeclaredRule):
             return TOO_MANY if self.literal else MANY
         if counts.total < self.samples:
             return TOO_FEW
-        imbalance = max(
-            self._imbalance(window.ever, window.ever_repeats),
-            self._imbalance(counts.labels, window.latest_repeats),
-        )
+        imbalance = self._imbalance(window.ever, window.ever_repeats)
+        latest = self._imbalance(counts.labels, window.latest_repeats)
         wrong, learned = self._misprediction(window)
+        lasting = window.lasting(
+            imbalance=latest.measured > self.threshold_imbalance,
+            misprediction=learned and wrong.measured > self.threshold_misprediction,
+        )
+        if lasting.imbalance:
+            imbalance = max(imbalance, latest)
+        is_lasting = lasting.misprediction or self.literal
         answers = [
             self.measured(
                 step,
@@ -240,7 +249,7 @@ class ClassImbalance(DeclaredRule):
             )
             for quantity, worst, limit, is_judged in (
                 (IMBALANCE, imbalance, self.threshold_imbalance, True),
-                (MISPREDICTION, wrong, self.threshold_misprediction, learned),
+                (MISPREDICTION, wrong, self.threshold_misprediction, is_lasting),
             )
         ]
         return any(answers)

@@ -72,11 +72,13 @@ class Confusion(DeclaredRule):
     bound, wrong in one of a hundred matrices) must exceed the limit in every matrix of the latest
     half of the run, which needs at least five matrices. In that half, the model must not have lost
     a fifth of its errors, nor a twentieth of them beyond chance. Tasks with noise are wrong in each
-    class: if at least half of all samples are predicted correctly, the class must also be wrong
-    twice as often as all other predictions, or in most cases. The bound must still exceed the limit
-    if the class and all errors kept improving for as long again. And all this must already hold one
-    matrix earlier. So a young model is not reported. Steps saved before the first judged one count
-    too.
+    class, and more often in those that are rare or alike. So the predictions of the class must
+    surely be wrong in most cases, or most samples of another class, at least half as frequent, must
+    be among them. Or two of several classes are predicted for each other, and the class is surely
+    wrong three times as often as the median class.
+    The bound must still exceed the limit if the class and all errors kept improving for as long
+    again. And all this must already hold one matrix earlier. So a young model is not reported.
+    Steps saved before the first judged one count too.
 
     Labels that are not integers are not classes (regression). Samples with label -100 are left out.
     Predictions with NaN are not judged (`ExplodingTensor` reports them).

@@ -86,8 +86,8 @@ def test_labels_are_collected_over_steps(literal: bool, tmp_path: Path) -> None:
 
 
 def test_the_latest_labels_are_judged_beside_all(tmp_path: Path) -> None:
-    late = [*[perfect(c0=50, c1=50)] * 20, perfect(c0=495, c1=5)]
-    assert judged(tmp_path / "late", *late).met == [20]
+    late = [*[perfect(c0=50, c1=50)] * 60, *[perfect(c0=495, c1=5)] * 21]
+    assert judged(tmp_path / "late", *late).met == [79, 80]
     assert judge(ClassImbalance, tmp_path / "late", literal=True).met == []
     early = [perfect(c0=9900, c1=100), *[perfect(c0=50, c1=50)] * 6]
     assert judged(tmp_path / "early", *early).met == [*range(7)]
@@ -116,29 +116,33 @@ NEVER, BAD = mistaken(BALANCED, c0=50), mistaken(BALANCED, c0=48)
 
 
 @pytest.mark.parametrize(
-    ("pairs", "met", "met_literally"),
+    ("pairs", "met", "literally_until"),
     [
-        pytest.param([NEVER] * 6, [4, 5], [4, 5], id="never-right-while-others-are"),
-        pytest.param([mistaken(BALANCED, c0=50, c1=5)] * 6, [4, 5], [4, 5], id="a-tenth-of-others"),
-        pytest.param([mistaken(BALANCED, c0=50, c1=6)] * 6, [], [4, 5], id="more-of-others"),
-        pytest.param([BAD] * 12, [9, 10, 11], [*range(4, 12)], id="one-class-stays-wrong"),
-        pytest.param([GOOD] * 12, [], [], id="all-right"),
-        pytest.param([mistaken(BALANCED, c0=35)] * 12, [], [], id="equal-is-not-above"),
-        pytest.param([mistaken(BALANCED, c0=36)] * 12, [], [*range(4, 12)], id="by-chance"),
-        pytest.param([LOST] * 12, [], [*range(4, 12)], id="nothing-is-learned"),
-        pytest.param([BAD] * 8, [], [*range(4, 8)], id="too-few-steps-to-tell"),
-        pytest.param([BAD] * 5 + [GOOD] * 10, [], [4, 5], id="an-untrained-start"),
-        pytest.param([mistaken(of(c0=100), c0=100)] * 6, [], [4, 5], id="no-others"),
+        pytest.param([NEVER] * 25, [23, 24], 25, id="never-right-while-others-are"),
+        pytest.param([NEVER] * 23, [], 23, id="a-young-model"),
+        pytest.param(([NEVER] * 19 + [GOOD]) * 2, [], 40, id="forgotten-now-and-then"),
+        pytest.param([mistaken(BALANCED, c0=50, c1=5)] * 25, [23, 24], 25, id="a-tenth-of-others"),
+        pytest.param([mistaken(BALANCED, c0=50, c1=6)] * 28, [], 28, id="more-of-others"),
+        pytest.param([BAD] * 30, [28, 29], 30, id="one-class-stays-wrong"),
+        pytest.param([GOOD] * 30, [], 0, id="all-right"),
+        pytest.param([mistaken(BALANCED, c0=35)] * 30, [], 0, id="equal-is-not-above"),
+        pytest.param([mistaken(BALANCED, c0=36)] * 30, [], 30, id="by-chance"),
+        pytest.param([LOST] * 30, [], 30, id="nothing-is-learned"),
+        pytest.param([BAD] * 28, [], 28, id="too-few-steps-to-tell"),
+        pytest.param([BAD] * 5 + [GOOD] * 30, [], 6, id="an-untrained-start"),
+        pytest.param([mistaken(of(c0=100), c0=100)] * 30, [], 30, id="no-others"),
     ],
 )
 def test_a_class_that_stays_mispredicted_meets_it(
     pairs: "list[tuple[np.ndarray, np.ndarray]]",
     met: list[int],
-    met_literally: list[int],
+    literally_until: int,
     tmp_path: Path,
 ) -> None:
     assert judged(tmp_path, *pairs).met == met
-    assert judge(ClassImbalance, tmp_path, literal=True).met == met_literally
+    literally = judge(ClassImbalance, tmp_path, literal=True).met
+    assert literally[:1] == [4] * (literally_until > 0)
+    assert max(literally, default=-1) == literally_until - 1
 
 
 def test_while_the_model_still_learns_mispredictions_are_none(tmp_path: Path) -> None:
@@ -156,11 +160,11 @@ def test_evidence_names_the_class_that_is_mispredicted(tmp_path: Path) -> None:
 def test_no_later_step_is_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     pairs = [
-        mistaken(rng.permutation(of(c0=95, c1=5)) if at % 9 > 2 else BALANCED) for at in range(30)
+        mistaken(rng.permutation(of(c0=95, c1=5)) if at > 90 else BALANCED) for at in range(130)
     ]
     whole = judged(tmp_path / "whole", *pairs).met
     assert 0 < len(whole) < 26
-    for end in (8, 15, 25):
+    for end in (8, 115, 125):
         part = judged(tmp_path / str(end), *pairs[:end]).met
         assert part == [one for one in whole if one < end]
 

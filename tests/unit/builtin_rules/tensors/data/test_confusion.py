@@ -122,7 +122,7 @@ def test_evidence_names_classes_and_counts(tmp_path: Path) -> None:
         pytest.param([mixed(one) for one in (5, 5, 10, 15, 20, 25, 30, 35)], [], id="gets-better"),
         pytest.param([mixed(40, first=2)] * 9, [], id="within-the-limits"),
         pytest.param([mixed(40, first=5)] * 9, [], id="by-chance"),
-        pytest.param([mixed(38, first=30)] * 9, [6, 7, 8], id="beyond-chance"),
+        pytest.param([mixed(10, first=30)] * 9, [6, 7, 8], id="beyond-chance"),
         pytest.param([mixed(40, each=400, first=60)] * 8, [6, 7], id="many-samples-tell-more"),
         pytest.param([GOOD] * 6 + [BAD] * 7, [11, 12], id="becomes-bad"),
         pytest.param([mixed(3, each=10)] * 9, [], id="too-few-samples-for-four-matrices"),
@@ -133,7 +133,7 @@ def test_what_stays_bad_meets_it(pairs: "list[Pair]", met: list[int], tmp_path: 
 
 
 def test_steps_are_pooled_until_there_are_15_samples_a_class(tmp_path: Path) -> None:
-    found = judged(tmp_path, [mixed(2, each=8)] * 12)
+    found = judged(tmp_path, [mixed(0, each=8)] * 12)
     assert found.met == [11]
     assert found.skipped == {
         **dict.fromkeys((0, 2, 4, 6, 8, 10), FILLING),
@@ -161,7 +161,7 @@ def test_the_same_batch_again_is_training_in_mode_train(tmp_path: Path) -> None:
 
 def test_workers_add_up(tmp_path: Path) -> None:
     for worker in ("worker_0", "worker_1"):
-        steps = saved_pairs(dict.fromkeys(range(8), mixed(2, each=8)))
+        steps = saved_pairs(dict.fromkeys(range(8), mixed(0, each=8)))
         save(tmp_path, steps, worker=worker, num_workers=2)
     found = judge(Confusion, tmp_path)
     assert (found.met, {one.worker for one in found.findings}) == ([6, 7], {None})
@@ -200,11 +200,11 @@ def test_an_evaluation_is_one_matrix_and_judged_once_it_is_as_large(tmp_path: Pa
 
 
 def test_evaluations_that_stay_bad_meet_it(tmp_path: Path) -> None:
-    assert evaluated(tmp_path, [[GOOD, BAD]] * 6, train=GOOD).met == [17]
+    assert evaluated(tmp_path, [[BAD, ABSENT]] * 6, train=GOOD).met == [17]
 
 
 def test_a_short_evaluation_is_pooled_with_the_next(tmp_path: Path) -> None:
-    found = evaluated(tmp_path, [[mixed(2, each=8)]] * 12, train=GOOD)
+    found = evaluated(tmp_path, [[mixed(0, each=8)]] * 12, train=GOOD)
     assert found.met == [23]
 
 
@@ -458,7 +458,7 @@ def evaluations(root: Path, pairs: list[Any]) -> Path:
         pytest.param(0.8, 0.8, 2, False, id="label-noise"),
         pytest.param(0.65, 0.8, 2, False, id="the-rare-class-is-worse"),
         pytest.param(0.75, 0.75, 10, False, id="noise-in-ten-classes"),
-        pytest.param(0.5, 0.97, 10, True, id="a-class-stands-out"),
+        pytest.param(0.5, 0.97, 10, False, id="a-class-is-harder"),
         pytest.param(0.0, 0.8, 4, True, id="never-right"),
         pytest.param(0.33, 0.33, 3, True, id="nothing-is-learned"),
     ],

@@ -29,7 +29,7 @@ CLASSES: Final = 4  # that a shuffled batch is expected to hold
 MOST_CLASSES: Final = 50
 ROWS: Final = 8  # of a batch
 EVALUATED: Final = 100  # rows
-HITS: Final = 3  # fewer evaluated rows are natural duplicates
+HITS: Final = 5  # fewer evaluated rows are natural duplicates
 TIMES_NATURAL: Final = 2  # evaluated rows, compared with those that natural duplicates explain
 FULL: Final = "the batches repeat all rows so far: full batches, or a single one"
 TOO_FEW: Final = f"fewer than {BATCHES} batches of inputs so far"
@@ -63,7 +63,7 @@ class RepeatedBatches(DeclaredRule):
     classes, while a shuffled batch of the labels so far would hold four on average. Batches of
     fewer than 8 labels and more than 50 classes are not judged.
 
-    Leak: more than `threshold_leak` of the evaluated rows, at least three of 100 or more, were
+    Leak: more than `threshold_leak` of the evaluated rows, at least five of 100 or more, were
     trained with before. An evaluated batch that consists of such rows does not count: it evaluates
     the training data on purpose. Where evaluated batches hold some of their rows twice, as short
     texts do, the leak must be twice as large as such duplicates of the data explain: their share,
@@ -80,7 +80,7 @@ class RepeatedBatches(DeclaredRule):
     )
     PARAMS = (
         share("threshold_repeats", "Share of the last 8 batches that is bad.", 0.75, "share"),
-        share("threshold_leak", "Largest accepted share of evaluated rows.", 0.01, "share"),
+        share("threshold_leak", "Largest accepted share of evaluated rows.", 0.05, "share"),
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (

@@ -30,8 +30,8 @@ class _Rows:
 class ValidationInTrainingMode(DeclaredRule):
     """Met when a model is evaluated in training mode, or trained in evaluation mode.
 
-    `model/training_mode` is the share of dropout and normalisation modules that are in training
-    mode in the forward pass. The condition is met if
+    `model/training_mode` is the share of dropout and normalisation modules, and the model itself,
+    that are in training mode in the forward pass. The condition is met if
 
     - it is 1 at a step of mode EVAL: `model.eval()` was not called;
     - it is 0 at 3 steps of mode TRAIN in a row, after an evaluation and after steps of training at
@@ -73,8 +73,8 @@ class ValidationInTrainingMode(DeclaredRule):
         """,
         limits="""
         Monte Carlo dropout and adapting batch normalisation to new data keep all modules in
-        training mode on purpose. Fine-tuning with frozen batch normalisation, in a model without
-        dropout, trains with share 0 on purpose. Leave the rule out in these cases.
+        training mode on purpose. Fine-tuning a model that is in evaluation mode as a whole trains
+        with share 0 on purpose. Leave the rule out in these cases.
         """,
         severity="""
         A warning, since both are done on purpose at times, and the training itself goes on. A

@@ -120,13 +120,17 @@ def kind_of(module: Any) -> str:
 
 
 def training_share(model: Any) -> float | None:
-    """Return the share of dropout and normalization modules that are in training mode."""
+    """Return the share in training mode of dropout and normalization modules and the model itself.
+
+    It is None without such modules. Those of a frozen part may be in evaluation mode on purpose,
+    while the model itself is not.
+    """
     modes = [
         module.training
         for module in model.modules()
         if not next(module.children(), None) and _WITH_MODES.search(type(module).__name__)
     ]
-    return sum(modes) / len(modes) if modes else None
+    return (sum(modes) + model.training) / (len(modes) + 1) if modes else None
 
 
 def is_flat_sharded(model: Any) -> bool:

@@ -55,7 +55,7 @@ _LANGUAGE: Final = re.compile(
 _TREES: Final = re.compile(
     r"^(feature_importance|full_shap|average_shap|trees|predictions|labels)(/|$)"
 )
-_TREE_METRIC: Final = re.compile(r"^(d?train|valid\w*|eval\w*|test|validation_\d+)-[a-z@:.\d]+$")
+_TREE_METRIC: Final = re.compile(r"^(d?train|valid\w*|eval\w*|test|validation_\d+)-[-a-z@:.\d]+$")
 
 
 def training_kind(trial: Any) -> TrainingKind:

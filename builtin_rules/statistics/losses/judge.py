@@ -36,6 +36,7 @@ PLATEAU_PERCENT: Final = 1.0
 STUCK_ROWS: Final = 5
 UNCONVERGED: Final = 0.8  # of the level at the start
 ONE_SIDED: Final = 1.64  # standard errors that chance exceeds in one of twenty cases
+MIXED: Final = 0.1  # share of rows below zero, and above: such a loss is a difference
 TINY: Final = 1e-300
 
 
@@ -52,6 +53,7 @@ class LossState(enum.StrEnum):
     SPIKE_LASTING = "spike, lasting"
     DIVERGED = "diverged"
     DEAD_AT_ZERO = "dead at zero"
+    ABOUT_ZERO = "about zero"
     NON_FINITE_PASSING = "not finite, passing"
     NON_FINITE_LASTING = "not finite, lasting"
 
@@ -133,6 +135,7 @@ class LossJudge:
         self._diverged: int | None = None
         self._stuck = 0  # rows in a row that look stuck
         self._equal = 0  # rows in a row that have learned next to nothing
+        self._below_zero = 0  # rows
         self._at_end: StateVerdict | None = None  # what the latest row says if it is the last
 
     @property
@@ -170,6 +173,7 @@ class LossJudge:
             return self._of_zero(row)
         self._zeros = 0
         self._finite += 1
+        self._below_zero += value < 0
         if len(self._first) < START:
             self._first.append(value)
         self._latest.append((row, value))
@@ -179,6 +183,8 @@ class LossJudge:
             usual = value if self._spike is None else self._plain.level()
             self._levels.add(usual)
         self._at_end = None
+        if MIXED <= self._below_zero / self._finite <= 1 - MIXED:
+            return spike or StateVerdict(LossState.ABOUT_ZERO, row)
         diverged = self._of_divergence(row)
         if diverged is not None:
             return diverged
@@ -323,12 +329,15 @@ class LossJudge:
         never = StateVerdict(LossState.NEVER_LEARNED, 0, last, start, note)
         if self._stuck > STUCK_ROWS and self._finite >= LEARNING_ROWS:
             return never
-        self._equal = self._equal + 1 if equal and abs(total) < LEARNED_PERCENT else 0
+        surely_falls = fall > doubt and total >= NEGLIGIBLE_PERCENT
+        equal = equal and abs(total) < LEARNED_PERCENT and not surely_falls
+        self._equal = self._equal + 1 if equal else 0
         if self._equal > STUCK_ROWS:
             self._at_end = self._at_end or never
         lowest = min(quarters.means)
         margin = self._tolerated * abs(lowest) + NOISES * error
-        if min(third, last) > lowest + margin and last - lowest > REGAINED * (start - lowest):
+        rises = min(third, last) > lowest + margin and last - lowest > REGAINED * (start - lowest)
+        if rises and self._finite >= LEARNING_ROWS:
             note = f"It rose by {100 * (last - lowest) / max(abs(lowest), TINY):.2g} percent."
             return StateVerdict(LossState.PLATEAU, row - self._finite // 2, last, lowest, note)
         falls = max(fall, (third - last) / percent) > doubt

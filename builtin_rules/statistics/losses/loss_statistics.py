@@ -13,11 +13,23 @@ from smdebug.core.modes import ModeKeys
 
 SEVERAL: Final = 2
 NO_LOSS: Final = "no finite loss at this step"
-_METRIC: Final = re.compile(r"^[^/]+-[^/-]+$")  # XGBoost's <set>-<metric>
+_METRIC: Final = re.compile(  # XGBoost's <set>-<metric>
+    r"([^/]+?)-((?:(?:poisson|gamma|cox|aft|tweedie|interval-regression)-)?[^/-]+)"
+)
 MIN_NOISE_LOSSES: Final = 3
 _TRAINING_SET: Final = re.compile(r"^d?train(ing)?$", re.IGNORECASE)
 _VALIDATION: Final = re.compile(r"(^|/)val_")  # Keras saves it with a step of training
 _K = TypeVar("_K")
+
+
+def split_metric(name: str) -> tuple[str, str] | None:
+    """Return the set and the metric in a name of XGBoost's, or None if it is another name.
+
+    >>> split_metric("train-rmse"), split_metric("my-set-cox-nloglik"), split_metric("loss")
+    (('train', 'rmse'), ('my-set', 'cox-nloglik'), None)
+    """
+    match = _METRIC.fullmatch(name)
+    return None if match is None else (match[1], match[2])
 
 
 class LossKey(NamedTuple):
@@ -84,7 +96,7 @@ def _losses_in(
             return StepLosses({}, {})
         case ModeKeys.EVAL:
             return StepLosses({}, _mean(LossKey("", ""), finite))
-        case ModeKeys.GLOBAL if finite and all(map(_METRIC.match, finite)):
+        case ModeKeys.GLOBAL if finite and all(map(split_metric, finite)):
             return _of_sets(finite)
     validation = {name: value for name, value in finite.items() if _VALIDATION.search(name)}
     training = {name: value for name, value in finite.items() if name not in validation}
@@ -100,7 +112,7 @@ def _of_sets(metrics: dict[str, float]) -> StepLosses:
     """Split XGBoost's metrics into those of the training set and those of others."""
     step_losses = StepLosses({}, {})
     for name, value in metrics.items():
-        set_name, _, metric = name.rpartition("-")
+        set_name, metric = split_metric(name) or ("", name)
         if _TRAINING_SET.match(set_name):
             step_losses.training[metric] = value
         else:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from builtin_rules.statistics.losses.loss_statistics import loss
+from builtin_rules.statistics.losses.loss_statistics import loss, split_metric
 from builtin_rules.statistics.training_kind import TrainingKind, training_kind
 from smdebug.core.modes import ModeKeys
 
 RATES: Final = "learning_rates"
 SUM: Final = "the sum of the losses"
-_METRIC: Final = re.compile(r"^[^/]+-[^/-]+$")  # XGBoost's <set>-<metric>
 _TOTAL: Final = re.compile(
     r"(^|.*[/.])(train(ing)?[_/-]?)?((total|overall|sum)[_-]?loss|loss[_-]?(total|sum)?|loss_value)"
     r"([_-](step|epoch))?$",
@@ -34,7 +33,7 @@ def objectives(losses: Mapping[str, float]) -> dict[str, float]:
     That is the loss that equals the sum of the others, else the one whose name says that it is the
     total, else the sum of all. Each of XGBoost's metrics is judged by itself.
     """
-    if len(losses) <= 1 or all(map(_METRIC.match, losses)):
+    if len(losses) <= 1 or all(map(is_metric, losses)):
         return dict(losses)
     whole = sum(losses.values())
     for name, value in losses.items():
@@ -48,13 +47,13 @@ def objectives(losses: Mapping[str, float]) -> dict[str, float]:
 
 def is_metric(name: str) -> bool:
     """Return whether a loss has the name of a metric of XGBoost."""
-    return bool(_METRIC.match(name))
+    return split_metric(name) is not None
 
 
 def is_validation(name: str) -> bool:
     """Return whether the name of a loss that was saved without a mode is one of validation."""
-    set_name = name.rpartition("-")[0] if _METRIC.match(name) else ""
-    return bool(_VALIDATION.search(set_name or name))
+    set_name, _ = split_metric(name) or (name, "")
+    return bool(_VALIDATION.search(set_name))
 
 
 def training_losses(trial: Any, step: int, names: Iterable[str]) -> dict[str, float]:

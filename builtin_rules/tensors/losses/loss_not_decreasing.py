@@ -36,7 +36,7 @@ ERRORS: Final = frozenset(
     {LossState.DIVERGED, LossState.DEAD_AT_ZERO, LossState.NON_FINITE_LASTING}
 )
 WARNINGS: Final = frozenset({LossState.NEVER_LEARNED, LossState.PLATEAU})
-UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.NON_FINITE_PASSING})
+UNJUDGED: Final = frozenset({LossState.TOO_FEW, LossState.ABOUT_ZERO, LossState.NON_FINITE_PASSING})
 TRAINING: Final = frozenset({ModeKeys.TRAIN, ModeKeys.GLOBAL})
 MAX_LOSSES: Final = 64  # judged at the same time
 
@@ -55,17 +55,19 @@ class LossNotDecreasing(DeclaredRule):
     - Not finite (error): NaN or infinite for ten rows, or for the last three of the data.
     - Never learned (warning): from 100 rows on, less than 4 % below the start, and the last three
       quarters fall by clearly less than 2.5 %, or by less than `diff_percent` for `num_steps` rows.
-      At the end of the data from 24 rows on, even if a slow fall is certain.
+      At the end of the data from 24 rows on, unless a fall of 1 % is certain.
     - Plateau (warning): from 200 rows on, the last three quarters are level to within 1 %, above
-      80 % of the start; or the loss rises by more than is tolerated for half of its rows.
+      80 % of the start; or, from 100 rows on, the loss rises by more than is tolerated for half of
+      its rows.
 
     The level at the start is the median of the first five rows, or the first row if that is higher;
     what a loss has lost is counted from the median. Rows during which the learning rate rises for
     the first time do not count as a lack of decrease. Of several losses at a step, the objective is
     judged: the one that is the sum of the others, else the one called ``loss`` or ``total_loss``,
     else their sum; XGBoost's metrics each by itself. Validation losses are judged with mode
-    ``EVAL`` only. Adversarial and reinforcement trainings are not judged, since their losses need
-    not fall.
+    ``EVAL`` only. A loss that is below zero in a tenth of its rows, and above in another, is a
+    difference that need not fall. Adversarial and reinforcement trainings are not judged, since
+    their losses need not fall.
 
     `literal` judges by the documented sentence instead: met when a loss fell by less than
     `diff_percent` over `num_steps` steps, or rose by more than `increase_threshold_percent`. A loss

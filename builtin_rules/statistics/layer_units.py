@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.parameters import count as whole
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
     any_met,
     mode_of,
-    record,
     saved_tensors,
     statistic,
     value_shape,
 )
 from builtin_rules.statistics.unit_activity import Activity, ActivityFlags
-from smdebug.rules.extensions import TensorInput
+from smdebug.rules.extensions import Severity, TensorInput
 
 if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
@@ -30,6 +30,12 @@ ROWS: Final = 10  # fewer images cannot either: neighbouring positions are alike
 
 THRESHOLD_LAYER: Final = percentage(
     "threshold_layer", "A layer fails if more than this share of its units is inactive.", 50.0
+)
+PATIENCE: Final = whole(
+    "patience",
+    "Number of judgements in a row of which a layer must fail each; fewer are a note.",
+    3,
+    "judgements",
 )
 _FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
 _LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras
@@ -148,11 +154,14 @@ class UnitsRule(DeclaredRule):
 
     threshold_inactivity: float
     threshold_layer: float
+    threshold_certain: float
+    patience: int
     literal: bool
 
     def _prepare(self) -> None:
         # By layer, worker and mode; reset after each judgement.
         self._pools: dict[tuple[str, str, ModeKeys | None], PooledUnits] = {}
+        self._bad: dict[tuple[str, str, ModeKeys | None], int] = {}  # judgements in a row
 
     def judge_layers(
         self,
@@ -193,12 +202,12 @@ class UnitsRule(DeclaredRule):
         shape: tuple[int, ...],
     ) -> bool | None:
         """Return whether a layer fails, or None if there are too few samples so far."""
+        key = saved.name, saved.worker, mode_of(self.base_trial, step, [saved.name])
         if self.literal:
             units, needed = PooledUnits(), 1
             flat = (shape[0], -1) if len(shape) > 1 else shape
             units.add(saved.name, flags.active(flat))
         else:
-            key = saved.name, saved.worker, mode_of(self.base_trial, step, [saved.name])
             units, needed = self._pools.setdefault(key, PooledUnits()), SAMPLES
             units.add(saved.name, flags.active(shape), flags.nan(shape))
         if units.samples < needed or (units.rows < ROWS and not self.literal):
@@ -208,4 +217,17 @@ class UnitsRule(DeclaredRule):
         units.clear()
         share = 100.0 * lost / judged
         limit = self.threshold_layer
-        return record(self, saved, step, quantity, share, limit, met=share > limit, note=note)
+        is_certain = self.literal or share > self.threshold_certain
+        self._bad[key] = self._bad.get(key, 0) + 1 if share > limit and is_certain else 0
+        lasts = self.literal or self._bad[key] >= self.patience
+        return self.measured(
+            step,
+            quantity,
+            share,
+            limit,
+            met=share > limit,
+            tensor=saved.name,
+            worker=saved.worker,
+            note=note,
+            severity=None if is_certain and lasts else Severity.NOTE,
+        )

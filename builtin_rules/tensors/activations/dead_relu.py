@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
+from builtin_rules.statistics.layer_units import PATIENCE, THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
 from builtin_rules.statistics.unit_activity import Activity
@@ -37,9 +37,13 @@ class DeadRelu(UnitsRule):
     other axis holds the units. With fewer than two dimensions there is a single unit. A different
     shape starts a new pool.
 
+    It is a note unless more than `threshold_certain` percent are dead, at `patience` judgements in
+    a row: healthy layers behind a maximum over points, or of small transformers, have up to four
+    fifths of units that are silent for a while.
+
     NaN is not counted as an output; units with fewer than 100 numbers are left out. With `literal`,
-    each step is judged separately, each position is a unit, and NaN is inactive. The default
-    patterns exclude LeakyReLU, PReLU and RReLU.
+    each step is judged separately, each position is a unit, NaN is inactive, and nothing is a note.
+    The default patterns exclude LeakyReLU, PReLU and RReLU.
     """
 
     READS = (
@@ -55,6 +59,8 @@ class DeadRelu(UnitsRule):
             1.0,
         ),
         THRESHOLD_LAYER,
+        percentage("threshold_certain", "A share of dead units up to this is a note.", 90.0),
+        PATIENCE,
         LITERAL,
     )
     SEVERITY = Severity.WARNING
@@ -86,11 +92,12 @@ class DeadRelu(UnitsRule):
         - Use LeakyReLU, ELU or GELU, which have gradients on both sides.
         """,
         limits="""
-        Layers that are sparse on purpose fire: raise `threshold_layer`, or lower
-        `threshold_inactivity`. Small batches delay the judgement: with 8 samples it takes 13 saved
-        steps. In sequences of a fixed length each position is a unit, so a dead channel of a
-        one-dimensional convolution is counted once per position. In an array `(batch, height,
-        width, channels)` with a PyTorch name, rows are mistaken for channels.
+        Layers that are sparse on purpose fire if nine of ten units are dead: raise
+        `threshold_certain`, or lower `threshold_inactivity`. Small batches delay the judgement:
+        with 8 samples it takes 13 saved steps, and a finding takes three judgements. In sequences
+        of a fixed length each position is a unit, so a dead channel of a one-dimensional
+        convolution is counted once per position. In an array `(batch, height, width, channels)`
+        with a PyTorch name, rows are mistaken for channels.
         """,
         severity="""
         A warning: the other units of the layer may carry the training, only with less capacity.

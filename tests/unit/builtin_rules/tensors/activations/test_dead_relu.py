@@ -29,13 +29,18 @@ def layer(active: list[int], rows: int = 100, dtype: Any = np.float32) -> Array:
     return outputs
 
 
+def at_once(root: Path, **params: Any) -> Judged:
+    """Judge a trial, with a finding at the first judgement of a layer that fails."""
+    return judge(DeadRelu, root, **{"patience": 1, "threshold_certain": 0} | params)
+
+
 def judged(root: Path, values: list[Any], name: str = NAME, **params: Any) -> Judged:
     """Judge one tensor, saved at steps 0, 1, 2...; None leaves a step without it."""
     steps = {
         at: {"fc.weight": np.ones(2)} if value is None else {name: value}
         for at, value in enumerate(values)
     }
-    return judge(DeadRelu, save(root, steps), **params)
+    return at_once(save(root, steps), **params)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,7 @@ def test_evidence_names_tensor_worker_share_limit_and_units(tmp_path: Path) -> N
 
 def test_every_dead_layer_is_named(tmp_path: Path) -> None:
     tensors = {f"relu{one}_output_0": layer([0]) for one in range(2)}
-    found = judge(DeadRelu, save(tmp_path, {3: {**tensors, "relu2_output_0": layer([9])}}))
+    found = at_once(save(tmp_path, {3: {**tensors, "relu2_output_0": layer([9])}}))
     assert [one.tensor for one in found.findings] == sorted(tensors)
 
 
@@ -81,6 +86,26 @@ def test_every_dead_layer_is_named(tmp_path: Path) -> None:
 def test_all_types_of_numbers_are_judged(dtype: Any, tmp_path: Path) -> None:
     values = [layer([50, 50]).astype(bool).astype(dtype), layer([0, 0]).astype(dtype)]
     assert judged(tmp_path, values).met == [1]
+
+
+@pytest.mark.parametrize(
+    ("active", "met"),
+    [
+        pytest.param([[0] * 10] * 4, [2, 3], id="lasts"),
+        pytest.param([[0] * 10] * 2, [], id="too-short"),
+        pytest.param([[0] * 10, [0] * 10, [50] * 10] * 2, [], id="recovers"),
+        pytest.param([[0] * 9 + [50]] * 5, [], id="nine-of-ten-are-silent"),
+        pytest.param([[0] * 19 + [50]] * 3, [2], id="nineteen-of-twenty"),
+    ],
+)
+def test_by_default_nearly_all_units_must_be_dead_for_three_judgements(
+    active: list[list[int]], met: list[int], tmp_path: Path
+) -> None:
+    steps = {at: {NAME: layer(units)} for at, units in enumerate(active)}
+    found = judge(DeadRelu, save(tmp_path, steps))
+    assert found.met == met
+    notes = [one.step for one in found.findings if one.severity is Severity.NOTE]
+    assert notes == [at for at, units in enumerate(active) if units[0] == 0 and at not in met]
 
 
 # -- pooling -------------------------------------------------------------------------------------
@@ -102,16 +127,16 @@ def test_units_that_are_active_now_and_then_are_not_dead(tmp_path: Path) -> None
 def test_modes_and_workers_are_pooled_apart(tmp_path: Path) -> None:
     steps = {at: {NAME: layer([0], rows=50)} for at in range(3)}
     save(tmp_path / "modes", steps, modes={0: TRAIN, 1: EVAL, 2: TRAIN})
-    assert judge(DeadRelu, tmp_path / "modes").met == [2]
+    assert at_once(tmp_path / "modes").met == [2]
     for worker in ("worker_0", "worker_1"):
         save(tmp_path / "workers", {0: steps[0]}, num_workers=2, worker=worker)
-    assert judge(DeadRelu, tmp_path / "workers").skipped == {0: FEW}
+    assert at_once(tmp_path / "workers").skipped == {0: FEW}
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:
     save(tmp_path, {0: {NAME: layer([50])}}, num_workers=2)
     save(tmp_path, {0: {NAME: layer([0])}}, num_workers=2, worker="worker_1")
-    found = judge(DeadRelu, tmp_path)
+    found = at_once(tmp_path)
     assert [(one.tensor, one.worker) for one in found.findings] == [(NAME, "worker_1")]
 
 
@@ -272,7 +297,7 @@ def test_a_tensor_without_numbers_is_not_judged(
 
 def test_reductions_do_not_tell_units_apart(tmp_path: Path) -> None:
     save(tmp_path, {}, reductions={4: {NAME: {("max", False): 0.0}}})
-    found = judge(DeadRelu, tmp_path)
+    found = at_once(tmp_path)
     assert found.skipped == {4: "no values of the tensors at this step"}
 
 
@@ -344,10 +369,8 @@ def test_other_tensors_are_not_taken_for_outputs_of_relu(name: str, tmp_path: Pa
 def test_the_collection_of_the_hooks_belongs_to_the_default(tmp_path: Path) -> None:
     steps = {0: {"3_output_0": layer([0]), "5_output_0": layer([0])}}
     save_members(tmp_path, steps, {"3_output_0": "relu_output"})
-    assert [one.tensor for one in judge(DeadRelu, tmp_path).findings] == ["3_output_0"]
-    assert [one.tensor for one in judge(DeadRelu, tmp_path, tensor_regex="^5").findings] == [
-        "5_output_0"
-    ]
+    assert [one.tensor for one in at_once(tmp_path).findings] == ["3_output_0"]
+    assert [one.tensor for one in at_once(tmp_path, tensor_regex="^5").findings] == ["5_output_0"]
 
 
 # -- parameters ----------------------------------------------------------------------------------
@@ -362,7 +385,7 @@ def test_an_explicit_pattern_stands_for_itself(tmp_path: Path) -> None:
         (["ReLU", "act"], ["ReLU_output_0", "act_1"]),
         ("", ["ReLU_output_0"]),
     ):
-        findings = judge(DeadRelu, tmp_path, tensor_regex=pattern).findings
+        findings = at_once(tmp_path, tensor_regex=pattern).findings
         assert [one.tensor for one in findings] == found
 
 

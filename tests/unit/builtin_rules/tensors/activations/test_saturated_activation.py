@@ -27,13 +27,18 @@ def inputs(*units: float, rows: int = 100, dtype: Any = np.float64) -> Array:
     return np.tile(np.array(units, np.float64).astype(dtype), (rows, 1))
 
 
+def at_once(root: Path, **params: Any) -> Judged:
+    """Judge a trial, with a finding at the first judgement of a layer that fails."""
+    return judge(SaturatedActivation, root, **{"patience": 1} | params)
+
+
 def judged(root: Path, values: list[Any], name: str = TANH, **params: Any) -> Judged:
     """Judge one tensor, saved at steps 0, 1, 2...; None leaves a step without it."""
     steps = {
         at: {"fc.weight": np.ones(2)} if value is None else {name: value}
         for at, value in enumerate(values)
     }
-    return judge(SaturatedActivation, save(root, steps), **params)
+    return at_once(save(root, steps), **params)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +117,14 @@ def test_a_channel_is_a_unit(tmp_path: Path) -> None:
 def test_each_worker_is_judged(literal: bool, tmp_path: Path) -> None:
     save(tmp_path, {0: {TANH: inputs(0)}}, num_workers=2)
     save(tmp_path, {0: {TANH: inputs(10)}}, num_workers=2, worker="worker_1")
-    found = judge(SaturatedActivation, tmp_path, literal=literal)
+    found = at_once(tmp_path, literal=literal)
     assert [(one.tensor, one.worker) for one in found.findings] == [(TANH, "worker_1")]
 
 
 def test_modes_are_pooled_apart(tmp_path: Path) -> None:
     steps = {at: {TANH: inputs(10, rows=50)} for at in range(3)}
     modes = {0: ModeKeys.TRAIN, 1: ModeKeys.EVAL, 2: ModeKeys.TRAIN}
-    assert judge(SaturatedActivation, save(tmp_path, steps, modes=modes)).met == [2]
+    assert at_once(save(tmp_path, steps, modes=modes)).met == [2]
 
 
 def test_no_later_step_is_read(tmp_path: Path) -> None:
@@ -154,7 +159,7 @@ def test_a_tensor_without_numbers_is_not_judged(value: Array, tmp_path: Path) ->
 
 def test_reductions_do_not_tell_units_apart(tmp_path: Path) -> None:
     save(tmp_path, {}, reductions={4: {TANH: {("max", True): 90.0}}})
-    assert judge(SaturatedActivation, tmp_path).skipped == {4: NO_VALUES}
+    assert at_once(tmp_path).skipped == {4: NO_VALUES}
 
 
 def test_a_trial_without_such_inputs_is_not_judged(tmp_path: Path) -> None:
@@ -196,9 +201,9 @@ def test_the_collections_of_the_hooks_belong_to_the_default_and_tell_the_kind(
     collections = ("tanh_input", "sigmoid_input", "other", "sigmoid_input")
     steps = {0: {name: inputs(10) for name in names}}
     save_members(tmp_path, steps, dict(zip(names, collections, strict=True)))
-    found = judge(SaturatedActivation, tmp_path)
+    found = at_once(tmp_path)
     assert [one.tensor for one in found.findings] == ["1_input_0"]
-    explicit = judge(SaturatedActivation, tmp_path, tensor_regex="5_input")
+    explicit = at_once(tmp_path, tensor_regex="5_input")
     assert explicit.skipped == {0: NO_VALUES}
 
 
@@ -212,7 +217,7 @@ def test_collections_are_judged_beside_the_patterns(tmp_path: Path) -> None:
         ({"tensor_regex": ".*tanh_input"}, ["Hardtanh_input_0"]),
         ({"tensor_regex": ".*tanh1_input, my"}, ["my tanh", TANH]),
     ):
-        findings = judge(SaturatedActivation, tmp_path, **params).findings
+        findings = at_once(tmp_path, **params).findings
         assert [one.tensor for one in findings] == found
 
 
@@ -273,3 +278,12 @@ def test_the_bounds_of_sigmoid_are_parameters(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=f"^Parameter {message}"):
         judged(tmp_path, [], **params)
+
+
+def test_by_default_a_layer_must_fail_at_three_judgements_in_a_row(tmp_path: Path) -> None:
+    values = [inputs(10), inputs(10), inputs(0), *[inputs(10)] * 3]
+    steps = {at: {TANH: value} for at, value in enumerate(values)}
+    found = judge(SaturatedActivation, save(tmp_path, steps))
+    assert found.met == [5]
+    notes = [one.step for one in found.findings if one.severity is Severity.NOTE]
+    assert notes == [0, 1, 3, 4]

@@ -1,7 +1,7 @@
 """The earlier steps that a step is compared with, frozen parameters, and warm-ups."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from smdebug.core.modes import ModeKeys
 REQUIRES_GRAD: Final = "parameters/requires_grad/"  # before the name of a parameter
 IS_SHARDED: Final = "parameters/is_sharded/"  # the same; exists only for shards
 PARAMETERS: Final = "parameters"  # the collection of all named parameters
+GRADIENT_NORM: Final = "optimizer/grad_norm"  # saved when the optimizer is called
 ROWS_BACK: Final = 40  # a learning rate that is 0 for longer belongs to no warm-up
 
 _STILL: Final = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
@@ -22,6 +23,18 @@ _STILL: Final = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 def is_learning_step(trial: Any, step: int) -> bool:
     """Return whether weights may change at `step`: in training, or if no mode was set."""
     return trial.mode(step) not in _STILL
+
+
+def is_between_updates(trial: Any, steps: Sequence[int]) -> bool:
+    """Return whether no update of the optimizer lies between the values of parameters at steps.
+
+    Batches are then accumulated over saved steps. Updates are known by the norms that a hook saves
+    with them; where it has saved none so far, the optimizer may never be called.
+    """
+    if not trial.has_tensor(GRADIENT_NORM):
+        return False
+    latest = next(trial.tensor(GRADIENT_NORM).steps_back(steps[-1] - 1), None)
+    return latest is None or latest < steps[0]
 
 
 class ComparableSteps:
@@ -65,9 +78,9 @@ def earlier_steps(
 class TrainedParameters:
     """Tells which parameters of a trial are trained.
 
-    What `parameters/requires_grad/<parameter>` says counts; without it, a parameter is considered
-    trained if it has had a gradient. In all frameworks, names of gradients contain those of their
-    parameters.
+    What `parameters/requires_grad/<parameter>` says up to a step counts; without it, a parameter is
+    considered trained if it has had a gradient. In all frameworks, names of gradients contain those
+    of their parameters.
 
     Attributes
     ----------
@@ -99,6 +112,29 @@ class TrainedParameters:
         if required is None:
             return self.are_known and not self.has_gradient(parameter)
         return not required
+
+    def is_idle(self, parameter: str) -> bool:
+        """Return whether a parameter that has gradients got none at the step, on purpose.
+
+        It requires a gradient, and other parameters of the step have one: a batch, or a phase, of
+        another part of the model.
+        """
+        if not self.has_gradient(parameter) or not self._flag(parameter):
+            return False
+        names = self._trial.tensor_names(step=self._step, collection=CollectionKeys.GRADIENTS)
+        return bool(names) and not any(parameter in name for name in names)
+
+    def _flag(self, parameter: str) -> bool:
+        """Return the latest flag of a parameter, or False if it was not saved."""
+        if not self.has_flag(parameter):
+            return False
+        tensor = self._trial.tensor(REQUIRES_GRAD + parameter)
+        return any(
+            bool(flag.any())
+            for latest in islice(tensor.steps_back(self._step), 1)
+            for worker in tensor.workers(latest)
+            if (flag := view(SavedTensor(tensor, worker), latest)) is not None
+        )
 
     def has_flag(self, parameter: str) -> bool:
         """Return whether the trial tells if a parameter requires a gradient."""
@@ -142,9 +178,9 @@ class LearningRates:
             return False
         return now > before or (now == 0 and self.is_zero_so_far())
 
-    def is_above_zero(self) -> bool:
-        """Return whether a rate was saved and is above 0."""
-        return (self._at(self._step) or 0.0) > 0
+    def is_set(self) -> bool:
+        """Return whether a rate was saved and is not 0."""
+        return (self._at(self._step) or 0.0) != 0
 
     def is_zero_so_far(self) -> bool:
         """Return whether all rates before the current step were 0, of at most `ROWS_BACK` rows."""

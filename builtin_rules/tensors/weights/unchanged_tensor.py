@@ -1,6 +1,7 @@
 """UnchangedTensor: a tensor no longer changes from step to step."""
 
 import math
+import re
 from itertools import islice
 from typing import Final
 
@@ -16,11 +17,13 @@ from builtin_rules.statistics.previous_values import (
     LearningRates,
     TrainedParameters,
     earlier_steps,
+    is_between_updates,
     parameter_names,
 )
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
+    LOSSES,
     TENSOR_REGEX,
     SavedTensor,
     any_met,
@@ -38,6 +41,11 @@ CHANGE: Final = "change"
 _LIMIT: Final = 1.0  # every element is within the tolerance
 _HALF: Final = 4  # times as many values, if they are rounded to half precision
 _LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloat16 fewer
+FALLEN: Final = 0.1  # a loss that has fallen by this share stands still because it has converged
+# Shares of rows, which are often equal from step to step.
+_COUNTED: Final = re.compile(
+    r"(?i)(?<![a-z])(m?error(@.*)?|acc(uracy)?|auc(pr)?|map|ndcg|precision|recall|f1)(@\d+)?(?![a-z])"
+)
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, PARAMETERS)
 
 
@@ -57,6 +65,14 @@ class UnchangedTensor(DeclaredRule):
     are parameters while the learning rate rises, or before it is above 0 for the first time (of at
     most 40 saved steps). With a saved learning rate above 0, a parameter must not change by one
     bit: small rates, as in fine-tunings, change it by less than `rtol`.
+
+    A parameter does not count either at steps of a batch that did not use it: it requires a
+    gradient, and got none while others did; while it waits to be thawed; and between two updates of
+    the optimizer, where the hook saved `optimizer/grad_norm`.
+
+    A loss that has fallen by 10 % since its first value stands still because it has converged, and
+    metrics that are shares of rows (error, accuracy, AUC) are often equal: both are skipped unless
+    `tensor_regex` selects them.
 
     A single number with a fraction in half precision, as a loss in bfloat16 is, must be unchanged
     for four times `num_steps` values, since rounding makes neighbours equal.
@@ -170,6 +186,9 @@ class UnchangedTensor(DeclaredRule):
         if parameters:
             trained = TrainedParameters(trial, step)
             names -= {name for name in parameters if trained.is_frozen(name)}
+        if not self.literal:
+            losses = set(LOSSES.names(trial, step)) - by_name
+            names -= {name for name in losses if _COUNTED.search(name)}
         return sorted(names)
 
     def _parameters(self, step: int) -> set[str]:
@@ -187,15 +206,28 @@ class UnchangedTensor(DeclaredRule):
         if change is None or math.isnan(change):
             return None if change is None else False
         met = change <= _LIMIT
-        if met and not self.literal and saved.name in self._parameters(step):
-            rates = LearningRates(self.base_trial, step)
-            met = not (
-                (change > 0 and rates.is_above_zero())
-                or rates.is_warm_up(steps[0])
-                or any(is_skipped(self.base_trial, each, saved.worker) for each in steps)
-            )
+        if met and not self.literal:
+            if saved.name in self._parameters(step):
+                met = not self._stands_still_for_a_reason(saved, steps, change)
+            elif saved.name in LOSSES.names(self.base_trial, step):
+                met = not _has_fallen(saved, step)
         note = self._note(saved, step, steps[0], change) if met else None
         return record(self, saved, step, CHANGE, change, _LIMIT, met=met, note=note)
+
+    def _stands_still_for_a_reason(
+        self, saved: SavedTensor, steps: list[int], change: float
+    ) -> bool:
+        """Return whether the optimizer need not have changed a parameter at these steps."""
+        trial, step = self.base_trial, steps[-1]
+        rates, former = LearningRates(trial, step), TrainedParameters(trial, steps[0])
+        return (
+            (change > 0 and rates.is_set())
+            or rates.is_warm_up(steps[0])
+            or (former.has_flag(saved.name) and former.is_frozen(saved.name))
+            or any(TrainedParameters(trial, each).is_idle(saved.name) for each in steps)
+            or any(is_skipped(trial, each, saved.worker) for each in steps)
+            or is_between_updates(trial, steps)
+        )
 
     def _change(self, saved: SavedTensor, steps: list[int]) -> float | None:
         """Return the largest change in units of the tolerance.
@@ -222,6 +254,15 @@ class UnchangedTensor(DeclaredRule):
             if TrainedParameters(self.base_trial, step).is_detached(saved.name):
                 hint = " It requires a gradient and got none."
         return f"Unchanged since step {since}.{hint}"
+
+
+def _has_fallen(saved: SavedTensor, step: int) -> bool:
+    """Return whether a loss is one number and clearly below its first value, or 0 since then."""
+    now, first = numbers(saved, step), numbers(saved, saved.tensor.first_step)
+    if now is None or first is None or now.size != 1 or first.size != 1:
+        return False
+    latest, start = float(now.reshape(-1)[0]), float(first.reshape(-1)[0])
+    return start - latest > FALLEN * abs(start)
 
 
 def _is_half(saved: SavedTensor, step: int) -> bool:

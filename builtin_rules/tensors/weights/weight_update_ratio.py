@@ -13,6 +13,7 @@ from builtin_rules.statistics.previous_values import (
     LearningRates,
     TrainedParameters,
     earlier_steps,
+    is_between_updates,
     is_learning_step,
     parameter_names,
 )
@@ -67,8 +68,10 @@ class WeightUpdateRatio(DeclaredRule):
     the condition once it has been small for ten saved steps, without those of a warm-up: while the
     learning rate rises, or before it is above 0 for the first time. If it is exactly 0, the weight
     may be frozen: it counts if the weight moved before, requires a gradient or has one; if neither
-    gradients nor `requires_grad` were saved, it counts if no weight of the trial has moved. With
-    `literal`, every ratio counts.
+    gradients nor `requires_grad` were saved, it counts if no weight of the trial has moved. Steps
+    do not count while a parameter waits to be thawed, of a batch that did not use it (it got no
+    gradient, and others did), and between two updates of the optimizer, where the hook saved
+    `optimizer/grad_norm`. With `literal`, every ratio counts.
     """
 
     SEVERITY = Severity.WARNING
@@ -250,6 +253,13 @@ class WeightUpdateRatio(DeclaredRule):
             return True
         if LearningRates(self.base_trial, step).is_warm_up(update.since):
             self._small.pop(key, None)
+            return False
+        before = TrainedParameters(self.base_trial, update.since)
+        if (
+            (before.has_flag(key[0]) and before.is_frozen(key[0]))
+            or TrainedParameters(self.base_trial, step).is_idle(key[0])
+            or is_between_updates(self.base_trial, [update.since, step])
+        ):
             return False
         self._small[key] = self._small.get(key, 0) + 1
         lasts = self._small[key] >= STILL_STEPS

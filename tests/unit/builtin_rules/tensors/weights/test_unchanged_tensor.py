@@ -231,6 +231,61 @@ def test_requires_grad_tells_frozen_parameters(
     )
 
 
+FLAG = f"parameters/requires_grad/{NAME}"
+NORM = "optimizer/grad_norm"
+
+
+@pytest.mark.parametrize(
+    ("others", "met"),
+    [
+        pytest.param([{FLAG: 0}, {}, {}, {FLAG: 1}, {}, {}], [5], id="thawed"),
+        pytest.param([{FLAG: 1}, {}, {}, {FLAG: 0}, {}, {}], [2, 3, 4, 5], id="frozen-midway"),
+        pytest.param(
+            [{FLAG: 1, GRADIENT: 1}, {}, {}, {GRADIENT: 1}, {GRADIENT: 1}, {GRADIENT: 1}],
+            [5],
+            id="not-used-by-all-batches",
+        ),
+        pytest.param([{NORM: 1}, {}, {}, {}, {NORM: 1}, {}], [2, 5], id="accumulated"),
+        pytest.param([{}] * 6, [2, 3, 4, 5], id="nothing-known"),
+    ],
+)
+def test_parameters_may_stand_still_for_a_reason(
+    others: list[dict[str, int]], met: list[int], tmp_path: Path
+) -> None:
+    other = {"head.weight": 1, "gradient/head.weight": 1}
+    steps = {
+        at: {NAME: np.ones(2)}
+        | {name: np.full(2, value * (at + 1.0)) for name, value in other.items()}
+        | {name: np.array(value, np.uint8) for name, value in more.items()}
+        for at, more in enumerate(others)
+    }
+    if GRADIENT not in str(others):
+        for tensors in steps.values():
+            tensors[GRADIENT] = np.ones(2)
+    assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met == met
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "met"),
+    [
+        pytest.param("train-logloss", [0.6] * 3, [2], id="never-falls"),
+        pytest.param("train-logloss", [0.6, 0.5, 0.5, 0.5], [], id="converged"),
+        pytest.param("train-logloss", [0.6, 0.59, 0.59, 0.59], [3], id="hardly-fallen"),
+        pytest.param("train-error", [0.2] * 3, [], id="a-share-of-rows"),
+        pytest.param("validation_0-auc", [0.9] * 3, [], id="a-rank"),
+        pytest.param("train-rmse", [0.2] * 3, [2], id="a-mean"),
+    ],
+)
+def test_losses_that_have_converged_and_shares_of_rows_may_repeat(
+    name: str, values: list[float], met: list[int], tmp_path: Path
+) -> None:
+    writer = TrialWriter(tmp_path, collections={"losses": name})
+    for step, value in enumerate(values):
+        writer.step(step, {name: np.array(value, np.float64)})
+    writer.close()
+    assert judge(UnchangedTensor, tmp_path, collection_names="losses").met == met
+
+
 @pytest.mark.parametrize(
     ("rates", "met"),
     [([0, 0, 0], []), ([0, 1e-9, 2e-9], []), ([1, 1, 1], [2]), ([1, 0, 0], [2])],

@@ -254,6 +254,7 @@ def test_a_weight_that_never_moves_while_others_do_is_frozen(
         pytest.param({0: 0}, [], id="frozen"),
         pytest.param({0: 1}, [10, 11], id="forgotten"),
         pytest.param({0: 1, 3: 0}, [10, 11], id="frozen-later"),
+        pytest.param({0: 0, 6: 1}, [], id="thawed"),
     ],
 )
 def test_requires_grad_tells_frozen_weights(

@@ -10,6 +10,11 @@ from builtin_rules.statistics.tensor_selection import LOSSES, TensorKey, numbers
 IDLE: Final = "gradients of exactly 0 where nothing is to be learnt"
 # An expert that gets no tokens has a gradient of zeros; `RouterCollapse` judges that.
 EXPERT: Final = re.compile(r"(?i)experts?(?![a-z])")
+# The gradient of a router that is sure of one expert is tiny, and so is that of an expert of few
+# tokens.
+ROUTED: Final = re.compile(
+    r"(?i)(experts?|routers?|gating|gate_network|(moe|mlp|ffn)[._]w?gate)(?![a-z_])"
+)
 LASTING: Final = 5  # saved values in a row
 _LONGER: Final = 3  # times any earlier series of zeros, for zeros that last
 

@@ -1,18 +1,18 @@
 """VanishingGradient: the mean magnitude of a gradient fell below a threshold."""
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import (
-    EXPERT,
     IDLE,
-    LASTING,
+    ROUTED,
     LastingZeros,
     workers_without_loss,
 )
-from builtin_rules.statistics.parameters import non_negative
+from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
@@ -26,9 +26,8 @@ MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
 
 MATRIX_RANK: Final = 2
-# Gradients between this share of the threshold and the threshold must stay there: at their first
-# steps those of healthy transformers of little width are that small.
-CLOSE: Final = 0.5
+# If all gradients are small, none has vanished on the way from layer to layer.
+SHARE_OF_LARGEST: Final = 1e-3
 # The part after the name of the layer in the names of its gradients, in all frameworks.
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
 
@@ -40,13 +39,16 @@ class VanishingGradient(DeclaredRule):
     norm layers) are tiny even in healthy networks: they count only if all gradients of their layer
     are below the threshold, or if the trial has no others.
 
-    A mean between half the threshold and the threshold must have stayed below the threshold
-    for five saved steps in a row. So must a mean of exactly 0, and more than three times as long as
-    ever before it came back: batches may use only a part of a model, and factors that start at zero
-    (LoRA) wait for each other. The note then says that the parameter may be frozen. Means of 0 are
-    not judged at steps whose losses are exactly 0, because nothing is left to learn there, nor are
-    those of experts: they got no tokens, which `RouterCollapse` judges. With `literal`, each
-    gradient and each step is judged on its own.
+    A mean must have stayed below the threshold for `patience` saved steps in a row. A mean of
+    exactly 0 must have done so for five, and more than three times as long as ever before it came
+    back: batches may use only a part of a model, and factors that start at zero (LoRA) wait for
+    each other. The note then says that the parameter may be frozen.
+
+    A mean must also be less than a thousandth of the largest one of its worker at the step, if
+    there are others: if all gradients are small, the scale of the loss is, or the training has
+    converged. Means of 0 are not judged at steps whose losses are exactly 0, because nothing is
+    left to learn there. Those of experts and routers are not judged: `RouterCollapse` does that.
+    With `literal`, each gradient and each step is judged on its own.
 
     Every worker is judged separately. A NaN mean never meets the condition; `ExplodingTensor`
     reports non-finite values. If only reductions were saved, the mean of the magnitudes must be
@@ -61,6 +63,7 @@ class VanishingGradient(DeclaredRule):
             1e-7,
             "mean |gradient|",
         ),
+        count("patience", "Number of saved steps in a row it must stay so.", 5, "saved steps"),
         LITERAL,
     )
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
@@ -101,6 +104,7 @@ class VanishingGradient(DeclaredRule):
         """,
     )
     threshold: float
+    patience: int
     literal: bool
 
     required_inputs = (GRADIENTS,)
@@ -131,18 +135,25 @@ class VanishingGradient(DeclaredRule):
         return {
             (name, worker): mean
             for (name, worker), mean in means.items()
-            if mean or not (worker in satisfied or EXPERT.search(name))
+            if not (ROUTED.search(name) or (mean == 0 and worker in satisfied))
         }
 
     def _lasting(self, means: Mapping[TensorKey, float]) -> list[TensorKey]:
         """Record a row of gradients, and return those that have been too small for long enough."""
         vanished = []
+        others: dict[str, list[float]] = {}
+        for (_, worker), mean in means.items():
+            if mean > 0:  # not NaN
+                others.setdefault(worker, []).append(mean)
         for key, mean in means.items():
-            self._rows[key] = self._rows.get(key, 0) + 1 if mean < self.threshold else 0
+            of_worker = others.get(key[1], [])
+            is_small = mean < self.threshold and (
+                len(of_worker) == 1 or mean < SHARE_OF_LARGEST * max(of_worker, default=math.inf)
+            )
+            self._rows[key] = self._rows.get(key, 0) + 1 if is_small else 0
             has_vanished = self._zeros.add(key, is_zero=not mean)
             if mean:
-                is_clear = mean < CLOSE * self.threshold
-                has_vanished = is_clear or self._rows[key] >= LASTING
+                has_vanished = self._rows[key] >= self.patience
             if has_vanished:
                 vanished.append(key)
         return vanished

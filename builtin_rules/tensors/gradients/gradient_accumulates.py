@@ -47,7 +47,8 @@ class GradientAccumulates(DeclaredRule):
     compared with the norm over all gradients instead: met if their ratio has risen for `patience`
     saved steps in a row, and to more than `growth` times that before. A constant number of
     accumulated batches leaves the ratio as it is. With several optimizers, the norm of one is not
-    over all gradients, and is not used.
+    over all gradients, and is not used. With several workers it is that of their mean, which those
+    of a backward of one cannot be compared with.
 
     Adversarial trainings are not judged: the generator's backward adds to the gradients of the
     discriminator, which are set to zero before its own.
@@ -191,6 +192,8 @@ class GradientAccumulates(DeclaredRule):
             self._rising.pop((SUMS, worker), None)
             return None
         total = self._norm_at_optimizer(worker, step)
+        if total is not None and self.base_trial.num_workers > 1:
+            return None
         if total is not None:
             ratio = total / norm
             met = self._grows(SUMS, worker, ratio, together=True)

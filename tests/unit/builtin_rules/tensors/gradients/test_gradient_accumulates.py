@@ -89,6 +89,25 @@ def test_norms_of_one_of_several_networks_are_not_compared(
     assert judge(GradientAccumulates, tmp_path).met == steps
 
 
+def test_the_norm_of_a_mean_over_workers_is_compared_with_no_backward(tmp_path: Path) -> None:
+    for worker in range(2):
+        writer = TrialWriter(
+            tmp_path,
+            collections=COLLECTIONS,
+            num_workers=2,
+            worker=f"worker_{worker}",
+            end_job=False,
+        )
+        for step in range(5):
+            tensors = {
+                "gradient/fc.weight": NOISE[step],
+                "optimizer/grad_norm": LENGTHS[step] * (step + 1),
+            }
+            writer.step(step * 3, tensors, mode=ModeKeys.TRAIN, mode_step=step)
+        writer.close()
+    assert judge(GradientAccumulates, tmp_path).met == []
+
+
 def test_adversarial_trainings_are_not_judged(tmp_path: Path) -> None:
     writer = TrialWriter(tmp_path, end_job=False)
     for step in range(8):

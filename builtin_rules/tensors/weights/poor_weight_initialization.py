@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.lasting_zeros import EXPERT
+from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.loss_statistics import losses_at
 from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import is_learning_step
@@ -47,6 +47,8 @@ INPUTS: Final = PatternsParam(
 )
 # Why these: docs/decisions/0011-poor-initialisation.md.
 NORMALISED: Final = 0.1  # distance from mean 0 and variance 1 behind a norm layer
+CLEAR: Final = 2.0  # times the threshold: variances that are too far apart at a single step
+SMALL: Final = 0.01  # of `distribution_range`: typical gradients that are small
 MATRIX_RANK: Final = 2
 
 
@@ -61,12 +63,16 @@ class PoorWeightInitialization(DeclaredRule):
     """Met when one of two checks fails in the first `steps` saved steps of training.
 
     (a) After sorting the inputs of activation functions by variance, two neighbours differ by more
-    than a factor of `threshold`; inputs with mean 0 and variance 1, to within 0.1, are left out,
-    since a norm layer makes them so. (b) For `patience` saved steps in a row, the 5th and 95th
-    percentiles of the elements of a gradient are closer together than `distribution_range`, and
-    than that share of the median distance over all gradients; zeros count only if all elements are
-    zero, and one-dimensional gradients only if there are no others. Gradients of experts, which may
-    get no tokens, are left out. Losses that never fall are left to `LossNotDecreasing`.
+    than a factor of `threshold`, for `patience` steps in a row if it is less than twice that (as it
+    may be for a moment in bottlenecks and small batches); inputs with mean 0 and variance 1, to
+    within 0.1, are left out, since a norm layer makes them so. (b) For `patience` saved steps in a
+    row, the 5th and 95th percentiles of the elements of a gradient are closer together than
+    `distribution_range`, and than that share of the median distance over all gradients; zeros count
+    only if all elements are zero, and one-dimensional gradients only if there are no others.
+    Gradients of experts and routers are left out, and distances other than 0 count only while their
+    median is below a hundredth of `distribution_range`: in transformers whose attention is still
+    even, those of queries and keys are thousands of times smaller than others. Losses that never
+    fall are left to `LossNotDecreasing`.
 
     Only saved steps with activation inputs or gradients count; steps of mode EVAL and PREDICT do
     not. Each worker is judged by itself. NaN and infinity are left to `ExplodingTensor`. Tensors
@@ -180,6 +186,7 @@ class PoorWeightInitialization(DeclaredRule):
         self._judged = 0
         self._losses: dict[str, list[float]] = {}
         self._narrow: dict[tuple[str, str], int] = {}
+        self._far: dict[str, int] = {}  # by worker: for how many steps in a row
 
     def segment_begins(self, segment: int) -> None:
         """Judge no more steps: the weights of a resumed run are not initial ones."""
@@ -227,12 +234,15 @@ class PoorWeightInitialization(DeclaredRule):
                 pairs = [(variances[0], variances[-1])] if self.literal else [*pairwise(variances)]
                 low, high = max(pairs, key=_ratio)
                 ratio = _ratio((low, high))
+                far = ratio > self.threshold
+                self._far[worker] = self._far.get(worker, 0) + 1 if far else 0
+                lasts = self.literal or self._far[worker] >= self.patience
                 yield self.measured(
                     step,
                     RATIO,
                     ratio,
                     self.threshold,
-                    met=ratio > self.threshold,
+                    met=far and (lasts or ratio > CLEAR * self.threshold),
                     tensor=high.name,
                     worker=worker,
                     note=f"Variance {high.variance:.3g}, compared with "
@@ -244,7 +254,7 @@ class PoorWeightInitialization(DeclaredRule):
         spreads = {
             saved: (array.ndim, spread)
             for saved in saved_tensors(self.base_trial, step, names)
-            if (self.literal or not EXPERT.search(saved.name))
+            if (self.literal or not ROUTED.search(saved.name))
             and (array := numbers(saved, step)) is not None
             and math.isfinite(spread := _spread(array, whole=self.literal))
         }
@@ -254,11 +264,13 @@ class PoorWeightInitialization(DeclaredRule):
             for saved, (rank, spread) in spreads.items()
             if self.literal or flat or rank > 1
         }
-        limit = self.distribution_range
+        limit, are_small = self.distribution_range, True
         if judged and not self.literal:
-            limit *= min(1.0, float(np.median(list(judged.values()))))
+            middle = float(np.median(list(judged.values())))
+            are_small = middle < SMALL * limit
+            limit *= min(1.0, middle)
         for saved, spread in judged.items():
-            narrow = spread < limit or (spread == 0 and not self.literal)
+            narrow = (spread < limit and are_small) or (spread == 0 and not self.literal)
             met = self._lasts(saved, narrow=narrow)
             note = "All elements are 0." if spread == 0 else None
             yield record(self, saved, step, SPREAD, spread, limit, met=met, note=note)

@@ -45,8 +45,8 @@ def inputs(*variances: float) -> dict[str, Any]:
     [
         pytest.param((1, 4, 25), False, True, id="from-layer-to-layer"),
         pytest.param((25, 1, 4), False, True, id="in-any-order"),
-        pytest.param((1, 4, 64), True, True, id="a-leap"),
-        pytest.param((1, 16), True, True, id="two"),
+        pytest.param((1, 4, 144), True, True, id="a-leap"),
+        pytest.param((1, 36), True, True, id="two"),
         pytest.param((1, 9), False, False, id="two-alike"),
         pytest.param((1,), None, None, id="one"),
         pytest.param((0, 1), True, True, id="one-is-constant"),
@@ -69,21 +69,23 @@ def test_variances_of_activation_inputs(
 
 
 def test_the_threshold_is_open(tmp_path: Path) -> None:
-    steps = {0: inputs(1, 16)}
+    steps = always(5, inputs(1, 16))
     assert judged(tmp_path / "at", steps, threshold=16).met == []
-    assert judged(tmp_path / "below", steps, threshold="15.99").met == [0]
+    assert judged(tmp_path / "below", steps, threshold="15.99").met == [4]
+    assert judged(tmp_path / "half", steps, threshold=8).met == [4]
+    assert judged(tmp_path / "below-half", steps, threshold="7.99").met == [0, 1, 2, 3, 4]
 
 
 def test_each_of_the_first_steps_is_judged_by_itself(tmp_path: Path) -> None:
-    steps = {at: inputs(1, 16 if at % 2 else 1) for at in range(6)}
+    steps = {at: inputs(1, 36 if at % 2 else 1) for at in range(6)}
     assert judged(tmp_path, steps).met == [1, 3, 5]
 
 
 def test_evidence_names_both_layers(tmp_path: Path) -> None:
-    note = "Variance 32, compared with 2 of 'relu1_input_0'."
-    ratio = pytest.approx(16.0)
+    note = "Variance 72, compared with 2 of 'relu1_input_0'."
+    ratio = pytest.approx(36.0)
     expected = Finding(0, "relu0_input_0", "worker_0", ratio, 10.0, note, Severity.WARNING)
-    assert judged(tmp_path, {0: inputs(16, 1)}).findings == [expected]
+    assert judged(tmp_path, {0: inputs(36, 1)}).findings == [expected]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_what_a_norm_layer_gives_is_no_matter_of_weights(
 
 
 def test_two_models_are_not_compared(tmp_path: Path) -> None:
-    tensors = inputs(1, 16) | {"d_loss": 1.0, "g_loss": 1.0}
+    tensors = inputs(1, 36) | {"d_loss": 1.0, "g_loss": 1.0}
     reason = "layers of two models cannot be compared"
     assert judged(tmp_path, {0: tensors}).skipped == {0: reason}
 
@@ -112,7 +114,7 @@ def test_one_element_has_no_variance(tmp_path: Path) -> None:
 
 def test_saved_variances_and_deviations_are_judged(tmp_path: Path) -> None:
     reductions = {
-        0: {"relu0_input_0": {("variance", False): 64.0}, "relu1_input_0": {("std", False): 2.0}}
+        0: {"relu0_input_0": {("variance", False): 144.0}, "relu1_input_0": {("std", False): 2.0}}
     }
     save(tmp_path, {}, reductions=reductions)
     assert judge(PoorWeightInitialization, tmp_path).met == [0]
@@ -120,7 +122,7 @@ def test_saved_variances_and_deviations_are_judged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16])
 def test_all_floating_point_types_are_judged(dtype: Any, tmp_path: Path) -> None:
-    steps = {0: {name: value.astype(dtype) for name, value in inputs(1, 16).items()}}
+    steps = {0: {name: value.astype(dtype) for name, value in inputs(1, 36).items()}}
     assert judged(tmp_path, steps).met == [0]
 
 
@@ -150,12 +152,12 @@ def collected(root: Path, names: dict[str, float]) -> Path:
 
 
 def test_the_collection_tells_where_names_do_not(tmp_path: Path) -> None:
-    root = collected(tmp_path, {"1_input_0": 1.0, "3_input_0": 16.0})
+    root = collected(tmp_path, {"1_input_0": 1.0, "3_input_0": 36.0})
     assert judge(PoorWeightInitialization, root).met == [0]
 
 
 def test_a_given_pattern_stands_for_itself(tmp_path: Path) -> None:
-    names = {"1_input_0": 1.0, "3_input_0": 16.0, "a_relu_input": 1.0, "tanh1": 1.0, "tanh2": 1.0}
+    names = {"1_input_0": 1.0, "3_input_0": 36.0, "a_relu_input": 1.0, "tanh1": 1.0, "tanh2": 1.0}
     root = collected(tmp_path, names)
     assert judge(PoorWeightInitialization, root, activation_inputs_regex="tanh").met == []
     given = judge(PoorWeightInitialization, root, activation_inputs_regex=["tanh", "^3"])
@@ -174,7 +176,8 @@ def wide(spread: float, size: int = 100) -> "np.ndarray":
     ("ours", "others", "met", "literal"),
     [
         pytest.param(1.0, 1.0, [], [], id="wide"),
-        pytest.param(1e-4, 1.0, [4, 5], [0, 1, 2, 3, 4, 5], id="narrow-beside-others"),
+        pytest.param(1e-10, 1e-6, [4, 5], [0, 1, 2, 3, 4, 5], id="narrow-beside-others"),
+        pytest.param(1e-9, 1e-4, [], [0, 1, 2, 3, 4, 5], id="others-are-of-usual-size"),
         pytest.param(1e-4, 1e-4, [], [0, 1, 2, 3, 4, 5], id="all-are-small"),
         pytest.param(1e-5, 1e-3, [], [0, 1, 2, 3, 4, 5], id="a-hundredth"),
         pytest.param(0.1, 1e3, [], [], id="small-share-but-wide"),
@@ -193,7 +196,11 @@ def test_gradients_of_narrow_distribution(
 
 def test_a_gradient_must_be_narrow_without_a_break(tmp_path: Path) -> None:
     steps = {
-        at: {GRADIENT: wide(1.0 if at == 2 else 1e-4), OTHER: wide(1.0), "gradient/b": wide(1.0)}
+        at: {
+            GRADIENT: wide(1e-6 if at == 2 else 1e-10),
+            OTHER: wide(1e-6),
+            "gradient/b": wide(1e-6),
+        }
         for at in range(9)
     }
     assert judged(tmp_path, steps).met == [7, 8]
@@ -282,7 +289,7 @@ def test_losses_of_validation_are_passed_over(name: str, met: list[int], tmp_pat
 
 @pytest.mark.parametrize(("steps", "last"), [(None, 9), (3, 2), ("3.0", 2), (3.9, 2)])
 def test_only_the_first_steps_are_judged(steps: Any, last: int, tmp_path: Path) -> None:
-    found = judged(tmp_path, {at: inputs(1, 16) for at in range(12)}, steps=steps)
+    found = judged(tmp_path, {at: inputs(1, 36) for at in range(12)}, steps=steps)
     over = f"the first {last + 1} saved steps are over"
     assert found.met == list(range(last + 1))
     assert found.skipped == dict.fromkeys(range(last + 1, 12), over)
@@ -290,7 +297,7 @@ def test_only_the_first_steps_are_judged(steps: Any, last: int, tmp_path: Path) 
 
 def test_saved_steps_count_and_only_those_with_something_to_judge(tmp_path: Path) -> None:
     steps: dict[int, dict[str, Any]] = {0: {"x": 1.0}, 500: inputs(1, 1), 1000: {"x": 1.0}}
-    found = judged(tmp_path, steps | {1500: inputs(1, 16), 2000: inputs(1, 16)}, steps=2)
+    found = judged(tmp_path, steps | {1500: inputs(1, 36), 2000: inputs(1, 36)}, steps=2)
     assert found.met == [1500]
     assert found.skipped[1000] == "no activation inputs or gradients at this step"
 
@@ -298,21 +305,21 @@ def test_saved_steps_count_and_only_those_with_something_to_judge(tmp_path: Path
 @pytest.mark.parametrize("literal", [False, True])
 def test_evaluation_neither_counts_nor_is_judged(literal: bool, tmp_path: Path) -> None:
     modes = {0: E, 1: T, 2: P, 3: T, 4: T}
-    save(tmp_path, dict.fromkeys(modes, inputs(1, 16)), modes=modes)
+    save(tmp_path, dict.fromkeys(modes, inputs(1, 36)), modes=modes)
     found = judge(PoorWeightInitialization, tmp_path, steps=2, literal=literal)
     assert found.met == [1, 3]
     assert found.skipped[2] == "no learning in this mode"
 
 
 def test_each_worker_is_judged(tmp_path: Path) -> None:
-    for worker, second in (("worker_0", 1.0), ("worker_1", 16.0)):
+    for worker, second in (("worker_0", 1.0), ("worker_1", 36.0)):
         save(tmp_path, {0: inputs(1, second)}, num_workers=2, worker=worker)
     found = judge(PoorWeightInitialization, tmp_path)
     assert [(one.tensor, one.worker) for one in found.findings] == [("relu1_input_0", "worker_1")]
 
 
 def test_every_failing_check_is_named(tmp_path: Path) -> None:
-    tensors = inputs(1, 16) | {GRADIENT: wide(0.0), "loss": 2.0}
+    tensors = inputs(1, 36) | {GRADIENT: wide(0.0), "loss": 2.0}
     found = judged(tmp_path, always(6, tensors))
     tensors_at_5 = [one.tensor for one in found.findings if one.step == 5]
     assert tensors_at_5 == ["relu1_input_0", GRADIENT]

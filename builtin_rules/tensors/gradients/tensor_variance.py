@@ -1,14 +1,17 @@
 """TensorVariance: the variance of a tensor is above or below a bound."""
 
+import re
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
+from builtin_rules.statistics.lasting_zeros import LASTING
 from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     TENSOR_REGEX,
     SavedTensor,
+    TensorKey,
     any_met,
     is_first_step,
     record,
@@ -23,6 +26,7 @@ from smdebug.rules.extensions import Page, Quantity, Severity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
+_LENGTHS: Final = re.compile(r"original0$|weight_g$|magnitude")  # of weight norm, and DoRA
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
 
@@ -36,8 +40,10 @@ class TensorVariance(DeclaredRule):
     must be among them.
 
     Of parameters selected by collection, `min_threshold` does not apply to those that start as a
-    constant: one-dimensional weights (the scales of norm layers), and any with a variance of
-    exactly 0 at their first step (biases, LoRA's B). With `literal` it does.
+    constant: one-dimensional weights (the scales of norm layers), lengths of weight norm, and any
+    with a variance of exactly 0 at their first step (biases, LoRA's B). Parameters that start below
+    it must stay so for five saved steps: heads may start close to zero. With `literal`, it applies
+    to all at once.
     """
 
     READS = "the selected tensors: values, or the saved reduction variance or std."
@@ -105,6 +111,7 @@ class TensorVariance(DeclaredRule):
 
     def _prepare(self) -> None:
         require_selection(self)
+        self._small: dict[TensorKey, int] = {}  # for how many values from the first one on
         high, low = self.max_threshold, self.min_threshold
         if high is None and low is None:
             msg = (
@@ -136,20 +143,25 @@ class TensorVariance(DeclaredRule):
     ) -> bool | None:
         """Return whether a variance is outside the bounds, or None if no bound applies."""
         bounds = {LARGE: self.max_threshold, SMALL: self.min_threshold}
-        if saved.name in parameters and _starts_constant(saved, step, spread):
+        is_parameter = saved.name in parameters
+        if is_parameter and _starts_constant(saved, step, spread):
             del bounds[SMALL]
+        is_small = self.min_threshold is not None and spread < self.min_threshold
+        key = saved.name, saved.worker
+        self._small[key] = self._small.get(key, 0) + 1 if is_small else LASTING
+        lasts = self.literal or not is_parameter or self._small[key] >= LASTING
         met = None
         for quantity, limit in bounds.items():
             if limit is None:
                 continue
-            outside = spread > limit if quantity == LARGE else spread < limit
+            outside = spread > limit if quantity == LARGE else spread < limit and lasts
             met = record(self, saved, step, quantity, spread, limit, met=outside) or bool(met)
         return met
 
 
 def _starts_constant(saved: SavedTensor, step: int, spread: float) -> bool:
     """Return whether a parameter is the scale of a norm layer or still has its initial constant."""
-    if spread == 0 and is_first_step(saved, step):
+    if (spread == 0 and is_first_step(saved, step)) or _LENGTHS.search(saved.name):
         return True
     try:
         flat = len(saved.tensor.shape(step, worker=saved.worker)) == 1

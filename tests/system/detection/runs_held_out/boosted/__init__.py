@@ -1,1 +1,1 @@
-"""Held-out trainings of XGBoost: objectives, boosters and faults that the tuned part lacks."""
+"""Boosted trees of XGBoost, faulty and healthy."""

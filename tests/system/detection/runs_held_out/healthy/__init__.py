@@ -1,0 +1,1 @@
+"""Healthy trainings of ordinary kinds."""

@@ -1,0 +1,1 @@
+"""Healthy trainings of kinds that few others are of: experts, scalers, workers, codes, policies."""

@@ -1,0 +1,1 @@
+"""What healthy trainings of several kinds share: loops, data, worlds and layers of experts."""

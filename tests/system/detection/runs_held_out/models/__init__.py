@@ -1,0 +1,1 @@
+"""Faults inside of models: activations, attention, experts, codes, samples and policies."""

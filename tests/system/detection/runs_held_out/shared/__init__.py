@@ -1,0 +1,1 @@
+"""Data, networks and consequences that held-out runs share."""

@@ -1,0 +1,1 @@
+"""Faults of updates: gradients, rates, scales, workers, and what a restart loses."""

@@ -188,7 +188,11 @@ def test_a_nan_that_stays_to_the_end_is_found_there(tmp_path: Path) -> None:
 
 
 OUTLIER = [25.0, *([8.0] * 7), *([4.0] * 8), *([2.0] * 14)]  # the first row is far above the rest
-SLOW = [1.13 - 0.0005 * row + 0.01 * (row * 7 % 5 - 2) for row in range(50)]
+
+
+def slow(fall: float) -> list[float]:
+    """Return a loss that falls so far in 50 rows, with noise."""
+    return [1.13 - fall * row / 50 + 0.01 * (row * 7 % 5 - 2) for row in range(50)]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,8 @@ SLOW = [1.13 - 0.0005 * row + 0.01 * (row * 7 % 5 - 2) for row in range(50)]
     [
         pytest.param(STUCK[:24], "", id="stuck-for-too-few-rows"),
         pytest.param(STUCK[:30], "Never learned", id="stuck"),
-        pytest.param(SLOW, "Never learned", id="falls-by-two-percent"),
+        pytest.param(slow(0.005), "Never learned", id="falls-by-half-a-percent"),
+        pytest.param(slow(0.025), "", id="falls-by-two-percent"),
         pytest.param([*STUCK[:30], *FALL], "", id="learns-late"),
         pytest.param([*OUTLIER, *[8.0] * 8], "", id="lost-for-eight-rows"),
         pytest.param([*OUTLIER, *[8.0] * 9], "Diverged", id="lost-for-nine-rows"),
@@ -208,6 +213,12 @@ def test_fewer_rows_are_enough_at_the_end(losses: list[float], state: str, tmp_p
         [state] if state else []
     )
     assert judged(tmp_path / "live", dict(enumerate(losses))).met == []
+
+
+@pytest.mark.parametrize(("level", "met"), [(0.0, False), (0.3, True)])
+def test_a_loss_about_zero_is_a_difference(level: float, met: bool, tmp_path: Path) -> None:
+    losses = [level + 0.05 * (row * 7 % 5 - 2) + (row >= 40) for row in range(90)]
+    assert bool(judged(tmp_path, dict(enumerate(losses))).met) is met
 
 
 @pytest.mark.parametrize(

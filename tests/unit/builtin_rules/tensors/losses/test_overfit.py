@@ -237,6 +237,12 @@ def test_each_metric_of_xgboost_is_compared_with_that_of_the_training(tmp_path: 
     assert [(one.step, one.tensor) for one in found] == [(20, "validation-logloss")]
 
 
+@pytest.mark.parametrize("metric", ["rmse", "poisson-nloglik", "tweedie-nloglik@1.5"])
+def test_metrics_of_several_words_are_paired(metric: str, tmp_path: Path) -> None:
+    steps = {0: {f"train-{metric}": 1.0, f"my-set-{metric}": 2.0}}
+    assert literally(save(tmp_path, steps), tensor_regex=".").met == [0]
+
+
 @pytest.mark.parametrize("name", ["train", "dtrain", "training", "Train"])
 def test_names_of_the_training_set(name: str, tmp_path: Path) -> None:
     steps = {0: {f"{name}-logloss": 1.0, "validation_0-logloss": 2.0}}

@@ -15,6 +15,7 @@ REQUIRES_GRAD: Final = "parameters/requires_grad/"  # before the name of a param
 IS_SHARDED: Final = "parameters/is_sharded/"  # the same; exists only for shards
 PARAMETERS: Final = "parameters"  # the collection of all named parameters
 GRADIENT_NORM: Final = "optimizer/grad_norm"  # saved when the optimizer is called
+FALLEN: Final = 0.1  # share of a loss that has been learnt
 ROWS_BACK: Final = 40  # a learning rate that is 0 for longer belongs to no warm-up
 
 _STILL: Final = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
@@ -35,6 +36,24 @@ def is_between_updates(trial: Any, steps: Sequence[int]) -> bool:
         return False
     latest = next(trial.tensor(GRADIENT_NORM).steps_back(steps[-1] - 1), None)
     return latest is None or latest < steps[0]
+
+
+def has_fallen(saved: SavedTensor, step: int) -> bool:
+    """Return whether a loss is one number and clearly below its first value, or 0 since then."""
+    now, first = numbers(saved, step), numbers(saved, saved.tensor.first_step)
+    if now is None or first is None or now.size != 1 or first.size != 1:
+        return False
+    latest, start = float(now.reshape(-1)[0]), float(first.reshape(-1)[0])
+    return start - latest > FALLEN * abs(start)
+
+
+def is_clipped(saved: SavedTensor, step: int) -> bool:
+    """Return whether all elements of a weight are at the bounds that a critic's are clipped to."""
+    array = view(saved, step)
+    if array is None or not array.size or array.min() >= 0 or array.max() <= 0:
+        return False
+    magnitudes = np.abs(array)
+    return bool(magnitudes.max() == magnitudes.min())
 
 
 class ComparableSteps:

@@ -38,7 +38,8 @@ _OTHER: Final = re.compile(r"[^a-z0-9]+")
 # Words as `_words` returns them; a name has a sign if it contains the words in this order.
 _GENERATOR: Final = re.compile(r" (generator|net g|g loss|loss g|gen loss|loss gen) ")
 _DISCRIMINATOR: Final = re.compile(
-    r" (discriminator|net d|d loss|loss d|disc loss|loss disc|d real|d fake|real loss|fake loss) "
+    r" (discriminator|critic|net d|d loss|loss d|disc loss|loss disc|d real|d fake|real loss"
+    r"|fake loss) "
 )
 _ADVERSARIAL: Final = re.compile(r" (gan|adversarial|wasserstein|gradient penalty) ")
 _REINFORCEMENT: Final = re.compile(

@@ -10,6 +10,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import count, non_negative
 from builtin_rules.statistics.tensor_selection import (
     LITERAL,
+    LOSSES,
     any_met,
     by_role,
     numbers,
@@ -138,7 +139,7 @@ class CheckInputImages(DeclaredRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the images up to global step `step`, if it has any."""
-        names = self._inputs.names(self.base_trial, step)
+        names = self._names(step)
         with_images = [name for name in names if self._add_images(name, step)]
         if not with_images:
             return self.not_judged(
@@ -151,6 +152,14 @@ class CheckInputImages(DeclaredRule):
             return self.not_judged(f"fewer than {self.threshold_samples} images so far")
         answers = [self._judge(name, step) for name in enough]
         return any_met(self, answers, "no finite pixel so far")
+
+    def _names(self, step: int) -> list[str]:
+        """Return the selected tensors, without what losses take: scores and targets."""
+        names = self._inputs.names(self.base_trial, step)
+        if self.regex != IMAGES.whole_default:
+            return names
+        losses = set(LOSSES.names(self.base_trial, step))
+        return [name for name in names if f"{name.rpartition('_input_')[0]}_output_0" not in losses]
 
     def _add_images(self, name: str, step: int) -> bool:
         """Add the images of all workers; return whether there were any."""

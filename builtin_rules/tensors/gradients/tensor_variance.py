@@ -4,7 +4,6 @@ import re
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.lasting_zeros import LASTING
 from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -26,6 +25,7 @@ from smdebug.rules.extensions import Page, Quantity, Severity
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
+SETTLED: Final = 10  # saved values of a parameter from its first one on
 _LENGTHS: Final = re.compile(r"original0$|weight_g$|magnitude")  # of weight norm, and DoRA
 _PARAMETERS: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
@@ -42,7 +42,7 @@ class TensorVariance(DeclaredRule):
     Of parameters selected by collection, `min_threshold` does not apply to those that start as a
     constant: one-dimensional weights (the scales of norm layers), lengths of weight norm, and any
     with a variance of exactly 0 at their first step (biases, LoRA's B). Parameters that start below
-    it must stay so for five saved steps: heads may start close to zero. With `literal`, it applies
+    it must stay so for ten saved steps: heads may start close to zero. With `literal`, it applies
     to all at once.
     """
 
@@ -148,8 +148,8 @@ class TensorVariance(DeclaredRule):
             del bounds[SMALL]
         is_small = self.min_threshold is not None and spread < self.min_threshold
         key = saved.name, saved.worker
-        self._small[key] = self._small.get(key, 0) + 1 if is_small else LASTING
-        lasts = self.literal or not is_parameter or self._small[key] >= LASTING
+        self._small[key] = self._small.get(key, 0) + 1 if is_small else SETTLED
+        lasts = self.literal or not is_parameter or self._small[key] >= SETTLED
         met = None
         for quantity, limit in bounds.items():
             if limit is None:

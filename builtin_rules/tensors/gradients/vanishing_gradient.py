@@ -13,11 +13,14 @@ from builtin_rules.statistics.lasting_zeros import (
     workers_without_loss,
 )
 from builtin_rules.statistics.parameters import count, non_negative
+from builtin_rules.statistics.previous_values import has_fallen
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
+    LOSSES,
     TensorKey,
     reductions,
+    saved_tensors,
 )
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.rules.extensions import Page, Quantity, Severity
@@ -28,6 +31,7 @@ ZERO: Final = "Exactly 0: the parameter may be frozen."
 MATRIX_RANK: Final = 2
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
+FROM_START: Final = 10  # rows that tell that all gradients are small from the start
 # The part after the name of the layer in the names of its gradients, in all frameworks.
 _LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
 
@@ -45,10 +49,11 @@ class VanishingGradient(DeclaredRule):
     each other. The note then says that the parameter may be frozen.
 
     A mean must also be less than a thousandth of the largest one of its worker at the step, if
-    there are others: if all gradients are small, the scale of the loss is, or the training has
-    converged. Means of 0 are not judged at steps whose losses are exactly 0, because nothing is
-    left to learn there. Those of experts and routers are not judged: `RouterCollapse` does that.
-    With `literal`, each gradient and each step is judged on its own.
+    there are others: if all gradients are small, the training has converged. All may be small if
+    they were so at all saved steps, at least ten, and no loss has fallen by a tenth. Means of 0 are
+    not judged at steps whose losses are exactly 0, because nothing is left to learn there. Those of
+    experts and routers are not judged: `RouterCollapse` does that. With `literal`, each gradient
+    and each step is judged on its own.
 
     Every worker is judged separately. A NaN mean never meets the condition; `ExplodingTensor`
     reports non-finite values. If only reductions were saved, the mean of the magnitudes must be
@@ -121,12 +126,14 @@ class VanishingGradient(DeclaredRule):
             means = self._judged(means, step)
             if not means:
                 return self.not_judged(IDLE)
-            vanished = self._without_flat(self._lasting(means), means, step)
+            vanished = self._without_flat(self._lasting(means, step), means, step)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
 
     def _prepare(self) -> None:
-        self._rows: dict[TensorKey, int] = {}  # how many in a row are below the threshold
+        self._rows: dict[TensorKey, int] = {}  # how many in a row are too small
+        self._total = 0  # rows
+        self._below: dict[TensorKey, int] = {}  # rows below the threshold
         self._zeros = LastingZeros()
 
     def _judged(self, means: Mapping[TensorKey, float], step: int) -> dict[TensorKey, float]:
@@ -138,17 +145,21 @@ class VanishingGradient(DeclaredRule):
             if not (ROUTED.search(name) or (mean == 0 and worker in satisfied))
         }
 
-    def _lasting(self, means: Mapping[TensorKey, float]) -> list[TensorKey]:
+    def _lasting(self, means: Mapping[TensorKey, float], step: int) -> list[TensorKey]:
         """Record a row of gradients, and return those that have been too small for long enough."""
         vanished = []
         others: dict[str, list[float]] = {}
         for (_, worker), mean in means.items():
             if mean > 0:  # not NaN
                 others.setdefault(worker, []).append(mean)
+        self._total += 1
+        never_moved = self._never_moved(means, step)
         for key, mean in means.items():
             of_worker = others.get(key[1], [])
             is_small = mean < self.threshold and (
-                len(of_worker) == 1 or mean < SHARE_OF_LARGEST * max(of_worker, default=math.inf)
+                never_moved
+                or len(of_worker) == 1
+                or mean < SHARE_OF_LARGEST * max(of_worker, default=math.inf)
             )
             self._rows[key] = self._rows.get(key, 0) + 1 if is_small else 0
             has_vanished = self._zeros.add(key, is_zero=not mean)
@@ -157,6 +168,15 @@ class VanishingGradient(DeclaredRule):
             if has_vanished:
                 vanished.append(key)
         return vanished
+
+    def _never_moved(self, means: Mapping[TensorKey, float], step: int) -> bool:
+        """Return whether all gradients have been small from the start, and no loss has fallen."""
+        for key, mean in means.items():
+            self._below[key] = self._below.get(key, 0) + (0 < mean < self.threshold)
+        if self._total < FROM_START or min(self._below[key] for key in means) < self._total:
+            return False
+        losses = saved_tensors(self.base_trial, step, LOSSES.names(self.base_trial, step))
+        return bool(losses) and not any(has_fallen(loss, step) for loss in losses)
 
     def _without_flat(
         self, vanished: list[TensorKey], judged: Collection[TensorKey], step: int

@@ -10,6 +10,8 @@ import numpy as np
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import Tolerance, tolerances
 from builtin_rules.statistics.broken_tensors import is_skipped
+from builtin_rules.statistics.lasting_zeros import ROUTED
+from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.previous_values import (
     PARAMETERS,
@@ -17,7 +19,9 @@ from builtin_rules.statistics.previous_values import (
     LearningRates,
     TrainedParameters,
     earlier_steps,
+    has_fallen,
     is_between_updates,
+    is_clipped,
     parameter_names,
 )
 from builtin_rules.statistics.tensor_selection import (
@@ -41,7 +45,6 @@ CHANGE: Final = "change"
 _LIMIT: Final = 1.0  # every element is within the tolerance
 _HALF: Final = 4  # times as many values, if they are rounded to half precision
 _LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloat16 fewer
-FALLEN: Final = 0.1  # a loss that has fallen by this share stands still because it has converged
 # Shares of rows, which are often equal from step to step.
 _COUNTED: Final = re.compile(
     r"(?i)(?<![a-z])(m?error(@.*)?|acc(uracy)?|auc(pr)?|map|ndcg|precision|recall|f1)(@\d+)?(?![a-z])"
@@ -68,11 +71,12 @@ class UnchangedTensor(DeclaredRule):
 
     A parameter does not count either at steps of a batch that did not use it: it requires a
     gradient, and got none while others did; while it waits to be thawed; and between two updates of
-    the optimizer, where the hook saved `optimizer/grad_norm`.
+    the optimizer, where the hook saved `optimizer/grad_norm`. Nor do experts and routers, which
+    `RouterCollapse` judges, and weights that are clipped to one magnitude.
 
-    A loss that has fallen by 10 % since its first value stands still because it has converged, and
-    metrics that are shares of rows (error, accuracy, AUC) are often equal: both are skipped unless
-    `tensor_regex` selects them.
+    A loss that has fallen by 10 % since its first value stands still because it has converged,
+    those of adversarial and reinforcement trainings need not move, and metrics that are shares of
+    rows (error, accuracy, AUC) are often equal: all are skipped unless `tensor_regex` selects them.
 
     A single number with a fraction in half precision, as a loss in bfloat16 is, must be unchanged
     for four times `num_steps` values, since rounding makes neighbours equal.
@@ -210,7 +214,7 @@ class UnchangedTensor(DeclaredRule):
             if saved.name in self._parameters(step):
                 met = not self._stands_still_for_a_reason(saved, steps, change)
             elif saved.name in LOSSES.names(self.base_trial, step):
-                met = not _has_fallen(saved, step)
+                met = not (has_fallen(saved, step) or no_objective(self.base_trial))
         note = self._note(saved, step, steps[0], change) if met else None
         return record(self, saved, step, CHANGE, change, _LIMIT, met=met, note=note)
 
@@ -227,6 +231,8 @@ class UnchangedTensor(DeclaredRule):
             or any(TrainedParameters(trial, each).is_idle(saved.name) for each in steps)
             or any(is_skipped(trial, each, saved.worker) for each in steps)
             or is_between_updates(trial, steps)
+            or ROUTED.search(saved.name) is not None
+            or is_clipped(saved, step)
         )
 
     def _change(self, saved: SavedTensor, steps: list[int]) -> float | None:
@@ -254,15 +260,6 @@ class UnchangedTensor(DeclaredRule):
             if TrainedParameters(self.base_trial, step).is_detached(saved.name):
                 hint = " It requires a gradient and got none."
         return f"Unchanged since step {since}.{hint}"
-
-
-def _has_fallen(saved: SavedTensor, step: int) -> bool:
-    """Return whether a loss is one number and clearly below its first value, or 0 since then."""
-    now, first = numbers(saved, step), numbers(saved, saved.tensor.first_step)
-    if now is None or first is None or now.size != 1 or first.size != 1:
-        return False
-    latest, start = float(now.reshape(-1)[0]), float(first.reshape(-1)[0])
-    return start - latest > FALLEN * abs(start)
 
 
 def _is_half(saved: SavedTensor, step: int) -> bool:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.array_difference import CHANGE, norms
+from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.parameters import count, non_negative, positive
 from builtin_rules.statistics.previous_values import (
     PARAMETERS,
@@ -14,6 +15,7 @@ from builtin_rules.statistics.previous_values import (
     TrainedParameters,
     earlier_steps,
     is_between_updates,
+    is_clipped,
     is_learning_step,
     parameter_names,
 )
@@ -71,7 +73,8 @@ class WeightUpdateRatio(DeclaredRule):
     gradients nor `requires_grad` were saved, it counts if no weight of the trial has moved. Steps
     do not count while a parameter waits to be thawed, of a batch that did not use it (it got no
     gradient, and others did), and between two updates of the optimizer, where the hook saved
-    `optimizer/grad_norm`. With `literal`, every ratio counts.
+    `optimizer/grad_norm`. Nor do small ratios of experts and routers, which `RouterCollapse`
+    judges, and of weights that are clipped to one magnitude. With `literal`, every ratio counts.
     """
 
     SEVERITY = Severity.WARNING
@@ -259,6 +262,8 @@ class WeightUpdateRatio(DeclaredRule):
             (before.has_flag(key[0]) and before.is_frozen(key[0]))
             or TrainedParameters(self.base_trial, step).is_idle(key[0])
             or is_between_updates(self.base_trial, [update.since, step])
+            or ROUTED.search(key[0])
+            or is_clipped(update.saved, step)
         ):
             return False
         self._small[key] = self._small.get(key, 0) + 1

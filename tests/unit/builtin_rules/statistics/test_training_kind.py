@@ -22,6 +22,7 @@ class Names:
     ("names", "kind"),
     [
         (["generator.fc.weight", "discriminator.fc.weight"], TrainingKind.ADVERSARIAL),
+        (["Pair_generator.0.weight", "Pair_critic.0.weight"], TrainingKind.ADVERSARIAL),
         (["netG.main.0.weight", "netD.main.0.weight"], TrainingKind.ADVERSARIAL),
         (["train/loss_G", "train/loss_D"], TrainingKind.ADVERSARIAL),
         (["d_loss", "g_loss"], TrainingKind.ADVERSARIAL),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from builtin_rules import CheckInputImages
 from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import TrialWriter
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import Finding, Severity
 
@@ -310,3 +311,10 @@ def test_parameters_may_be_text(params: dict[str, Any], met: list[int], tmp_path
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=f"^Parameter {message}"):
         judged(tmp_path, [], **params)
+
+
+def test_what_a_loss_takes_is_no_image(tmp_path: Path) -> None:
+    writer = TrialWriter(tmp_path, collections={"losses": "_output_0$"})
+    writer.step(0, {"Overlap_input_0": images(4.0), "Overlap_output_0": 1.0})
+    writer.close()
+    assert judge(CheckInputImages, tmp_path).skipped == {0: NO_IMAGES}

@@ -278,3 +278,23 @@ def test_by_default_it_must_be_far_below_others_for_five_steps(
 def test_routers_and_experts_are_not_judged(name: str, tmp_path: Path) -> None:
     steps = {at: {f"gradient/{name}": matrix(1e-12), NAME: matrix(1e-2)} for at in range(6)}
     assert judge(VanishingGradient, save(tmp_path, steps)).met == []
+
+
+@pytest.mark.parametrize(
+    ("means", "losses", "met"),
+    [
+        pytest.param([1e-9] * 12, [1.0] * 12, [13, 14], id="from-the-start"),
+        pytest.param([1e-9] * 12, [1.0] * 5 + [0.5] * 7, [], id="the-loss-falls"),
+        pytest.param([1e-3] + [1e-9] * 11, [1.0] * 12, [], id="not-from-the-start"),
+    ],
+)
+def test_all_gradients_may_be_small_from_the_start(
+    means: list[float], losses: list[float], met: list[int], tmp_path: Path
+) -> None:
+    steps = {
+        at: {NAME: matrix(mean), "gradient/head.weight": matrix(2 * mean), "loss": loss}
+        for at, (mean, loss) in enumerate(
+            zip(means + [1e-9] * 3, losses + losses[-1:] * 3, strict=True)
+        )
+    }
+    assert judge(VanishingGradient, save(tmp_path, steps)).met == met

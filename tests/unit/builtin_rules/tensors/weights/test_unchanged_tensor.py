@@ -287,6 +287,27 @@ def test_losses_that_have_converged_and_shares_of_rows_may_repeat(
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "met"),
+    [
+        pytest.param("critic.weight", [-0.1, 0.1, 0.1], [], id="clipped"),
+        pytest.param("critic.weight", [-0.1, 0.1, 0.2], [2], id="not-clipped"),
+        pytest.param("experts.0.weight", [1.0, 2.0], [], id="expert"),
+    ],
+)
+def test_clipped_weights_and_experts_may_stand_still(
+    name: str, value: list[float], met: list[int], tmp_path: Path
+) -> None:
+    steps = {at: {name: np.array(value)} for at in range(3)}
+    assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met == met
+
+
+@pytest.mark.parametrize(("name", "met"), [("policy_loss", []), ("loss", [2])])
+def test_losses_that_need_not_fall_need_not_move(name: str, met: list[int], tmp_path: Path) -> None:
+    steps = {at: {name: 1.0} for at in range(3)}
+    assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="losses").met == met
+
+
+@pytest.mark.parametrize(
     ("rates", "met"),
     [([0, 0, 0], []), ([0, 1e-9, 2e-9], []), ([1, 1, 1], [2]), ([1, 0, 0], [2])],
 )

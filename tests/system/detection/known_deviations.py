@@ -11,6 +11,24 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("Confusion", "rate_far_too_large"): (
         "The predictions are NaN, which are no classes: `ExplodingTensor` owns them."
     ),
+    ("Confusion", "labels_of_two_mixed"): (
+        "Half of the predictions of two classes are right: noise may explain it."
+    ),
+    ("Confusion", "mirrored_signs"): (
+        "Half of the predictions of two classes are right: noise may explain it."
+    ),
+    ("GradientNormSpike", "source_of_a_wrong_weight"): (
+        "One batch in twenty spikes, which the rule takes for the usual noise."
+    ),
+    ("LossNotDecreasing", "average_copied_back"): (
+        "74 rows with noise of 6 % are too few to be certain that it does not fall."
+    ),
+    ("RepeatedBatches", "repeated_before_split"): (
+        "The batches hold copies too, as data sets do that have natural duplicates."
+    ),
+    ("ResumeLostState", "checkpoint_of_three_bits"): (
+        "The loss jumps to 0.97, below its start of 1.47: the state is damaged, not lost."
+    ),
     ("LossNotDecreasing", "deep_sigmoid"): (
         "The loss wavers around its start; the run ends before it is certain that it is level."
     ),

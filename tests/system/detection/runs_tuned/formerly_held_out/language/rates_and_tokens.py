@@ -45,7 +45,7 @@ faulty = functools.partial(training_runs.faulty, kind="language_model")
     "names in sentences, a bidirectional LSTM, SGD with momentum",
     "a cubic decay is not cut at its end after 80 of 150 steps: it goes on below zero",
     {"LearningRate"},
-    may=DAMAGED,
+    may=DAMAGED | {"UnchangedTensor": "about zero the rate changes nothing for some steps"},
 )
 def cubic_below_zero(root: Path) -> int:
     schedule = lambda step: (1 - step / 80) ** 3

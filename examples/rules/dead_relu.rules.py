@@ -2,8 +2,8 @@
 
 import numpy as np
 
-active = np.maximum(np.random.default_rng(0).normal(size=(200, 8)), 0)
-dead = active * (np.arange(8) < 2)
+active = np.maximum(np.random.default_rng(0).normal(size=(200, 20)), 0)
+dead = active * (np.arange(20) < 1)
 
 RULE = "DeadRelu"
 COLLECTIONS = {"relu_output": "^relu"}
@@ -14,14 +14,14 @@ CASES = [
         "expect": {"status": "NoIssuesFound", "judged": 2},
     },
     {
-        "name": "six of eight units die",
-        "tensors": {"relu_output_0": [active, dead]},
-        "expect": {"step": 1, "tensors": ["relu_output_0"]},
+        "name": "19 of 20 units die",
+        "tensors": {"relu_output_0": [active, dead, dead, dead]},
+        "expect": {"step": 3, "tensors": ["relu_output_0"]},
     },
     {
         "name": "a higher limit",
-        "parameters": {"threshold_layer": 80},
-        "tensors": {"relu_output_0": [active, dead]},
+        "parameters": {"threshold_certain": 96},
+        "tensors": {"relu_output_0": [active, dead, dead, dead]},
         "expect": "NoIssuesFound",
     },
 ]

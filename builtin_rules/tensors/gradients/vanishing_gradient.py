@@ -8,11 +8,12 @@ from typing import Final
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import (
     IDLE,
+    LASTING,
     ROUTED,
     LastingZeros,
     workers_without_loss,
 )
-from builtin_rules.statistics.parameters import count, non_negative
+from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.previous_values import has_fallen
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
@@ -29,6 +30,9 @@ MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
 
 MATRIX_RANK: Final = 2
+# Gradients between this share of the threshold and the threshold must stay there: at their first
+# steps those of healthy transformers of little width are that small.
+CLOSE: Final = 0.5
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start
@@ -43,10 +47,10 @@ class VanishingGradient(DeclaredRule):
     norm layers) are tiny even in healthy networks: they count only if all gradients of their layer
     are below the threshold, or if the trial has no others.
 
-    A mean must have stayed below the threshold for `patience` saved steps in a row. A mean of
-    exactly 0 must have done so for five, and more than three times as long as ever before it came
-    back: batches may use only a part of a model, and factors that start at zero (LoRA) wait for
-    each other. The note then says that the parameter may be frozen.
+    A mean between half the threshold and the threshold must have stayed below the threshold
+    for five saved steps in a row. So must a mean of exactly 0, and more than three times as long as
+    ever before it came back: batches may use only a part of a model, and factors that start at zero
+    (LoRA) wait for each other. The note then says that the parameter may be frozen.
 
     A mean must also be less than a thousandth of the largest one of its worker at the step, if
     there are others: if all gradients are small, the training has converged. All may be small if
@@ -68,7 +72,6 @@ class VanishingGradient(DeclaredRule):
             1e-7,
             "mean |gradient|",
         ),
-        count("patience", "Number of saved steps in a row it must stay so.", 5, "saved steps"),
         LITERAL,
     )
     QUANTITIES = (Quantity(MEAN, MEAN, worse="below", log=True),)
@@ -109,7 +112,6 @@ class VanishingGradient(DeclaredRule):
         """,
     )
     threshold: float
-    patience: int
     literal: bool
 
     required_inputs = (GRADIENTS,)
@@ -164,7 +166,8 @@ class VanishingGradient(DeclaredRule):
             self._rows[key] = self._rows.get(key, 0) + 1 if is_small else 0
             has_vanished = self._zeros.add(key, is_zero=not mean)
             if mean:
-                has_vanished = self._rows[key] >= self.patience
+                is_clear = is_small and mean < CLOSE * self.threshold
+                has_vanished = is_clear or self._rows[key] >= LASTING
             if has_vanished:
                 vanished.append(key)
         return vanished

@@ -2,6 +2,7 @@
 
 import itertools
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,18 @@ def lasts(zeros: list[bool]) -> bool:
 def slow_vanishing(saved: By_worker, threshold: float, *, literal: bool) -> Found:
     below: dict[tuple[int, str, str], bool] = {}
     flat: set[tuple[int, str, str]] = set()
+    positive: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for step, _, worker, value in every(saved):
+        if np.abs(value).mean() > 0:
+            positive[step, worker].append(float(np.abs(value).mean()))
     for step, name, worker, value in every(saved):
         numbers = [abs(float(one)) for one in value.ravel()]
         so_far = [at for at in sorted(saved[worker]) if at <= step and name in saved[worker][at]]
         zeros = [not saved[worker][at][name].any() for at in so_far]
-        is_below = sum(numbers) / len(numbers) < threshold
+        mean = sum(numbers) / len(numbers)
+        others = positive[step, worker]
+        far_below = len(others) < 2 or mean < max(others) / 1000
+        is_below = mean < threshold and (literal or far_below)
         below[step, name, worker] = lasts(zeros) if zeros[-1] and not literal else is_below
         if value.ndim == 1:
             flat.add((step, name, worker))

@@ -1,0 +1,1 @@
+"""Networks: trainings of tables, pictures, series, point clouds, graphs, and of trees."""

@@ -1,0 +1,1 @@
+"""Shared: the data, networks and consequences of this folder's runs."""

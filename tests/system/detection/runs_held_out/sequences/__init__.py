@@ -1,0 +1,1 @@
+"""Sequences, mixtures of experts, generative models, policies, workers, restarts."""

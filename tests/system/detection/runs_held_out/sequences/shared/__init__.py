@@ -1,0 +1,1 @@
+"""What the trainings share: texts, shapes, worlds, networks, and loops."""

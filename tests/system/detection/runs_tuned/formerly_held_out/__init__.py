@@ -1,1 +1,0 @@
-"""Runs that were the held-out part until they were judged; rules have been mended since."""

@@ -17,6 +17,17 @@ ROUTED: Final = re.compile(
 )
 LASTING: Final = 5  # saved values in a row
 _LONGER: Final = 3  # times any earlier series of zeros, for zeros that last
+# The part after the name of the layer in the names of its gradients, in all frameworks.
+_LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
+
+
+def layer_of(name: str) -> str:
+    """Return the common prefix of the gradients of a layer.
+
+    >>> layer_of("gradient/net.fc1.bias"), layer_of("gradients/dense/kernel:0Grad")
+    ('gradient/net.fc1', 'gradients/dense')
+    """
+    return _LAST_PART.sub("", name)
 
 
 def workers_without_loss(trial: Any, step: int) -> set[str]:

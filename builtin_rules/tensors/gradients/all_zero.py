@@ -6,7 +6,12 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.lasting_zeros import EXPERT, LastingZeros, workers_without_loss
+from builtin_rules.statistics.lasting_zeros import (
+    EXPERT,
+    LastingZeros,
+    layer_of,
+    workers_without_loss,
+)
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
@@ -61,8 +66,10 @@ class AllZero(DeclaredRule):
     skipped, and weights and biases that are all zero at their first step: biases, LoRA's B and the
     last norms of residual blocks start at zero. Gradients must then meet the condition at five
     saved steps in a row, and more than three times as long as ever before they came back: batches
-    may use only a part of a model. Those of experts are left out, because some get no tokens
-    (`RouterCollapse`), and so are those of steps whose losses are exactly 0.
+    may use only a part of a model. One-dimensional gradients must do so with all others of their
+    layer: a bias that the loss does not depend on learns nothing. Gradients of experts are
+    left out, because some get no tokens (`RouterCollapse`), and so are those of steps whose losses
+    are exactly 0.
     """
 
     READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."
@@ -176,7 +183,20 @@ class AllZero(DeclaredRule):
         met = share >= self.threshold
         if saved.name in self._gradients:
             met = self._zeros.add((saved.name, saved.worker), is_zero=met)
+            met = met and not self._is_bias_of_living(saved, step)
         return record(self, saved, step, ZEROS, share, self.threshold, met=met, note=note)
+
+    def _is_bias_of_living(self, gradient: SavedTensor, step: int) -> bool:
+        """Return whether a gradient has one dimension, and another of its layer is not zero."""
+        array = view(gradient, step)
+        if array is None or array.ndim > 1:
+            return False
+        layer = layer_of(gradient.name)
+        names = [name for name in self._gradients if layer_of(name) == layer]
+        return any(
+            saved.worker == gradient.worker and bool(reduction(saved, step, "max", absolute=True))
+            for saved in saved_tensors(self.base_trial, step, names)
+        )
 
 
 def _starts_at_zero(saved: SavedTensor, step: int) -> bool:

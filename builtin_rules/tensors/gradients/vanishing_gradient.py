@@ -1,7 +1,6 @@
 """VanishingGradient: the mean magnitude of a gradient fell below a threshold."""
 
 import math
-import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -11,6 +10,7 @@ from builtin_rules.statistics.lasting_zeros import (
     LASTING,
     ROUTED,
     LastingZeros,
+    layer_of,
     workers_without_loss,
 )
 from builtin_rules.statistics.parameters import non_negative
@@ -36,8 +36,6 @@ CLOSE: Final = 0.5
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start
-# The part after the name of the layer in the names of its gradients, in all frameworks.
-_LAST_PART: Final = re.compile(r"[./_:][^./_:]*(:\d+)?(Grad)?$")
 
 
 class VanishingGradient(DeclaredRule):
@@ -190,8 +188,10 @@ class VanishingGradient(DeclaredRule):
         flat = {key for key in judged if self._rank(key, step) < MATRIX_RANK}
         if len(flat) == len(judged):
             return vanished
-        alive = {(_layer(name), worker) for name, worker in set(judged).difference(vanished)}
-        return [key for key in vanished if key not in flat or (_layer(key[0]), key[1]) not in alive]
+        alive = {(layer_of(name), worker) for name, worker in set(judged).difference(vanished)}
+        return [
+            key for key in vanished if key not in flat or (layer_of(key[0]), key[1]) not in alive
+        ]
 
     def _rank(self, key: TensorKey, step: int) -> int:
         """Return the number of dimensions; without a saved shape that of a matrix."""
@@ -200,12 +200,3 @@ class VanishingGradient(DeclaredRule):
             return len(self.base_trial.tensor(name).shape(step, worker=worker))
         except TensorUnavailableForStep:
             return MATRIX_RANK
-
-
-def _layer(name: str) -> str:
-    """Return the common prefix of the gradients of a layer.
-
-    >>> _layer("gradient/net.fc1.bias"), _layer("gradients/dense/kernel:0Grad")
-    ('gradient/net.fc1', 'gradients/dense')
-    """
-    return _LAST_PART.sub("", name)

@@ -63,9 +63,10 @@ class PoorWeightInitialization(DeclaredRule):
     """Met when one of two checks fails in the first `steps` saved steps of training.
 
     (a) After sorting the inputs of activation functions by variance, two neighbours differ by more
-    than a factor of `threshold`, for `patience` steps in a row if it is less than twice that (as it
-    may be for a moment in bottlenecks and small batches); inputs with mean 0 and variance 1, to
-    within 0.1, are left out, since a norm layer makes them so. (b) For `patience` saved steps in a
+    than a factor of `threshold`, and have done so since the first of these steps: what moves apart
+    later is not due to initial weights. If it is less than twice that factor, it must last for
+    `patience` steps (small batches). Inputs with mean 0 and variance 1, to within 0.1, are left
+    out, since a norm layer makes them so. (b) For `patience` saved steps in a
     row, the 5th and 95th percentiles of the elements of a gradient are closer together than
     `distribution_range`, and than that share of the median distance over all gradients; zeros count
     only if all elements are zero, and one-dimensional gradients only if there are no others.
@@ -186,7 +187,8 @@ class PoorWeightInitialization(DeclaredRule):
         self._judged = 0
         self._losses: dict[str, list[float]] = {}
         self._narrow: dict[tuple[str, str], int] = {}
-        self._far: dict[str, int] = {}  # by worker: for how many steps in a row
+        # By worker: the number of first steps with variances too far apart; -1 after any other.
+        self._far: dict[str, int] = {}
 
     def segment_begins(self, segment: int) -> None:
         """Judge no more steps: the weights of a resumed run are not initial ones."""
@@ -235,14 +237,17 @@ class PoorWeightInitialization(DeclaredRule):
                 low, high = max(pairs, key=_ratio)
                 ratio = _ratio((low, high))
                 far = ratio > self.threshold
-                self._far[worker] = self._far.get(worker, 0) + 1 if far else 0
-                lasts = self.literal or self._far[worker] >= self.patience
+                before = self._far.get(worker, 0)
+                self._far[worker] = before + 1 if far and before >= 0 else -1
+                lasts = self._far[worker] >= (
+                    1 if ratio > CLEAR * self.threshold else self.patience
+                )
                 yield self.measured(
                     step,
                     RATIO,
                     ratio,
                     self.threshold,
-                    met=far and (lasts or ratio > CLEAR * self.threshold),
+                    met=far and (lasts or self.literal),
                     tensor=high.name,
                     worker=worker,
                     note=f"Variance {high.variance:.3g}, compared with "

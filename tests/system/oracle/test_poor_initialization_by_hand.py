@@ -76,7 +76,7 @@ def is_normalised(value: list[float]) -> bool:
 
 
 def leap(inputs: dict[str, list[float]], how: Settings) -> str | None:
-    """Return the input whose variance is too far above another, if there is one."""
+    """Return the input whose variance is too far above another; "" for none, None for too few."""
     known = {
         name: variance(value)
         for name, value in inputs.items()
@@ -90,7 +90,7 @@ def leap(inputs: dict[str, list[float]], how: Settings) -> str | None:
         (high[0] / low[0] if low[0] else (math.inf if high[0] else 1.0)) for low, high in pairs
     ]
     largest = max(ratios)
-    return pairs[ratios.index(largest)][1][1] if largest > how.threshold else None
+    return pairs[ratios.index(largest)][1][1] if largest > how.threshold else ""
 
 
 def narrow(every: dict[tuple[str, str], list[float]], how: Settings) -> set[tuple[str, str]]:
@@ -124,6 +124,7 @@ def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
     found: Found = set()
     series: list[float] = []
     rows: dict[tuple[str, str], int] = {}
+    moved: set[str] = set()  # workers whose variances have not been far apart at some step
     judged = 0
     for step, workers in trial.items():
         if judged >= how.steps or not any(
@@ -134,8 +135,10 @@ def slow(trial: dict[int, list[Step]], how: Settings) -> Found:
         pairs = list(zip(WORKERS, workers, strict=False))
         for worker, one in pairs:
             name = leap(one.inputs, how)
-            if name:
+            if name and (how.literal or worker not in moved):
                 found.add((step, name, worker))
+            elif name == "":
+                moved.add(worker)
         every = {(name, w): value for w, one in pairs for name, value in one.gradients.items()}
         close = narrow(every, how)
         for key in every:

@@ -123,6 +123,30 @@ def test_scalars_and_parameters_that_begin_at_zero_are_passed_over_unless_asked_
     assert judged(tmp_path, values, name, **params).met == met
 
 
+@pytest.mark.parametrize(
+    ("others", "met"),
+    [
+        pytest.param({"gradient/norm.weight": np.ones(3)}, [], id="its-layer-lives"),
+        pytest.param({"gradient/norm.weight": np.zeros(3)}, [4], id="with-its-layer"),
+        pytest.param({"gradient/other.weight": np.ones((2, 2))}, [4], id="another-layer-lives"),
+    ],
+)
+def test_a_bias_gradient_of_zeros_counts_with_its_layer(
+    others: dict[str, Any], met: list[int], tmp_path: Path
+) -> None:
+    steps = dict.fromkeys(range(5), {"gradient/norm.bias": np.zeros(3)} | others)
+    found = judge(AllZero, save(tmp_path, steps), collection_names="gradients")
+    assert sorted({one.step for one in found.findings}) == met
+
+
+def test_a_matrix_of_zeros_counts_though_its_bias_does_not(tmp_path: Path) -> None:
+    tensors = {"gradient/fc.weight": np.zeros((2, 2)), "gradient/fc.bias": np.ones(2)}
+    found = judge(
+        AllZero, save(tmp_path, dict.fromkeys(range(5), tensors)), collection_names="gradients"
+    )
+    assert [one.tensor for one in found.findings] == ["gradient/fc.weight"]
+
+
 def test_a_bias_is_new_at_its_first_step_though_the_walk_begins_later(tmp_path: Path) -> None:
     root = save(tmp_path, {at: {"fc.bias": np.zeros(2)} for at in range(3)})
     assert judge(AllZero, root, start=1, collection_names="biases").met == [1, 2]

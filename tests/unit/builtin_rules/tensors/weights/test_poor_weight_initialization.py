@@ -76,9 +76,11 @@ def test_the_threshold_is_open(tmp_path: Path) -> None:
     assert judged(tmp_path / "below-half", steps, threshold="7.99").met == [0, 1, 2, 3, 4]
 
 
-def test_each_of_the_first_steps_is_judged_by_itself(tmp_path: Path) -> None:
-    steps = {at: inputs(1, 36 if at % 2 else 1) for at in range(6)}
-    assert judged(tmp_path, steps).met == [1, 3, 5]
+def test_variances_must_be_far_apart_from_the_first_step_on(tmp_path: Path) -> None:
+    apart = [True, True, False, True, True]
+    steps = {at: inputs(1, 36 if far else 1) for at, far in enumerate(apart)}
+    assert judged(tmp_path, steps).met == [0, 1]
+    assert judge(PoorWeightInitialization, tmp_path, literal=True).met == [0, 1, 3, 4]
 
 
 def test_evidence_names_both_layers(tmp_path: Path) -> None:
@@ -296,9 +298,9 @@ def test_only_the_first_steps_are_judged(steps: Any, last: int, tmp_path: Path) 
 
 
 def test_saved_steps_count_and_only_those_with_something_to_judge(tmp_path: Path) -> None:
-    steps: dict[int, dict[str, Any]] = {0: {"x": 1.0}, 500: inputs(1, 1), 1000: {"x": 1.0}}
+    steps: dict[int, dict[str, Any]] = {0: {"x": 1.0}, 500: inputs(1, 36), 1000: {"x": 1.0}}
     found = judged(tmp_path, steps | {1500: inputs(1, 36), 2000: inputs(1, 36)}, steps=2)
-    assert found.met == [1500]
+    assert found.met == [500, 1500]
     assert found.skipped[1000] == "no activation inputs or gradients at this step"
 
 

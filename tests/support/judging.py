@@ -42,10 +42,15 @@ def save(
     num_workers: int = 1,
     reductions: Mapping[int, Mapping[str, Any]] | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    collections: Mapping[str, str] | None = None,
 ) -> Path:
     """Write what one worker saves; steps of a mode are counted from 0 within it."""
     writer = TrialWriter(
-        root, collections=COLLECTIONS, worker=worker, num_workers=num_workers, end_job=False
+        root,
+        collections=collections or COLLECTIONS,
+        worker=worker,
+        num_workers=num_workers,
+        end_job=False,
     )
     counts: Counter[ModeKeys] = Counter()
     for step in sorted({*steps, *(reductions or {})}):

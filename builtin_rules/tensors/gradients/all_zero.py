@@ -64,9 +64,9 @@ class AllZero(DeclaredRule):
 
     Unless `tensor_regex` selects them by name or `literal` is set, tensors with one element are
     skipped, and weights and biases that are all zero at their first step: biases, LoRA's B and the
-    last norms of residual blocks start at zero. Gradients must then meet the condition at five
-    saved steps in a row, and more than three times as long as ever before they came back: batches
-    may use only a part of a model. One-dimensional gradients must do so with all others of their
+    last norms of residual blocks start at zero. Gradients and outputs of ReLU must then meet the
+    condition at five saved steps in a row, and more than three times as long as ever before they
+    came back: batches may use only a part of a model. One-dimensional gradients must do so with all others of their
     layer: a bias that the loss does not depend on learns nothing. Gradients of experts are
     left out, because some get no tokens (`RouterCollapse`), and so are those of steps whose losses
     are exactly 0.
@@ -124,7 +124,9 @@ class AllZero(DeclaredRule):
     def _prepare(self) -> None:
         require_selection(self)
         self._zeros = LastingZeros()
-        self._gradients: set[str] = set()  # those at the current step that must be zero for long
+        # At the current step: gradients, and those with what else must be zero for long.
+        self._gradients: set[str] = set()
+        self._lasting: set[str] = set()
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the selected tensors of global step `step`."""
@@ -134,6 +136,8 @@ class AllZero(DeclaredRule):
         strict = set(names) if self.literal else by_name
         gradients = set(tensor_names(trial, step, [CollectionKeys.GRADIENTS], [])) - strict
         self._gradients = gradients.intersection(names)
+        outputs = set(tensor_names(trial, step, ["relu_output"], [])) - strict - gradients
+        self._lasting = self._gradients.union(outputs.intersection(names))
         trained = set(tensor_names(trial, step, _TRAINED, ["(?i)bias"])) - strict - gradients
         satisfied = workers_without_loss(trial, step) if self._gradients else set()
 
@@ -181,8 +185,9 @@ class AllZero(DeclaredRule):
         self, saved: SavedTensor, step: int, share: float, note: str | None = None
     ) -> bool:
         met = share >= self.threshold
-        if saved.name in self._gradients:
+        if saved.name in self._lasting:
             met = self._zeros.add((saved.name, saved.worker), is_zero=met)
+        if saved.name in self._gradients:
             met = met and not self._is_bias_of_living(saved, step)
         return record(self, saved, step, ZEROS, share, self.threshold, met=met, note=note)
 

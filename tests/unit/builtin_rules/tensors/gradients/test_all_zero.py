@@ -261,3 +261,12 @@ def test_every_share_is_measured(tmp_path: Path) -> None:
     assert [one.points for one in rule.take_measurements()] == [
         [(("a.loss", "worker_0"), 50.0, False), (("b.loss", "worker_0"), 100.0, True)]
     ]
+
+
+def test_outputs_of_relu_must_be_zero_for_five_steps(tmp_path: Path) -> None:
+    steps = {at: {"relu_output_0": np.full((2, 3), at == 1.0)} for at in range(8)}
+    collections = {"relu_output": "^relu"}
+    found = judge(
+        AllZero, save(tmp_path, steps, collections=collections), collection_names="relu_output"
+    )
+    assert found.met == [6, 7]

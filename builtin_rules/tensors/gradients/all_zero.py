@@ -66,10 +66,10 @@ class AllZero(DeclaredRule):
     skipped, and weights and biases that are all zero at their first step: biases, LoRA's B and the
     last norms of residual blocks start at zero. Gradients and outputs of ReLU must then meet the
     condition at five saved steps in a row, and more than three times as long as ever before they
-    came back: batches may use only a part of a model. One-dimensional gradients must do so with all others of their
-    layer: a bias that the loss does not depend on learns nothing. Gradients of experts are
-    left out, because some get no tokens (`RouterCollapse`), and so are those of steps whose losses
-    are exactly 0.
+    came back: batches may use only a part of a model. One-dimensional gradients must do so with all
+    others of their layer: a bias that the loss does not depend on learns nothing. Gradients of
+    experts are left out, because some get no tokens (`RouterCollapse`), and so are those of steps
+    whose losses are exactly 0.
     """
 
     READS = "the selected tensors: values, or the saved reductions abs_max, or min and max."

@@ -1,0 +1,1 @@
+"""Runs about data, classes, ends of trainings, and boosted trees."""

@@ -1,0 +1,1 @@
+"""Runs about losses, rates, gradients, scales, restarts, workers and time."""

@@ -1,0 +1,1 @@
+"""What runs about losses and optimizers share: lessons, networks, loops and consequences."""

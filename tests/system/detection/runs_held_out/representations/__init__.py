@@ -1,0 +1,1 @@
+"""Runs whose attention, experts, codes, samples, embeddings and policies are judged."""

@@ -1,0 +1,1 @@
+"""What runs of representations share: loops, data, networks and consequences."""

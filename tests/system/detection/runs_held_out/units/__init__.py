@@ -1,0 +1,1 @@
+"""Units, weights and gradients: healthy plain networks, and those in which signals fail."""

@@ -46,9 +46,9 @@ def distance_of_equal_pictures(root: Path) -> int:
     model = Weaver(outs=8)
 
     def read() -> Any:
-        for number, (pictures, numbers) in enumerate(dealt(x, y, size=24, seed=730)):
+        for number, batch in enumerate(dealt(x, y, size=24, seed=730)):
+            pictures, numbers = (part.clone() for part in batch)
             if number >= 30:
-                pictures, numbers = pictures.clone(), numbers.clone()  # noqa: PLW2901
                 pictures[:2], numbers[:2] = pictures[2:4], numbers[2:4]
             yield pictures, numbers
 

@@ -116,9 +116,9 @@ def missing_as_minus_99(root: Path) -> int:
     batches = dealt(x[:600], y[:600], size=32, seed=332)
 
     def read() -> Any:
-        for number, (hours, next_hours) in enumerate(batches):
+        for number, (x, next_hours) in enumerate(batches):
+            hours = x.clone()
             if number >= 50 and number % 18 == 5:
-                hours = hours.clone()  # noqa: PLW2901
                 hours[:, :, number // 18 % 3] = -99.0
             yield hours, next_hours
 

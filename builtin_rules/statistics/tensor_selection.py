@@ -28,7 +28,9 @@ LITERAL = BoolParam(
 
 FROM_REDUCTIONS: Final = "Computed from saved reductions."
 GRADIENTS: Final = TensorInput("gradients", (CollectionKeys.GRADIENTS,))
-LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,))
+# XGBoost's metrics that rise: the documented pattern of the collection leaves out auc and map only.
+RISING: Final = r"^[^/]+-(auc|aucpr|map|ndcg|pre)(@\d+)?-?$"
+LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,), never=RISING)
 WEIGHTS: Final = TensorInput("weights", (CollectionKeys.WEIGHTS,))
 
 TensorKey = tuple[str, str]  # tensor, worker

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Collection
 from typing import Any, Final
 
-from builtin_rules.statistics.tensor_selection import TensorKey, numbers, tensors_of_mode
+from builtin_rules.statistics.tensor_selection import RISING, TensorKey, numbers, tensors_of_mode
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.extensions import TensorInput
@@ -12,7 +12,7 @@ from smdebug.rules.extensions import TensorInput
 LEARNING_RATES: Final = TensorInput("learning rates", ("learning_rates",))
 LOSS_SCALES: Final = TensorInput("loss scales", ("loss_scales",))
 GRADIENT_NORMS: Final = TensorInput("gradient norms", ("gradient_norms",))
-TRAINING_LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,))
+TRAINING_LOSSES: Final = TensorInput("losses", (CollectionKeys.LOSSES,), never=RISING)
 _MAD_TO_DEVIATION: Final = 1.4826  # of a normal distribution
 
 

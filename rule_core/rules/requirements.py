@@ -32,12 +32,15 @@ class TensorInput:
         Regular expressions to search for in names.
     excluding
         A regular expression: names that match it are not selected by the patterns.
+    never
+        A regular expression: names that match it are not selected at all.
     """
 
     label: str
     collections: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     excluding: str = ""
+    never: str = ""
 
     def __str__(self) -> str:
         sources = [f"collection {name!r}" for name in self.collections]
@@ -51,15 +54,18 @@ class TensorInput:
         selected = [trial.tensor_names(step=step, collection=name) for name in self.collections]
         if self.patterns:
             names = trial.tensor_names(step=step, regex=list(self.patterns))
-            selected.append([name for name in names if not self._excludes(name)])
-        return selected[0] if len(selected) == 1 else sorted(set().union(*selected))
+            selected.append(_without(self.excluding, names))
+        names = selected[0] if len(selected) == 1 else sorted(set().union(*selected))
+        return _without(self.never, names)
 
     def is_in(self, trial: Any) -> bool:
         """Return whether any step so far has one of these tensors."""
         return bool(self.names(trial))
 
-    def _excludes(self, name: str) -> bool:
-        return bool(self.excluding) and re.search(self.excluding, name) is not None
+
+def _without(pattern: str, names: list[str]) -> list[str]:
+    """Return the names that do not match a pattern; an empty pattern matches none."""
+    return [name for name in names if not re.search(pattern, name)] if pattern else names
 
 
 @dataclass(frozen=True, slots=True)

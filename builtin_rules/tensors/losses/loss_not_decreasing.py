@@ -21,6 +21,7 @@ from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
     LITERAL,
     LOSSES,
+    RISING,
     TENSOR_REGEX,
     any_met,
     tensors_of_mode,
@@ -150,8 +151,12 @@ class LossNotDecreasing(DeclaredRule):
 
     def _prepare(self) -> None:
         usual = LOSSES.collections if self.use_losses_collection else ()
+        selects = self.literal or self.collection_names or self.tensor_regex
         self._inputs = TensorInput(
-            LOSSES.label, (*self.collection_names, *usual), self.tensor_regex
+            LOSSES.label,
+            (*self.collection_names, *usual),
+            self.tensor_regex,
+            never="" if selects else RISING,
         )
         self.required_inputs = (self._inputs,)
         self._mode = ModeKeys[self.mode]

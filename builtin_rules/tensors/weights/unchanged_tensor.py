@@ -191,7 +191,7 @@ class UnchangedTensor(DeclaredRule):
             trained = TrainedParameters(trial, step)
             names -= {name for name in parameters if trained.is_frozen(name)}
         if not self.literal:
-            losses = set(LOSSES.names(trial, step)) - by_name
+            losses = set(tensor_names(trial, step, [CollectionKeys.LOSSES], [])) - by_name
             names -= {name for name in losses if _COUNTED.search(name)}
         return sorted(names)
 

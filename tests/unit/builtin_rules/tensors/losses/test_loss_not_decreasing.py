@@ -252,6 +252,18 @@ def test_errors_of_boosted_trees_reach_zero(name: str, met: bool, tmp_path: Path
     assert bool(judge(LossNotDecreasing, root).findings) is met
 
 
+@pytest.mark.parametrize(
+    ("name", "met"),
+    [("train-aucpr", False), ("train-map@6", False), ("train-ndcg@3-", False), ("train-mae", True)],
+)
+def test_metrics_of_boosted_trees_may_rise(name: str, met: bool, tmp_path: Path) -> None:
+    steps = {at: {name: np.array([0.5 + at / 100])} for at in range(50)}
+    save(tmp_path, steps, collections={"losses": "^train-"})
+    assert bool(judge(LossNotDecreasing, tmp_path).findings) is met
+    selected = judge(LossNotDecreasing, tmp_path, tensor_regex="^train-")
+    assert selected.findings
+
+
 def test_a_step_that_is_not_its_turn_is_not_judged(tmp_path: Path) -> None:
     found = judged(tmp_path, {0: 1.0, 5: 1.0, 10: 0.5, 19: 1.0, 20: 0.2}, literal=True)
     assert (found.met, found.skipped) == ([], dict.fromkeys((0, 5, 19), TOO_FEW))

@@ -15,6 +15,7 @@ REQUIRES_GRAD: Final = "parameters/requires_grad/"  # before the name of a param
 IS_SHARDED: Final = "parameters/is_sharded/"  # the same; exists only for shards
 PARAMETERS: Final = "parameters"  # the collection of all named parameters
 GRADIENT_NORM: Final = "optimizer/grad_norm"  # saved when the optimizer is called
+MOSTLY: Final = 0.5  # share of elements that are clipped
 FALLEN: Final = 0.1  # share of a loss that has been learnt
 ROWS_BACK: Final = 40  # a learning rate that is 0 for longer belongs to no warm-up
 
@@ -48,12 +49,20 @@ def has_fallen(saved: SavedTensor, step: int) -> bool:
 
 
 def is_clipped(saved: SavedTensor, step: int) -> bool:
-    """Return whether all elements of a weight are at the bounds that a critic's are clipped to."""
-    array = view(saved, step)
-    if array is None or not array.size or array.min() >= 0 or array.max() <= 0:
+    """Return whether most elements of a weight are at the bounds that a critic's are clipped to.
+
+    They then have one magnitude above 0, the largest. A weight that has been so since its first
+    value may simply never have moved.
+    """
+    array, first = view(saved, step), view(saved, saved.tensor.first_step)
+    return _is_at_bounds(array) and not _is_at_bounds(first)
+
+
+def _is_at_bounds(array: Any) -> bool:
+    if array is None or not array.size or not array.any():
         return False
     magnitudes = np.abs(array)
-    return bool(magnitudes.max() == magnitudes.min())
+    return bool(np.mean(magnitudes == magnitudes.max()) > MOSTLY)
 
 
 class ComparableSteps:
@@ -131,6 +140,11 @@ class TrainedParameters:
         if required is None:
             return self.are_known and not self.has_gradient(parameter)
         return not required
+
+    def some_are_frozen(self) -> bool:
+        """Return whether the hook saved that any parameter never required a gradient."""
+        flags = self._trial.tensor_names(regex=f"^{REQUIRES_GRAD}")
+        return any(self.is_frozen(name.removeprefix(REQUIRES_GRAD)) for name in flags)
 
     def is_idle(self, parameter: str) -> bool:
         """Return whether a parameter that has gradients got none at the step, on purpose.

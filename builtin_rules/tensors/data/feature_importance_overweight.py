@@ -10,7 +10,6 @@ from builtin_rules.statistics.tensor_selection import (
     LITERAL,
     SavedTensor,
     numbers,
-    record,
     saved_tensors,
 )
 from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity, TensorInput
@@ -23,6 +22,8 @@ _PATTERN: Final = ".*feature_importance/weight"
 YOUNG_ROUNDS: Final = 10
 # The most important features are at most this share of all: 0012-importances-of-young-models.md.
 MOST_OF_ALL: Final = 0.2
+# Young healthy models reach 0.84: docs/decisions/0012-importances-of-young-models.md.
+USUAL: Final = 0.85
 _DEFAULT_NAME: Final = re.compile(r"f(\d+)\Z")  # XGBoost's name of a column without a name
 # The kind of importance ends before the name of the feature, which may contain slashes.
 _KIND: Final = re.compile(r".*?feature_importance/[^/]+(?=/)")
@@ -51,8 +52,8 @@ class FeatureImportanceOverweight(DeclaredRule):
 
     Data with few features are judged by fewer than `nfeatures`: at most a fifth of all features,
     rounded, and at least one. All features are those used so far; default names tell more (`f29` is
-    the last of at least 30). With `literal`, every step is judged on its own, and always by
-    `nfeatures`.
+    the last of at least 30). With the default `threshold`, a share of at most 0.85 is a note. With
+    `literal`, every step is judged on its own, always by `nfeatures`, and nothing is a note.
     """
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
@@ -104,7 +105,9 @@ class FeatureImportanceOverweight(DeclaredRule):
         judged late: save every tenth round or more often.
         """,
         severity="""
-        A warning: the features may be legitimate, which only a person can tell.
+        A warning: the features may be legitimate, which only a person can tell. With the default
+        `threshold`, a share of at most 0.85 is a note: young models of small tables reach
+        it.
         """,
     )
     threshold: float
@@ -183,7 +186,18 @@ class FeatureImportanceOverweight(DeclaredRule):
     def _judge(self, top: TopFeature, step: int) -> bool:
         met = top.share > self.threshold
         note = f"{', '.join(top.names)}, of {top.used} features used."
-        return record(self, top.first, step, SHARE, top.share, self.threshold, met=met, note=note)
+        is_usual = self.threshold == _THRESHOLD and top.share <= USUAL and not self.literal
+        return self.measured(
+            step,
+            SHARE,
+            top.share,
+            self.threshold,
+            met=met,
+            tensor=top.first.name,
+            worker=top.first.worker,
+            note=note,
+            severity=Severity.NOTE if is_usual else None,
+        )
 
 
 def _feature(saved: SavedTensor) -> str:

@@ -12,7 +12,7 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.loss_statistics import losses_at
 from builtin_rules.statistics.parameters import count, non_negative, positive
-from builtin_rules.statistics.previous_values import is_learning_step
+from builtin_rules.statistics.previous_values import TrainedParameters, is_learning_step
 from builtin_rules.statistics.tensor_selection import (
     GRADIENTS,
     LITERAL,
@@ -66,7 +66,8 @@ class PoorWeightInitialization(DeclaredRule):
     than a factor of `threshold`, and have done so since the first of these steps: what moves apart
     later is not due to initial weights. If it is less than twice that factor, it must last for
     `patience` steps (small batches). Inputs with mean 0 and variance 1, to within 0.1, are left
-    out, since a norm layer makes them so. (b) For `patience` saved steps in a
+    out, since a norm layer makes them so. Models with parameters that never required a gradient are
+    not judged: their weights come from an earlier training. (b) For `patience` saved steps in a
     row, the 5th and 95th percentiles of the elements of a gradient are closer together than
     `distribution_range`, and than that share of the median distance over all gradients; zeros count
     only if all elements are zero, and one-dimensional gradients only if there are no others.
@@ -230,6 +231,8 @@ class PoorWeightInitialization(DeclaredRule):
                 continue
             if self.literal or not _is_normalised(saved, step, value):
                 layers.setdefault(saved.worker, []).append(_Layer(value, saved.name))
+        if not self.literal and TrainedParameters(self.base_trial, step).some_are_frozen():
+            layers.clear()
         for worker, variances in layers.items():
             if len(variances) > 1:
                 variances.sort()

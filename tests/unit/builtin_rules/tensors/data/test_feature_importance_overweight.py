@@ -84,9 +84,10 @@ def test_a_model_with_few_features_is_judged_when_it_is_older(
     ("names", "values", "met", "literal"),
     [
         pytest.param("f0 f1 f2 f3", [0.5, 0.3, 0.1, 0.1], [], [0], id="one-of-four"),
-        pytest.param("f0 f1 f2 f3", [0.81, 0.1, 0.05, 0.04], [0], [0], id="one-of-four-above"),
+        pytest.param("f0 f1 f2 f3", [0.86, 0.05, 0.05, 0.04], [0], [0], id="one-of-four-above"),
         pytest.param("f0 f1 f2 f9", [0.4, 0.4, 0.1, 0.1], [], [0], id="two-of-ten-equal"),
-        pytest.param("f0 f1 f2 f9", [0.5, 0.31, 0.1, 0.09], [0], [0], id="two-of-ten-above"),
+        pytest.param("f0 f1 f2 f9", [0.5, 0.36, 0.1, 0.04], [0], [0], id="two-of-ten-above"),
+        pytest.param("f0 f1 f2 f9", [0.5, 0.34, 0.1, 0.06], [], [0], id="two-of-ten-a-note"),
         pytest.param("f0 f1 f2 f14", [0.3, 0.3, 0.3, 0.1], [0], [0], id="three-of-fifteen"),
         pytest.param("age bmi sex kids", [0.5, 0.3, 0.1, 0.1], [], [0], id="named-features"),
         pytest.param("f7", [1.0], [], [0], id="young-and-few"),

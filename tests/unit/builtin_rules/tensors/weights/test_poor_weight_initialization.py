@@ -103,6 +103,15 @@ def test_what_a_norm_layer_gives_is_no_matter_of_weights(
     assert judge(PoorWeightInitialization, tmp_path, literal=True).met == [0]
 
 
+@pytest.mark.parametrize(("is_trained", "met"), [(True, [0]), (False, [])])
+def test_frozen_parameters_tell_of_an_earlier_training(
+    is_trained: bool, met: list[int], tmp_path: Path
+) -> None:
+    flag = {"parameters/requires_grad/trunk.weight": np.array(is_trained)}
+    assert judged(tmp_path, {0: inputs(36, 1) | flag}).met == met
+    assert judge(PoorWeightInitialization, tmp_path, literal=True).met == [0]
+
+
 def test_two_models_are_not_compared(tmp_path: Path) -> None:
     tensors = inputs(1, 36) | {"d_loss": 1.0, "g_loss": 1.0}
     reason = "layers of two models cannot be compared"

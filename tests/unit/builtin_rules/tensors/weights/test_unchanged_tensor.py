@@ -289,16 +289,21 @@ def test_losses_that_have_converged_and_shares_of_rows_may_repeat(
 @pytest.mark.parametrize(
     ("name", "value", "met"),
     [
-        pytest.param("critic.weight", [-0.1, 0.1, 0.1], [], id="clipped"),
-        pytest.param("critic.weight", [-0.1, 0.1, 0.2], [2], id="not-clipped"),
+        pytest.param("critic.weight", [-0.1, 0.1, 0.05], [], id="clipped"),
+        pytest.param("critic.weight", [-0.1, 0.05, 0.02], [3], id="not-clipped"),
+        pytest.param("critic.weight", [0.1, 0.1], [], id="clipped-on-one-side"),
+        pytest.param("critic.weight", [0.0, 0.0], [3], id="all-zero"),
+        pytest.param("norm.weight", [1.0, 1.0], [2], id="never-moved"),
         pytest.param("experts.0.weight", [1.0, 2.0], [], id="expert"),
     ],
 )
 def test_clipped_weights_and_experts_may_stand_still(
     name: str, value: list[float], met: list[int], tmp_path: Path
 ) -> None:
-    steps = {at: {name: np.array(value)} for at in range(3)}
-    assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met == met
+    steps = {at: {name: np.array(value)} for at in range(4)}
+    if name != "norm.weight":
+        steps[0] = {name: np.arange(1.0, len(value) + 1)}
+    assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met[:1] == met
 
 
 @pytest.mark.parametrize(("name", "met"), [("policy_loss", []), ("loss", [2])])

@@ -17,6 +17,7 @@ DEVIATIONS: Final = 2.0  # of validation losses
 LONE_DEVIATIONS: Final = 3.0  # of training losses alone
 PHASES_BEFORE: Final = 3  # minimum validation phases of an earlier level
 HALVED: Final = 0.5  # a loss near 0 improves by this share of it
+LONE_FALL: Final = 0.2  # the same of training losses alone
 LEARNED: Final = 4.0  # times delta; a steady fall is a quarter of the total per level
 WASTED: Final = 1.25  # a training that goes on for so many times as long wastes time
 LONE_WASTED: Final = 2.0  # the same, without validation losses
@@ -82,7 +83,8 @@ class LossTrend:
         if progress is None or self.first is None:
             return None
         delta = self._delta * min(1.0, abs(scale))
-        enough = min(delta, HALVED * abs(progress.best)) if deviations else delta
+        share = LONE_FALL if deviations == LONE_DEVIATIONS else HALVED
+        enough = min(delta, share * abs(progress.best)) if deviations else delta
         margin = deviations * progress.error
         limit = progress.best - enough + margin
         certain = margin + DEVIATIONS * progress.noise
@@ -106,7 +108,7 @@ class Overtraining(DeclaredRule):
     clearly fallen from its first value by four times `delta`: a training that never learned, or
     whose loss still falls steadily, is not overtrained. If the first training loss is below 1,
     `delta` is relative to it. The loss that decides, that of validation if there is one, improves
-    too if it falls by half: a loss near 0 has no room for more.
+    too if it falls by half (training losses alone: by a fifth): a loss near 0 has no room for more.
 
     A run that ends converged is healthy, so this is a note at first. It becomes a warning, which
     meets the condition, once the training has gone on for a quarter of the rows until then, or

@@ -82,8 +82,8 @@ def test_to_the_letter_each_loss_counts(
         pytest.param("T", [4.0, *ONES], {"delta": 1.0, **ONE}, [], id="learned-three-deltas"),
         pytest.param("T", [5.0, *ONES], {"delta": 1.0, **ONE}, [], id="learned-four"),
         pytest.param("T", [5.1, *ONES], {"delta": 1.0, **ONE}, [3, 4], id="learned-more"),
-        pytest.param("T", [6.0, *ONES, 0.5], {"delta": 1.0, **ONE}, [3, 4, 5], id="equal"),
-        pytest.param("T", [6.0, *ONES, 0.4], {"delta": 1.0, **ONE}, [3, 4], id="just-better"),
+        pytest.param("T", [6.0, *ONES, 0.8], {"delta": 1.0, **ONE}, [3, 4, 5], id="equal"),
+        pytest.param("T", [6.0, *ONES, 0.79], {"delta": 1.0, **ONE}, [3, 4], id="just-better"),
         pytest.param("T", [6.0, *ONES, 3.0], {"delta": 1.0, **ONE}, [3, 4, 5], id="worse"),
         pytest.param("T", [0.4, *[0.01] * 4], {"delta": 0.2, **ONE}, [3, 4], id="small-losses"),
         pytest.param(

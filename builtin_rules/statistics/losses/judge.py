@@ -26,6 +26,7 @@ ZERO_ROWS: Final = 3
 NON_FINITE_ROWS: Final = 10
 NON_FINITE_END: Final = 3  # at the end of the data
 NEAR_ZERO: Final = 0.05  # of the level at the start; a loss that came so far down may reach 0
+LEARNT: Final = 0.01  # of the level at the start; nothing is left to learn but single samples
 LOST: Final = 0.5  # share of the fall
 REGAINED: Final = 0.1  # share of the fall that a slow rise takes back
 NOISES: Final = 4.0
@@ -147,6 +148,14 @@ class LossJudge:
     def start(self) -> float:
         """The level at the start: the median of the first rows, or the first one if higher."""
         return max(self._first[0], statistics.median(self._first))
+
+    def is_outlier(self, value: float) -> bool:
+        """Return whether a spike to `value` is worth counting.
+
+        At a hundredth of the loss at the start, a single sample can lift a batch far above the
+        level: there, a spike must cost half of the loss at the start.
+        """
+        return self._plain.level() > LEARNT * abs(self.start) or value > LOST * self.start
 
     def end(self) -> StateVerdict | None:
         """Return the verdict that only the end of the data allows, or None."""

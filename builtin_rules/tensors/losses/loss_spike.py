@@ -4,7 +4,7 @@ from collections import defaultdict, deque
 from typing import Final
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVerdict
+from builtin_rules.statistics.losses.judge import LossJudge, LossState
 from builtin_rules.statistics.losses.loss_statistics import NO_LOSS
 from builtin_rules.statistics.losses.objective import no_objective, objectives, training_losses
 from builtin_rules.statistics.series.robust_window import NOISE
@@ -32,8 +32,9 @@ class LossSpike(DeclaredRule):
     note, which `only_lasting` leaves out. It is a warning, which meets the condition, if the spike
     has not recovered 50 rows later, if six of the latest 128 rows are above the limit, or if three
     of them, not next to each other, are three times as far above the level (30 times the noise and
-    60 %). A jump that loses half of the fall or rises above the start is a divergence, which
-    `LossNotDecreasing` reports.
+    60 %). At a level below 1 % of the loss at the start, where a single sample can lift a batch,
+    only rows above half of that loss are counted. A jump that loses half of the fall or rises above
+    the start is a divergence, which `LossNotDecreasing` reports.
 
     The objective is chosen as by `LossNotDecreasing`, and adversarial and reinforcement trainings
     are not judged. NaN and infinity are left out (`ExplodingTensor` reports them). Losses of
@@ -100,18 +101,18 @@ class LossSpike(DeclaredRule):
             if judge is None and len(self._judges) < MAX_LOSSES:
                 judge = self._judges[name] = LossJudge()
             if judge is not None:
-                answers.append(self._report(step, name, judge.rows, value, judge.add(value)))
+                answers.append(self._report(step, name, value, judge))
         return any_met(self, answers, "too few rows")
 
-    def _report(
-        self, step: int, name: str, rows: int, value: float, verdict: StateVerdict
-    ) -> bool | None:
+    def _report(self, step: int, name: str, value: float, judge: LossJudge) -> bool | None:
         """Record a verdict; return whether it is a lasting spike, None if there is none yet."""
+        rows, verdict = judge.rows, judge.add(value)
         if verdict.state in UNJUDGED:
             return None
         spikes, far = self._spikes[name], self._far[name]
-        is_far = verdict.excess > FAR and rows - 1 not in spikes
-        if verdict.excess > 1:
+        excess = verdict.excess if judge.is_outlier(value) else 0.0
+        is_far = excess > FAR and rows - 1 not in spikes
+        if excess > 1:
             spikes.append(rows)
         if is_far:
             far.append(rows)

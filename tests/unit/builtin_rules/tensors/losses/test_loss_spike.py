@@ -10,6 +10,8 @@ from smdebug.rules.extensions import Severity
 
 LEVEL = [2.0, 2.02, 1.98, 2.01, 1.99] * 8
 DECAY = [3.0 * 0.98**row for row in range(40)]
+NEAR_ZERO = [0.02, 0.021, 0.019] * 3
+LEARNT = [3.0, 3.0, 3.0, 0.02, *NEAR_ZERO * 4]
 NOISY = [loss * ratio for loss, ratio in zip(DECAY, [1, 1.05, 0.95, 1.025, 0.975] * 8, strict=True)]
 LASTING = [*DECAY, *[1.9, 1.91, 1.92] * 20]  # above its level by half, below half of the fall
 
@@ -34,6 +36,8 @@ def saved(root: Path, losses: list[float], **names: float) -> Path:
         pytest.param([*LEVEL, *[9.0, *LEVEL[:9]] * 3], [60, 63], [43, 53], id="outliers"),
         pytest.param([*LEVEL, *[9.0, *LEVEL[:2]] * 3], [46], [43], id="outliers-nearby"),
         pytest.param([*LEVEL, *[9.0, *LEVEL, *LEVEL] * 3], [], [43, 124, 205], id="rare-outliers"),
+        pytest.param([*LEARNT, *[1.4, *NEAR_ZERO] * 3], [], [43, 53, 63], id="single-samples"),
+        pytest.param([*LEARNT, *[1.6, *NEAR_ZERO] * 3], [60, 63], [43, 53], id="half-the-start"),
         pytest.param([*NOISY, 9.0, *[2.0] * 60], [90], [], id="back-below-the-limit-only"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Runs about losses, optimizers, rates, scales, restarts, workers and time."""

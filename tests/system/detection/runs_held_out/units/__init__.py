@@ -1,0 +1,1 @@
+"""Units: activations, weights and their updates, in trainings of tables, pictures and series."""

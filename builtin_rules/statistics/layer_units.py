@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.parameters import count as whole
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import (
     SavedTensor,
@@ -30,12 +29,6 @@ ROWS: Final = 10  # fewer images cannot either: neighbouring positions are alike
 
 THRESHOLD_LAYER: Final = percentage(
     "threshold_layer", "A layer fails if more than this share of its units is inactive.", 50.0
-)
-PATIENCE: Final = whole(
-    "patience",
-    "Number of judgements in a row of which a layer must fail each; fewer are a note.",
-    3,
-    "judgements",
 )
 _FIRST: Final = re.compile(r"_(in|out)put(_\w+)?$")  # PyTorch, MXNet
 _LAST: Final = re.compile(r"[/:]")  # TensorFlow, Keras
@@ -150,12 +143,21 @@ class PooledUnits:
 
 
 class UnitsRule(DeclaredRule):
-    """A rule that is met when too many units of a layer are inactive."""
+    """A rule that is met when too many units of a layer are inactive.
+
+    Attributes
+    ----------
+    CERTAIN
+        A share of inactive units, in percent, up to which a layer that fails is a note.
+    LASTING
+        The number of judgements in a row at which a layer must fail; fewer are notes.
+    """
+
+    CERTAIN: ClassVar[float] = 0.0
+    LASTING: ClassVar[int] = 3
 
     threshold_inactivity: float
     threshold_layer: float
-    threshold_certain: float
-    patience: int
     literal: bool
 
     def _prepare(self) -> None:
@@ -217,9 +219,9 @@ class UnitsRule(DeclaredRule):
         units.clear()
         share = 100.0 * lost / judged
         limit = self.threshold_layer
-        is_certain = self.literal or share > self.threshold_certain
+        is_certain = self.literal or share > self.CERTAIN
         self._bad[key] = self._bad.get(key, 0) + 1 if share > limit and is_certain else 0
-        lasts = self.literal or self._bad[key] >= self.patience
+        lasts = self.literal or self._bad[key] >= self.LASTING
         return self.measured(
             step,
             quantity,

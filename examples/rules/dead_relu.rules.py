@@ -20,7 +20,7 @@ CASES = [
     },
     {
         "name": "a higher limit",
-        "parameters": {"threshold_certain": 96},
+        "parameters": {"threshold_layer": 96},
         "tensors": {"relu_output_0": [active, dead, dead, dead]},
         "expect": "NoIssuesFound",
     },

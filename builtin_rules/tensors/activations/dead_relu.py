@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from builtin_rules.statistics.layer_units import PATIENCE, THRESHOLD_LAYER, UnitsRule
+from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
 from builtin_rules.statistics.unit_activity import Activity
@@ -37,9 +37,9 @@ class DeadRelu(UnitsRule):
     other axis holds the units. With fewer than two dimensions there is a single unit. A different
     shape starts a new pool.
 
-    It is a note unless more than `threshold_certain` percent are dead, at `patience` judgements in
-    a row: healthy layers behind a maximum over points, or of small transformers, have up to four
-    fifths of units that are silent for a while.
+    It is a note unless more than 90 % are dead, at three judgements in a row: healthy layers behind
+    a maximum over points, or of small transformers, have up to four fifths of units that are silent
+    for a while.
 
     NaN is not counted as an output; units with fewer than 100 numbers are left out. With `literal`,
     each step is judged separately, each position is a unit, NaN is inactive, and nothing is a note.
@@ -59,8 +59,6 @@ class DeadRelu(UnitsRule):
             1.0,
         ),
         THRESHOLD_LAYER,
-        percentage("threshold_certain", "A share of dead units up to this is a note.", 90.0),
-        PATIENCE,
         LITERAL,
     )
     SEVERITY = Severity.WARNING
@@ -93,7 +91,7 @@ class DeadRelu(UnitsRule):
         """,
         limits="""
         Layers that are sparse on purpose fire if nine of ten units are dead: raise
-        `threshold_certain`, or lower `threshold_inactivity`. Small batches delay the judgement:
+        `threshold_layer`, or lower `threshold_inactivity`. Small batches delay the judgement:
         with 8 samples it takes 13 saved steps, and a finding takes three judgements. In sequences
         of a fixed length each position is a unit, so a dead channel of a one-dimensional
         convolution is counted once per position. In an array `(batch, height, width, channels)`
@@ -103,6 +101,7 @@ class DeadRelu(UnitsRule):
         A warning: the other units of the layer may carry the training, only with less capacity.
         """,
     )
+    CERTAIN = 90.0
     tensor_regex: tuple[str, ...]
 
     def _prepare(self) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from builtin_rules.statistics.layer_units import PATIENCE, THRESHOLD_LAYER, UnitsRule
+from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import COLLECTION_NAMES, LITERAL, tensor_names
 from builtin_rules.statistics.unit_activity import Activity
@@ -43,9 +43,8 @@ class SaturatedActivation(UnitsRule):
     A unit is saturated if fewer than `threshold_inactivity` percent of its inputs lie strictly
     between the two bounds of its activation. The activation of a tensor is known from the
     collection sigmoid_input or tanh_input, or else from its name; other tensors are skipped with a
-    warning. It is a note until the layer fails at `patience` judgements in a row. Samples, units,
-    pooling and `literal` are as in `DeadRelu`. NaN is not an input,
-    infinity is saturated.
+    warning. It is a note until the layer fails at three judgements in a row. Samples, units,
+    pooling and `literal` are as in `DeadRelu`. NaN is not an input, infinity is saturated.
 
     The tensors of `collection_names` and of `tensor_regex` are selected. The default patterns
     exclude Hardtanh, Hardsigmoid and LogSigmoid.
@@ -69,7 +68,6 @@ class SaturatedActivation(UnitsRule):
             1.0,
         ),
         THRESHOLD_LAYER,
-        PATIENCE,
         LITERAL,
     )
     SEVERITY = Severity.WARNING
@@ -108,7 +106,6 @@ class SaturatedActivation(UnitsRule):
         A warning: layers after it still learn, and gates are saturated on purpose at times.
         """,
     )
-    threshold_certain = 0.0  # a layer that saturates is none that is sparse
     collection_names: tuple[str, ...]
     tensor_regex: tuple[str, ...]
 

@@ -29,9 +29,15 @@ def layer(active: list[int], rows: int = 100, dtype: Any = np.float32) -> Array:
     return outputs
 
 
+class AtOnce(DeadRelu):
+    """With a warning at the first judgement of a layer that fails."""
+
+    CERTAIN, LASTING = 0.0, 1
+
+
 def at_once(root: Path, **params: Any) -> Judged:
     """Judge a trial, with a finding at the first judgement of a layer that fails."""
-    return judge(DeadRelu, root, **{"patience": 1, "threshold_certain": 0} | params)
+    return judge(AtOnce, root, **params)
 
 
 def judged(root: Path, values: list[Any], name: str = NAME, **params: Any) -> Judged:

@@ -27,9 +27,15 @@ def inputs(*units: float, rows: int = 100, dtype: Any = np.float64) -> Array:
     return np.tile(np.array(units, np.float64).astype(dtype), (rows, 1))
 
 
+class AtOnce(SaturatedActivation):
+    """With a warning at the first judgement of a layer that fails."""
+
+    LASTING = 1
+
+
 def at_once(root: Path, **params: Any) -> Judged:
     """Judge a trial, with a finding at the first judgement of a layer that fails."""
-    return judge(SaturatedActivation, root, **{"patience": 1} | params)
+    return judge(AtOnce, root, **params)
 
 
 def judged(root: Path, values: list[Any], name: str = TANH, **params: Any) -> Judged:

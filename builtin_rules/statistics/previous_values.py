@@ -16,6 +16,7 @@ IS_SHARDED: Final = "parameters/is_sharded/"  # the same; exists only for shards
 PARAMETERS: Final = "parameters"  # the collection of all named parameters
 GRADIENT_NORM: Final = "optimizer/grad_norm"  # saved when the optimizer is called
 MOSTLY: Final = 0.5  # share of elements that are clipped
+FEW_ELEMENTS: Final = 16  # fewer may be equal by chance
 FALLEN: Final = 0.1  # share of a loss that has been learnt
 ROWS_BACK: Final = 40  # a learning rate that is 0 for longer belongs to no warm-up
 
@@ -59,9 +60,11 @@ def is_clipped(saved: SavedTensor, step: int) -> bool:
 
 
 def _is_at_bounds(array: Any) -> bool:
-    if array is None or not array.size or not array.any():
+    if array is None or array.size < FEW_ELEMENTS:
         return False
     magnitudes = np.abs(array)
+    if not magnitudes.any():
+        return False
     return bool(np.mean(magnitudes == magnitudes.max()) > MOSTLY)
 
 

@@ -19,6 +19,8 @@ from builtin_rules.statistics.tensor_selection import (
 from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
 
 MEAN: Final = "mean of a channel"
+PIECE: Final = 2**20  # pixels
+CENTRED: Final = 1 / 3  # standard deviations: a mean so near to 0 is near enough
 IMAGES: Final = PatternsParam(
     "regex",
     "Patterns: a tensor is judged if one of them matches in its name.",
@@ -42,6 +44,7 @@ class _Channels:
     """Sums over all images of one tensor so far, by channel."""
 
     sums: Any
+    squares: Any
     counts: Any
     images: int = 0
 
@@ -50,9 +53,18 @@ class _Channels:
         with np.errstate(all="ignore"):
             return self.sums / self.counts
 
+    def deviations(self) -> Any:
+        """Return the standard deviation of each channel; 0 where it is not finite."""
+        with np.errstate(all="ignore"):
+            variances = self.squares / self.counts - self.means() ** 2
+        return np.sqrt(np.where((variances > 0) & np.isfinite(variances), variances, 0.0))
+
 
 class CheckInputImages(DeclaredRule):
     """Met when the mean of some channel is further from 0 than `threshold_mean`.
+
+    It must also be further from 0 than a third of the channel's standard deviation: how far off
+    a mean is depends on how much pixels vary.
 
     The mean covers all images saved so far, of all workers and modes. It is judged at each step
     with images, once there are `threshold_samples`. Images are along the first axis. NaN and
@@ -62,7 +74,7 @@ class CheckInputImages(DeclaredRule):
     is axis 1 or the last one, whichever has 1, 3 or 4 entries; if both have, the last one for Keras
     names (with a ``/``, or ``inputs``), axis 1 for others; if neither has, axis 1. Arrays with two
     or three dimensions are then images with a single channel. With `literal`, the channel axis is
-    `channel` regardless of the layout.
+    `channel` regardless of the layout, and deviations do not matter.
 
     Of the tensors selected by the default patterns, only those that look like images are judged:
     with four dimensions, of which axis 1 or the last one has 1, 3 or 4 entries, or with three, of
@@ -118,9 +130,9 @@ class CheckInputImages(DeclaredRule):
         limits="""
         Models that normalise internally (a `Rescaling` or `Normalization` layer) take raw images:
         let `regex` select the output of that layer. In images scaled to -1..1 a dark background
-        dominates and fires: raise `threshold_mean`. The deviation is not judged. Images with other
-        than 1, 3 or 4 channels are judged only if `regex` selects them. Batches sorted by class may
-        differ from the whole: raise `threshold_samples`.
+        dominates and fires: raise `threshold_mean`. The deviation alone is not judged. Images with
+        other than 1, 3 or 4 channels are judged only if `regex` selects them. Batches sorted by
+        class may differ from the whole: raise `threshold_samples`.
         """,
         severity="""
         A warning: the training is slower or less stable, but the model may learn.
@@ -184,12 +196,14 @@ class CheckInputImages(DeclaredRule):
 
     def _add(self, name: str, images: Any) -> None:
         axis = self.channel if self._is_literal else _channel_axis(name, images.shape)
-        sums, counts = _sums(images, axis)
+        sums, squares, counts = _sums(images, axis)
         before = self._channels.get(name)
         if before is None or before.sums.shape != sums.shape:
-            before = self._channels[name] = _Channels(np.zeros_like(sums), np.zeros_like(counts))
+            zeros = np.zeros_like(sums)
+            before = self._channels[name] = _Channels(zeros, zeros, np.zeros_like(counts))
         with np.errstate(all="ignore"):  # overflow
             before.sums = before.sums + sums
+            before.squares = before.squares + squares
         before.counts = before.counts + counts
         before.images += len(images)
 
@@ -199,14 +213,17 @@ class CheckInputImages(DeclaredRule):
         means = channels.means()
         if np.isnan(means).all():
             return None
-        worst = int(np.nanargmax(np.abs(means)))
-        mean = float(means[worst])
+        limits = np.full_like(means, self.threshold_mean)
+        if not self.literal:
+            limits = np.maximum(limits, CENTRED * channels.deviations())
+        worst = int(np.nanargmax(np.abs(means) - limits))
+        mean, limit = float(means[worst]), float(limits[worst])
         return self.measured(
             step,
             MEAN,
             abs(mean),
-            self.threshold_mean,
-            met=abs(mean) > self.threshold_mean,
+            limit,
+            met=abs(mean) > limit,
             tensor=name,
             note=f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}.",
         )
@@ -227,15 +244,23 @@ def _channel_axis(name: str, shape: tuple[int, ...]) -> int | None:
     return len(shape) - 1 if is_last else 1
 
 
-def _sums(images: Any, axis: int | None) -> tuple[Any, Any]:
-    """Return the sum and the number of finite pixels of each channel, in arrays of one shape."""
+def _sums(images: Any, axis: int | None) -> tuple[Any, Any, Any]:
+    """Return sums, sums of squares, and numbers of the finite pixels of each channel.
+
+    Images are added up in pieces of 8 MiB: squares need a copy.
+    """
+    rows = len(images) if axis == 0 else max(1, PIECE // max(1, images[:1].size))
+    pieces = [images[at : at + rows] for at in range(0, len(images), rows)] or [images]
     other_axes = tuple(other_axis for other_axis in range(images.ndim) if other_axis != axis)
-    with np.errstate(all="ignore"):
-        sums = np.atleast_1d(np.sum(images, axis=other_axes, dtype=np.float64))
-        if np.isfinite(sums).all():
-            return sums, np.full_like(sums, images.size / sums.size)
-        finite = np.isfinite(images)
-        sums = np.sum(images, axis=other_axes, dtype=np.float64, where=finite)
-    return np.atleast_1d(sums), np.atleast_1d(np.count_nonzero(finite, axis=other_axes)).astype(
-        float
-    )
+    totals: Any = 0.0
+    for piece in pieces:
+        values = piece.astype(np.float64)
+        finite = np.isfinite(values)
+        with np.errstate(all="ignore"):
+            added = [
+                np.sum(values, axis=other_axes, where=finite),
+                np.sum(values * values, axis=other_axes, where=finite),
+                np.count_nonzero(finite, axis=other_axes),
+            ]
+            totals = totals + np.array([np.atleast_1d(each) for each in added])
+    return tuple(totals)

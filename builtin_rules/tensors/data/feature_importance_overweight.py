@@ -22,8 +22,9 @@ _PATTERN: Final = ".*feature_importance/weight"
 YOUNG_ROUNDS: Final = 10
 # The most important features are at most this share of all: 0012-importances-of-young-models.md.
 MOST_OF_ALL: Final = 0.2
-# Young healthy models reach 0.84: docs/decisions/0012-importances-of-young-models.md.
+# Shares of young healthy models: docs/decisions/0012-importances-of-young-models.md.
 USUAL: Final = 0.85
+CLEAR: Final = 0.95  # a leak, even if it falls
 _DEFAULT_NAME: Final = re.compile(r"f(\d+)\Z")  # XGBoost's name of a column without a name
 # The kind of importance ends before the name of the feature, which may contain slashes.
 _KIND: Final = re.compile(r".*?feature_importance/[^/]+(?=/)")
@@ -52,8 +53,10 @@ class FeatureImportanceOverweight(DeclaredRule):
 
     Data with few features are judged by fewer than `nfeatures`: at most a fifth of all features,
     rounded, and at least one. All features are those used so far; default names tell more (`f29` is
-    the last of at least 30). With the default `threshold`, a share of at most 0.85 is a note. With
-    `literal`, every step is judged on its own, always by `nfeatures`, and nothing is a note.
+    the last of at least 30). With the default `threshold`, a share of at most 0.85 is a note. So is
+    one of at most 0.95 at the first judged step, and where it is below that of the judged step
+    before: a young model uses more features from round to round. With `literal`, every step is
+    judged on its own, always by `nfeatures`, and nothing is a note.
     """
 
     READS = "the importances that tensor_regex selects, one tensor for each feature."
@@ -105,9 +108,8 @@ class FeatureImportanceOverweight(DeclaredRule):
         judged late: save every tenth round or more often.
         """,
         severity="""
-        A warning: the features may be legitimate, which only a person can tell. With the default
-        `threshold`, a share of at most 0.85 is a note: young models of small tables reach
-        it.
+        A warning: the features may be legitimate, which only a person can tell. A share
+        that falls from round to round is a note, as that of young healthy models does.
         """,
     )
     threshold: float
@@ -121,6 +123,7 @@ class FeatureImportanceOverweight(DeclaredRule):
         self._features: dict[tuple[str, str], int] = {}  # so far, by kind and worker
         # By kind of importance and worker: whether it uses few features, and since which step.
         self._few: dict[tuple[str, str], tuple[bool, float]] = {}
+        self._shares: dict[tuple[str, str], float] = {}  # at the latest judged step
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the importances of global step `step`, kind by kind."""
@@ -140,7 +143,7 @@ class FeatureImportanceOverweight(DeclaredRule):
             return self.not_judged(
                 f"at most {self.nfeatures} features used so far, or until lately"
             )
-        answers = [self._judge(top, step) for top in old.values()]
+        answers = [self._judge(group, top, step) for group, top in old.items()]
         return any(answers)
 
     def _top(
@@ -183,10 +186,13 @@ class FeatureImportanceOverweight(DeclaredRule):
         self._few[group] = (few, since)
         return self.literal or step - since >= YOUNG_ROUNDS
 
-    def _judge(self, top: TopFeature, step: int) -> bool:
+    def _judge(self, group: tuple[str, str], top: TopFeature, step: int) -> bool:
         met = top.share > self.threshold
+        before = self._shares.get(group, math.inf)
+        self._shares[group] = top.share
+        is_usual = top.share <= (CLEAR if top.share < before else USUAL)
+        is_note = is_usual and self.threshold == _THRESHOLD and not self.literal
         note = f"{', '.join(top.names)}, of {top.used} features used."
-        is_usual = self.threshold == _THRESHOLD and top.share <= USUAL and not self.literal
         return self.measured(
             step,
             SHARE,
@@ -196,7 +202,7 @@ class FeatureImportanceOverweight(DeclaredRule):
             tensor=top.first.name,
             worker=top.first.worker,
             note=note,
-            severity=Severity.NOTE if is_usual else None,
+            severity=Severity.NOTE if is_note else None,
         )
 
 

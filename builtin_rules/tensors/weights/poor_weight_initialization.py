@@ -70,11 +70,12 @@ class PoorWeightInitialization(DeclaredRule):
     not judged: their weights come from an earlier training. (b) For `patience` saved steps in a
     row, the 5th and 95th percentiles of the elements of a gradient are closer together than
     `distribution_range`, and than that share of the median distance over all gradients; zeros count
-    only if all elements are zero, and one-dimensional gradients only if there are no others.
-    Gradients of experts and routers are left out, and distances other than 0 count only while their
-    median is below a hundredth of `distribution_range`: in transformers whose attention is still
-    even, those of queries and keys are thousands of times smaller than others. Losses that never
-    fall are left to `LossNotDecreasing`.
+    only if all elements are zero, one other element alone has no distance, and one-dimensional
+    gradients only if there are no others. Gradients of experts and routers are left out, and
+    distances other than 0 count only while their median is below a hundredth of
+    `distribution_range`: in transformers whose attention is still even, those of queries and keys
+    are thousands of times smaller than others. Losses that never fall are left to
+    `LossNotDecreasing`.
 
     Only saved steps with activation inputs or gradients count; steps of mode EVAL and PREDICT do
     not. Each worker is judged by itself. NaN and infinity are left to `ExplodingTensor`. Tensors
@@ -320,11 +321,16 @@ def _ratio(pair: tuple[_Layer, _Layer]) -> float:
 
 
 def _spread(array: Any, *, whole: bool) -> float:
-    """Return the distance of two percentiles, ignoring zeros unless `whole`; 0 if all are 0."""
+    """Return the distance of two percentiles, ignoring zeros unless `whole`; 0 if all are 0.
+
+    Without `whole`, it is NaN for a tensor of one element other than 0.
+    """
     flat = array.reshape(-1)
     flat = flat if flat.dtype.kind == "f" else flat.astype(np.float64)
     if not whole:
         flat = flat[flat != 0]
+        if array.size == flat.size == 1:
+            return math.nan
     if not flat.size:
         return 0.0
     if np.isnan(np.min(flat)):

@@ -3,7 +3,7 @@
 import math
 import re
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from builtin_rules.statistics.previous_values import (
 )
 from builtin_rules.statistics.tensor_selection import (
     COLLECTION_NAMES,
+    GRADIENTS,
     LITERAL,
     LOSSES,
     TENSOR_REGEX,
@@ -70,8 +71,9 @@ class UnchangedTensor(DeclaredRule):
     bit: small rates, as in fine-tunings, change it by less than `rtol`.
 
     A parameter does not count either at steps of a batch that did not use it: it requires a
-    gradient, and got none while others did; while it waits to be thawed; and between two updates of
-    the optimizer, where the hook saved `optimizer/grad_norm`. Nor do experts and routers, which
+    gradient, and got none while others did; while it waits to be thawed; while gradients are not
+    finite, so that a scaler skips updates; and between two updates of the optimizer, where the hook
+    saved `optimizer/grad_norm`. Nor do experts and routers, which
     `RouterCollapse` judges, and weights that are clipped to one magnitude.
 
     A loss that has fallen by 10 % since its first value stands still because it has converged,
@@ -230,6 +232,7 @@ class UnchangedTensor(DeclaredRule):
             or (former.has_flag(saved.name) and former.is_frozen(saved.name))
             or any(TrainedParameters(trial, each).is_idle(saved.name) for each in steps)
             or any(is_skipped(trial, each, saved.worker) for each in steps)
+            or any(_overflows(trial, each, saved.worker) for each in steps)
             or is_between_updates(trial, steps)
             or ROUTED.search(saved.name) is not None
             or is_clipped(saved, step)
@@ -260,6 +263,15 @@ class UnchangedTensor(DeclaredRule):
             if TrainedParameters(self.base_trial, step).is_detached(saved.name):
                 hint = " It requires a gradient and got none."
         return f"Unchanged since step {since}.{hint}"
+
+
+def _overflows(trial: Any, step: int, worker: str) -> bool:
+    """Return whether a gradient is not finite: a scaler then skips the update."""
+    return any(
+        saved.worker == worker and not np.isfinite(array).all()
+        for saved in saved_tensors(trial, step, GRADIENTS.names(trial, step))
+        if (array := numbers(saved, step)) is not None and array.dtype.kind in "fV"
+    )
 
 
 def _is_half(saved: SavedTensor, step: int) -> bool:

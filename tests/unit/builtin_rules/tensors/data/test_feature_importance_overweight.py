@@ -18,7 +18,9 @@ WARNING = Severity.WARNING
 NONE = "no importances at this step"
 YOUNG = "at most 3 features used so far, or until lately"
 EVEN = [0.2] * 5
-TOP = [0.5, 0.3, 0.1, 0.06, 0.04]  # the first three hold 0.9
+TOP = [0.4, 0.36, 0.2, 0.02, 0.02]  # the first three hold 0.96
+USUAL = [0.5, 0.25, 0.1, 0.1, 0.05]
+HIGH, LOWER = [0.5, 0.3, 0.1, 0.06, 0.04], [0.5, 0.28, 0.1, 0.08, 0.04]  # 0.9 and 0.88
 ONE = [1.0]
 
 
@@ -44,8 +46,8 @@ def judged(root: Path, rounds: dict[int, Sequence[Any] | None], **params: Any) -
         pytest.param([0.5, 0.25, 0.125, 0.125], {"threshold": "0.8749"}, True, id="just-above"),
         pytest.param(TOP[::-1], {}, True, id="any-order"),
         pytest.param(TOP, {"nfeatures": 2}, False, id="two-features"),
-        pytest.param(TOP, {"nfeatures": "1", "threshold": 0.4}, True, id="one-feature"),
-        pytest.param([50, 30, 10, 6, 4], {}, True, id="divided-by-the-total"),
+        pytest.param(TOP, {"nfeatures": "1", "threshold": 0.3}, True, id="one-feature"),
+        pytest.param([40, 36, 20, 2, 2], {}, True, id="divided-by-the-total"),
         pytest.param([0.3, 0.3, 0.3, 0.3], {}, False, id="total-above-one"),
         pytest.param([0, 0, 0, 0], {"literal": True}, False, id="total-zero"),
     ],
@@ -67,6 +69,9 @@ def test_it_is_met_where_the_top_features_hold_more(
         pytest.param({0: ONE, 5: TOP, 10: TOP, 15: TOP}, [15], [0, 5, 10, 15], id="young-then-top"),
         pytest.param({0: TOP, 1: TOP}, [0, 1], [0, 1], id="old-at-once"),
         pytest.param({0: TOP, 5: ONE, 14: ONE, 15: ONE}, [0, 15], [0, 5, 14, 15], id="fewer-later"),
+        pytest.param({0: USUAL, 1: USUAL}, [], [0, 1], id="usual"),
+        pytest.param({0: HIGH, 1: LOWER}, [], [0, 1], id="falls"),
+        pytest.param({0: HIGH, 1: LOWER, 2: LOWER, 3: HIGH}, [2, 3], [0, 1, 2, 3], id="stays"),
         pytest.param({500: ONE, 505: None, 510: ONE}, [510], [500, 510], id="missing-at-a-step"),
         pytest.param({0: [0.5, 0.5, 0, 0], 9: TOP}, [], [0, 9], id="zero-is-not-used"),
         pytest.param({0: [1, 1, 1], 3: ONE, 10: [1, 1]}, [10], [0, 3, 10], id="few-is-few"),
@@ -84,11 +89,11 @@ def test_a_model_with_few_features_is_judged_when_it_is_older(
     ("names", "values", "met", "literal"),
     [
         pytest.param("f0 f1 f2 f3", [0.5, 0.3, 0.1, 0.1], [], [0], id="one-of-four"),
-        pytest.param("f0 f1 f2 f3", [0.86, 0.05, 0.05, 0.04], [0], [0], id="one-of-four-above"),
+        pytest.param("f0 f1 f2 f3", [0.96, 0.02, 0.01, 0.01], [0], [0], id="one-of-four-above"),
         pytest.param("f0 f1 f2 f9", [0.4, 0.4, 0.1, 0.1], [], [0], id="two-of-ten-equal"),
-        pytest.param("f0 f1 f2 f9", [0.5, 0.36, 0.1, 0.04], [0], [0], id="two-of-ten-above"),
-        pytest.param("f0 f1 f2 f9", [0.5, 0.34, 0.1, 0.06], [], [0], id="two-of-ten-a-note"),
-        pytest.param("f0 f1 f2 f14", [0.3, 0.3, 0.3, 0.1], [0], [0], id="three-of-fifteen"),
+        pytest.param("f0 f1 f2 f9", [0.5, 0.46, 0.03, 0.01], [0], [0], id="two-of-ten-above"),
+        pytest.param("f0 f1 f2 f9", [0.5, 0.44, 0.04, 0.02], [], [0], id="two-of-ten-a-note"),
+        pytest.param("f0 f1 f2 f14", [0.32, 0.32, 0.32, 0.04], [0], [0], id="three-of-fifteen"),
         pytest.param("age bmi sex kids", [0.5, 0.3, 0.1, 0.1], [], [0], id="named-features"),
         pytest.param("f7", [1.0], [], [0], id="young-and-few"),
     ],
@@ -154,7 +159,7 @@ def test_each_kind_is_judged(tmp_path: Path) -> None:
     ("prefix", "names"), [("x/feature_importance/weight/", "a/b, a/c"), ("my/", "b, c")]
 )
 def test_names_may_hold_slashes(prefix: str, names: str, tmp_path: Path) -> None:
-    values = {f"{prefix}a/{name}": np.float64(one) for name, one in zip("bcd", TOP, strict=False)}
+    values = {f"{prefix}a/{name}": np.float64(one) for name, one in zip("bcd", HIGH, strict=False)}
     if prefix == "my/":
         values = {name.replace("a/", ""): one for name, one in values.items()}
     save(tmp_path, {0: values})

@@ -289,11 +289,12 @@ def test_losses_that_have_converged_and_shares_of_rows_may_repeat(
 @pytest.mark.parametrize(
     ("name", "value", "met"),
     [
-        pytest.param("critic.weight", [-0.1, 0.1, 0.05], [], id="clipped"),
-        pytest.param("critic.weight", [-0.1, 0.05, 0.02], [3], id="not-clipped"),
-        pytest.param("critic.weight", [0.1, 0.1], [], id="clipped-on-one-side"),
-        pytest.param("critic.weight", [0.0, 0.0], [3], id="all-zero"),
-        pytest.param("norm.weight", [1.0, 1.0], [2], id="never-moved"),
+        pytest.param("critic.weight", [-0.1, 0.1, 0.1, 0.02] * 4, [], id="clipped"),
+        pytest.param("critic.weight", [-0.1, 0.05, 0.02, 0.1] * 4, [3], id="not-clipped"),
+        pytest.param("critic.weight", [0.1] * 16, [], id="clipped-on-one-side"),
+        pytest.param("critic.weight", [0.1] * 15, [3], id="few-elements"),
+        pytest.param("critic.weight", [0.0] * 16, [3], id="all-zero"),
+        pytest.param("norm.weight", [1.0] * 16, [2], id="never-moved"),
         pytest.param("experts.0.weight", [1.0, 2.0], [], id="expert"),
     ],
 )
@@ -304,6 +305,14 @@ def test_clipped_weights_and_experts_may_stand_still(
     if name != "norm.weight":
         steps[0] = {name: np.arange(1.0, len(value) + 1)}
     assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met[:1] == met
+
+
+@pytest.mark.parametrize("is_finite", [True, False])
+def test_a_scaler_skips_updates_while_gradients_overflow(is_finite: bool, tmp_path: Path) -> None:
+    gradient = np.array([1.0, 1.0 if is_finite else np.inf])
+    steps = {at: {NAME: np.ones(2), GRADIENT: gradient} for at in range(3)}
+    met = judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met
+    assert met == ([2] if is_finite else [])
 
 
 @pytest.mark.parametrize(("name", "met"), [("policy_loss", []), ("loss", [2])])

@@ -116,10 +116,10 @@ def test_both_parts_stand_beside_each_other() -> None:
     assert row == f"| [AllZero](rules/AllZero.md) | {tuned} | {held_out} |"
 
 
-def test_sample_has_the_first_run_of_each_fault_and_every_twelfth_healthy_one() -> None:
+def test_sample_has_the_first_run_of_each_fault_and_every_thirtieth_healthy_one() -> None:
     runs = {name: Run(name, "", _train, "f", frozenset({"AllZero"})) for name in ("x", "y", "z")}
-    runs |= {str(number): Run(str(number), "", _train) for number in range(14)}
-    assert sample(runs, ["AllZero", "DeadRelu"], frozenset({"x", "0"})) == ["y", "1", "13"]
+    runs |= {str(number): Run(str(number), "", _train) for number in range(32)}
+    assert sample(runs, ["AllZero", "DeadRelu"], frozenset({"x", "0"})) == ["y", "1", "31"]
 
 
 def test_tables_stand_between_their_markers() -> None:

@@ -103,7 +103,9 @@ class VanishingGradient(DeclaredRule):
         """,
         limits="""
         Layers that are frozen on purpose but still have gradients fire. If the scale of the loss is
-        very small, all gradients are small: lower `threshold`.
+        very small, all gradients are small: lower `threshold`. Where a block is scaled by a
+        parameter that starts near 0 (LayerScale at 1e-6), its gradients are that small at the first
+        saved steps.
         """,
         severity="""
         A warning: the layers with vanishing gradients stand still, and the others may still learn.

@@ -32,12 +32,20 @@ def is_between_updates(trial: Any, steps: Sequence[int]) -> bool:
     """Return whether no update of the optimizer lies between the values of parameters at steps.
 
     Batches are then accumulated over saved steps. Updates are known by the norms that a hook saves
-    with them; where it has saved none so far, the optimizer may never be called.
+    with them; where it has saved none so far, the optimizer may never be called. Nor is it called
+    any more if the latest update lies more than 40 saved steps back, and more than three times as
+    many as lay between the two latest ones.
     """
     if not trial.has_tensor(GRADIENT_NORM):
         return False
-    latest = next(trial.tensor(GRADIENT_NORM).steps_back(steps[-1] - 1), None)
-    return latest is None or latest < steps[0]
+    updates = [*islice(trial.tensor(GRADIENT_NORM).steps_back(steps[-1] - 1), 2)]
+    if updates and updates[0] >= steps[0]:
+        return False
+    saved = trial.steps()
+    rows = [bisect_left(saved, step) for step in (steps[-1], *updates)]
+    since = rows[0] - rows[1] if updates else rows[0]
+    usual = rows[1] - rows[2] if len(updates) > 1 else 0
+    return since <= max(ROWS_BACK, 3 * usual)
 
 
 def has_fallen(saved: SavedTensor, step: int) -> bool:

@@ -73,8 +73,9 @@ class UnchangedTensor(DeclaredRule):
     A parameter does not count either at steps of a batch that did not use it: it requires a
     gradient, and got none while others did; while it waits to be thawed; while gradients are not
     finite, so that a scaler skips updates; and between two updates of the optimizer, where the hook
-    saved `optimizer/grad_norm`. Nor do experts and routers, which
-    `RouterCollapse` judges, and weights that are clipped to one magnitude.
+    saved `optimizer/grad_norm` (for 40 saved steps, or three times as many as usual). Nor do
+    experts and routers, which `RouterCollapse` judges, and weights that are clipped to one
+    magnitude.
 
     A loss that has fallen by 10 % since its first value stands still because it has converged,
     those of adversarial and reinforcement trainings need not move, and metrics that are shares of

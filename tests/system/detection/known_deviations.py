@@ -11,11 +11,42 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("Confusion", "rate_far_too_large"): (
         "The predictions are NaN, which are no classes: `ExplodingTensor` owns them."
     ),
-    ("Confusion", "labels_of_two_mixed"): (
-        "Half of the predictions of two classes are right: noise may explain it."
-    ),
     ("Confusion", "mirrored_signs"): (
         "Half of the predictions of two classes are right: noise may explain it."
+    ),
+    ("ClassImbalance", "prior_of_wrong_sign"): (
+        "The rare class is never predicted, which `Confusion` says."
+    ),
+    ("FeatureImportanceOverweight", "row_number_leaked"): (
+        "The share of three features is 0.83 at the first step, and falls."
+    ),
+    ("FeatureImportanceOverweight", "target_leaked"): "The share is 0.81, at one judged step.",
+    ("FeatureImportanceOverweight", "trees_of_lifetimes"): (
+        "A healthy model in which two of six features make nearly all splits."
+    ),
+    ("LossNotDecreasing", "deep_sigmoid_head"): (
+        "The loss wavers around its start; `VanishingGradient` sees it."
+    ),
+    ("LossNotDecreasing", "exponent_without_its_sign"): (
+        "The loss wavers around its start by a quarter of it."
+    ),
+    ("LossNotDecreasing", "shifted_without_arrivals"): (
+        "The first row is a high one, so that the loss seems to fall."
+    ),
+    ("LossNotDecreasing", "tolerance_of_a_sum"): (
+        "The first row is a high one, so that the loss seems to fall; `UnchangedTensor` sees it."
+    ),
+    ("LossSpike", "eval_with_early_averages"): (
+        "The loss rises from 0.5 to 0.97 for good, less than ten times its noise."
+    ),
+    ("NLPSequenceRatio", "pixels_accumulated"): (
+        "The tokens are pixels, most of which are 0. `token_thresholds_percent=80`."
+    ),
+    ("Overtraining", "patience_in_epochs"): "The validation loss still falls by 1 % in places.",
+    ("Overtraining", "rate_falls_without_limit"): "The loss still falls by 1 % in places.",
+    ("Overtraining", "steps_before_epochs"): "The loss still falls by 1 % in places.",
+    ("WeightUpdateRatio", "mark_never_cleared"): (
+        "That no update comes any more is certain after 40 saved steps, and eight are left."
     ),
     ("GradientNormSpike", "source_of_a_wrong_weight"): (
         "One batch in twenty spikes, which the rule takes for the usual noise."

@@ -246,6 +246,10 @@ NORM = "optimizer/grad_norm"
             id="not-used-by-all-batches",
         ),
         pytest.param([{NORM: 1}, {}, {}, {}, {NORM: 1}, {}], [2, 5], id="accumulated"),
+        pytest.param([{NORM: 1}, *[{}] * 43], [2, 41, 42, 43], id="never-called-again"),
+        pytest.param(
+            [{NORM: 1}, *[{}] * 19, {NORM: 1}, *[{}] * 43], [2, 21, 22], id="seldom-called"
+        ),
         pytest.param([{}] * 6, [2, 3, 4, 5], id="nothing-known"),
     ],
 )

@@ -255,12 +255,14 @@ def _sums(images: Any, axis: int | None) -> tuple[Any, Any, Any]:
     totals: Any = 0.0
     for piece in pieces:
         values = piece.astype(np.float64)
-        finite = np.isfinite(values)
         with np.errstate(all="ignore"):
-            added = [
-                np.sum(values, axis=other_axes, where=finite),
-                np.sum(values * values, axis=other_axes, where=finite),
-                np.count_nonzero(finite, axis=other_axes),
-            ]
-            totals = totals + np.array([np.atleast_1d(each) for each in added])
+            sums = np.sum(values, axis=other_axes)
+            counts = np.full_like(sums, values.size / max(1, sums.size))
+            if not np.isfinite(sums).all():
+                finite = np.isfinite(values)
+                values = np.where(finite, values, 0.0)
+                sums = np.sum(values, axis=other_axes)
+                counts = np.count_nonzero(finite, axis=other_axes)
+            squares = np.sum(np.square(values, out=values), axis=other_axes)
+            totals = totals + np.array([np.atleast_1d(each) for each in (sums, squares, counts)])
     return tuple(totals)

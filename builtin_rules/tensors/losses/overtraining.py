@@ -73,17 +73,17 @@ class LossTrend:
         limit = 0.0 if self._best is None else self._best - self._delta
         return LossVerdict(self._latest, limit, ended=self._since >= self._patience, learned=True)
 
-    def level(self, deviations: float, scale: float) -> LossVerdict | None:
+    def level(self, deviations: float, share: float, scale: float) -> LossVerdict | None:
         """Judge the latest level, or return None without two levels.
 
         It must be below the best earlier level by `delta`, relative to `scale` if that is below
-        1; a failure must exceed `deviations` standard errors.
+        1, or by `share` of the best level if that is less. A failure must exceed `deviations`
+        standard errors; with 0 of them, `share` does not matter.
         """
         progress = self._levels.progress()
         if progress is None or self.first is None:
             return None
         delta = self._delta * min(1.0, abs(scale))
-        share = LONE_FALL if deviations == LONE_DEVIATIONS else HALVED
         enough = min(delta, share * abs(progress.best)) if deviations else delta
         margin = deviations * progress.error
         limit = progress.best - enough + margin
@@ -226,10 +226,10 @@ class Overtraining(DeclaredRule):
         alone = training.first is None or validation.first is None
         scale = validation.first if training.first is None else training.first
         judged = {
-            name: series.latest() if self.literal else series.level(deviations, scale or 0.0)
-            for name, series, deviations in (
-                (TRAINING, training, LONE_DEVIATIONS if alone else 0.0),
-                (VALIDATION, validation, DEVIATIONS),
+            name: series.latest() if self.literal else series.level(deviations, share, scale or 0.0)
+            for name, series, deviations, share in (
+                (TRAINING, training, LONE_DEVIATIONS if alone else 0.0, LONE_FALL),
+                (VALIDATION, validation, DEVIATIONS, HALVED),
             )
             if series.first is not None
         }

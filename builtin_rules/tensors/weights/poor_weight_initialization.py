@@ -225,6 +225,8 @@ class PoorWeightInitialization(DeclaredRule):
 
     def _judge_variances(self, step: int, names: list[str]) -> Iterator[bool]:
         """Yield for each worker whether variances are too far apart: check (a)."""
+        if not self.literal and TrainedParameters(self.base_trial, step).some_are_frozen():
+            return
         layers: dict[str, list[_Layer]] = {}
         for saved in saved_tensors(self.base_trial, step, names):
             value = variance(saved, step)
@@ -232,8 +234,6 @@ class PoorWeightInitialization(DeclaredRule):
                 continue
             if self.literal or not _is_normalised(saved, step, value):
                 layers.setdefault(saved.worker, []).append(_Layer(value, saved.name))
-        if not self.literal and TrainedParameters(self.base_trial, step).some_are_frozen():
-            layers.clear()
         for worker, variances in layers.items():
             if len(variances) > 1:
                 variances.sort()

@@ -34,6 +34,7 @@ from builtin_rules.statistics.tensor_selection import (
     any_met,
     numbers,
     record,
+    reductions,
     require_selection,
     saved_tensors,
     statistic,
@@ -233,10 +234,10 @@ class UnchangedTensor(DeclaredRule):
             or (former.has_flag(saved.name) and former.is_frozen(saved.name))
             or any(TrainedParameters(trial, each).is_idle(saved.name) for each in steps)
             or any(is_skipped(trial, each, saved.worker) for each in steps)
-            or any(_overflows(trial, each, saved.worker) for each in steps)
             or is_between_updates(trial, steps)
             or ROUTED.search(saved.name) is not None
             or is_clipped(saved, step)
+            or any(_overflows(trial, each, saved.worker) for each in steps)
         )
 
     def _change(self, saved: SavedTensor, steps: list[int]) -> float | None:
@@ -268,11 +269,8 @@ class UnchangedTensor(DeclaredRule):
 
 def _overflows(trial: Any, step: int, worker: str) -> bool:
     """Return whether a gradient is not finite: a scaler then skips the update."""
-    return any(
-        saved.worker == worker and not np.isfinite(array).all()
-        for saved in saved_tensors(trial, step, GRADIENTS.names(trial, step))
-        if (array := numbers(saved, step)) is not None and array.dtype.kind in "fV"
-    )
+    means = reductions(trial, step, GRADIENTS.names(trial, step), "mean", absolute=True)
+    return any(not math.isfinite(mean) for (_, of), mean in means.items() if of == worker)
 
 
 def _is_half(saved: SavedTensor, step: int) -> bool:

@@ -42,9 +42,13 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("NLPSequenceRatio", "pixels_accumulated"): (
         "The tokens are pixels, most of which are 0. `token_thresholds_percent=80`."
     ),
-    ("Overtraining", "patience_in_epochs"): "The validation loss still falls by 1 % in places.",
-    ("Overtraining", "rate_falls_without_limit"): "The loss still falls by 1 % in places.",
-    ("Overtraining", "steps_before_epochs"): "The loss still falls by 1 % in places.",
+    ("Overtraining", "patience_in_epochs"): (
+        "The validation loss scatters by more than it would have to fall."
+    ),
+    ("Overtraining", "rate_falls_without_limit"): "The training loss still falls.",
+    ("Overtraining", "steps_before_epochs"): (
+        "The validation loss scatters by more than it would have to fall."
+    ),
     ("WeightUpdateRatio", "mark_never_cleared"): (
         "That no update comes any more is certain after 40 saved steps, and eight are left."
     ),

@@ -1,5 +1,6 @@
 """Boosting: the loop of the detection suite's XGBoost runs, and what their hook saves."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,46 @@ COLLECTIONS = ("metrics", "losses", "predictions", "labels", "feature_importance
 def table(name: str) -> Any:
     """Return features and targets of a bundled table."""
     return getattr(bundled, f"load_{name}")(return_X_y=True)
+
+
+def train_booster(
+    root: Path,
+    train: Any,
+    validation: Any,
+    params: dict[str, Any],
+    *,
+    rounds: int,
+    save_every: int = 1,
+    patience: int | None = None,
+    before: Iterable[Any] = (),
+) -> Any:
+    """Boost, save each nth round, and return the booster.
+
+    Parameters
+    ----------
+    patience
+        Rounds without a better validation until it is stopped.
+    before
+        Callbacks that come before the hook.
+    """
+    with Hook(
+        root,
+        include_collections=COLLECTIONS,
+        save_config=SaveConfig(save_interval=save_every),
+        train_data=train,
+        validation_data=validation,
+        hyperparameters=params,
+        on_error="raise",
+    ) as watching:
+        return xgboost.train(
+            params,
+            train,
+            rounds,
+            evals=[(train, "train"), (validation, "validation")],
+            early_stopping_rounds=patience,
+            callbacks=[*before, watching],
+            verbose_eval=False,
+        )
 
 
 def boost(
@@ -39,22 +80,7 @@ def boost(
     other = xgboost.DMatrix(test_x, test_y) if test is None else test(test_x, test_y)
     classes = {"num_class": int(np.max(y)) + 1} if objective.startswith("multi") else {}
     given = {"objective": objective, "seed": 0, "nthread": 1, **classes, **params}
-    with Hook(
-        root,
-        include_collections=COLLECTIONS,
-        save_config=SaveConfig(save_interval=save_every),
-        train_data=train,
-        validation_data=other,
-        hyperparameters=given,
-        on_error="raise",
-    ) as watching:
-        xgboost.train(
-            given,
-            train,
-            rounds,
-            evals=[(train, "train"), (other, "validation")],
-            early_stopping_rounds=stop_early,
-            callbacks=[watching],
-            verbose_eval=False,
-        )
+    train_booster(
+        root, train, other, given, rounds=rounds, save_every=save_every, patience=stop_early
+    )
     return 0

@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import xgboost
-from training.boosting import COLLECTIONS
-
-from smdebug.core.save_config import SaveConfig
-from smdebug.xgboost import Hook
+from training.boosting import train_booster
 
 
 def parted(x: Any, y: Any, tested: int, **more: Any) -> tuple[Any, Any]:
@@ -32,22 +29,12 @@ def grow(
 ) -> None:
     """Boost with all that rules read saved each nth round; `before` are callbacks of the user."""
     chosen = {"objective": objective, "seed": 11, "nthread": 1, **params}
-    learnt, other = pair
-    with Hook(
+    train_booster(
         root,
-        include_collections=COLLECTIONS,
-        save_config=SaveConfig(save_interval=save_every),
-        train_data=learnt,
-        validation_data=other,
-        hyperparameters=chosen,
-        on_error="raise",
-    ) as watching:
-        xgboost.train(
-            chosen,
-            learnt,
-            rounds,
-            evals=[(learnt, "train"), (other, "validation")],
-            early_stopping_rounds=stop_after,
-            callbacks=[*before, watching],
-            verbose_eval=False,
-        )
+        *pair,
+        chosen,
+        rounds=rounds,
+        save_every=save_every,
+        patience=stop_after,
+        before=before,
+    )

@@ -6,10 +6,7 @@ from typing import Any
 import numpy as np
 import xgboost
 from sklearn.datasets import make_classification, make_friedman1
-from training.boosting import COLLECTIONS
-
-from smdebug.core.save_config import SaveConfig
-from smdebug.xgboost import Hook
+from training.boosting import train_booster
 
 Table = tuple[Any, Any]
 
@@ -26,24 +23,9 @@ def grow(
 ) -> int:
     """Boost on one matrix, and evaluate both; return step 0."""
     chosen = {"seed": 1, "nthread": 1, **params}
-    with Hook(
-        root,
-        include_collections=COLLECTIONS,
-        save_config=SaveConfig(save_interval=save_every),
-        train_data=train,
-        validation_data=validation,
-        hyperparameters=chosen,
-        on_error="raise",
-    ) as watching:
-        xgboost.train(
-            chosen,
-            train,
-            rounds,
-            evals=[(train, "train"), (validation, "validation")],
-            early_stopping_rounds=stop_early,
-            callbacks=[watching],
-            verbose_eval=False,
-        )
+    train_booster(
+        root, train, validation, chosen, rounds=rounds, save_every=save_every, patience=stop_early
+    )
     return 0
 
 

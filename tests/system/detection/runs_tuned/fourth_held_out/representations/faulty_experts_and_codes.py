@@ -9,9 +9,9 @@ import torch
 import training_runs
 from torch import nn
 from torch.nn import functional
+from training.consequences import UNTAUGHT, WORSE
 
 from runs_tuned.fourth_held_out.representations.shared.codes import Codes, learn_to_code
-from runs_tuned.fourth_held_out.representations.shared.consequences import UNTAUGHT, WORSE
 from runs_tuned.fourth_held_out.representations.shared.loop import draws, learn, rises_and_falls
 from runs_tuned.fourth_held_out.representations.shared.readers import (
     Block,

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 import training_runs
 from torch import nn
+from training.consequences import UNTAUGHT, WORSE
 
-from runs_tuned.fourth_held_out.representations.shared.consequences import UNTAUGHT, WORSE
 from runs_tuned.fourth_held_out.representations.shared.worlds import (
     Chooser,
     Lift,

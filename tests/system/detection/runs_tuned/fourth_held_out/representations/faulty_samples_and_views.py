@@ -9,8 +9,8 @@ import torch
 import training_runs
 from torch import nn
 from torch.nn import functional
+from training.consequences import UNTAUGHT, WORSE
 
-from runs_tuned.fourth_held_out.representations.shared.consequences import UNTAUGHT, WORSE
 from runs_tuned.fourth_held_out.representations.shared.duels import duel
 from runs_tuned.fourth_held_out.representations.shared.loop import draws, learn
 from runs_tuned.fourth_held_out.representations.shared.shapes import (

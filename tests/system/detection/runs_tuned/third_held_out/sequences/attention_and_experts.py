@@ -8,8 +8,8 @@ from typing import Any
 import torch
 import training_runs
 from torch import nn
+from training.consequences import COPIED, UNTAUGHT, WORSE
 
-from runs_tuned.third_held_out.sequences.shared.consequences import COPIED, UNTAUGHT, WORSE
 from runs_tuned.third_held_out.sequences.shared.loops import dealt, teach, warmed
 from runs_tuned.third_held_out.sequences.shared.readers import Experts, Heads, Writer, balance_of
 from runs_tuned.third_held_out.sequences.shared.texts import (

@@ -8,11 +8,11 @@ import torch
 import training_runs
 from torch import nn
 from torch.nn import functional
+from training.consequences import UNTAUGHT, WORSE
 from training.torch_loop import watched
 
 from runs_tuned.third_held_out.sequences.shared.actors import Actor, Junction, Room, improve
 from runs_tuned.third_held_out.sequences.shared.codes import Coder, learn_codes
-from runs_tuned.third_held_out.sequences.shared.consequences import UNTAUGHT, WORSE
 from runs_tuned.third_held_out.sequences.shared.loops import dealt, teach
 from runs_tuned.third_held_out.sequences.shared.shapes import chords, rings, stack
 

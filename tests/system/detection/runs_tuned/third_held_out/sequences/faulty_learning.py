@@ -9,8 +9,8 @@ import torch
 import training_runs
 from torch import nn
 from torch.nn import functional
+from training.consequences import UNTAUGHT, WORSE
 
-from runs_tuned.third_held_out.sequences.shared.consequences import UNTAUGHT, WORSE
 from runs_tuned.third_held_out.sequences.shared.decoders import Beside, Composer, Latent, prepared
 from runs_tuned.third_held_out.sequences.shared.lessons import (
     LETTERS,

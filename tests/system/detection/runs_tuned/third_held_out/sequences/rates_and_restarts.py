@@ -10,11 +10,11 @@ import torch
 import training_runs
 from torch import nn
 from torch.nn import functional
+from training.consequences import UNTAUGHT, WORSE
 from training.logs import CsvLog
 
 from rule_core.model.segments import global_step
 from runs_tuned.third_held_out.sequences.shared.actors import Actor, Junction, improve
-from runs_tuned.third_held_out.sequences.shared.consequences import UNTAUGHT, WORSE
 from runs_tuned.third_held_out.sequences.shared.loops import dealt, teach, warmed
 from runs_tuned.third_held_out.sequences.shared.readers import Gated, Retention, Selective, Writer
 from runs_tuned.third_held_out.sequences.shared.texts import GENES, NESTED, genes, nested, windows

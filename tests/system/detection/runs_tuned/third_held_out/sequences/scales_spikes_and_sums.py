@@ -8,8 +8,8 @@ import torch
 import training_runs
 from torch import nn
 from torch.nn import functional
+from training.consequences import WORSE
 
-from runs_tuned.third_held_out.sequences.shared.consequences import WORSE
 from runs_tuned.third_held_out.sequences.shared.loops import dealt, teach, warmed
 from runs_tuned.third_held_out.sequences.shared.readers import (
     Retention,

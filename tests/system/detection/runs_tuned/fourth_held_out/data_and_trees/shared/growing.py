@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import xgboost
-from training.boosting import COLLECTIONS
-
-from smdebug.core.save_config import SaveConfig
-from smdebug.xgboost import Hook
+from training.boosting import train_booster
 
 
 def sides(x: Any, y: Any, tested: int, **more: Any) -> tuple[Any, Any]:
@@ -41,21 +38,13 @@ def boosted(
         Callbacks that come before the hook.
     """
     given = {"objective": objective, "seed": 4, "nthread": 1, **params}
-    with Hook(
+    return train_booster(
         root,
-        include_collections=COLLECTIONS,
-        save_config=SaveConfig(save_interval=save_every),
-        train_data=train,
-        validation_data=validation,
-        hyperparameters=given,
-        on_error="raise",
-    ) as watching:
-        return xgboost.train(
-            given,
-            train,
-            rounds,
-            evals=[(train, "train"), (validation, "validation")],
-            early_stopping_rounds=patience,
-            callbacks=[*more, watching],
-            verbose_eval=False,
-        )
+        train,
+        validation,
+        given,
+        rounds=rounds,
+        save_every=save_every,
+        patience=patience,
+        before=more,
+    )

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 import xgboost
-from training.boosting import COLLECTIONS
-
-from smdebug.core.save_config import SaveConfig
-from smdebug.xgboost import Hook
+from training.boosting import train_booster
 
 
 def joined(split: Any) -> tuple[Any, Any]:
@@ -36,22 +33,7 @@ def grown(
 ) -> int:
     """Boost on one matrix, and evaluate both; return step 0."""
     chosen = {"seed": 3, "nthread": 1, **params}
-    with Hook(
-        root,
-        include_collections=COLLECTIONS,
-        save_config=SaveConfig(save_interval=save_every),
-        train_data=train,
-        validation_data=validation,
-        hyperparameters=chosen,
-        on_error="raise",
-    ) as watching:
-        xgboost.train(
-            chosen,
-            train,
-            rounds,
-            evals=[(train, "train"), (validation, "validation")],
-            early_stopping_rounds=stop_early,
-            callbacks=[watching],
-            verbose_eval=False,
-        )
+    train_booster(
+        root, train, validation, chosen, rounds=rounds, save_every=save_every, patience=stop_early
+    )
     return 0

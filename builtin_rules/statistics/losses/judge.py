@@ -36,6 +36,7 @@ NEGLIGIBLE_PERCENT: Final = 1.0
 PLATEAU_PERCENT: Final = 1.0
 STUCK_ROWS: Final = 5
 UNCONVERGED: Final = 0.8  # of the level at the start
+CHANCE: Final = 1.5  # noises by which the first row may be above the others by chance
 ONE_SIDED: Final = 1.64  # standard errors that chance exceeds in one of twenty cases
 MIXED: Final = 0.1  # share of rows below zero, and above: such a loss is a difference
 TINY: Final = 1e-300
@@ -148,6 +149,11 @@ class LossJudge:
     def start(self) -> float:
         """The level at the start: the median of the first rows, or the first one if higher."""
         return max(self._first[0], statistics.median(self._first))
+
+    def _learning_start(self) -> float:
+        """Return the level at the start, without a first row that may be high by chance."""
+        usual = statistics.median(self._first)
+        return usual if self._first[0] < usual + CHANCE * self._plain.noise() else self.start
 
     def is_outlier(self, value: float) -> bool:
         """Return whether a spike to `value` is worth counting.
@@ -322,7 +328,7 @@ class LossJudge:
         if quarters is None or self._finite < MIN_ROWS:
             return StateVerdict(LossState.TOO_FEW, row)
         first, second, third, last = quarters.means
-        start, error = self.start, quarters.error
+        start, error = self._learning_start(), quarters.error
         percent = max(abs(start), TINY) / 100.0
         fall = (second - last) / percent
         doubt = ONE_SIDED * error / percent

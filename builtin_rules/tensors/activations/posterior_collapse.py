@@ -21,6 +21,7 @@ MEANS: Final = PatternsParam(
 )
 FEWEST: Final = 8  # rows
 RISING: Final = 1.5  # a variance that has grown by this factor since the first one recovers
+TINY: Final = 0.1  # of the threshold; a smaller variance does not recover, however it grows
 
 
 class PosteriorCollapse(SustainedRule):
@@ -28,10 +29,10 @@ class PosteriorCollapse(SustainedRule):
 
     The variance is that of the latent mean of a unit over the inputs of a batch; a unit above
     `threshold` is active. A variance equal to `threshold` is not active. While the largest variance
-    is half as large again as when it was first too small, units are still becoming active and the
-    condition is not met. Only training steps count; each tensor and worker is judged separately.
-    Tensors with NaN or infinity, with fewer than 8 rows, or with other than two dimensions are not
-    judged.
+    is half as large again as when it was first too small, and at least a tenth of `threshold`,
+    units are still becoming active and the condition is not met. Only training steps count; each
+    tensor and worker is judged separately. Tensors with NaN or infinity, with fewer than 8 rows, or
+    with other than two dimensions are not judged.
     """
 
     MEASURED = VARIANCE
@@ -92,5 +93,5 @@ class PosteriorCollapse(SustainedRule):
             self._first.pop(key, None)
             return TensorState(largest, self.threshold, is_bad=False, note=note)
         first = self._first.setdefault(key, largest)
-        is_bad = largest < RISING * first or not largest
+        is_bad = largest < max(RISING * first, TINY * self.threshold)
         return TensorState(largest, self.threshold, is_bad, note)

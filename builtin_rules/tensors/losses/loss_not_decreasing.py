@@ -62,7 +62,8 @@ class LossNotDecreasing(DeclaredRule):
       its rows.
 
     The level at the start is the median of the first five rows, or the first row if that is higher;
-    what a loss has lost is counted from the median. Rows during which the learning rate rises for
+    what a loss has lost is counted from the median, and so is what it has learned if noise explains
+    a higher first row. Rows during which the learning rate rises for
     the first time do not count as a lack of decrease. Of several losses at a step, the objective is
     judged: the one that is the sum of the others, else the one called ``loss`` or ``total_loss``,
     else their sum; XGBoost's metrics each by itself. Validation losses are judged with mode

@@ -36,6 +36,9 @@ def judged(root: Path, *values: Any, name: str = "mu", **params: Any) -> Judged:
         pytest.param([means(0.5)] * 3, {"patience": 1, "threshold": 0.249}, [], id="just-above"),
         pytest.param([DEAD * 1.02**at for at in range(30)], {}, [], id="becomes-active"),
         pytest.param([means(0.0)] * 20, {}, [19], id="constant"),
+        pytest.param(
+            [means(1e-4 * 1.1**at) for at in range(20)], {}, [19], id="grows-from-nothing"
+        ),
         pytest.param([means(0.0, rows=7)] * 22, {}, [], id="7-rows"),
         pytest.param([DEAD * np.nan] * 22, {}, [], id="nan"),
     ],

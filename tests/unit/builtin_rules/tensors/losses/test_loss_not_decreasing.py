@@ -104,6 +104,15 @@ FALL = [2.0 * 0.95**row for row in range(40)]
 STUCK = [2.3, 2.31, 2.29, 2.3, 2.32] * 8
 
 
+@pytest.mark.parametrize(("noise", "rows", "learned"), [(0.07, 240, False), (0.001, 150, True)])
+def test_a_first_row_that_noise_explains_is_no_start(
+    noise: float, rows: int, *, learned: bool, tmp_path: Path
+) -> None:
+    level = 1.0 + np.random.default_rng(5).normal(0.0, noise, rows)
+    result = judged(tmp_path, dict(enumerate([1.07, *level])))
+    assert (not result.met) is learned
+
+
 @pytest.mark.parametrize(
     ("losses", "row", "state"),
     [

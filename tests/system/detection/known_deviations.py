@@ -1,4 +1,4 @@
-"""Known deviations: verdicts, as shipped, that are not what is known of the run, and why."""
+"""Known deviations: verdicts that are not what is known of the run, and why."""
 
 from collections.abc import Mapping
 from typing import Final

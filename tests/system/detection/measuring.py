@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -40,9 +40,6 @@ PARAMETERS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 # Rules about a finished model: asked at the last evaluation, or the last step, not at the start.
 OF_THE_END: Final = frozenset({"Confusion"})
-SHIPPED: Final = "as shipped"
-LITERAL: Final = "literal"
-COLUMNS: Final = (SHIPPED, LITERAL)
 END_MARK: Final = "training_job_end.ts"
 FOUND: Final = "IssuesFound"
 NOT_EVALUATED: Final = "NotEvaluated"
@@ -63,7 +60,6 @@ class Verdict(NamedTuple):
 
     run: str
     rule: str
-    column: str
     outcome: str
     step: int | None = None
     reason: str = ""
@@ -99,11 +95,11 @@ def train(name: str, folder: Path) -> int:
     return int(json.loads(facts.read_text())["onset"])
 
 
-def judge(name: str, onset: int, folder: Path, columns: Sequence[str]) -> tuple[Verdict, ...]:
+def judge(name: str, onset: int, folder: Path) -> tuple[Verdict, ...]:
     """Have all rules judge a trained run."""
     run, path = all_runs()[name], folder / name
     trial = create_trial(path, timeout=0)
-    jobs = tuple(_jobs(run, trial, columns))
+    jobs = tuple(_jobs(run, trial))
     results = folder / "results" / name
     others = (str(folder / run.other),) if run.other else ()
     request = EvaluationRequest(other_trials=others, end_grace=0.0, overwrite=True)
@@ -120,7 +116,6 @@ def _verdict(name: str, onset: int, result: RuleResult, trial: Trial) -> Verdict
     return Verdict(
         name,
         result.rule,
-        LITERAL if result.configuration_name.endswith(LITERAL) else SHIPPED,
         result.outcome,
         step,
         _text(findings[0]) if met else result.status_details or "",
@@ -141,7 +136,7 @@ def _text(evidence: Evidence) -> str:
     return ", ".join(f"{key} {value}" for key, value in values.items() if value is not None)
 
 
-def _jobs(run: Run, trial: Trial, columns: Sequence[str]) -> Iterator[RuleJobConfig]:
+def _jobs(run: Run, trial: Trial) -> Iterator[RuleJobConfig]:
     for name in JUDGING:
         if name in run.unsuited or (name == COMPARING and not run.other):
             continue
@@ -149,14 +144,6 @@ def _jobs(run: Run, trial: Trial, columns: Sequence[str]) -> Iterator[RuleJobCon
         parameters = PARAMETERS.get(name, {})
         start = _last_evaluation(trial) if name in OF_THE_END else None
         yield RuleJobConfig(name, loaded, dict(parameters), start_step=start)
-        if LITERAL in columns and has_literal(name):
-            literal = dict(parameters) | {"literal": "True"}
-            yield RuleJobConfig(f"{name}-{LITERAL}", loaded, literal, start_step=start)
-
-
-def has_literal(rule: str) -> bool:
-    """Return whether a rule can judge by its documented sentence to the letter."""
-    return any(parameter.name == "literal" for parameter in RULES[rule].PARAMS)
 
 
 def _last_evaluation(trial: Trial) -> int:
@@ -180,9 +167,7 @@ def _prepare_process() -> None:
     structlog.configure(processors=[drop])
 
 
-def measure(
-    folder: Path, names: Iterable[str], processes: int = 2, columns: Sequence[str] = COLUMNS
-) -> Iterator[Measured]:
+def measure(folder: Path, names: Iterable[str], processes: int = 2) -> Iterator[Measured]:
     """Train runs and those that they are compared with, and yield the verdicts on each."""
     names = list(names)
     others = (all_runs()[name].other for name in names)
@@ -192,7 +177,7 @@ def measure(
     with ProcessPoolExecutor(processes, mp_context=spawned, initializer=_prepare_process) as pool:
         training = functools.partial(train, folder=folder)
         onsets = dict(zip(needed, pool.map(training, needed), strict=True))
-        judging = functools.partial(judge, folder=folder, columns=columns)
+        judging = functools.partial(judge, folder=folder)
         verdicts = pool.map(judging, names, [onsets[name] for name in names])
         for name, of_run in zip(names, verdicts, strict=True):
             yield Measured(name, onsets[name], of_run)

@@ -109,16 +109,15 @@ def by_kind(run: Run, _: Verdict) -> str:
 
 
 def scores(
-    runs: Mapping[str, Run], measured: Iterable[Measured], column: str, key: Key = by_rule
+    runs: Mapping[str, Run], measured: Iterable[Measured], key: Key = by_rule
 ) -> dict[str, Score]:
-    """Return the scores of a column, by rule unless `key` says otherwise."""
+    """Return the scores, by rule unless `key` says otherwise."""
     found: dict[str, Score] = {}
     for measurement in measured:
         run = runs[measurement.run]
         for verdict in measurement.verdicts:
-            if verdict.column == column:
-                kind = what_it_is(run, measurement.onset, verdict)
-                found.setdefault(key(run, verdict), Score()).add(run, kind, verdict)
+            kind = what_it_is(run, measurement.onset, verdict)
+            found.setdefault(key(run, verdict), Score()).add(run, kind, verdict)
     return dict(sorted(found.items()))
 
 
@@ -135,19 +134,16 @@ class Interval(NamedTuple):
     high: float
 
 
-def macro_f1_interval(
-    runs: Mapping[str, Run], measured: Sequence[Measured], column: str
-) -> Interval:
+def macro_f1_interval(runs: Mapping[str, Run], measured: Sequence[Measured]) -> Interval:
     """Return the macro F1 and its bootstrap percentile interval; runs are resampled."""
-    rule_scores = scores(runs, measured, column)
+    rule_scores = scores(runs, measured)
     rules = {rule: at for at, rule in enumerate(rule_scores)}
     twice_found, wrong_count = np.zeros((2, len(measured), len(rules)))
     for row, measurement in enumerate(measured):
         for verdict in measurement.verdicts:
-            if verdict.column == column:
-                kind = what_it_is(runs[measurement.run], measurement.onset, verdict)
-                twice_found[row, rules[verdict.rule]] = 2 * (kind is Is.FOUND)
-                wrong_count[row, rules[verdict.rule]] = kind in {Is.FALSE, Is.MISSED}
+            kind = what_it_is(runs[measurement.run], measurement.onset, verdict)
+            twice_found[row, rules[verdict.rule]] = 2 * (kind is Is.FOUND)
+            wrong_count[row, rules[verdict.rule]] = kind in {Is.FALSE, Is.MISSED}
     count = len(measured)
     weights = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), RESAMPLES)
     with np.errstate(invalid="ignore"):
@@ -156,31 +152,24 @@ def macro_f1_interval(
     return Interval(macro_f1(rule_scores), float(low), float(high))
 
 
-def wrong(
-    runs: Mapping[str, Run], measured: Iterable[Measured], column: str
-) -> list[tuple[Is, Verdict]]:
-    """Return the verdicts of a column that are false or missed, by rule."""
+def wrong(runs: Mapping[str, Run], measured: Iterable[Measured]) -> list[tuple[Is, Verdict]]:
+    """Return the verdicts that are false or missed, by rule."""
     pairs = [
         (kind, verdict)
         for measurement in measured
         for verdict in measurement.verdicts
-        if verdict.column == column
-        and (kind := what_it_is(runs[measurement.run], measurement.onset, verdict))
+        if (kind := what_it_is(runs[measurement.run], measurement.onset, verdict))
         in {Is.FALSE, Is.MISSED}
     ]
     return sorted(pairs, key=lambda pair: (pair[1].rule, pair[1].run))
 
 
 def healthy_findings(
-    runs: Mapping[str, Run], measured: Iterable[Measured], column: str
+    runs: Mapping[str, Run], measured: Iterable[Measured]
 ) -> dict[str, list[Verdict]]:
     """Return the errors and warnings on each healthy run."""
     return {
-        measurement.run: [
-            verdict
-            for verdict in measurement.verdicts
-            if verdict.column == column and verdict.outcome == FOUND
-        ]
+        measurement.run: [verdict for verdict in measurement.verdicts if verdict.outcome == FOUND]
         for measurement in measured
         if runs[measurement.run].healthy
     }

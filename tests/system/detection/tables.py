@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from known_deviations import KNOWN
-from measuring import COLUMNS, LITERAL, SHIPPED, Measured
+from measuring import Measured
 from scoring import (
     Interval,
     Is,
@@ -37,40 +37,37 @@ def report(runs: Runs, measured: Sequence[Measured]) -> str:
         measured_part = part_of(runs, measured, part)
         if not measured_part:
             continue
-        for column in COLUMNS:
-            title = f"{part}, {column}"
-            rule_scores = scores(runs, measured_part, column)
-            rows = [(rule, *cells(score)) for rule, score in rule_scores.items()]
-            kinds = scores(runs, measured_part, column, by_kind)
-            rows += [(f"[{kind}]", *cells(score)) for kind, score in kinds.items()]
-            pieces += [_plain([(title, *HEAD), *rows]), _headline(runs, measured_part, column), ""]
-            pieces += [
-                f"{kind.value:7}{verdict.rule:28}{verdict.run:36}"
-                f"step {verdict.step} {verdict.severity}: {verdict.reason[:200]}"
-                for kind, verdict in wrong(runs, measured_part, column)
-                if column == SHIPPED
-            ]
+        rule_scores = scores(runs, measured_part)
+        rows = [(rule, *cells(score)) for rule, score in rule_scores.items()]
+        kinds = scores(runs, measured_part, by_kind)
+        rows += [(f"[{kind}]", *cells(score)) for kind, score in kinds.items()]
+        pieces += [_plain([(part, *HEAD), *rows]), _headline(runs, measured_part), ""]
+        pieces += [
+            f"{kind.value:7}{verdict.rule:28}{verdict.run:36}"
+            f"step {verdict.step} {verdict.severity}: {verdict.reason[:200]}"
+            for kind, verdict in wrong(runs, measured_part)
+        ]
     return "\n".join(pieces)
 
 
-def _headline(runs: Runs, measured: Sequence[Measured], column: str) -> str:
-    share, f1 = _accused(runs, measured, column), _macro_f1(runs, measured, column)
+def _headline(runs: Runs, measured: Sequence[Measured]) -> str:
+    share, f1 = _accused(runs, measured), _macro_f1(runs, measured)
     return f"healthy runs with an error or warning: {share}; macro F1: {f1}"
 
 
-def _accused(runs: Runs, measured: Sequence[Measured], column: str) -> str:
-    findings = healthy_findings(runs, measured, column)
-    if not findings or not scores(runs, measured, column):
+def _accused(runs: Runs, measured: Sequence[Measured]) -> str:
+    findings = healthy_findings(runs, measured)
+    if not findings or not scores(runs, measured):
         return "-"
     share = share_of_accused(findings)
     accused = sum(map(bool, findings.values()))
     return f"{accused} of {len(findings)} = {_interval(share, '.1%')}"
 
 
-def _macro_f1(runs: Runs, measured: Sequence[Measured], column: str) -> str:
-    if not scores(runs, measured, column):
+def _macro_f1(runs: Runs, measured: Sequence[Measured]) -> str:
+    if not scores(runs, measured):
         return "-"
-    return _interval(macro_f1_interval(runs, measured, column), ".3f")
+    return _interval(macro_f1_interval(runs, measured), ".3f")
 
 
 def _interval(interval: Interval, form: str) -> str:
@@ -107,43 +104,33 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def summary_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return the figures of both parts, and those of the literal rules."""
+    """Return the figures of both parts."""
     rows = []
     for part in PARTS:
         measured_part = part_of(runs, measured, part)
         healthy_count = sum(runs[measurement.run].healthy for measurement in measured_part)
-        for column in COLUMNS:
-            figures = (_accused, _macro_f1)
-            rows.append(
-                [
-                    part.replace("_", "-"),
-                    column,
-                    str(healthy_count),
-                    str(len(measured_part) - healthy_count),
-                    *(figure(runs, measured_part, column) for figure in figures),
-                ]
-            )
-    head = ("part", "rules", "healthy runs", "faulty runs", "healthy runs accused", "macro F1")
+        rows.append(
+            [
+                part.replace("_", "-"),
+                str(healthy_count),
+                str(len(measured_part) - healthy_count),
+                _accused(runs, measured_part),
+                _macro_f1(runs, measured_part),
+            ]
+        )
+    head = ("part", "healthy runs", "faulty runs", "healthy runs accused", "macro F1")
     return markdown(head, rows)
 
 
 def scores_table(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return the scores by rule, both parts beside each other."""
-    return _beside(runs, measured, SHIPPED, lambda rule: f"[{rule}](rules/{rule}.md)")
-
-
-def literal_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return the scores of the rules that can judge by their documented sentence."""
-    return _beside(runs, measured, LITERAL, lambda rule: f"[{rule}](rules/{rule}.md)")
-
-
-def _beside(
-    runs: Runs, measured: Sequence[Measured], column: str, name: Callable[[str], str]
-) -> str:
-    parts = [scores(runs, part_of(runs, measured, part), column) for part in PARTS]
+    parts = [scores(runs, part_of(runs, measured, part)) for part in PARTS]
     rules = sorted({rule for rule_scores in parts for rule in rule_scores})
     rows = [
-        [name(rule), *(cell for part in parts for cell in cells(part.get(rule, Score())))]
+        [
+            f"[{rule}](rules/{rule}.md)",
+            *(cell for part in parts for cell in cells(part.get(rule, Score()))),
+        ]
         for rule in rules
     ]
     means = [f"**{macro_f1(part):.3f}**" if part else "" for part in parts]
@@ -153,7 +140,7 @@ def _beside(
 
 def judged_table(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return how many runs each rule judged, and in how many it left a note."""
-    parts = [scores(runs, part_of(runs, measured, part), SHIPPED) for part in PARTS]
+    parts = [scores(runs, part_of(runs, measured, part)) for part in PARTS]
     rows = [
         [
             rule,
@@ -175,12 +162,12 @@ def kinds_table(runs: Runs, measured: Sequence[Measured]) -> str:
     rows = []
     for part in PARTS:
         measured_part = part_of(runs, measured, part)
-        by_kinds = scores(runs, measured_part, SHIPPED, by_kind)
+        by_kinds = scores(runs, measured_part, by_kind)
         for kind in KINDS:
             of_kind = [each for each in measured_part if runs[each.run].kind == kind]
             if of_kind:
                 score = cells(by_kinds[kind])
-                accused = _accused(runs, of_kind, SHIPPED)
+                accused = _accused(runs, of_kind)
                 rows.append(
                     [
                         *(part.replace("_", "-"), kind.replace("_", " "), str(len(of_kind))),
@@ -193,9 +180,7 @@ def kinds_table(runs: Runs, measured: Sequence[Measured]) -> str:
 
 def rules_by_kind_table(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return true positives, false positives, false negatives, true negatives by rule and kind."""
-    by_both = scores(
-        runs, measured, SHIPPED, lambda run, verdict: f"{verdict.rule} {by_kind(run, verdict)}"
-    )
+    by_both = scores(runs, measured, lambda run, verdict: f"{verdict.rule} {by_kind(run, verdict)}")
     rules = sorted({key.split()[0] for key in by_both})
     rows = [
         [rule, *(_counts(by_both.get(f"{rule} {kind}", Score())) for kind in KINDS)]
@@ -210,7 +195,7 @@ def _counts(score: Score) -> str:
 
 
 def wrong_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return each verdict that is wrong as shipped, with its reason."""
+    """Return each verdict that is wrong, with its reason."""
     rows = [
         [
             verdict.rule,
@@ -221,7 +206,7 @@ def wrong_table(runs: Runs, measured: Sequence[Measured]) -> str:
             "-" if verdict.step is None else str(verdict.step),
             KNOWN.get((verdict.rule, verdict.run), "**unexplained**"),
         ]
-        for kind, verdict in wrong(runs, measured, SHIPPED)
+        for kind, verdict in wrong(runs, measured)
     ]
     return markdown(["rule", "run", "part", "verdict", "severity", "step", "why"], rows)
 
@@ -260,7 +245,6 @@ def write_page(page: Path, runs: Runs, measured: Sequence[Measured]) -> None:
     measured_tables = (
         ("summary", summary_table),
         ("scores", scores_table),
-        ("literal", literal_table),
         ("judged", judged_table),
         ("kinds", kinds_table),
         ("rules by kind", rules_by_kind_table),

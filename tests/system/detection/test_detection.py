@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from known_deviations import KNOWN, UNCERTAIN
-from measuring import JUDGING, PARAMETERS, SHIPPED, Measured, measure
+from measuring import JUDGING, PARAMETERS, Measured, measure
 from scoring import healthy_findings, macro_f1, scores, wrong
 from tables import filled, runs_tables
 from training_runs import KINDS, PARTS, TUNED, all_runs, runs_of, sample
@@ -54,7 +54,7 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
 
         @cache
         def suite_of(name: str) -> Suite:
-            measured = measure(tmp_path_factory.mktemp("runs"), SUITES[name], columns=[SHIPPED])
+            measured = measure(tmp_path_factory.mktemp("runs"), SUITES[name])
             return Suite(name, stack.enter_context(closing(measured)))
 
         yield suite_of
@@ -81,17 +81,16 @@ def test_run_can_be_trained_and_judged(run: str, suite: Suite) -> None:
 
 def test_verdicts_are_right_except_for_known_deviations(suite: Suite) -> None:
     verdicts = {
-        (verdict.rule, verdict.run): verdict
-        for _, verdict in wrong(suite.runs, suite.all(), SHIPPED)
+        (verdict.rule, verdict.run): verdict for _, verdict in wrong(suite.runs, suite.all())
     }
     changed = {pair for pair in KNOWN if pair[1] in suite.runs} ^ set(verdicts)
     assert len(changed) <= suite.tipped, [verdicts.get(pair, pair) for pair in sorted(changed)]
 
 
 @pytest.mark.nightly
-def test_macro_f1_as_shipped(suites: Callable[[str], Suite]) -> None:
+def test_macro_f1(suites: Callable[[str], Suite]) -> None:
     suite = suites("all")
-    rule_scores = scores(suite.runs, suite.all(), SHIPPED)
+    rule_scores = scores(suite.runs, suite.all())
     assert sorted(JUDGING) == list(rule_scores)
     assert macro_f1(rule_scores) >= 0.95
 
@@ -99,7 +98,7 @@ def test_macro_f1_as_shipped(suites: Callable[[str], Suite]) -> None:
 @pytest.mark.nightly
 def test_healthy_runs_with_an_error_or_warning(suites: Callable[[str], Suite]) -> None:
     suite = suites("all")
-    findings = healthy_findings(suite.runs, suite.all(), SHIPPED)
+    findings = healthy_findings(suite.runs, suite.all())
     accused = {run: verdicts for run, verdicts in findings.items() if verdicts}
     assert len(accused) <= 0.04 * len(findings), accused
 

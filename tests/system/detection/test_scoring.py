@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
-from measuring import LITERAL, SHIPPED, Measured, Verdict
+from measuring import Measured, Verdict
 from scoring import (
     Is,
     by_kind,
@@ -30,7 +30,7 @@ RUNS = {"bad": FAULTY, "good": HEALTHY}
 
 
 def verdict(run: str, rule: str, outcome: str, step: int | None = None, delay: int = 0) -> Verdict:
-    return Verdict(run, rule, SHIPPED, outcome, step, delay=delay)
+    return Verdict(run, rule, outcome, step, delay=delay)
 
 
 MEASURED = [
@@ -62,15 +62,14 @@ def test_what_a_verdict_is(
 
 
 def test_scores_count_delays_and_shares() -> None:
-    rule_scores = scores(RUNS, MEASURED, SHIPPED)
+    rule_scores = scores(RUNS, MEASURED)
     assert cells(rule_scores["AllZero"]) == ("1", "1", "0", "0", "0.50", "1.00", "0.67", "2")
     assert (rule_scores["AllZero"].faulty_judged, rule_scores["AllZero"].healthy_judged) == (1, 1)
     assert math.isclose(2 / 3, macro_f1(rule_scores))
-    assert list(scores(RUNS, MEASURED, LITERAL)) == []
 
 
 def test_scores_by_kind_of_training() -> None:
-    kinds = scores(RUNS, MEASURED, SHIPPED, by_kind)
+    kinds = scores(RUNS, MEASURED, by_kind)
     assert {kind: cells(score)[:2] for kind, score in kinds.items()} == {
         "adversarial": ("0", "1"),
         "supervised": ("1", "0"),
@@ -79,16 +78,16 @@ def test_scores_by_kind_of_training() -> None:
 
 def test_notes_are_counted_but_are_no_findings() -> None:
     note = verdict("good", "AllZero", "NoIssuesFound")._replace(notes=3)
-    score = scores(RUNS, [Measured("good", 0, (note,))], SHIPPED)["AllZero"]
+    score = scores(RUNS, [Measured("good", 0, (note,))])["AllZero"]
     assert (score.notes, score.counts[Is.FALSE], score.counts[Is.SILENT]) == (1, 0, 1)
 
 
 def test_interval_of_macro_f1_is_that_of_resampled_runs() -> None:
     # Resamples with the faulty run alone score 1, with the healthy one alone 0.
-    interval = macro_f1_interval(RUNS, MEASURED, SHIPPED)
+    interval = macro_f1_interval(RUNS, MEASURED)
     assert interval == (pytest.approx(2 / 3), 0.0, 1.0)
     perfect = [MEASURED[0], MEASURED[0]]
-    assert macro_f1_interval(RUNS, perfect, SHIPPED) == (1.0, 1.0, 1.0)
+    assert macro_f1_interval(RUNS, perfect) == (1.0, 1.0, 1.0)
 
 
 def test_share_of_accused_runs_counts_runs_and_has_a_wilson_interval() -> None:
@@ -104,8 +103,8 @@ def test_wrong_verdicts_and_healthy_findings_are_listed() -> None:
     silent = verdict("good", "TreeDepth", "NotEvaluated")
     missed = verdict("bad", "AllZero", "NoIssuesFound")
     measured = [Measured("bad", 0, (missed,)), Measured("good", 0, (false, silent))]
-    assert [(Is.MISSED, missed), (Is.FALSE, false)] == wrong(RUNS, measured, SHIPPED)
-    assert {"good": [false]} == healthy_findings(RUNS, measured, SHIPPED)
+    assert [(Is.MISSED, missed), (Is.FALSE, false)] == wrong(RUNS, measured)
+    assert {"good": [false]} == healthy_findings(RUNS, measured)
 
 
 def test_both_parts_stand_beside_each_other() -> None:

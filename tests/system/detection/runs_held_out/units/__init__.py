@@ -1,0 +1,1 @@
+"""Trainings of single units: activations, gradients, weights and updates."""

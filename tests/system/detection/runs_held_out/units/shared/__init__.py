@@ -1,0 +1,1 @@
+"""Data, networks and consequences of this folder."""

@@ -122,7 +122,7 @@ class Priced(nn.Module):
 
     def forward(self, answer: Any, target: Any) -> Any:
         told, code = answer
-        return nn.functional.mse_loss(told, target) + 0.05 * code.sum()
+        return nn.functional.mse_loss(told, target) + 0.1 * code.sum()
 
 
 @faulty(
@@ -175,9 +175,8 @@ class Squeezed(nn.Module):
     def __init__(self, width: int = 16) -> None:
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(1, width, 3, 1, 1), nn.ReLU())
-        self.gates = nn.Sequential(
-            *(nn.Linear(width, 12), nn.LeakyReLU(), nn.Linear(12, width), nn.Sigmoid())
-        )
+        self.gates = nn.Sequential(nn.Linear(width, width), nn.Sigmoid())
+        nn.init.xavier_normal_(self.gates[0].weight)
         self.body = nn.Sequential(
             *(nn.MaxPool2d(2), nn.Conv2d(width, width, 3), nn.SiLU(), nn.AdaptiveAvgPool2d(3)),
             *(nn.Flatten(), nn.Linear(9 * width, BADGES)),
@@ -185,7 +184,7 @@ class Squeezed(nn.Module):
 
     def forward(self, x: Any) -> Any:
         x = self.stem(x)
-        return self.body(x * self.gates(3 * x.sum((2, 3)))[..., None, None])
+        return self.body(x * self.gates(x.sum((2, 3)))[..., None, None])
 
 
 @faulty(

@@ -231,7 +231,7 @@ def dogs_by_prelu(root: Path) -> int:
 @healthy("whether dogs are adopted, one in three, layer norm and Hardswish, RMSprop with momentum")
 def dogs_adopted_rarely(root: Path) -> int:
     whole = dogs(2400, 2107)
-    keep = (torch.rand(len(whole.x), generator=torch.Generator().manual_seed(1)) < 0.5).bool()
+    keep = torch.rand(len(whole.x), generator=torch.Generator().manual_seed(1)) < 0.5
     data = whole.chosen(keep | (whole.y[:, 0] < 0.5))
     tested = keep[: len(whole.test_x)] | (whole.test_y[:, 0] < 0.5)
     data = type(whole)(data.x, data.y, whole.test_x[tested], whole.test_y[tested])

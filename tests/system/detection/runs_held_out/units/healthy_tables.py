@@ -116,8 +116,7 @@ def orchards_by_maxima(root: Path) -> int:
     )
     whole = orchards(1500, 0.3, 2103)
     data = type(whole)(whole.x, whole.y, whole.test_x[:50], whole.test_y[:50])
-    optimizer = sgd(0.03, momentum=0.8, weight_decay=1e-3)
-    loss = nn.MSELoss()
+    loss, optimizer = nn.MSELoss(), sgd(0.03, momentum=0.8, weight_decay=1e-3)
     return fit(root, make, data, loss=loss, optimizer=optimizer, steps=170, save_every=3, seed=5)
 
 

@@ -9,7 +9,7 @@ from training.torch_loop import adam, batches, fit, sgd, validate, watched
 from training_runs import faulty
 
 from runs_held_out.units.shared.consequences import BREAK, HUGE, SILENT
-from runs_held_out.units.shared.pictures import Lens, dials
+from runs_held_out.units.shared.pictures import Lens, balls
 from runs_held_out.units.shared.series import Dancer, Follower, dances, swings
 from runs_held_out.units.shared.tables import (
     LOAVES,
@@ -66,7 +66,7 @@ def mistakes_as_a_loss(root: Path) -> int:
 
 
 class Pointed(nn.Module):
-    """Where a dial points to, and how bright it is."""
+    """From where a ball is lit, and how bright it is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,14 +80,14 @@ class Pointed(nn.Module):
 
 
 @faulty(
-    "where a dial points to, and for 60 steps how bright it is, a guard skips broken gradients",
+    "from where a ball is lit, and for 60 steps how bright it is, a guard skips broken gradients",
     "a gradient of None, as of the part that is dropped, is taken for a broken one: no more steps",
     {"UnchangedTensor", "WeightUpdateRatio"},
     may=SILENT | BREAK,
 )
 def none_taken_for_broken(root: Path) -> int:
     torch.manual_seed(73)
-    data, loss, model = dials(1100, 0.3, 2223), nn.MSELoss(), Pointed()
+    data, loss, model = balls(1100, 0.3, 2223), nn.MSELoss(), Pointed()
     data = type(data)(
         data.x,
         torch.cat([data.y, data.x.mean((1, 2, 3))[:, None]], 1),

@@ -9,7 +9,7 @@ from training.torch_loop import adam, batches, fit, sgd, validate, watched
 from training_runs import faulty
 
 from runs_held_out.units.shared.consequences import BREAK, HUGE, LATE, SILENT
-from runs_held_out.units.shared.pictures import Lens, dials, dominoes
+from runs_held_out.units.shared.pictures import Lens, balls, dominoes
 from runs_held_out.units.shared.series import Reel, digits_in_columns, pulses
 from runs_held_out.units.shared.tables import (
     GASES,
@@ -126,14 +126,14 @@ def noise_of_the_chip_stays(root: Path) -> int:
 
 
 @faulty(
-    "where a dial points to, momentum; a second stage goes on with the average weights at step 70",
+    "from where a ball is lit, momentum; a second stage has the average of weights from step 70 on",
     "the average began at zero, with a decay of 0.9999: after 70 steps it has 0.7 % of the weights",
     {"TensorVariance"},
     may=SILENT | BREAK | LATE,
 )
 def average_begun_at_zero(root: Path) -> int:
     torch.manual_seed(85)
-    data, loss, model = dials(1100, 0.3, 2235), nn.MSELoss(), Lens(2, 10, act=nn.SiLU)
+    data, loss, model = balls(1100, 0.3, 2235), nn.MSELoss(), Lens(2, 10, act=nn.SiLU)
     averages = [torch.zeros_like(weight) for weight in model.parameters()]
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     onset = 0

@@ -1,4 +1,4 @@
-"""Healthy trainings of pictures: dominoes, badges and dials."""
+"""Healthy trainings of pictures: dominoes, badges and balls."""
 
 import math
 from pathlib import Path
@@ -9,7 +9,7 @@ from torch import nn
 from training.torch_loop import adam, batches, fit, sgd, validate, watched
 from training_runs import healthy
 
-from runs_held_out.units.shared.pictures import BADGES, Lens, badges, dials, dominoes, residual
+from runs_held_out.units.shared.pictures import BADGES, Lens, badges, balls, dominoes, residual
 from runs_held_out.units.shared.tables import Attended
 
 
@@ -135,22 +135,25 @@ def badges_mirrored(root: Path) -> int:
     return 0
 
 
-@healthy("where a dial points to by convolutions with group norm and SiLU, NAdam")
-def dials_by_group_norm(root: Path) -> int:
+@healthy("from where a ball is lit by convolutions with group norm and SiLU, NAdam")
+def balls_by_group_norm(root: Path) -> int:
     make = lambda: Lens(2, norm=lambda width: nn.GroupNorm(4, width), act=nn.SiLU)
-    loss, optimizer = nn.MSELoss(), adam(2e-3, torch.optim.NAdam)
-    return fit(root, make, dials(), loss=loss, optimizer=optimizer, steps=160, seed=27)
+    loss, optimizer = nn.MSELoss(), adam(1e-3, torch.optim.NAdam)
+    return fit(root, make, balls(1500), loss=loss, optimizer=optimizer, steps=160, seed=27)
 
 
-@healthy("where a dial points to by residual blocks with leaky units, RMSprop, every step saved")
-def dials_by_leaky_blocks(root: Path) -> int:
+@healthy(
+    "from where a ball is lit by residual blocks with leaky units, RMSprop, a falling rate, each step saved"
+)
+def balls_by_leaky_blocks(root: Path) -> int:
     return fit(
         root,
         lambda: residual(2, 10, act=lambda: nn.LeakyReLU(0.2)),
-        dials(1200, 0.4, 2115),
+        balls(1200, 0.4, 2115),
         loss=nn.HuberLoss(),
         optimizer=adam(1e-3, torch.optim.RMSprop),
         steps=130,
+        schedule=lambda step: 0.98**step,
         save_every=1,
         validate_every=25,
         seed=28,
@@ -176,9 +179,9 @@ class Narrow(nn.Module):
         return self.back(self.there(x))
 
 
-@healthy("dials by 24 numbers and back by transposed convolutions, Adam", kind="autoencoder")
-def dials_by_24_numbers(root: Path) -> int:
-    whole = dials(1200, 0.15, 2116)
+@healthy("balls by 24 numbers and back by transposed convolutions, Adam", kind="autoencoder")
+def balls_by_24_numbers(root: Path) -> int:
+    whole = balls(1200, 0.15, 2116)
     data = type(whole)(whole.x, whole.x, whole.test_x, whole.test_x)
     loss, optimizer = nn.MSELoss(), adam(4e-3)
     return fit(root, Narrow, data, loss=loss, optimizer=optimizer, steps=160, save_every=5, seed=29)

@@ -1,4 +1,4 @@
-"""Generated pictures: dominoes, badges and dials; convolutions."""
+"""Generated pictures: dominoes, badges and balls; convolutions."""
 
 import functools
 from typing import Any
@@ -54,16 +54,17 @@ def badges(count: int = 1200, noise: float = 0.7, seed: int = 2012) -> Split:
 
 
 @functools.cache
-def dials(count: int = 1100, noise: float = 0.3, seed: int = 2013) -> Split:
-    """Return pictures ``(n, 1, 16, 16)`` of a dial's hand, and where it points to ``(n, 2)``."""
+def balls(count: int = 1100, noise: float = 0.5, seed: int = 2013) -> Split:
+    """Return pictures ``(n, 1, 16, 16)`` of balls, and from where they are lit ``(n, 2)``."""
     rng = np.random.default_rng(seed)
-    angle = rng.uniform(0, 2 * np.pi, (count, 1, 1))
+    angle, size = rng.uniform(0, 2 * np.pi, (count, 1, 1)), rng.uniform(0.5, 0.8, (count, 1, 1))
     at = np.linspace(-1, 1, 16)
-    x, y = at[None, None], at[None, :, None]
-    along, aside = x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
-    hand = np.exp(-((aside / 0.13) ** 2)) * (along > -0.1) * (along < 0.9)
-    rim = np.exp(-(((np.hypot(x, y) - 0.95) / 0.08) ** 2))
-    light = hand + 0.5 * rim + noise * rng.normal(size=hand.shape)
+    shift = rng.uniform(-0.2, 0.2, (2, count, 1, 1))
+    x, y = (at[None, None] - shift[0]) / size, (at[None, :, None] - shift[1]) / size
+    front = np.sqrt(np.maximum(1 - x**2 - y**2, 0))
+    lit = 0.8 * (x * np.cos(angle) + y * np.sin(angle)) + 0.3 * front
+    light = np.maximum(lit, 0) * (front > 0)
+    light = light / light.std() + noise * rng.normal(size=light.shape)
     return parted(_shown(light), np.concatenate([np.cos(angle), np.sin(angle)], 1)[..., 0])
 
 

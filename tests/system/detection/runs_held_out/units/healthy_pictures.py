@@ -142,9 +142,7 @@ def balls_by_group_norm(root: Path) -> int:
     return fit(root, make, balls(1500), loss=loss, optimizer=optimizer, steps=160, seed=27)
 
 
-@healthy(
-    "from where a ball is lit by residual blocks with leaky units, RMSprop, a falling rate, each step saved"
-)
+@healthy("from where a ball is lit by residual blocks, leaky units, RMSprop, a falling rate")
 def balls_by_leaky_blocks(root: Path) -> int:
     return fit(
         root,

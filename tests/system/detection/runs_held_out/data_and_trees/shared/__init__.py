@@ -1,0 +1,1 @@
+"""Data, networks and loops that the runs about data and trees share."""

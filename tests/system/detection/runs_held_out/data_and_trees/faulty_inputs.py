@@ -10,7 +10,7 @@ from training.learnt_data import Split
 from training.torch_loop import adam, batches, fit, sgd
 from training_runs import faulty
 
-from runs_held_out.data_and_trees.shared.consequences import OFF_SIZE
+from runs_held_out.data_and_trees.shared.consequences import ELSEWHERE, OFF_SIZE
 from runs_held_out.data_and_trees.shared.loops import study
 from runs_held_out.data_and_trees.shared.networks import (
     BothWays,
@@ -85,7 +85,7 @@ def dark_level_added(root: Path) -> int:
 
 @faulty(
     "calls of whales in decibels by twentieths, less a mean that is kept batch by batch, a GRU",
-    "the mean begins at 0 and moves by a thousandth a batch: of -3.3 hardly any is subtracted",
+    "the mean begins at 0 and moves by a thousandth a batch: of -3.2 hardly any is subtracted",
     {"CheckInputImages"},
     may=OFF_SIZE,
 )
@@ -142,8 +142,8 @@ def two_bytes_a_letter(root: Path) -> int:
 
 
 @faulty(
-    "opinions with up to four answers to them, joined for self-attention, AdamW",
-    "each of the five gets its own 18 places, while seven of eight opinions have no answer",
+    "opinions with up to three answers to them, joined for self-attention, AdamW",
+    "each answer gets 14 places of its own, while seven of eight opinions have no answer",
     {"NLPSequenceRatio"},
     may=OFF_SIZE,
 )
@@ -152,14 +152,14 @@ def places_for_answers(root: Path) -> int:
 
     def joined(x: Any) -> Any:
         there = torch.rand(len(x), 1, generator=generator) < 0.125
-        answers = torch.randint(4, 51, (len(x), 72), generator=generator)
-        long = torch.arange(72) % 18 < torch.randint(4, 12, (len(x), 1), generator=generator)
+        answers = torch.randint(4, 51, (len(x), 42), generator=generator)
+        long = torch.arange(42) % 14 < torch.randint(4, 12, (len(x), 1), generator=generator)
         return torch.cat([x, torch.where(there & long, answers, 0)], 1)
 
     class Long(Encoder):
         def __init__(self) -> None:
             super().__init__(WORDS, 3, 24)
-            self.place = nn.Parameter(0.1 * torch.randn(90, 24))
+            self.place = nn.Parameter(0.1 * torch.randn(60, 24))
 
     return fit(
         root,
@@ -183,13 +183,13 @@ def numbered_anew(data: Split, size: int, first: int, seed: int) -> Iterator[Any
 
 @faulty(
     "events of servers before four failures, an LSTM in both directions, NAdam",
-    "from step 70 on files number events from 0: the sign of life, half of all, becomes padding",
+    "from step 70 on files number events from 0: the sign of life, most of all, becomes padding",
     {"NLPSequenceRatio"},
-    may=OFF_SIZE,
+    may=OFF_SIZE | ELSEWHERE,
 )
 def events_from_zero(root: Path) -> int:
     torch.manual_seed(656)
-    data, model = logs(1700, 6506, alive=0.6), BothWays(EVENTS, 4, 20)
+    data, model = logs(1700, 6506, alive=0.7), BothWays(EVENTS, 4, 20)
     return study(
         root,
         model,

@@ -91,9 +91,9 @@ def numbers_cut_at_four(root: Path) -> int:
         root,
         lambda: mobile(3, 6, 18),
         blooms(2200, 6603, tested=600).taught(lambda kind: kind.clamp(max=4)),
-        optimizer=adam(3e-3, torch.optim.NAdam),
-        schedule=lambda step: 0.98**step,
-        steps=180,
+        optimizer=adam(4e-3, torch.optim.NAdam),
+        schedule=lambda step: 0.985**step,
+        steps=240,
         validate_every=15,
         seed=663,
     )

@@ -12,7 +12,13 @@ from training.torch_loop import adam, batches, fit, sgd
 from training_runs import healthy
 
 from runs_held_out.data_and_trees.shared.loops import study
-from runs_held_out.data_and_trees.shared.networks import BagOfPairs, BothWays, Encoder, Spans
+from runs_held_out.data_and_trees.shared.networks import (
+    Around,
+    BagOfPairs,
+    BothWays,
+    Encoder,
+    Spans,
+)
 from runs_held_out.data_and_trees.shared.texts import (
     EVENTS,
     IGNORED,
@@ -80,10 +86,10 @@ def of_equal_length(data: Split, size: int, seed: int) -> Iterator[Any]:
             yield x[rows, :most], y[rows, :most]
 
 
-@healthy("words of orders with four tags, self-attention, batches of like length, warm-up, AdamW")
+@healthy("words of orders with four tags, gated convolutions, batches of like length, warm-up")
 def orders_of_like_length(root: Path) -> int:
     torch.manual_seed(624)
-    model, data = Encoder(WORDS, 4, each=True), orders(1700, 6204)
+    model, data = Around(WORDS, 4), orders(1700, 6204)
     optimizer = torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=0.01)
     warm = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, 1.0, 15)
     return study(
@@ -100,7 +106,7 @@ def orders_of_like_length(root: Path) -> int:
     )
 
 
-@healthy("opinions: bad, even or good, which a not turns; self-attention, smoothed labels, AdamW")
+@healthy("opinions: bad, even or good, which a not turns; self-attention, a falling rate, AdamW")
 def opinions_by_attention(root: Path) -> int:
     return fit(
         root,
@@ -108,8 +114,9 @@ def opinions_by_attention(root: Path) -> int:
         opinions(4500, 6205),
         loss=nn.CrossEntropyLoss(label_smoothing=0.05),
         optimizer=adam(3e-3, torch.optim.AdamW, weight_decay=0.02),
-        steps=260,
-        batch=48,
+        schedule=lambda step: 1 - step / 220,
+        steps=200,
+        batch=40,
         clip=1.0,
         save_every=4,
         validate_every=20,
@@ -124,6 +131,7 @@ def opinions_by_spans(root: Path) -> int:
         lambda: Spans(WORDS, 3, 32, drop=0.1, norm=True),
         opinions(4000, 6206, tested=120),
         optimizer=sgd(0.05, momentum=0.9, weight_decay=1e-4),
+        schedule=lambda step: 0.988**step,
         steps=240,
         batch=48,
         clip=1.0,
@@ -141,8 +149,8 @@ def failures_in_logs(root: Path) -> int:
         logs(1900, 6207),
         optimizer=functools.partial(torch.optim.RMSprop, lr=4e-3),
         schedule=lambda step: 0.4 ** (step // 80),
-        steps=180,
+        steps=130,
         clip=1.0,
-        validate_every=18,
+        validate_every=13,
         seed=627,
     )

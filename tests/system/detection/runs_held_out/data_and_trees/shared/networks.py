@@ -91,9 +91,7 @@ class Listener(nn.Module):
 class Encoder(nn.Module):
     """Vectors of tokens and places, and self-attention that leaves padding out."""
 
-    def __init__(
-        self, tokens: int, kinds: int, width: int = 32, *, drop: float = 0.1, each: bool = False
-    ) -> None:
+    def __init__(self, tokens: int, kinds: int, width: int = 32, *, drop: float = 0.1) -> None:
         super().__init__()
         self.embedding = nn.Embedding(tokens, width, padding_idx=0)
         self.place = nn.Parameter(0.1 * torch.randn(40, width))
@@ -101,15 +99,13 @@ class Encoder(nn.Module):
             width, 4, 2 * width, drop, "gelu", batch_first=True, norm_first=True
         )
         self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.norm, self.each = nn.LayerNorm(width), each
+        self.norm = nn.LayerNorm(width)
         self.tell = nn.Linear(width, kinds)
 
     def forward(self, x: Any) -> Any:
         there = (x > 0)[:, :, None].float()
         read = self.body(self.embedding(x) + self.place[: x.shape[1]], src_key_padding_mask=x == 0)
         read = self.norm(read)
-        if self.each:
-            return self.tell(read).transpose(1, 2)
         return self.tell((read * there).sum(1) / there.sum(1).clamp(min=1))
 
 
@@ -151,8 +147,24 @@ class Spans(nn.Module):
     def forward(self, x: Any) -> Any:
         read = self.embedding(x).transpose(1, 2)
         return self.tell(
-            torch.cat([nn.functional.silu(one(read)).amax(2) for one in self.spans], 1)
+            torch.cat([nn.functional.silu(span(read)).amax(2) for span in self.spans], 1)
         )
+
+
+class Around(nn.Module):
+    """Two gated convolutions over the words around each word, added to it: scores of each word."""
+
+    def __init__(self, tokens: int, kinds: int, width: int = 28, drop: float = 0.1) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(tokens, width, padding_idx=0)
+        self.steps = nn.ModuleList(nn.Conv1d(width, 2 * width, 5, padding=2) for _ in range(2))
+        self.tell = nn.Sequential(nn.Dropout(drop), nn.Conv1d(width, kinds, 1))
+
+    def forward(self, x: Any) -> Any:
+        read = self.embedding(x).transpose(1, 2)
+        for step in self.steps:
+            read = read + nn.functional.glu(step(read), 1)
+        return self.tell(read)
 
 
 class BagOfPairs(nn.Module):

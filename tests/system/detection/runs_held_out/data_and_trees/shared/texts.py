@@ -97,7 +97,7 @@ def opinions(
     turned = torch.nn.functional.pad((x > 0) & (x < 4), (1, 0))[:, :-1]
     sense = (x > 50).int() * torch.where((x > 60) ^ turned, 1, -1)
     total = sense.sum(1)
-    kind = (total > -2).long() + (total > 1).long()
+    kind = (total > -3).long() + (total > 2).long()
     guess = torch.randint(0, 3, (count,), generator=generator)
     kind = torch.where(torch.rand(count, generator=generator) < wrong, guess, kind)
     return last_apart(x, kind, tested)

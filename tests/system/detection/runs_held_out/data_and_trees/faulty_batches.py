@@ -75,10 +75,10 @@ def until_it_is_mastered(root: Path) -> int:
     return study(
         root,
         model,
-        until_mastered(data, 32, losses, 692),
+        until_mastered(data, 24, losses, 692),
         data,
         torch.optim.AdamW(model.parameters(), 1.5e-3),
-        steps=200,
+        steps=160,
         every=1,
         validated=25,
         clip=1.0,

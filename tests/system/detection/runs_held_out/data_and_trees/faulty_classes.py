@@ -89,7 +89,7 @@ def balanced_twice(root: Path) -> int:
 def numbers_cut_at_four(root: Path) -> int:
     return fit(
         root,
-        lambda: mobile(3, 6, 18),
+        lambda: mobile(3, 6, 14),
         blooms(2200, 6603, tested=600).taught(lambda kind: kind.clamp(max=4)),
         optimizer=adam(4e-3, torch.optim.NAdam),
         schedule=lambda step: 0.985**step,

@@ -75,7 +75,7 @@ def cropped(data: Split, size: int, seed: int) -> Iterator[Any]:
 @healthy("blooms of six kinds, squares of them hidden, inverted steps, smoothed labels, one cycle")
 def blooms_partly_hidden(root: Path) -> int:
     torch.manual_seed(613)
-    model, data = mobile(3, 6, 20), blooms(1700, 6103)
+    model, data = mobile(3, 6, 16), blooms(1700, 6103)
     optimizer = torch.optim.AdamW(model.parameters(), 5e-3)
     cycle = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=170)
     return study(

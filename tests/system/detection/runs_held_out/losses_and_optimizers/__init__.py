@@ -1,0 +1,1 @@
+"""Sixth held-out part: losses, gradients, rates, restarts and workers."""

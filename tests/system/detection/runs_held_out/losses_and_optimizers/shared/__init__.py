@@ -1,0 +1,1 @@
+"""What the runs of this piece share: data, networks, the loop, restarts and workers."""

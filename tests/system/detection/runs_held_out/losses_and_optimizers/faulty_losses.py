@@ -134,19 +134,19 @@ def turned_before_the_wrong_head(root: Path) -> int:
 @faulty(
     "where leaves are, scores of places by a ladder, Adam, a cosine, clipped; from step 90 on "
     "some batches are mirrored",
-    "in each ninth batch six pictures of 24 are mirrored, but their masks are not",
+    "in each ninth batch seven pictures of 40 are mirrored, but their masks are not",
     {"LossSpike"},
     may=UPSET,
 )
 def masks_not_mirrored(root: Path) -> int:
     torch.manual_seed(6306)
-    model = Ladder(8)
+    model = Ladder(6)
 
     def read() -> Iterator[Any]:
-        batches = dealt(*leaves(600, 6306, 0.4), size=24, seed=6306)
+        batches = dealt(*leaves(800, 6306, 0.4), size=40, seed=6306)
         for number, (x, y) in enumerate(batches):
             if number >= 90 and number % 9 == 0:
-                yield torch.cat([x[:6].flip(3), x[6:]]), y
+                yield torch.cat([x[:7].flip(3), x[7:]]), y
             else:
                 yield x, y
 
@@ -188,10 +188,17 @@ def waves_drawn_anew(root: Path) -> int:
     ).run(root, fault_at=220)
 
 
+def _moved(lines: Any, filling: int) -> Any:
+    """Return lines, the first half of which is moved by two places."""
+    half = len(lines) // 2
+    filled = torch.full((half, 2), filling)
+    return torch.cat([torch.cat([filled, lines[:half, :-2]], 1), lines[half:]])
+
+
 @of_language(
     "timetables of a bus by a decoder, AdamW, warm-up and cosine, clipped",
-    "from step 120 on each eleventh batch is of another bucket, which is filled up on the left: "
-    "places of all signs are others",
+    "from step 121 on half of each eleventh batch is of a loader that fills lines up on the left: "
+    "their signs are in other places",
     {"LossSpike"},
     may=UPSET,
 )
@@ -203,8 +210,7 @@ def filled_up_on_the_left(root: Path) -> int:
         batches = dealt(*buses(1500, 6310), size=32, seed=6310)
         for number, (x, y) in enumerate(batches):
             if number >= 120 and number % 11 == 0:
-                empty = torch.full((len(x), 2), 1)
-                yield torch.cat([empty, x[:, :-2]], 1), torch.cat([empty - 101, y[:, :-2]], 1)
+                yield _moved(x, 1), _moved(y, -100)
             else:
                 yield x, y
 
@@ -216,4 +222,4 @@ def filled_up_on_the_left(root: Path) -> int:
         steps=240,
         factor=wave(12, 245, 0.05),
         clip=1.0,
-    ).run(root, fault_at=120)
+    ).run(root, fault_at=121)

@@ -78,23 +78,17 @@ def improvement_of_a_half(root: Path) -> int:
     level = torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimizer, factor=0.1, patience=0, threshold=0.5, eps=0.0
     )
-    test = dominoes(100, 6345)
-
-    def after(step: int) -> None:
-        if step % 12 == 11:
-            with torch.no_grad():
-                level.step(float(told(model)(test)))
-
-    Lesson(
+    return Lesson(
         model,
         told(model),
         dealt(*dominoes(800, 6344), size=25, seed=6344),
         optimizer,
         steps=210,
         clip=1.0,
-        after=after,
+        test=dominoes(100, 6345),
+        test_every=12,
+        validated=level.step,
     ).run(root)
-    return 0
 
 
 # Scales of the loss

@@ -55,7 +55,7 @@ def squares_transposed(root: Path) -> int:
         torch.optim.Adam(model.parameters(), 2e-3),
         stops=((160, 178),),
         steps=260,
-        size=64,
+        size=128,
         forgotten=forgotten,
     )
 

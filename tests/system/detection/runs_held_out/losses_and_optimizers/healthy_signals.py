@@ -62,18 +62,10 @@ def quantiles_of_trams(root: Path) -> int:
     shares = torch.tensor([0.1, 0.5, 0.9])
     optimizer = torch.optim.SGD(model.parameters(), 0.08, momentum=0.9)
     level = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
-    test = trams(150, 6103)
 
     def loss(batch: Any) -> Any:
         short = batch[1][..., None] - model(batch[0]).unflatten(1, (3, 3))
         return torch.maximum(shares * short, (shares - 1) * short).mean()
-
-    def after(step: int) -> None:
-        if step % 30 == 29:
-            model.eval()
-            with torch.no_grad():
-                level.step(float(loss(test)))
-            model.train()
 
     return Lesson(
         model,
@@ -83,8 +75,9 @@ def quantiles_of_trams(root: Path) -> int:
         steps=240,
         save_every=2,
         clip=1.0,
-        after=after,
-        test=test,
+        test=trams(150, 6103),
+        test_every=30,
+        validated=level.step,
     ).run(root)
 
 

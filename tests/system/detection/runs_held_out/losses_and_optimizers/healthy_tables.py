@@ -137,7 +137,6 @@ def lots_four_batches_at_once(root: Path) -> int:
         dealt(*auctions(1500, 6006, 0.35), size=12, seed=6006),
         torch.optim.RMSprop(model.parameters(), 2e-3, momentum=0.5),
         steps=480,
-        save_every=2,
         accumulate=4,
         factor=lambda update: 1.0 if update < 80 else 0.3,
         test=auctions(200, 6007),

@@ -62,6 +62,8 @@ class Lesson:
         Number type of autocast, and what scales the loss.
     test, test_every, tested
         A batch to validate with, how often, and the loss to do so if it is another one.
+    validated
+        What is told the loss of each validation.
     before, after
         What happens before a batch is looked at, and after its update.
     update, clear
@@ -82,6 +84,7 @@ class Lesson:
     test: Any = None
     test_every: int = 40
     tested: Loss | None = None
+    validated: Callable[[float], object] = lambda _: None
     before: Callable[[int], object] = lambda _: None
     after: Callable[[int], object] = lambda _: None
     update: Callable[[], object] | None = None
@@ -135,10 +138,11 @@ class Lesson:
         hook.set_mode(ModeKeys.EVAL)
         hook.begin_step()
         with torch.no_grad(), self._autocast():
-            _saved(hook, (self.tested or self.loss)(self.test))
+            value = _saved(hook, (self.tested or self.loss)(self.test))
         hook.step()
         hook.set_mode(ModeKeys.TRAIN)
         self.model.train()
+        self.validated(float(value))
 
 
 def _saved(hook: Any, losses: Any) -> Any:

@@ -71,6 +71,7 @@ def weight_norm_after_the_optimizer(root: Path) -> int:
         optimizer,
         steps=160,
         save_every=2,
+        clear=model.zero_grad,
     ).run(root)
 
 
@@ -108,6 +109,7 @@ def groups_by_exact_type(root: Path) -> int:
         steps=150,
         save_every=2,
         factor=wave(8, 160, 0.1),
+        clear=model.zero_grad,
     ).run(root)
 
 

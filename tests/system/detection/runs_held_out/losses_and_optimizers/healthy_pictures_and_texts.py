@@ -62,6 +62,10 @@ def pips_by_tiles(root: Path) -> int:
         if step >= 120 and step % 5 == 4:
             average.update_parameters(model)
 
+    def tested(batch: Any) -> Any:
+        chosen = average if int(average.n_averaged) else model
+        return functional.cross_entropy(chosen(batch[0]).float(), batch[1])
+
     return Lesson(
         model,
         told(model),
@@ -74,6 +78,7 @@ def pips_by_tiles(root: Path) -> int:
         clip=1.0,
         after=after,
         test=dominoes(150, 6203),
+        tested=tested,
     ).run(root)
 
 

@@ -53,7 +53,7 @@ class _Past(nn.Module):
 
 
 @healthy(
-    "passengers of trams, nine quantiles by dilated convolutions, momentum, the rate is halved "
+    "three quantiles of passengers of trams by dilated convolutions, momentum, the rate is halved "
     "once the validation is level, clipped"
 )
 def quantiles_of_trams(root: Path) -> int:
@@ -141,7 +141,7 @@ def morse_and_its_speed(root: Path) -> int:
     ).run(root)
 
 
-@healthy("keys of tunes by an LSTM in both directions, notes dropped, NAdam, an even rate")
+@healthy("keys of tunes by an LSTM in both directions, NAdam, clipped, an even rate")
 def keys_of_tunes(root: Path) -> int:
     torch.manual_seed(6110)
     model = Memory(6, 20, signs=NOTES, inputs=12, cell=nn.LSTM, bidirectional=True)

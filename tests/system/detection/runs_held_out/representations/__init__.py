@@ -1,0 +1,1 @@
+"""Runs of transformers, experts, codes, samples, embeddings and policies."""

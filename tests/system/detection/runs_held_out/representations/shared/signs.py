@@ -129,7 +129,7 @@ def days(count: int = 1200, length: int = 20, seed: int = 0) -> tuple[Any, Any]:
     """Return events of days and their hours, in order: what happens depends on hour and event."""
     random = _random(seed)
     hours = torch.rand(count, length, generator=random).mul(20).sort(1).values
-    chances = torch.rand(4, EVENTS, EVENTS, generator=random).pow(8) + 1e-3
+    chances = torch.rand(4, EVENTS, EVENTS, generator=random).pow(20) + 1e-3
     parts = [torch.randint(EVENTS, (count,), generator=random)]
     for at in range(1, length):
         quarter = (hours[:, at] / 5).long().clamp(max=3)

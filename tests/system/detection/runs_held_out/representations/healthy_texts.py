@@ -142,7 +142,9 @@ class Reader(nn.Module):
         return self.head((seen * kept).sum(1) / kept.sum(1))
 
 
-@of_texts("Roman numerals are read digit by digit by an encoder, padded, Adamax, dropout")
+@training_runs.healthy(
+    "Roman numerals are read digit by digit by an encoder, padded, Adamax, dropout"
+)
 def romans_read(root: Path) -> int:
     torch.manual_seed(643)
     x, digits = romans()
@@ -185,7 +187,7 @@ def hidden_notes_guessed(root: Path) -> int:
     )
 
 
-@of_texts(
+@training_runs.healthy(
     "which of three birds calls, by an encoder of padded notes with noise, a rarer bird, RMSprop"
 )
 def birds_told_by_calls(root: Path) -> int:

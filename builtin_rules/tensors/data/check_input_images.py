@@ -1,5 +1,6 @@
 """CheckInputImages: input images are not normalised to mean 0."""
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +21,9 @@ from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
 
 MEAN: Final = "mean of a channel"
 PIECE: Final = 2**20  # pixels
-CENTRED: Final = 1 / 3  # standard deviations: a mean so near to 0 is near enough
+CENTRED: Final = 0.4  # standard deviations: a mean so near to 0 is near enough
+SCALED: Final = 1.0  # pixels from -1 to 1 are scaled as usual, whatever their mean
+ROUNDING: Final = 0.02
 IMAGES: Final = PatternsParam(
     "regex",
     "Patterns: a tensor is judged if one of them matches in its name.",
@@ -47,6 +50,19 @@ class _Channels:
     squares: Any
     counts: Any
     images: int = 0
+    lowest: float = math.inf
+    highest: float = -math.inf
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the pixels of all channels span the interval from -1 to at most 1."""
+        return abs(self.lowest + SCALED) < ROUNDING and 0 < self.highest < SCALED + ROUNDING
+
+    def widen(self, images: Any) -> None:
+        """Widen the interval of the pixels, as long as they may be scaled to it."""
+        if images.size and max(-self.lowest, self.highest) < SCALED + ROUNDING:
+            self.lowest = min(self.lowest, float(images.min()))
+            self.highest = max(self.highest, float(images.max()))
 
     def means(self) -> Any:
         """Return the mean of each channel; NaN without finite numbers."""
@@ -63,8 +79,9 @@ class _Channels:
 class CheckInputImages(DeclaredRule):
     """Met when the mean of some channel is further from 0 than `threshold_mean`.
 
-    It must also be further from 0 than a third of the channel's standard deviation: how far off
-    a mean is depends on how much pixels vary.
+    It must also be further from 0 than 0.4 of the channel's standard deviation: how far off a mean
+    is depends on how much pixels vary. If the pixels span the interval from -1 to 1, the finding is
+    a note: that scale is usual, and a dark background moves its mean.
 
     The mean covers all images saved so far, of all workers and modes. It is judged at each step
     with images, once there are `threshold_samples`. Images are along the first axis. NaN and
@@ -129,8 +146,7 @@ class CheckInputImages(DeclaredRule):
         """,
         limits="""
         Models that normalise internally (a `Rescaling` or `Normalization` layer) take raw images:
-        let `regex` select the output of that layer. In images scaled to -1..1 a dark background
-        dominates and fires: raise `threshold_mean`. The deviation alone is not judged. Images with
+        let `regex` select the output of that layer. The deviation alone is not judged. Images with
         other than 1, 3 or 4 channels are judged only if `regex` selects them. Batches sorted by
         class may differ from the whole: raise `threshold_samples`.
         """,
@@ -206,6 +222,7 @@ class CheckInputImages(DeclaredRule):
             before.squares = before.squares + squares
         before.counts = before.counts + counts
         before.images += len(images)
+        before.widen(images)
 
     def _judge(self, name: str, step: int) -> bool | None:
         """Return whether the worst channel is too far from 0, or None without finite pixels."""
@@ -226,6 +243,7 @@ class CheckInputImages(DeclaredRule):
             met=abs(mean) > limit,
             tensor=name,
             note=f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}.",
+            severity=Severity.NOTE if channels.is_scaled and not self.literal else None,
         )
 
 

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from known_deviations import KNOWN
@@ -28,6 +29,12 @@ HEAD = ("TP", "FP", "FN", "TN", "precision", "recall", "F1", "delay")
 def part_of(runs: Runs, measured: Sequence[Measured], part: str) -> list[Measured]:
     """Return the measurements of a part."""
     return [measurement for measurement in measured if runs[measurement.run].part == part]
+
+
+def parts_of(runs: Runs, measured: Sequence[Measured]) -> dict[str, list[Measured]]:
+    """Return the measurements of each part that has runs, by the words before its headings."""
+    parts = {"" if part == TUNED else "held-out ": part_of(runs, measured, part) for part in PARTS}
+    return {words: of_part for words, of_part in parts.items() if of_part}
 
 
 def report(runs: Runs, measured: Sequence[Measured]) -> str:
@@ -104,14 +111,13 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def summary_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return the figures of both parts."""
+    """Return the figures of each part."""
     rows = []
-    for part in PARTS:
-        measured_part = part_of(runs, measured, part)
+    for words, measured_part in parts_of(runs, measured).items():
         healthy_count = sum(runs[measurement.run].healthy for measurement in measured_part)
         rows.append(
             [
-                part.replace("_", "-"),
+                words.strip() or TUNED,
                 str(healthy_count),
                 str(len(measured_part) - healthy_count),
                 _accused(runs, measured_part),
@@ -123,38 +129,48 @@ def summary_table(runs: Runs, measured: Sequence[Measured]) -> str:
 
 
 def scores_table(runs: Runs, measured: Sequence[Measured]) -> str:
-    """Return the scores by rule, both parts beside each other."""
-    parts = [scores(runs, part_of(runs, measured, part)) for part in PARTS]
-    rules = sorted({rule for rule_scores in parts for rule in rule_scores})
+    """Return the scores by rule, the parts beside each other."""
+    parts = {words: scores(runs, part) for words, part in parts_of(runs, measured).items()}
     rows = [
         [
             f"[{rule}](rules/{rule}.md)",
-            *(cell for part in parts for cell in cells(part.get(rule, Score()))),
+            *(cell for part in parts.values() for cell in cells(part.get(rule, Score()))),
         ]
-        for rule in rules
+        for rule in _rules(parts)
     ]
-    means = [f"**{macro_f1(part):.3f}**" if part else "" for part in parts]
-    rows.append(["**macro F1**", *[""] * 6, means[0], *[""] * 7, means[1], ""])
-    return markdown(["rule", *HEAD, *(f"held-out {title}" for title in HEAD)], rows)
+    f1 = HEAD.index("F1")
+    means = (
+        [*[""] * f1, f"**{macro_f1(part):.3f}**", *[""] * (len(HEAD) - f1 - 1)]
+        for part in parts.values()
+    )
+    rows.append(["**macro F1**", *chain.from_iterable(means)])
+    return markdown(["rule", *_headings(parts, HEAD)], rows)
 
 
 def judged_table(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return how many runs each rule judged, and in how many it left a note."""
-    parts = [scores(runs, part_of(runs, measured, part)) for part in PARTS]
+    parts = {words: scores(runs, part) for words, part in parts_of(runs, measured).items()}
     rows = [
         [
             rule,
             *(
                 str(number)
-                for part in parts
+                for part in parts.values()
                 for score in [part.get(rule, Score())]
                 for number in (score.faulty_judged, score.healthy_judged, score.notes)
             ),
         ]
-        for rule in sorted({rule for rule_scores in parts for rule in rule_scores})
+        for rule in _rules(parts)
     ]
-    head = ("faulty", "healthy", "with a note")
-    return markdown(["rule", *head, *(f"held-out {title}" for title in head)], rows)
+    return markdown(["rule", *_headings(parts, ("faulty", "healthy", "with a note"))], rows)
+
+
+def _rules(parts: Mapping[str, Mapping[str, Score]]) -> list[str]:
+    return sorted({rule for rule_scores in parts.values() for rule in rule_scores})
+
+
+def _headings(parts: Iterable[str], titles: Sequence[str]) -> list[str]:
+    return [f"{words}{title}" for words in parts for title in titles]
 
 
 def kinds_table(runs: Runs, measured: Sequence[Measured]) -> str:

@@ -26,29 +26,30 @@ Runs = Mapping[str, Run]
 HEAD = ("TP", "FP", "FN", "TN", "precision", "recall", "F1", "delay")
 
 
-def part_of(runs: Runs, measured: Sequence[Measured], part: str) -> list[Measured]:
-    """Return the measurements of a part."""
-    return [measurement for measurement in measured if runs[measurement.run].part == part]
-
-
 def parts_of(runs: Runs, measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     """Return the measurements of each part that has runs, by the words before its headings."""
-    parts = {"" if part == TUNED else "held-out ": part_of(runs, measured, part) for part in PARTS}
+    parts = {
+        "" if part == TUNED else "held-out ": [
+            each for each in measured if runs[each.run].part == part
+        ]
+        for part in PARTS
+    }
     return {words: of_part for words, of_part in parts.items() if of_part}
 
 
 def report(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return the tables as plain text."""
     pieces = []
-    for part in PARTS:
-        measured_part = part_of(runs, measured, part)
-        if not measured_part:
-            continue
+    for words, measured_part in parts_of(runs, measured).items():
         rule_scores = scores(runs, measured_part)
         rows = [(rule, *cells(score)) for rule, score in rule_scores.items()]
         kinds = scores(runs, measured_part, by_kind)
         rows += [(f"[{kind}]", *cells(score)) for kind, score in kinds.items()]
-        pieces += [_plain([(part, *HEAD), *rows]), _headline(runs, measured_part), ""]
+        pieces += [
+            _plain([(words.strip() or TUNED, *HEAD), *rows]),
+            _headline(runs, measured_part),
+            "",
+        ]
         pieces += [
             f"{kind.value:7}{verdict.rule:28}{verdict.run:36}"
             f"step {verdict.step} {verdict.severity}: {verdict.reason[:200]}"
@@ -176,8 +177,7 @@ def _headings(parts: Iterable[str], titles: Sequence[str]) -> list[str]:
 def kinds_table(runs: Runs, measured: Sequence[Measured]) -> str:
     """Return the scores by kind of training, all rules together."""
     rows = []
-    for part in PARTS:
-        measured_part = part_of(runs, measured, part)
+    for words, measured_part in parts_of(runs, measured).items():
         by_kinds = scores(runs, measured_part, by_kind)
         for kind in KINDS:
             of_kind = [each for each in measured_part if runs[each.run].kind == kind]
@@ -186,7 +186,7 @@ def kinds_table(runs: Runs, measured: Sequence[Measured]) -> str:
                 accused = _accused(runs, of_kind)
                 rows.append(
                     [
-                        *(part.replace("_", "-"), kind.replace("_", " "), str(len(of_kind))),
+                        *(words.strip() or TUNED, kind.replace("_", " "), str(len(of_kind))),
                         accused,
                         *score,
                     ]

@@ -10,6 +10,7 @@ from builtin_rules.statistics.losses.judge import LossJudge, LossState, StateVer
 from builtin_rules.statistics.losses.objective import (
     RATES,
     SUM,
+    SteadyEvaluations,
     WarmUp,
     is_metric,
     is_validation,
@@ -56,7 +57,8 @@ class LossNotDecreasing(DeclaredRule):
     - Not finite (error): NaN or infinite for ten rows, or for the last three of the data.
     - Never learned (warning): from 100 rows on, less than 4 % below the start, and the last three
       quarters fall by clearly less than 2.5 %, or by less than `diff_percent` for `num_steps` rows.
-      At the end of the data from 24 rows on, unless a fall of 1 % is certain.
+      At the end of the data from 24 rows on, unless a fall of 1 % is certain. Also when all
+      evaluations, at least four over 24 rows of training, give the same loss to within a millionth.
     - Plateau (warning): from 200 rows on, the last three quarters are level to within 1 %, above
       80 % of the start; or, from 100 rows on, the loss rises by more than is tolerated for half of
       its rows.
@@ -163,6 +165,8 @@ class LossNotDecreasing(DeclaredRule):
         self._mode = ModeKeys[self.mode]
         self._evaluated_at: dict[tuple[str, ModeKeys], int] = {}  # literal: by loss and mode
         self._judges: dict[str, LossJudge] = {}  # by objective
+        self._evaluations: dict[str, SteadyEvaluations] = {}  # by objective
+        self._training_rows = 0
         self._warm_up = WarmUp()
         self._rates = TensorInput(RATES, (RATES,))
 
@@ -235,17 +239,16 @@ class LossNotDecreasing(DeclaredRule):
         if not losses:
             return self.not_judged(NO_LOSS)
         is_eval = self._mode is ModeKeys.EVAL
-        values = {
-            name: loss
-            for name, mode, loss in losses
-            if is_eval or (mode in TRAINING and not is_validation(name))
-        }
-        if not values:
-            return self.not_judged("no training loss at this step")
+        evaluations: dict[str, float] = {}
+        values: dict[str, float] = {}
+        for name, mode, loss in losses:
+            trains = is_eval or (mode in TRAINING and not is_validation(name))
+            (values if trains else evaluations)[name] = loss
         reason = no_objective(self.base_trial)
         if reason:
             return self.not_judged(reason)
-        answers: list[bool | None] = []
+        answers: list[bool | None] = [self._judge_evaluations(step, evaluations)]
+        self._training_rows += bool(values)
         for name, loss in objectives(values).items():
             judge = self._judges.get(name)
             if judge is None and len(self._judges) < MAX_LOSSES:
@@ -254,7 +257,24 @@ class LossNotDecreasing(DeclaredRule):
                 )
             if judge is not None:
                 answers.append(self._report(step, name, judge, judge.add(loss, warming=warming)))
-        return any_met(self, answers, "too few rows")
+        reason = "too few rows" if values else "no training loss at this step"
+        return any_met(self, answers, reason)
+
+    def _judge_evaluations(self, step: int, losses: Mapping[str, float]) -> bool | None:
+        """Return whether all evaluations so far gave the same loss, None if that is not known."""
+        answers: list[bool] = []
+        for name, loss in objectives(losses).items():
+            if is_metric(name):  # a share of rows may stay the same
+                continue
+            evaluations = self._evaluations.setdefault(name, SteadyEvaluations())
+            same = evaluations.add(loss, self._training_rows)
+            if same:
+                tensor = None if name == SUM else name
+                note = f"Never learned. All {same} evaluations gave the same loss."
+                answers.append(
+                    self.measured(step, LOSS, loss, loss, met=True, tensor=tensor, note=note)
+                )
+        return any(answers) or None
 
     def _report(self, step: int, name: str, judge: LossJudge, verdict: StateVerdict) -> bool | None:
         """Record a verdict; return whether it is one of this rule, None if there is none yet."""

@@ -10,6 +10,8 @@ from typing import Final, TextIO
 
 from rule_core.rules.params import did_you_mean
 from rule_runner.errors import UsageError
+from rule_runner.notify.sinks.apprise import AppriseSink
+from rule_runner.notify.sinks.apprise import masked as masked_service
 from rule_runner.notify.sinks.base import EventSink
 from rule_runner.notify.sinks.cloudwatch_logs import GROUP, CloudWatchLogsSink
 from rule_runner.notify.sinks.cloudwatch_metrics import CloudWatchMetricsSink, EmfSink
@@ -102,6 +104,11 @@ _KINDS: Final[Mapping[str, _SinkKind]] = {
         "an https:// address",
         r"(?s:.+)",
     ),
+    "apprise": _SinkKind(
+        lambda spec: AppriseSink(spec.target),
+        "an address of Apprise, or $ and the name of the variable that has it",
+        r"\$[A-Za-z_][A-Za-z0-9_]*|[^$](?s:.*)",
+    ),
     "sns": _SinkKind(
         lambda spec: SnsSink(spec.target, spec.region),
         "the ARN of a topic",
@@ -155,6 +162,8 @@ def _parse(text: str, stdout: TextIO) -> SinkSpec:
     if kind == "webhook":
         check_webhook(rest)
         text = f"webhook:{masked(rest)}"
+    if kind == "apprise":
+        text = f"apprise:{masked_service(rest)}"
     options = _KINDS[kind]
     target, region = _split_region(rest, kind) if options.regional else (rest, None)
     if not re.fullmatch(options.pattern, target):

@@ -156,7 +156,8 @@ class LiveObserver(Observer):
 
     def progress(self, judged: int, known: int) -> None:
         """Count and forward."""
-        self.live += self._training.runs
+        if self._training.runs:
+            self.live = judged
         self._observer.progress(judged, known)
 
     def waiting(self, text: str, seconds: float) -> None:

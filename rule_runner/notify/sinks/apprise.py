@@ -9,7 +9,7 @@ from rule_core.severity import Severity
 from rule_runner.errors import UsageError
 from rule_runner.notify.event import Event, statuses
 from rule_runner.notify.sinks.base import EventSink, Sent, SinkError
-from rule_runner.results.status import RuleStatus
+from rule_runner.results.status import NOT_ENOUGH, RuleStatus
 
 VARIABLE: Final = "$"  # begins the name of a variable that has the address
 MOST_LINES: Final = 20  # of a digest
@@ -148,11 +148,12 @@ def _alerts(event: Event) -> Iterator[_Alert]:
     changed = detail.get("ChangedRules", ())
     for entry in statuses(detail):
         status, rule = entry["RuleEvaluationStatus"], entry["RuleConfigurationName"]
-        if rule not in changed or status not in _ATTENTION:
+        details = entry.get("StatusDetails", "")
+        judged_nothing = details.startswith(NOT_ENOUGH)  # in SageMaker's statuses, an error
+        if rule not in changed or status not in _ATTENTION or judged_nothing:
             continue
         severity = entry.get("RuleEvaluationSeverity", Severity.ERROR)
         found = status == RuleStatus.ISSUES_FOUND
-        details = entry.get("StatusDetails", "")
         yield _Alert(
             detail["TrainingJobName"],
             rule,

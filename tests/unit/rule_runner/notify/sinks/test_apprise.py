@@ -24,7 +24,7 @@ from rule_runner.notify.event import EventSubject, RuleState
 from rule_runner.notify.sinks import Sent, SinkError
 from rule_runner.notify.sinks.apprise import MOST_LINES, AppriseSink
 from rule_runner.notify.sinks.spec import parse_sinks
-from rule_runner.results.status import RuleStatus
+from rule_runner.results.status import NOT_ENOUGH, RuleStatus
 
 # Apprise imports it in Python 3.11 and 3.12.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -35,6 +35,7 @@ PAGER = "pagerduty://A1BRTD4JD@TIiajkdnlazkcOXrIdevi7F"
 CONDITION = str(MET.details).partition(": ")[2].strip()
 HOSTILE = "<!channel> <b>&"
 WARNING = dataclasses.replace(MET, severity=Severity.WARNING)
+NOT_EVALUATED = RuleState("a", RuleStatus.ERROR, f"{NOT_ENOUGH}Rule 'a' judged none.")
 FAILED = RuleState("Overfit", RuleStatus.ERROR, "ClientError: 'loss' is no number.")
 
 
@@ -87,6 +88,7 @@ def test_a_rule_that_needs_attention_is_a_message(
             told(RuleState("a", RuleStatus.NO_ISSUES_FOUND), changed=["a"]), id="no-issues"
         ),
         pytest.param(told(RuleState("a", RuleStatus.STOPPED, "x"), changed=["a"]), id="stopped"),
+        pytest.param(told(NOT_EVALUATED, changed=["a"]), id="judged-nothing"),
     ],
 )
 def test_other_changes_send_nothing(event: dict[str, Any]) -> None:

@@ -113,6 +113,31 @@ def report(folders: tuple[str, ...], output: str | None, title: str | None) -> i
     return command.report(folders, output, title)
 
 
+@main.command()
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option("--check", metavar="NAME", help="Create a check run of this name.")
+@click.option("--comment", is_flag=True, help="Write a comment on the pull request.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    default="error",
+    show_default=True,
+    help="The severity from which a finding fails the check run.",
+)
+@endpoint_option
+@reporting
+def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> int:
+    """Show the results in one or more output folders in a workflow of GitHub.
+
+    They are added to the summary of the workflow's run. Folders may be addresses,
+    s3://bucket/prefix.
+    """
+    from rule_core.severity import Severity
+    from rule_runner.commands.github import show_on_github
+
+    return show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
+
+
 @main.group()
 def trial() -> None:
     """Inspect a trial."""

@@ -38,20 +38,29 @@ def report(places: Sequence[str], output: str | None, title: str | None) -> int:
     OutputError
         If the page cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="rule-runner-") as scratch:
-        folders = {
-            _folder(place, Path(scratch) / str(number)): place
-            for number, place in enumerate(places)
-        }
-        saved = read(folders)
-        saved = with_addresses(
-            saved, {path: place for path, place in folders.items() if is_s3(place)}
-        )
+    saved = results_at(places)
     trials = dict.fromkeys(trial_name(run.trial) for run in saved.runs)
     target = output or (places[0] if len(places) == 1 and not is_s3(places[0]) else REPORT)
     path = _write(saved, target, title or ", ".join(trials) or "Results")
     print(f"Report: {printable(path)}")
     return 0
+
+
+def results_at(places: Sequence[str]) -> Saved:
+    """Return the results at folders or addresses, and below.
+
+    Raises
+    ------
+    ClientError
+        If a folder does not exist or holds no result.
+    """
+    with tempfile.TemporaryDirectory(prefix="rule-runner-") as scratch:
+        folders = {
+            _folder(place, Path(scratch) / str(number)): place
+            for number, place in enumerate(places)
+        }
+        addresses = {path: place for path, place in folders.items() if is_s3(place)}
+        return with_addresses(read(folders), addresses)
 
 
 def _folder(place: str, scratch: Path) -> Path:

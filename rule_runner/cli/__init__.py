@@ -16,6 +16,7 @@ from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 from rule_runner.cli.testing import record, test
 from rule_runner.cli.training import train
+from rule_runner.cli.watching import watch
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.logs import configure
 
@@ -168,5 +169,5 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for command in (check, evaluate, train, docker_group, images, events, profile, record, test):
+for command in (check, evaluate, train, docker_group, images, events, profile, record, test, watch):
     main.add_command(command)

@@ -142,7 +142,7 @@ def find_new_trials(
         reason = getattr(err, "reason", None) or getattr(err, "strerror", None) or "no answer"
         msg = missing(path) if _is_absent(err) else f"{path!r} cannot be listed: {reason}."
         raise TrialError(msg) from err
-    search = _Search(opened, address.kind, passes_over, MANY_ENTRIES)
+    search = _Search(opened, address.kind, passes_over)
     for trial in search.run(top):
         yield trial._replace(path=_with_root(address, trial.path))
 
@@ -266,11 +266,10 @@ class _Search:
         opened: "_Opened",
         kind: str = "",
         passes_over: Callable[[str], bool] = lambda _: False,
-        entries: int = ENTRIES,
     ) -> None:
         self._names = opened.names
         self._passes_over = passes_over
-        self._entries = entries
+        self._entries = opened.entries
         self._store = opened.store
         self._remaining = opened.limit
         self._formats = {kind: format_named(kind)} if kind else None
@@ -377,14 +376,15 @@ def _path_of(path: str, folder: str) -> str:
 
 
 class _Opened(NamedTuple):
-    """A path: how to list the folders below it, how to read files, and how often to list."""
+    """A path: how to list the folders below it, how to read files, and the limits of a search."""
 
     names: ListFolder
     store: TrialStore
     limit: int
+    entries: int
 
 
-def _open(path: str, seconds: float = math.inf, entries: int = ENTRIES) -> _Opened:
+def _open(path: str, seconds: float = math.inf, entries: int | None = None) -> _Opened:
     """Return how to search below a path.
 
     Parameters
@@ -392,17 +392,18 @@ def _open(path: str, seconds: float = math.inf, entries: int = ENTRIES) -> _Open
     seconds
         The longest time to wait for storage in total.
     entries
-        How many names of one folder are enough, but for one.
+        How many names of a folder to list at most; by default `ENTRIES`.
 
     Raises
     ------
     TrialError
         If storage of this kind cannot be read.
     """
+    entries = ENTRIES if entries is None else entries
     try:
         if is_s3(path):
-            return _Opened(*_s3_names(path, seconds, entries), S3_FOLDERS)
-        return _Opened(_local_names(path, entries), open_store(path), LOCAL_FOLDERS)
+            return _Opened(*_s3_names(path, seconds, entries), S3_FOLDERS, entries)
+        return _Opened(_local_names(path, entries), open_store(path), LOCAL_FOLDERS, entries)
     except SMDebugError as err:
         raise TrialError(str(err)) from err
 

@@ -36,7 +36,7 @@ from rule_runner.steps.watcher import Waiter
 _log: Final = structlog.get_logger()
 _BATCH: Final = 200  # trials that are added or sorted at once
 ABSENT_S: Final = 10.0  # until the next look for a queued trial that is not there
-_LOOKED_AT: Final = 10  # unfinished trials, at each look for growth
+_LOOKED_AT: Final = 10  # unfinished trials, at each tick
 # Exit codes that the same request would have again.
 _HOPELESS: Final = frozenset({EXIT_CLIENT, EXIT_USAGE})
 _GAVE_UP: Final = "Its evaluation ended {times} times without a verdict{why}."
@@ -156,7 +156,7 @@ class Controller:
             for root in roots
         ]
         self._refresh = Pace(clock, intervals.refresh)
-        self._growth = Pace(clock, intervals.growth / _LOOKED_AT)
+        self._growth = Pace(clock, intervals.growth)
         self._expire = Pace(clock, intervals.expire)
         self._unfinished: list[int] = []
         self._stopping = False
@@ -222,6 +222,10 @@ class Controller:
                 trial = NewTrial(saved.trial, "", True, False, output)
                 self.database.add([trial], self._clock.time())
         self._sort_discovered()
+        for output in self._evaluations.outputs:
+            running = self.database.trial_with(output)
+            if running is not None and running.state is TrialState.QUEUED:
+                self._change(running, TrialInput.STARTED, started_at=self._clock.time())
 
     def tick(self) -> None:
         """Do what is due; trouble with the index is logged, and tried again the next time."""
@@ -230,9 +234,9 @@ class Controller:
                 self._begin_again()
             self._look()
             self._collect()
+            self._look_for_growth()
             self._start_queued()
             self._refresh_running()
-            self._look_for_growth()
             self._remove_expired()
         except OutputError as err:
             if str(err) != self._trouble:
@@ -250,6 +254,7 @@ class Controller:
         self.database = self._open_database()
         self._known = self.database.paths()
         self.rebuild()
+        self._unfinished = []
 
     def _change(self, trial: TrialRecord, trial_input: TrialInput, **fields: Any) -> TrialState:
         """Record the next state of a trial, and log it."""
@@ -328,8 +333,6 @@ class Controller:
         assignment = self._config.assignment(trial.path)
         if assignment is None:
             self._change(trial, TrialInput.NO_RULES)
-        elif _is_absent(trial) and not self._options.once:
-            self.database.update(trial.id, not_before=self._clock.time() + ABSENT_S)
         else:
             try:
                 return self._evaluate(trial, assignment)
@@ -348,6 +351,9 @@ class Controller:
         saved = read_output(trial.output)
         if saved.final and not trial.restarts and _needs_nothing(trial):
             self._judge(self._running(trial), saved)
+            return False
+        if _is_absent(trial) and not self._options.once:
+            self.database.update(trial.id, not_before=self._clock.time() + ABSENT_S)
             return False
         request = request_of(
             trial,
@@ -477,23 +483,22 @@ class Controller:
 
     def _look_for_growth(self) -> None:
         """Queue judged trials whose data have grown, and note what running trials look like."""
-        if not self._growth.is_due:
-            return
-        with self._growth.measured():
-            if not self._unfinished:
+        if self._growth.is_due and not self._unfinished:
+            with self._growth.measured():
                 self._unfinished = self.database.unfinished()
                 for trial in self.database.oldest(TrialState.RUNNING):
                     self.database.update(trial.id, mark=mark_of(trial.path, trial.mark))
-            batch, self._unfinished = self._unfinished[:_LOOKED_AT], self._unfinished[_LOOKED_AT:]
-            for number in batch:
-                self._queue_if_grown(number)
+        batch, self._unfinished = self._unfinished[:_LOOKED_AT], self._unfinished[_LOOKED_AT:]
+        for number in batch:
+            self._queue_if_grown(number)
 
     def _queue_if_grown(self, number: int) -> None:
+        """Queue a judged trial if it has new data, or if its output was removed by hand."""
         trial = self.database.trial(number)
         if trial is None or trial.state is not TrialState.JUDGED or _is_absent(trial):
             return
         mark = mark_of(trial.path, trial.mark)
-        if mark != trial.mark:
+        if mark != trial.mark or not (is_s3(trial.output) or Path(trial.output).exists()):
             self._change(trial, TrialInput.GREW, mark=mark)
 
     def _remove_expired(self) -> None:

@@ -53,14 +53,15 @@ class WatchRoot:
 
 
 def parse_root(text: str) -> WatchRoot:
-    """Return the root that a text names.
+    """Return the root that a text names; a local path that exists has no wildcards.
 
     >>> parse_root("s3://bucket/runs/*")
     WatchRoot(text='s3://bucket/runs/*', base='s3://bucket/runs', patterns=('*',))
     """
     scheme, separator, place = text.strip().rpartition("://")
     parts = place.rstrip("/").split("/")
-    plain = next((i for i, part in enumerate(parts) if _WILDCARD.search(part)), len(parts))
+    wild = [i for i, part in enumerate(parts) if _WILDCARD.search(part)]
+    plain = wild[0] if wild and (scheme or not Path(text).exists()) else len(parts)
     base = "/".join(parts[:plain]) or ("/" if place.startswith("/") else ".")
     if scheme:
         return WatchRoot(text, scheme + separator + base, tuple(parts[plain:]))

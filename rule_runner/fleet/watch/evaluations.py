@@ -63,6 +63,11 @@ class Evaluations:
     def __contains__(self, output: object) -> bool:
         return output in self._running
 
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs of the running evaluations."""
+        return [*self._running]
+
     def start(self, output: str, request: EvaluationRequest) -> None:
         """Start an evaluation, or adopt the one that already writes to this output.
 

@@ -131,7 +131,7 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed(path: Path) -> None:
 def test_a_damaged_file_names_the_remedy(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
-    with pytest.raises(OutputError, match="is damaged: .* with --rebuild"):
+    with pytest.raises(OutputError, match=r"is damaged: .* with --rebuild"):
         WatchDatabase(path)
     WatchDatabase.empty(path).close()
     WatchDatabase(path).close()
@@ -140,7 +140,7 @@ def test_a_damaged_file_names_the_remedy(path: Path, content: bytes) -> None:
 def test_a_database_of_another_version_names_the_remedy(path: Path) -> None:
     with WatchDatabase(path) as database:
         database.connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(OutputError, match="of another version of rule-runner.* with --rebuild"):
+    with pytest.raises(OutputError, match=r"of another version of rule-runner.* with --rebuild"):
         WatchDatabase(path)
 
 

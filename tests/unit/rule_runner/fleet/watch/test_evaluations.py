@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rule_core.clock import SystemClock
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.fleet.watch import evaluations as evaluations_
 from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
@@ -28,7 +29,7 @@ def wait(evaluations: Evaluations) -> list[EndedEvaluation]:
     while time.monotonic() < deadline:
         if ended := [*evaluations.ended()]:
             return ended
-        time.sleep(0.01)
+        SystemClock().sleep(0.01)
     return []
 
 
@@ -89,7 +90,7 @@ def test_a_log_that_a_rule_fills_is_emptied(
     (log,) = (tmp_path / "state").glob("*.log")
     deadline = time.monotonic() + 20
     while log.stat().st_size < 20 and time.monotonic() < deadline:
-        time.sleep(0.01)
+        SystemClock().sleep(0.01)
     assert [*evaluations.ended()] == []
     assert log.stat().st_size == 0
     evaluations.terminate()

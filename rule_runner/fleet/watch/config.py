@@ -73,7 +73,8 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_concurrent
         How many evaluations run at the same time, at most.
     quiet_after
-        An evaluation ends after this time without new data, and continues when data arrive.
+        An evaluation ends after this time without new data, and continues when data arrive. A trial
+        that is quiet already is judged as it is.
     retention
         Which outputs to keep: the newest, such as ``500``, or those that ended within a time,
         such as ``30d``.
@@ -86,8 +87,8 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     output: str = DEFAULT_OUTPUT
     sinks: Texts = ()
     actions: Texts = ()
-    max_concurrent: Annotated[int, Meta(ge=1, le=1000)] = os.cpu_count() or 1
-    quiet_after: str = "1h"
+    max_concurrent: Annotated[int, Meta(ge=1, le=1000)] = 4 * (os.cpu_count() or 1)
+    quiet_after: str = "10m"
     retention: str | int | None = None
     look_every: str = "30s"
 

@@ -16,7 +16,7 @@ from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.discovery import WatchRoot, new_trials
 from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
-from rule_runner.fleet.watch.growth import mark_of
+from rule_runner.fleet.watch.growth import last_change, mark_of
 from rule_runner.fleet.watch.outputs import (
     SavedOutput,
     is_finished,
@@ -355,21 +355,26 @@ class Controller:
         if _is_absent(trial) and not self._options.once:
             self.database.update(trial.id, not_before=self._clock.time() + ABSENT_S)
             return False
+        mark = mark_of(trial.path, trial.mark)
         request = request_of(
             trial,
             assignment,
             self._config,
             self._options.jobs,
             saved,
-            follow=not self._options.once,
+            follow=not (self._options.once or self._is_quiet(trial.path, mark)),
         )
-        mark = mark_of(trial.path, trial.mark)
         running = self._running(trial, mark=mark, started_at=self._clock.time(), problem="")
         try:
             self._evaluations.start(trial.output, request)
         except OutputError as err:
             self._finish(running, EndedEvaluation(trial.output, None, str(err)))
         return trial.output in self._evaluations
+
+    def _is_quiet(self, path: str, mark: str) -> bool:
+        """Return whether a trial has had no new data for so long that it is not followed."""
+        changed = last_change(path, mark)
+        return changed is not None and self._clock.time() - changed > self._config.quiet_s
 
     def _running(self, trial: TrialRecord, **fields: Any) -> TrialRecord:
         """Record that a trial is being judged; return its new record."""

@@ -41,6 +41,32 @@ def mark_of(trial: str, earlier: str = UNKNOWN) -> str:
     return _local_mark(place) or earlier
 
 
+def last_change(trial: str, mark: str) -> float | None:
+    """Return when the data of a trial changed last, in seconds since the epoch.
+
+    Parameters
+    ----------
+    trial, mark
+        Its path or address, and its mark.
+
+    Returns
+    -------
+    float | None
+        None if the mark does not tell: that of a trial with many objects in S3.
+
+    Examples
+    --------
+    >>> last_change("/runs/a", "2 70 1700000000500000000")
+    1700000000.5
+    >>> last_change("s3://bucket/a", "log.csv" + chr(10) + "70-1700000000.5")
+    1700000000.5
+    """
+    if not is_s3(split_kind(trial)[1]):
+        return int(mark.split()[2]) / 1e9 if mark else None
+    times = [float(part.partition("-")[2]) for part in mark.partition("\n")[2].split()]
+    return max(times, default=None)
+
+
 def _local_mark(path: str) -> str:
     """Return the number of files and folders, and the time of the last change; "" if unknown."""
     newest, size, count = 0, 0, 0

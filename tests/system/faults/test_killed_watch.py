@@ -1,4 +1,4 @@
-"""Controllers and evaluations that are killed at random: nothing is lost, and nothing told twice."""
+"""Controllers and evaluations that are killed at random: nothing is lost or told twice."""
 
 import json
 import os

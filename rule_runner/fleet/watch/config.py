@@ -88,7 +88,7 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sinks: Texts = ()
     actions: Texts = ()
     max_concurrent: Annotated[int, Meta(ge=1, le=1000)] = 4 * (os.cpu_count() or 1)
-    quiet_after: str = "10m"
+    quiet_after: str = "15m"
     retention: str | int | None = None
     look_every: str = "30s"
 

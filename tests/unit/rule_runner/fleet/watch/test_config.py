@@ -101,4 +101,4 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, data: bytes | None, sentence
 
 def test_defaults() -> None:
     config = WatchConfig()
-    assert (config.quiet_s, config.look_s, config.retention) == (600.0, 30.0, None)
+    assert (config.quiet_s, config.look_s, config.retention) == (900.0, 30.0, None)

@@ -31,7 +31,7 @@ def test_a_trial_from_its_discovery_to_its_verdict(watch: Watch) -> None:
         assert watch.state(trial) == "running"
         (request,) = watch.evaluations.requests[watch.trial(trial).output]
         assert (request.trial, request.rules[0].name, request.wait) == (str(trial), "auto", True)
-        assert request.idle_timeout == 600.0
+        assert request.idle_timeout == 900.0
         watch.end(trial, outcome="IssuesFound")
         watch.tick()
     record = watch.trial(trial)
@@ -152,7 +152,7 @@ def test_verdicts_that_are_not_final_are_continued_when_data_arrive(watch: Watch
 def test_a_trial_that_is_quiet_already_is_judged_as_it_is(watch: Watch) -> None:
     quiet, running = log(watch.runs, "quiet"), log(watch.runs, "running")
     for path in (quiet / "log.csv", quiet):
-        os.utime(path, (watch.clock.now - 700.0,) * 2)
+        os.utime(path, (watch.clock.now - 1000.0,) * 2)
     watch.tick()
     follows = [
         watch.evaluations.requests[_output(watch, path)][0].wait for path in (quiet, running)

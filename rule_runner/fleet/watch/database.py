@@ -11,7 +11,7 @@ from rule_runner.fleet.watch.index_reader import SCHEMA_VERSION, IndexReader
 from rule_runner.fleet.watch.leases import Lease, holder
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import TrialState
-from rule_runner.results.durable_files import output_errors
+from rule_runner.results.durable_files import open_regular, output_errors
 
 _SCHEMA: Final = (
     """
@@ -55,6 +55,10 @@ _SCHEMA: Final = (
     "CREATE INDEX rule_jobs_by_name ON rule_jobs (name, outcome)",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
+_APPLICATION: Final = 0x72727768  # "rrwh" in the header of the file
+_HEADER: Final = b"SQLite format 3\0"
+_HEADER_SIZE: Final = 100
+_APPLICATION_BYTES: Final = slice(68, 72)
 _ADD: Final = """
     INSERT INTO trials (path, root, tensors, profiler, output, state, discovered_at, changed_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -94,8 +98,11 @@ class WatchDatabase(IndexReader):
             path.parent.mkdir(parents=True, exist_ok=True)
         self._lease = _only_writer(path)
         try:
+            _check_own(path)
             super().__init__(path, "mode=rwc")
             with self.errors():
+                if path.stat().st_size == 0:  # before WAL, so that it is in the file itself
+                    self.connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 self.connection.execute("PRAGMA journal_mode = WAL")
                 self.connection.execute("PRAGMA synchronous = NORMAL")
                 self.connection.execute("PRAGMA foreign_keys = ON")
@@ -125,11 +132,12 @@ class WatchDatabase(IndexReader):
         Raises
         ------
         OutputError
-            If another process uses it, or it cannot be removed.
+            If another process uses it, it is a file of something else, or it cannot be removed.
         """
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         with _only_writer(path):
+            _check_own(path)
             for suffix in ("", "-wal", "-shm"):
                 with output_errors(path), suppress(FileNotFoundError):
                     path.with_name(path.name + suffix).unlink()
@@ -196,6 +204,30 @@ class WatchDatabase(IndexReader):
         with self.errors():
             self.connection.execute("DELETE FROM rule_jobs WHERE trial = ?", (number,))
             self.connection.executemany(text, rows)
+
+
+def _check_own(path: Path) -> None:
+    """Check that a file is an index of `watch`, empty or missing: others are not touched.
+
+    Raises
+    ------
+    OutputError
+        If it is a file of something else.
+    """
+    try:
+        with output_errors(path), os.fdopen(open_regular(path, os.O_RDWR), "rb") as stream:
+            header = stream.read(_HEADER_SIZE)
+    except OutputError as err:
+        if isinstance(err.__cause__, FileNotFoundError):
+            return
+        raise
+    number = int.from_bytes(header[_APPLICATION_BYTES], "big")
+    if header and not (header.startswith(_HEADER) and number == _APPLICATION):
+        msg = (
+            f"{str(path)!r} is not an index of 'rule-runner watch', and is left as it is. Choose "
+            "another file with --database."
+        )
+        raise OutputError(msg)
 
 
 def _only_writer(path: Path) -> Lease:

@@ -1,6 +1,8 @@
 """The index on disk: one writer, readers beside it, and what may happen to its file."""
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,14 +129,38 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed(path: Path) -> None:
         assert database.is_deleted
 
 
-@pytest.mark.parametrize("content", [b"no database" * 1000, b"\0" * 5000])
-def test_a_damaged_file_names_the_remedy(path: Path, content: bytes) -> None:
-    path.parent.mkdir()
-    path.write_bytes(content)
+def test_a_damaged_file_names_the_remedy(path: Path) -> None:
+    WatchDatabase(path).close()
+    path.write_bytes(path.read_bytes()[:100] + b"garbage" * 1000)
     with pytest.raises(OutputError, match=r"is damaged: .* with --rebuild"):
         WatchDatabase(path)
     WatchDatabase.empty(path).close()
     WatchDatabase(path).close()
+
+
+@pytest.mark.parametrize("kind", ["text", "zeros", "database"])
+def test_a_file_of_something_else_is_left_as_it_is(path: Path, kind: str) -> None:
+    path.parent.mkdir()
+    if kind == "database":
+        with sqlite3.connect(path) as other:
+            other.execute("CREATE TABLE runs (id)")
+        other.close()
+    else:
+        path.write_bytes(b"my notes" if kind == "text" else b"\0" * 5000)
+    content = path.read_bytes()
+    for use in (WatchDatabase, WatchDatabase.empty):
+        with pytest.raises(OutputError, match=r"is not an index of .* Choose another file"):
+            use(path)
+    assert path.read_bytes() == content
+
+
+def test_an_index_whose_writer_was_killed_is_known_as_one(path: Path) -> None:
+    program = "import os, pathlib, sys; from rule_runner.fleet.watch.database import WatchDatabase;"
+    program += "WatchDatabase(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    assert path.with_name("watch.sqlite-wal").stat().st_size > 0
+    with WatchDatabase(path) as database:
+        assert database.trials() == []
 
 
 def test_a_database_of_another_version_names_the_remedy(path: Path) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from executed_calls import doubled, hang, lose_worker, process_id, raise_key_error, work
 
+from executed_calls import doubled, hang, lose_worker, process_id, raise_key_error, work
 from rule_runner.fleet.executors import WorkerLostError, local, open_executor
 from rule_runner.fleet.executors.local import LocalExecutor
 

@@ -1,8 +1,8 @@
 import re
 
 import pytest
-from executed_calls import doubled
 
+from executed_calls import doubled
 from rule_runner.errors import UsageError
 from rule_runner.fleet.executors import open_executor
 

@@ -319,6 +319,7 @@ def test_a_deleted_database_is_made_again_and_nothing_is_judged_twice(watch: Wat
     watch.tick(60.0)
     watch.tick(60.0)
     assert [watch.state(trial) for trial in (judged, running)] == ["judged", "running"]
+    assert watch.path.exists()
     assert [len(requests) for requests in watch.evaluations.requests.values()] == [1, 1]
     watch.end(running)
     watch.tick()
@@ -390,3 +391,6 @@ def test_expired_outputs_are_removed_and_their_trials_not_judged_again(
     assert [record.path for record in watch.controller.database.trials()] == [str(kept)]
     watch.tick(7 * 86400.0)
     assert watch.state(kept) == "judged"
+    log(watch.runs, "gone")
+    watch.tick()
+    assert watch.state(gone) == "running"

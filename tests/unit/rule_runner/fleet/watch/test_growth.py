@@ -24,6 +24,15 @@ def test_a_local_mark(tmp_path: Path) -> None:
     assert mark_of(f"csv:{trial}", grown) != grown
 
 
+def test_a_file_that_grows_within_the_resolution_of_times(tmp_path: Path) -> None:
+    trial = log(tmp_path)
+    status = (trial / "log.csv").stat()
+    mark = mark_of(str(trial))
+    (trial / "log.csv").write_text("step,loss\n1,0.5\n2,0.4\n")
+    os.utime(trial / "log.csv", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert mark_of(str(trial), mark) != mark
+
+
 def test_a_file_written_by_a_machine_with_another_clock(tmp_path: Path) -> None:
     trial = log(tmp_path)
     os.utime(trial / "log.csv", (4e9, 4e9))

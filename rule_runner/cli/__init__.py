@@ -10,6 +10,7 @@ from rule_runner.cli.docker import docker_group
 from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.events import events
+from rule_runner.cli.fleet import fleet
 from rule_runner.cli.images import images
 from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
@@ -168,5 +169,5 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for command in (check, evaluate, train, docker_group, images, events, profile, record, test):
+for command in (check, evaluate, train, docker_group, images, events, profile, record, test, fleet):
     main.add_command(command)

@@ -1,0 +1,131 @@
+"""judge: evaluates one line of a plan, and turns whatever happens into its outcome."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import replace
+
+import structlog
+
+from rule_core.failures import attempt
+from rule_core.storage import StorageUnavailableError
+from rule_runner.commands.evaluate import Evaluation, run_request, tagged
+from rule_runner.commands.fleet.outcomes import TrialOutcome, TrialState, failed
+from rule_runner.config.model import EvaluationConfig
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import resolve
+from rule_runner.engine.stop_requests import Signals
+from rule_runner.errors import (
+    EXIT_CLIENT,
+    EXIT_INTERNAL,
+    EXIT_ISSUES,
+    EXIT_OUTPUT,
+    EXIT_TEMPORARY,
+    EXIT_TIMEOUT,
+    OutputError,
+    RuleRunnerError,
+)
+from rule_runner.fleet.plan import PlanLine
+from rule_runner.logs import configure
+from rule_runner.results.status import INTERNAL_ERROR
+
+_log = structlog.get_logger()
+_NOTHING_JUDGED = "No rule judged a step."
+
+
+def judge_in_worker(line: PlanLine) -> TrialOutcome:
+    """Evaluate a line in a worker of an executor.
+
+    In the main thread of the worker, a signal stops the evaluation.
+    """
+    configure(0)
+    with ExitStack() as stack:
+        signals = Signals()
+        if threading.current_thread() is threading.main_thread():
+            stack.enter_context(signals)
+        stack.enter_context(redirect_stdout(sys.stderr))  # what rules print
+        return judge(line, signals)
+
+
+def judge(line: PlanLine, signals: Signals) -> TrialOutcome:
+    """Evaluate a line of a plan; a complete output is kept, and a half one resumed."""
+    try:
+        request = line.request()
+    except RuleRunnerError as err:
+        return failed(line.number, str(err), EXIT_CLIENT)
+    trial = request.trial or request.profiler_trial or ""
+    place = request.output or ""
+
+    def fail(err: Exception) -> TrialOutcome:
+        problem, code = _fault(err)
+        return failed(line.number, problem, code, trial, place)
+
+    return attempt(lambda: _judged(line.number, request, signals), fail)
+
+
+def _judged(number: int, request: EvaluationRequest, signals: Signals) -> TrialOutcome:
+    trial = request.trial or request.profiler_trial or ""
+    evaluation = run_request(
+        request, sys.stderr, signals, title=f"line {number}: ", resolve_request=_resolved
+    )
+    problems = [*_problems(evaluation)]
+    code = evaluation.exit_code
+    if code == 0 and not any(rule.coverage.judged for rule in evaluation.outcome.result.rules):
+        code = EXIT_CLIENT
+        problems.append(_NOTHING_JUDGED)
+    return TrialOutcome(
+        line=number,
+        state=_state(evaluation, code),
+        trial=trial,
+        output=request.output or "",
+        exit_code=code,
+        summary=evaluation.outcome.result.summary,
+        complete=bool(evaluation.outcome.earlier),
+        problems=problems,
+    )
+
+
+def _resolved(request: EvaluationRequest) -> EvaluationConfig:
+    """Return the evaluation with a folder for each rule, and of a trial as it is unless it waits.
+
+    The folders stay the same when more rules fit a trial that has grown.
+    """
+    return replace(resolve(request), own_folders=True, as_it_is=not request.wait)
+
+
+def _problems(evaluation: Evaluation) -> Iterator[str]:
+    """Yield what went wrong beside the verdicts."""
+    sentences = [*evaluation.sentences()]
+    if evaluation.outcome.earlier:  # the first one says so
+        del sentences[0]
+    yield from sentences
+    yield from tagged(evaluation.config, evaluation.outcome.result)
+
+
+def _state(evaluation: Evaluation, code: int) -> TrialState:
+    if code in {0, EXIT_ISSUES}:
+        found = any(rule.has_issues() for rule in evaluation.outcome.result.rules)
+        return TrialState.ISSUES if found else TrialState.HEALTHY
+    return TrialState.STOPPED if code >= EXIT_TIMEOUT else TrialState.FAILED
+
+
+def _fault(err: Exception) -> tuple[str, int]:
+    """Return the message and the exit code for an error of an evaluation."""
+    if not isinstance(err, RuleRunnerError):
+        _log.error("internal_error", exc_info=err)
+        return INTERNAL_ERROR, EXIT_INTERNAL
+    if may_pass(err):
+        return str(err), EXIT_TEMPORARY
+    return str(err), EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_CLIENT
+
+
+def may_pass(err: BaseException | None) -> bool:
+    """Return whether an error may pass: storage that does not answer, or an output in use."""
+    while err is not None:
+        if isinstance(err, BlockingIOError):
+            return True
+        if isinstance(err, StorageUnavailableError) and err.transient:
+            return True
+        err = err.__cause__
+    return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rule_runner.cli.endpoint import endpoint_option
-from rule_runner.cli.evaluation import PLAN, takes, with_request
+from rule_runner.cli.evaluation import FAIL_ON, PLAN, takes, with_request
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 
@@ -85,3 +85,32 @@ def run(place: str, shard: str | None, shards: int | None, executor: str | None,
     from rule_runner.fleet.shards import find_shard
 
     return run_shard(place, find_shard(shard, shards, os.environ), executor, form)
+
+
+@fleet.command()
+@click.argument("places", nargs=-1, required=True, metavar="PLAN_OR_OUTPUT...")
+@click.option("--report", metavar="FILE", help="Write one page with links to all reports.")
+@click.option("--junit", metavar="FILE", help="Write a JUnit report.")
+@click.option("--sarif", metavar="FILE", help="Write a SARIF log.")
+@takes(FAIL_ON)
+@endpoint_option
+@reporting
+def collect(
+    places: tuple[str, ...],
+    report: str | None,
+    junit: str | None,
+    sarif: str | None,
+    fail_on: str | None,
+    fail_on_issues: bool,
+) -> int:
+    """Collect the results of a plan, or of all evaluations below an output folder.
+
+    Files and folders may be addresses, s3://bucket/prefix; a plan there has the suffix .jsonl.
+    Results that are missing, cut off or not final are named, and set exit code 1.
+    """
+    from rule_core.severity import Severity
+    from rule_runner.commands.fleet.collect import Targets
+    from rule_runner.commands.fleet.collect import collect as collect_results
+
+    least = Severity.WARNING if fail_on_issues else Severity(fail_on) if fail_on else None
+    return collect_results(places, Targets(report, junit, sarif), least)

@@ -11,7 +11,8 @@
     |   |-- JobError           a job definition: missing, does not parse, holds no rules
     |   `-- RuleFailedError    the rule itself raised
     |-- UsageError             options that cannot be combined                   exit 2
-    `-- OutputError            the output folder: locked, of another job, full  exit 73
+    |-- OutputError            the output folder: locked, of another job, full  exit 73
+    `-- TemporaryError         something that may work later                   exit 75
 
 Any other exception that escapes is a bug of rule-runner: exit 70.
 """
@@ -74,6 +75,10 @@ class UsageError(RuleRunnerError):
 
 class OutputError(RuleRunnerError):
     """The output folder cannot be used: locked, of another evaluation, not writable, full."""
+
+
+class TemporaryError(RuleRunnerError):
+    """Something outside of this machine does not answer now: the same command may succeed later."""
 
 
 def raised(subject: str, err: BaseException, where: str) -> str:

@@ -69,7 +69,12 @@ def plan(
     metavar="N",
     help="The number of shards, if an engine gives the index of this one.",
 )
-@click.option("--executor", metavar="SPEC", help="Judge on worker processes: local[:N].")
+@click.option(
+    "--executor",
+    metavar="SPEC",
+    help="Judge on worker processes: local[:N], ray[:N], ray://HOST:PORT, dask[:N] or "
+    "tcp://HOST:PORT.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text")
 @endpoint_option
 @reporting

@@ -1,5 +1,6 @@
 """judge: evaluates one line of a plan, and turns whatever happens into its outcome."""
 
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from rule_runner.errors import (
     OutputError,
     RuleRunnerError,
 )
+from rule_runner.fleet.executors.stop_calls import on_stop
 from rule_runner.fleet.plan import PlanLine
 from rule_runner.logs import configure
 from rule_runner.results.status import INTERNAL_ERROR
@@ -44,13 +46,16 @@ LONG_AGO_S: Final = 300.0
 def judge_in_worker(line: PlanLine) -> TrialOutcome:
     """Evaluate a line in a worker of an executor.
 
-    In the main thread of the worker, a signal stops the evaluation.
+    In the main thread of the worker, a signal stops the evaluation; elsewhere the executor does.
     """
     configure(0)
     with ExitStack() as stack:
         signals = Signals()
+        stack.callback(signals.close)
         if threading.current_thread() is threading.main_thread():
             stack.enter_context(signals)
+        else:
+            on_stop(lambda: signals.receive(signal.SIGTERM))
         stack.enter_context(redirect_stdout(sys.stderr))  # what rules print
         return judge(line, signals)
 

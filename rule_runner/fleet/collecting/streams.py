@@ -1,9 +1,10 @@
 """Spools, and files that are written from them piece by piece."""
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from typing import IO, Final
+from pathlib import Path
+from typing import Final
 
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import OnError
@@ -17,10 +18,7 @@ class Spool:
     """Text that is appended now and read later; it is kept on disk."""
 
     def __init__(self) -> None:
-        self._open = ExitStack()
-        self._file: IO[bytes] = self._open.enter_context(
-            tempfile.TemporaryFile(prefix="rule-runner-")
-        )
+        self._file = os.fdopen(_nameless(), "w+b")
         self.is_empty = True
 
     def append(self, text: str) -> None:
@@ -45,7 +43,14 @@ class Spool:
 
     def close(self) -> None:
         """Free the space on disk."""
-        self._open.close()
+        self._file.close()
+
+
+def _nameless() -> int:
+    """Return the descriptor of a new file that ends with it."""
+    descriptor, path = tempfile.mkstemp(prefix="rule-runner-")
+    Path(path).unlink()
+    return descriptor
 
 
 def write_pieces(place: str, pieces: Iterable[bytes]) -> None:

@@ -1,5 +1,6 @@
 """DaskExecutor: the workers of a Dask cluster, or of Dask on this machine."""
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ T = TypeVar("T")
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
     "distributed.scheduler.worker-saturation": 1.0,  # a lost worker has no other calls in its queue
+    "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
 }
 
 
@@ -35,6 +37,7 @@ class DaskExecutor(RemoteExecutor):
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         super().__init__()
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # outcomes say what is wrong
         with ExitStack() as stack:
             stack.enter_context(dask.config.set(_SETTINGS))
             cluster = address or stack.enter_context(_local_cluster(workers))
@@ -67,7 +70,7 @@ def _local_cluster(workers: int | None) -> LocalCluster:
         threads_per_worker=1,
         memory_limit=0,
         dashboard_address=None,
-        silence_logs=40,  # errors
+        silence_logs=logging.CRITICAL,
     )
 
 

@@ -2,13 +2,11 @@
 
 import hashlib
 import re
-from pathlib import Path
 from string import Formatter
 from typing import Final
 
-from rule_core.storage.uri import is_s3
 from rule_runner.errors import UsageError
-from rule_runner.loading.trials import trial_name
+from rule_runner.loading.trials import real_path, trial_name
 
 FIELDS: Final = ("name", "id")
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
@@ -44,7 +42,7 @@ class OutputTemplate:
         elif "id" not in fields:
             msg = f"--output {text!r} needs {{id}}: trials of one name would share a folder."
             raise UsageError(msg)
-        self._text = place if is_s3(place) else str(Path(place).expanduser().absolute())
+        self._text = real_path(place)
 
     def of(self, trial: str) -> str:
         """Return the output folder of the trial with the canonical path `trial`."""

@@ -5,6 +5,8 @@ import signal
 import time
 from pathlib import Path
 
+from rule_core.clock import SystemClock
+
 
 def doubled(number: int) -> int:
     return 2 * number
@@ -35,7 +37,7 @@ def work(started: Path, seconds: float) -> str:
     started.write_text(str(os.getpid()), encoding="utf-8")
     end = time.monotonic() + seconds
     while not stopped and time.monotonic() < end:
-        time.sleep(0.01)
+        SystemClock().sleep(0.01)
     return "stopped" if stopped else "ended"
 
 
@@ -43,4 +45,4 @@ def hang(started: Path) -> None:
     """Ignore SIGTERM for a minute."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     started.write_text(str(os.getpid()), encoding="utf-8")
-    time.sleep(60)
+    SystemClock().sleep(60)

@@ -113,19 +113,18 @@ def of_plan(lines: Iterable[PlanLine]) -> Iterator[CollectedTrial]:
             collected.problems.append(
                 f"No result in {collected.output!r}: the trial was not judged. Run the plan again."
             )
-        elif absent := _expected(request) - {rule.configuration_name for rule in collected.rules}:
-            collected.problems += [
-                f"No readable result of rule {name!r} in {collected.output!r}. Run the plan again."
-                for name in sorted(absent)
-            ]
+        elif not collected.problems:
+            collected.problems += _absent(request, collected)
         collected.rules = _ordered(collected.rules)
         yield collected
 
 
-def _expected(request: EvaluationRequest) -> set[str]:
-    """Return the names of the rule jobs that must have a result, where the request names them."""
+def _absent(request: EvaluationRequest, collected: CollectedTrial) -> Iterator[str]:
+    """Yield a sentence on each rule that a request names and that has no result."""
     names = {rule.id or rule.name or "" for rule in request.rules}
-    return {safe_name(name) for name in names.difference({EVERY_RULE, FITTING_RULES, ""})}
+    expected = {safe_name(name) for name in names.difference({EVERY_RULE, FITTING_RULES, ""})}
+    for name in sorted(expected - {rule.configuration_name for rule in collected.rules}):
+        yield f"No result of rule {name!r} in {collected.output!r}. Run the plan again."
 
 
 def below(place: str) -> Iterator[CollectedTrial]:

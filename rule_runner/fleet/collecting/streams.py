@@ -11,7 +11,7 @@ from rule_core.failures import OnError
 from rule_core.storage import open_output
 from rule_runner.errors import OutputError, UsageError
 
-_PIECE: Final = 1 << 20  # bytes
+_PIECE: Final = 1 << 16  # bytes
 
 
 class Spool:

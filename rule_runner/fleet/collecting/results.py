@@ -23,7 +23,7 @@ from rule_runner.results.schema import WINDOW, EvaluationResult, RuleResult, Tri
 from rule_runner.results.status import Outcome
 
 _PLACES: Final = {str(outcome): place for place, outcome in enumerate(ORDER)}
-_UNREADABLE: Final = (OSError, ValueError, msgspec.MsgspecError)
+_UNREADABLE: Final = (SMDebugError, ValueError, msgspec.MsgspecError)
 
 
 @dataclass(slots=True)

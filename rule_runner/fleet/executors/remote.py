@@ -3,9 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from concurrent.futures import wait as wait_for
 from functools import partial
-from threading import Lock
+from threading import Condition
 from typing import Any, ParamSpec, TypeVar
 
 from rule_runner.fleet.executors.protocol import StoppableExecutor, WorkerLostError
@@ -18,7 +17,7 @@ class RemoteExecutor(StoppableExecutor):
     """Runs calls with another library, and gives its errors the names of this package."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = Condition()
         self._cancels: dict[Future[Any], Callable[[], object]] = {}
         self._is_open = True
 
@@ -54,6 +53,7 @@ class RemoteExecutor(StoppableExecutor):
     def _forget(self, outer: Future[Any]) -> None:
         with self._lock:
             cancel = self._cancels.pop(outer)
+            self._lock.notify_all()
         if outer.cancelled():
             cancel()
 
@@ -91,10 +91,11 @@ class RemoteExecutor(StoppableExecutor):
         """
         with self._lock:
             self._is_open = False
-            pending = {*self._cancels}
+            pending = [*self._cancels]
         if cancel_futures:
             for future in pending:
                 future.cancel()
-        if wait:
-            wait_for(pending)
+        if wait:  # `concurrent.futures.wait` would wait for cancelled futures too
+            with self._lock:
+                self._lock.wait_for(lambda: not self._cancels)
         self.close()

@@ -27,6 +27,9 @@ TRIALS: Final = 1_000_000  # planned at most for each path
 FOLDERS: Final = 10_000_000  # listed at most for each path
 
 
+_NO_TEXT: Final = "Trial {path!r} is not planned: its path is not UTF-8. Rename it."
+
+
 class Choice(NamedTuple):
     """Which of the trials that were found are planned.
 
@@ -75,10 +78,11 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
         listed, problems = list_trials(paths, TRIALS, FOLDERS)
     if not listed and problems:
         raise TrialError(" ".join(problems))
+    problems += [_NO_TEXT.format(path=trial.path) for trial in listed if not _is_text(trial.path)]
     chosen = [
         trial
         for trial in sorted(listed, key=lambda trial: trial.path)
-        if choice.matches(trial.path) and changed_since(trial.path, oldest)
+        if _is_text(trial.path) and choice.matches(trial.path) and changed_since(trial.path, oldest)
     ]
     _write(target, plan_text(_requests(chosen, request, template)))
     for problem in problems:
@@ -86,6 +90,15 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     left_out = f" of {len(listed)}" if len(listed) > len(chosen) else ""
     print(f"Planned {len(chosen)}{left_out} trials.", file=sys.stderr)
     return EXIT_CLIENT if problems else 0
+
+
+def _is_text(path: str) -> bool:
+    """Return whether a path can be written to a plan."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _rules(request: EvaluationRequest) -> tuple[RuleRequest, ...]:

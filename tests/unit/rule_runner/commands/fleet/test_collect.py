@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import shutil
 import tracemalloc
@@ -214,3 +215,11 @@ def test_memory_does_not_grow_with_the_trials(monkeypatch: pytest.MonkeyPatch) -
     peak(10)
     few = peak(100)
     assert peak(600) < few + 500 * 1000  # bytes; a result has some 3,000
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="Only an ordinary user is denied to read.")
+def test_result_without_permission_costs_only_itself(fleet: Path) -> None:
+    result_of("t001").chmod(0)
+    result = fleets.fleet("collect", fleet)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("4 trials: 1 IssuesFound, 1 Error, 2 NoIssuesFound.")

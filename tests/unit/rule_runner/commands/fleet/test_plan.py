@@ -9,6 +9,8 @@ import pytest
 import rawtrial
 import s3_objects
 
+from rule_runner.commands.fleet import plan as planning
+
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -124,3 +126,18 @@ def test_more_trials_are_planned_than_a_check_judges(
     for number in range(8):
         rawtrial.write(tmp_path / "runs" / str(number), files)
     assert len(planned(tmp_path / "runs", "--output", tmp_path / "out")) == 8
+
+
+def test_trial_whose_path_is_no_text_is_named(runs: Path) -> None:
+    rawtrial.write(Path(os.fsdecode(os.fsencode(runs) + b"/\xff")), fleets.trial_files(0.5))
+    result = fleets.fleet("plan", runs, "--output", "out")
+    assert result.exit_code == 1
+    assert len(result.stdout.splitlines()) == 3
+    assert "is not planned: its path is not UTF-8. Rename it." in result.stderr
+
+
+def test_incomplete_search_sets_the_exit_code(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "FOLDERS", 1)
+    result = fleets.fleet("plan", runs, "--output", "out")
+    assert result.exit_code == 1
+    assert "was searched only in part" in result.stderr

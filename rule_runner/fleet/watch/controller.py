@@ -29,7 +29,7 @@ from rule_runner.fleet.watch.pace import Pace
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.requests import request_of
 from rule_runner.fleet.watch.retention import Expiry, expire
-from rule_runner.fleet.watch.states import TrialInput, TrialState, advance_trial, after_death
+from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import Waiter
 
@@ -196,14 +196,14 @@ class Controller:
     def resume(self) -> None:
         """Take over what an earlier controller left."""
         self.database.forget_pauses()
-        for trial in self.database.oldest(TrialState.LOST):
+        for trial in self.database.oldest(WatchState.LOST):
             self._settle_lost(trial, "")
-        for trial in self.database.oldest(TrialState.RUNNING):
+        for trial in self.database.oldest(WatchState.RUNNING):
             if not self._evaluations.adopt(trial.output):
                 self._finish(trial, EndedEvaluation(trial.output, None, ""))
             else:
                 _log.info("evaluation_adopted", trial=trial.path)
-        for trial in self.database.oldest(TrialState.IGNORED):
+        for trial in self.database.oldest(WatchState.IGNORED):
             if self._config.assignment(trial.path) is not None:
                 self._change(trial, TrialInput.RULES_CHOSEN)
         if self._options.once:
@@ -224,7 +224,7 @@ class Controller:
         self._sort_discovered()
         for output in self._evaluations.outputs:
             running = self.database.trial_with(output)
-            if running is not None and running.state is TrialState.QUEUED:
+            if running is not None and running.state is WatchState.QUEUED:
                 self._change(running, TrialInput.STARTED, started_at=self._clock.time())
 
     def tick(self) -> None:
@@ -256,7 +256,7 @@ class Controller:
         self.rebuild()
         self._unfinished = []
 
-    def _change(self, trial: TrialRecord, trial_input: TrialInput, **fields: Any) -> TrialState:
+    def _change(self, trial: TrialRecord, trial_input: TrialInput, **fields: Any) -> WatchState:
         """Record the next state of a trial, and log it."""
         state = advance_trial(trial.state, trial_input)
         self.database.update(trial.id, state=state, changed_at=self._clock.time(), **fields)
@@ -308,7 +308,7 @@ class Controller:
 
     def _sort_discovered(self) -> None:
         """Queue the discovered trials that have rules, and ignore the others."""
-        while trials := self.database.oldest(TrialState.DISCOVERED, _BATCH):
+        while trials := self.database.oldest(WatchState.DISCOVERED, _BATCH):
             with self.database.transaction():
                 for trial in trials:
                     has_rules = self._config.assignment(trial.path) is not None
@@ -396,7 +396,7 @@ class Controller:
         """Record the results of the evaluations that have ended."""
         for ended in self._evaluations.ended():
             trial = self.database.trial_with(ended.output)
-            if trial is not None and trial.state is TrialState.RUNNING:
+            if trial is not None and trial.state is WatchState.RUNNING:
                 self._finish(trial, ended)
 
     def _finish(self, trial: TrialRecord, ended: EndedEvaluation) -> None:
@@ -465,7 +465,7 @@ class Controller:
         if not self._refresh.is_due:
             return
         with self._refresh.measured():
-            for trial in self.database.oldest(TrialState.RUNNING):
+            for trial in self.database.oldest(WatchState.RUNNING):
                 if not is_s3(trial.output):
                     self._refresh_rules(trial)
 
@@ -491,7 +491,7 @@ class Controller:
         if self._growth.is_due and not self._unfinished:
             with self._growth.measured():
                 self._unfinished = self.database.unfinished()
-                for trial in self.database.oldest(TrialState.RUNNING):
+                for trial in self.database.oldest(WatchState.RUNNING):
                     self.database.update(trial.id, mark=mark_of(trial.path, trial.mark))
         batch, self._unfinished = self._unfinished[:_LOOKED_AT], self._unfinished[_LOOKED_AT:]
         for number in batch:
@@ -500,7 +500,7 @@ class Controller:
     def _queue_if_grown(self, number: int) -> None:
         """Queue a judged trial if it has new data, or if its output was removed by hand."""
         trial = self.database.trial(number)
-        if trial is None or trial.state is not TrialState.JUDGED or _is_absent(trial):
+        if trial is None or trial.state is not WatchState.JUDGED or _is_absent(trial):
             return
         mark = mark_of(trial.path, trial.mark)
         if mark != trial.mark or not (is_s3(trial.output) or Path(trial.output).exists()):
@@ -522,7 +522,7 @@ class Controller:
         """Return whether nothing is left to judge now."""
         states = {state for state, _ in self.database.counts()}
         is_searched = all(watched.is_searched for watched in self._watched)
-        return is_searched and states <= {TrialState.JUDGED, TrialState.IGNORED}
+        return is_searched and states <= {WatchState.JUDGED, WatchState.IGNORED}
 
     def _stop_evaluations(self) -> None:
         """Stop the evaluations, and record what they have written."""

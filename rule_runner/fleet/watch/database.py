@@ -10,7 +10,7 @@ from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.index_reader import SCHEMA_VERSION, IndexReader
 from rule_runner.fleet.watch.leases import Lease, holder
 from rule_runner.fleet.watch.records import RuleRecord
-from rule_runner.fleet.watch.states import TrialState
+from rule_runner.fleet.watch.states import WatchState
 from rule_runner.results.durable_files import open_regular, output_errors
 
 _SCHEMA: Final = (
@@ -172,7 +172,7 @@ class WatchDatabase(IndexReader):
         A trial of which only the output was known gets its root. Others that are there stay as
         they are.
         """
-        rows = [(*trial, TrialState.DISCOVERED, now, now) for trial in trials]
+        rows = [(*trial, WatchState.DISCOVERED, now, now) for trial in trials]
         with self.transaction():
             before = self.connection.total_changes
             self.connection.executemany(_ADD, rows)

@@ -11,7 +11,7 @@ import msgspec
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.records import RuleRecord, TrialFilter, TrialRecord
-from rule_runner.fleet.watch.states import TrialState
+from rule_runner.fleet.watch.states import WatchState
 from rule_runner.results.durable_files import Closing
 
 T = TypeVar("T", TrialRecord, RuleRecord)
@@ -97,7 +97,7 @@ class IndexReader(Closing):
         where, values = _where(trial_filter or TrialFilter())
         return self._trials(f"{where} ORDER BY path LIMIT ? OFFSET ?", *values, limit, offset)
 
-    def oldest(self, state: TrialState, limit: int = -1) -> list[TrialRecord]:
+    def oldest(self, state: WatchState, limit: int = -1) -> list[TrialRecord]:
         """Return the trials that have been in a state for the longest time."""
         return self._trials("WHERE state = ? ORDER BY changed_at, id LIMIT ?", state, limit)
 
@@ -109,13 +109,13 @@ class IndexReader(Closing):
         return self._trials(
             "WHERE state = ? AND (not_before <= ? OR not_before > ?) ORDER BY changed_at, id "
             "LIMIT ?",
-            *(TrialState.QUEUED, now, now + LONGEST_PAUSE_S, limit),
+            *(WatchState.QUEUED, now, now + LONGEST_PAUSE_S, limit),
         )
 
     def unfinished(self) -> list[int]:
         """Return the ids of judged trials whose verdicts more data may change."""
         text = "SELECT id FROM trials WHERE state = ? AND NOT final AND NOT removed ORDER BY id"
-        return [number for (number,) in self._rows(text, TrialState.JUDGED)]
+        return [number for (number,) in self._rows(text, WatchState.JUDGED)]
 
     def paths(self) -> set[str]:
         """Return the paths of the trials that were found below a root."""

@@ -3,7 +3,7 @@
 import msgspec
 
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.states import TrialState
+from rule_runner.fleet.watch.states import WatchState
 
 
 class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     tensors: bool
     profiler: bool
     output: str
-    state: TrialState
+    state: WatchState
     outcome: str
     restarts: int
     not_before: float
@@ -99,7 +99,7 @@ class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):
         A rule job that the trial has, and the outcome of that rule job.
     """
 
-    state: TrialState | None = None
+    state: WatchState | None = None
     outcome: str | None = None
     text: str | None = None
     rule: str | None = None

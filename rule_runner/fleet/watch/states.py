@@ -10,7 +10,7 @@ from rule_runner.results.status import Outcome
 RESTARTS: Final = 3  # of an evaluation that died
 
 
-class TrialState(enum.StrEnum):
+class WatchState(enum.StrEnum):
     """Where a watched trial stands."""
 
     DISCOVERED = "discovered"
@@ -35,39 +35,39 @@ class TrialInput(enum.Enum):
     GREW = enum.auto()  # new data arrived after verdicts that are not final
 
 
-TRANSITIONS: Final[Mapping[TrialState, Mapping[TrialInput, TrialState]]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[WatchState, Mapping[TrialInput, WatchState]]] = MappingProxyType(
     {
-        TrialState.DISCOVERED: {
-            TrialInput.RULES_CHOSEN: TrialState.QUEUED,
-            TrialInput.NO_RULES: TrialState.IGNORED,
+        WatchState.DISCOVERED: {
+            TrialInput.RULES_CHOSEN: WatchState.QUEUED,
+            TrialInput.NO_RULES: WatchState.IGNORED,
         },
-        TrialState.QUEUED: {
-            TrialInput.STARTED: TrialState.RUNNING,
-            TrialInput.NO_RULES: TrialState.IGNORED,
+        WatchState.QUEUED: {
+            TrialInput.STARTED: WatchState.RUNNING,
+            TrialInput.NO_RULES: WatchState.IGNORED,
         },
-        TrialState.RUNNING: {
-            TrialInput.ENDED: TrialState.JUDGED,
-            TrialInput.STOPPED: TrialState.QUEUED,
-            TrialInput.DIED: TrialState.LOST,
+        WatchState.RUNNING: {
+            TrialInput.ENDED: WatchState.JUDGED,
+            TrialInput.STOPPED: WatchState.QUEUED,
+            TrialInput.DIED: WatchState.LOST,
         },
-        TrialState.LOST: {
-            TrialInput.RESTARTED: TrialState.QUEUED,
-            TrialInput.GIVEN_UP: TrialState.JUDGED,
+        WatchState.LOST: {
+            TrialInput.RESTARTED: WatchState.QUEUED,
+            TrialInput.GIVEN_UP: WatchState.JUDGED,
         },
-        TrialState.JUDGED: {
-            TrialInput.GREW: TrialState.QUEUED,
+        WatchState.JUDGED: {
+            TrialInput.GREW: WatchState.QUEUED,
         },
-        TrialState.IGNORED: {
-            TrialInput.RULES_CHOSEN: TrialState.QUEUED,
+        WatchState.IGNORED: {
+            TrialInput.RULES_CHOSEN: WatchState.QUEUED,
         },
     }
 )
 
 
-def advance_trial(state: TrialState, trial_input: TrialInput) -> TrialState:
+def advance_trial(state: WatchState, trial_input: TrialInput) -> WatchState:
     """Return the state that follows `state` on an input.
 
-    >>> str(advance_trial(TrialState.RUNNING, TrialInput.DIED))
+    >>> str(advance_trial(WatchState.RUNNING, TrialInput.DIED))
     'lost'
 
     Raises

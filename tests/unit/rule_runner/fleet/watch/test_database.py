@@ -12,7 +12,7 @@ from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.records import RuleRecord, TrialFilter
-from rule_runner.fleet.watch.states import TrialState
+from rule_runner.fleet.watch.states import WatchState
 
 
 def new(name: str, root: str = "/runs") -> NewTrial:
@@ -42,17 +42,17 @@ def test_trials_are_added_once_and_listed_by_filters(path: Path) -> None:
         a, b, _ = reader.trials()
         assert (a.path, a.state, a.changed_at, a.final) == (
             "/runs/a",
-            TrialState.DISCOVERED,
+            WatchState.DISCOVERED,
             20.0 - 10.0,
             False,
         )
-        database.update(a.id, state=TrialState.JUDGED, outcome="IssuesFound", ended_at=30.0)
+        database.update(a.id, state=WatchState.JUDGED, outcome="IssuesFound", ended_at=30.0)
         database.set_rules(a.id, [rule("LossSpike"), rule("DeadRelu", "NoIssuesFound")])
         database.set_rules(a.id, [rule("LossSpike"), rule("Overfit", "NotEvaluated")])
         names = [record.name for record in reader.rules_of(a.id)]
         assert names == ["LossSpike", "Overfit"]
         for fields, expected in (
-            ({"state": TrialState.JUDGED}, ["/runs/a"]),
+            ({"state": WatchState.JUDGED}, ["/runs/a"]),
             ({"outcome": "IssuesFound"}, ["/runs/a"]),
             ({"text": "s/b"}, ["/runs/b"]),
             ({"text": "%"}, []),
@@ -80,14 +80,14 @@ def test_a_trial_known_by_its_output_gets_its_root(path: Path) -> None:
 def test_a_transaction_that_fails_writes_nothing(path: Path) -> None:
     def fail(database: WatchDatabase) -> None:
         with database.transaction():
-            database.update(1, state=TrialState.QUEUED)
+            database.update(1, state=WatchState.QUEUED)
             raise RuntimeError
 
     with WatchDatabase(path) as database:
         database.add([new("a")], 10.0)
         with pytest.raises(RuntimeError):
             fail(database)
-        assert [trial.state for trial in database.trials()] == [TrialState.DISCOVERED]
+        assert [trial.state for trial in database.trials()] == [WatchState.DISCOVERED]
 
 
 def test_a_second_writer_is_refused(path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_missing_database_cannot_be_read(path: Path) -> None:
 def test_a_pause_of_before_the_clock_was_set_back_does_not_count(path: Path) -> None:
     with WatchDatabase(path) as database:
         database.add([new("a")], 10.0)
-        database.update(1, state=TrialState.QUEUED, not_before=1000.0)
+        database.update(1, state=WatchState.QUEUED, not_before=1000.0)
         assert database.startable(990.0, 5) == []
         assert len(database.startable(100.0, 5)) == 1
         assert len(database.startable(1000.0, 5)) == 1

@@ -9,7 +9,7 @@ from rule_runner.commands.retention import remove_run
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.outputs import output_of
 from rule_runner.fleet.watch.retention import Expiry, expire
-from rule_runner.fleet.watch.states import TrialState
+from rule_runner.fleet.watch.states import WatchState
 
 
 class Outputs:
@@ -25,7 +25,7 @@ class Outputs:
         self.database.add([NewTrial(path, "/runs", True, False, output)], 0.0)
         trial = self.database.trial_at(path)
         assert trial is not None
-        self.database.update(trial.id, state=TrialState.JUDGED, ended_at=ended_at)
+        self.database.update(trial.id, state=WatchState.JUDGED, ended_at=ended_at)
         save(Path(output), result(of or path))
         return Path(output)
 

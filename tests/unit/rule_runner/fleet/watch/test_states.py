@@ -6,7 +6,7 @@ from rule_runner.fleet.watch.states import (
     RESTARTS,
     TRANSITIONS,
     TrialInput,
-    TrialState,
+    WatchState,
     advance_trial,
     after_death,
     trial_outcome,
@@ -14,14 +14,14 @@ from rule_runner.fleet.watch.states import (
 
 
 def test_every_state_has_a_row_and_is_reached() -> None:
-    assert set(TRANSITIONS) == set(TrialState)
+    assert set(TRANSITIONS) == set(WatchState)
     reached = {state for row in TRANSITIONS.values() for state in row.values()}
-    assert reached | {TrialState.DISCOVERED} == set(TrialState)
+    assert reached | {WatchState.DISCOVERED} == set(WatchState)
 
 
 def test_a_trial_that_is_lost_three_times_is_given_up_at_the_fourth() -> None:
-    state, restarts, states = TrialState.QUEUED, 0, []
-    while state is not TrialState.JUDGED:
+    state, restarts, states = WatchState.QUEUED, 0, []
+    while state is not WatchState.JUDGED:
         state = advance_trial(advance_trial(state, TrialInput.STARTED), TrialInput.DIED)
         step = after_death(restarts)
         restarts += step is TrialInput.RESTARTED
@@ -32,7 +32,7 @@ def test_a_trial_that_is_lost_three_times_is_given_up_at_the_fourth() -> None:
 
 def test_an_impossible_input_is_a_defect() -> None:
     with pytest.raises(ValueError, match="A trial that is judged cannot take input STARTED"):
-        advance_trial(TrialState.JUDGED, TrialInput.STARTED)
+        advance_trial(WatchState.JUDGED, TrialInput.STARTED)
 
 
 @pytest.mark.parametrize(

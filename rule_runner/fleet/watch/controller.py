@@ -183,7 +183,7 @@ class Controller:
         Raises
         ------
         OutputError
-            If the index cannot be used at the start.
+            If the index cannot be used at the start; with `once`, at any time.
         """
         self.resume()
         while not self._stopping:
@@ -228,7 +228,13 @@ class Controller:
                 self._change(running, TrialInput.STARTED, started_at=self._clock.time())
 
     def tick(self) -> None:
-        """Do what is due; trouble with the index is logged, and tried again the next time."""
+        """Do what is due; trouble with the index is logged, and tried again the next time.
+
+        Raises
+        ------
+        OutputError
+            If the index cannot be used, and nobody waits for it: with `once`.
+        """
         try:
             if self.database.is_deleted:
                 self._begin_again()
@@ -239,6 +245,8 @@ class Controller:
             self._refresh_running()
             self._remove_expired()
         except OutputError as err:
+            if self._options.once:
+                raise
             if str(err) != self._trouble:
                 _log.error("index_unavailable", reason=str(err))
             self._trouble = str(err)

@@ -17,7 +17,7 @@ from rule_runner.results.durable_files import Closing
 T = TypeVar("T", TrialRecord, RuleRecord)
 
 SCHEMA_VERSION: Final = 1
-BUSY_MS: Final = 2000  # how long a statement waits for another process
+BUSY_MS: Final = 5000  # how long a statement waits for another process
 LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
 _WITH_OUTPUT: Final = "WHERE state = 'judged' AND NOT removed"

@@ -196,13 +196,10 @@ def _s3_results(output: str) -> Iterator[tuple[str, memoryview]]:
 
 
 def saved_outputs(template: str) -> Iterator[str]:
-    """Yield the local output folders that hold results, for an index that is made again."""
+    """Yield the local folders that may be outputs, for an index that is made again."""
     base = base_of(template)
-    if is_s3(base):
-        return
-    for folder in _folders(Path(base)):
-        if any(_local_results(folder)):
-            yield str(folder)
+    if not is_s3(base):
+        yield from map(str, _folders(Path(base)))
 
 
 def is_finished(output: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 import structlog
 from watched import Watch, log, result, save
 
+from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.config import Assignment
 from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
@@ -326,9 +327,7 @@ def test_a_deleted_database_is_made_again_and_nothing_is_judged_twice(watch: Wat
     assert watch.state(running) == "judged"
 
 
-def test_a_locked_database_delays_and_loses_nothing(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_delays_and_loses_nothing(watch: Watch) -> None:
     trial = log(watch.runs)
     watch.tick()
     watch.controller.database.connection.execute("PRAGMA busy_timeout = 10")
@@ -346,7 +345,14 @@ def test_a_locked_database_delays_and_loses_nothing(
     assert [watch.state(path) for path in (trial, late)] == ["judged", "running"]
     events = [entry["event"] for entry in logs if entry["event"].startswith("index")]
     assert events == ["index_unavailable", "index_available"]
-    del monkeypatch
+
+
+def test_once_does_not_wait_for_a_database_that_cannot_be_used(tmp_path: Path, clock: Any) -> None:
+    log(tmp_path / "runs")
+    watch = Watch(tmp_path, clock, once=True)
+    watch.controller.database.connection.execute("PRAGMA query_only = 1")
+    with pytest.raises(OutputError, match=r"cannot be used: attempt to write a readonly database"):
+        watch.controller.run()
 
 
 def test_an_index_is_made_again_from_the_results_alone(watch: Watch) -> None:
@@ -360,6 +366,10 @@ def test_an_index_is_made_again_from_the_results_alone(watch: Watch) -> None:
         path.unlink()
     foreign = watch.path.parent / "foreign"
     save(foreign, result("/elsewhere"))
+    damaged = watch.path.parent / "damaged"
+    save(damaged, result(trial))
+    (damaged / "LossSpike" / RESULT).write_text("{")
+    (watch.path.parent / "empty").mkdir()
     watch.again().rebuild()
     watch.tick()
     assert [record.path for record in watch.controller.database.trials()] == [str(trial)]

@@ -85,7 +85,7 @@ def test_an_evaluation_without_report_or_with_undelivered_events_is_not_finished
 
 def test_outputs_below_the_base_of_a_template(tmp_path: Path) -> None:
     save(tmp_path / "a", result(TRIAL))
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert [*saved_outputs(f"{tmp_path}/{{trial}}")] == [str(tmp_path / "a")]
     assert [*saved_outputs("s3://bucket/{trial}")] == []

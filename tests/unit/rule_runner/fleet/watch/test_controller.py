@@ -352,7 +352,7 @@ def test_once_does_not_wait_for_a_database_that_cannot_be_used(tmp_path: Path, c
     watch = Watch(tmp_path, clock, once=True)
     watch.controller.database.connection.execute("PRAGMA query_only = 1")
     with pytest.raises(OutputError, match=r"cannot be used: attempt to write a readonly database"):
-        watch.controller.run()
+        watch.tick()
 
 
 def test_an_index_is_made_again_from_the_results_alone(watch: Watch) -> None:

@@ -48,8 +48,8 @@ def plan_of_sources(folder: Path, endpoint: str, count: int) -> Path:
     """Plan trials of every source, one half in a folder and the other in S3."""
     s3_objects.make_bucket(endpoint)
     for number in range(count):
-        files = fleets.source_files(number // 2)
-        if number % 2:
+        files = fleets.source_files(number)
+        if (number + number // 8) % 2:  # each source is in both places
             s3_objects.put(endpoint, f"runs/t{number:03}/", files)
         else:
             rawtrial.write(folder / "runs" / f"t{number:03}", files)
@@ -64,7 +64,7 @@ def plan_of_sources(folder: Path, endpoint: str, count: int) -> Path:
 @pytest.mark.parametrize(
     ("spec", "library", "count"),
     [
-        ("local:2", "json", 16),
+        ("local:2", "json", 8),
         *(pytest.param(*executor, 300, marks=pytest.mark.nightly) for executor in EXECUTORS),
     ],
 )

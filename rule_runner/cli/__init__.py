@@ -1,6 +1,7 @@
 """The command line: parses, calls, and maps what happened to an exit code; no logic of its own."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -10,12 +11,14 @@ from rule_runner.cli.docker import docker_group
 from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.events import events
+from rule_runner.cli.fleet import fleet
 from rule_runner.cli.images import images
 from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 from rule_runner.cli.testing import record, test
 from rule_runner.cli.training import train
+from rule_runner.cli.watching import watch
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.logs import configure
 
@@ -193,5 +196,9 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for command in (check, evaluate, train, docker_group, images, events, profile, record, test):
+_COMMANDS: Final = (
+    *(check, evaluate, train, docker_group, images, events, profile, record, test),
+    *(fleet, watch),
+)
+for command in _COMMANDS:
     main.add_command(command)

@@ -87,6 +87,17 @@ def remove_old_runs(output: Path, retention: Retention, now: float) -> list[Path
     return [folder for _, folder in old if _remove(folder)]
 
 
+def remove_run(folder: Path) -> bool:
+    """Remove an evaluation's files if it has ended and has no undelivered events; return success.
+
+    Only files that rule-runner wrote are removed, and a folder only if it is empty then.
+    """
+    jobs = _rule_jobs(folder)
+    if not jobs or any(_ended_at(job) is None for job in jobs):
+        return False
+    return _remove(folder)
+
+
 def _runs(output: Path) -> Iterator[tuple[float, Path]]:
     """Yield the end time and the folder of each ended evaluation beside `output`."""
     for folder in _folders(output.parent):

@@ -33,6 +33,8 @@ LEVELS: Final = 8  # of folders, below the path
 LOCAL_FOLDERS: Final = 10_000  # listed at most
 S3_FOLDERS: Final = 1_000  # listed at most; each costs a request
 ENTRIES: Final = 10_000  # listed at most of one folder
+MANY_ENTRIES: Final = 1_000_000  # by a search that is repeated
+TRIALS: Final = 1_000  # returned at most, unless asked for more
 HINT_TIMEOUT_S: Final = 10.0  # to search for a hint in an error message
 HINTED_TRIALS: Final = 50
 
@@ -77,11 +79,11 @@ class TrialSearch(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def find_trials(path: str, limit: int = 1000) -> TrialSearch:
+def find_trials(path: str, limit: int = TRIALS, folder_limit: int | None = None) -> TrialSearch:
     """Search a path and the folders below it, level by level, for trials.
 
     Links below the path and hidden folders are skipped. The search ends after `LEVELS` levels,
-    after `LOCAL_FOLDERS` or `S3_FOLDERS` folders, or once it has `limit` trials.
+    after `folder_limit` folders, or once it has `limit` trials.
 
     Parameters
     ----------
@@ -89,6 +91,8 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
         A local path or an ``s3://`` address.
     limit
         The largest number of trials to return.
+    folder_limit
+        The largest number of folders to list; by default `LOCAL_FOLDERS` or `S3_FOLDERS`.
 
     Raises
     ------
@@ -97,6 +101,8 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
     """
     address = _address(path)
     opened = _open(address.path)
+    if folder_limit is not None:
+        opened = opened._replace(limit=folder_limit)
     try:
         top = sorted(opened.names(""))
     except (FileNotFoundError, NotADirectoryError):
@@ -111,6 +117,43 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
         msg = f"{path!r} cannot be listed: {err.reason}."
         raise TrialError(msg) from err
     return _collect(address, _Search(opened, address.kind), top, limit)
+
+
+def find_new_trials(
+    path: str, passes_over: Callable[[str], bool], seconds: float
+) -> Iterator[TrialFolder]:
+    """Search as `find_trials` does, but not in folders that are known; yield what is found.
+
+    One search ends after `LOCAL_FOLDERS` or `S3_FOLDERS` folders. The next one finds more, once
+    the trials of this one are passed over.
+
+    Parameters
+    ----------
+    passes_over
+        Tells by its relative path whether not to look into a folder.
+    seconds
+        The longest time to wait for storage in total.
+
+    Raises
+    ------
+    TrialError
+        If the path does not exist, cannot be listed, or storage does not answer in time.
+    """
+    address = _address(path)
+    opened = _open(address.path, seconds, MANY_ENTRIES)
+    try:
+        top = sorted(opened.names(""))
+    except (OSError, StorageUnavailableError, WaitEndedError) as err:
+        reason = getattr(err, "reason", None) or getattr(err, "strerror", None) or "no answer"
+        msg = missing(path) if _is_absent(err) else f"{path!r} cannot be listed: {reason}."
+        raise TrialError(msg) from err
+    search = _Search(opened, address.kind, passes_over)
+    for trial in search.run(top):
+        yield trial._replace(path=_with_root(address, trial.path))
+
+
+def _is_absent(err: Exception) -> bool:
+    return isinstance(err, FileNotFoundError | NotADirectoryError)
 
 
 def _address(path: str) -> TrialAddress:
@@ -223,8 +266,15 @@ class _Search:
         Sentences on formats that cannot be used.
     """
 
-    def __init__(self, opened: "_Opened", kind: str = "") -> None:
+    def __init__(
+        self,
+        opened: "_Opened",
+        kind: str = "",
+        passes_over: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._names = opened.names
+        self._passes_over = passes_over
+        self._entries = opened.entries
         self._store = opened.store
         self._remaining = opened.limit
         self._formats = {kind: format_named(kind)} if kind else None
@@ -239,7 +289,11 @@ class _Search:
             for folder, names in level:
                 trials, owned = self._look(folder, names)
                 yield from trials
-                below += [folder + name for name in names if _may_hold(name, owned)]
+                below += [
+                    folder + name
+                    for name in names
+                    if _may_hold(name, owned) and not self._passes_over(folder + name)
+                ]
             level = [(folder, self._of(folder)) for folder in below]
             if not level:
                 return
@@ -273,8 +327,8 @@ class _Search:
         return self._bounded(_list_or_none(self._names, folder) if self._remaining >= 0 else None)
 
     def _bounded(self, names: Sequence[str] | None) -> Sequence[str]:
-        self.complete &= names is not None and len(names) <= ENTRIES
-        return (names or ())[:ENTRIES]
+        self.complete &= names is not None and len(names) <= self._entries
+        return (names or ())[: self._entries]
 
 
 def _trials_of(runs: Sequence[SourceRun], folder: str, *, named: bool) -> Iterator[TrialFolder]:
@@ -327,48 +381,52 @@ def _path_of(path: str, folder: str) -> str:
 
 
 class _Opened(NamedTuple):
-    """A path: how to list the folders below it, how to read files, and how often to list."""
+    """A path: how to list the folders below it, how to read files, and the limits of a search."""
 
     names: ListFolder
     store: TrialStore
     limit: int
+    entries: int
 
 
-def _open(path: str, seconds: float = math.inf) -> _Opened:
+def _open(path: str, seconds: float = math.inf, entries: int | None = None) -> _Opened:
     """Return how to search below a path.
 
     Parameters
     ----------
     seconds
         The longest time to wait for storage in total.
+    entries
+        How many names of a folder to list at most; by default `ENTRIES`.
 
     Raises
     ------
     TrialError
         If storage of this kind cannot be read.
     """
+    entries = ENTRIES if entries is None else entries
     try:
         if is_s3(path):
-            return _Opened(*_s3_names(path, seconds), S3_FOLDERS)
-        return _Opened(_local_names(path), open_store(path), LOCAL_FOLDERS)
+            return _Opened(*_s3_names(path, seconds, entries), S3_FOLDERS, entries)
+        return _Opened(_local_names(path, entries), open_store(path), LOCAL_FOLDERS, entries)
     except SMDebugError as err:
         raise TrialError(str(err)) from err
 
 
-def _local_names(path: str) -> ListFolder:
+def _local_names(path: str, limit: int) -> ListFolder:
     root = Path(open_store(path).uri)
 
     def names(folder: str) -> list[str]:
         with os.scandir(root / folder) as entries:
             return [
                 entry.name + "/" * entry.is_dir(follow_symlinks=False)
-                for entry in islice(entries, ENTRIES + 1)
+                for entry in islice(entries, limit + 1)
             ]
 
     return names
 
 
-def _s3_names(path: str, seconds: float) -> tuple[ListFolder, TrialStore]:
+def _s3_names(path: str, seconds: float, limit: int) -> tuple[ListFolder, TrialStore]:
     from rule_core.storage.s3.settings import S3Settings
 
     settings = S3Settings.from_environment()
@@ -379,7 +437,7 @@ def _s3_names(path: str, seconds: float) -> tuple[ListFolder, TrialStore]:
     patient.patience = WaitBudget(clock, lambda: end - clock.monotonic())
 
     def names(folder: str) -> list[str]:
-        entries = patient.ask(lambda: list(islice(store.list_folder(folder), ENTRIES + 1)))
+        entries = patient.ask(lambda: list(islice(store.list_folder(folder), limit + 1)))
         if not entries:
             raise FileNotFoundError(folder)
         return entries

@@ -1,0 +1,216 @@
+"""watch: judges the trials below some roots as they appear, each in a process of its own."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from msgspec.structs import replace
+
+from rule_core.clock import SystemClock
+from rule_core.severity import Severity
+from rule_core.storage.uri import is_s3
+from rule_runner.commands.retention import parse_retention, remove_run
+from rule_runner.config.job_file.definition import JobDefinition
+from rule_runner.config.job_file.reader import read_job_file
+from rule_runner.config.model import check_is_local
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.config.resolve import rule_jobs
+from rule_runner.config.rule_options import parse_requests
+from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError
+from rule_runner.escape import printable
+from rule_runner.fleet.watch.config import WatchConfig, read_config
+from rule_runner.fleet.watch.controller import Controller, Intervals, WatchOptions
+from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.fleet.watch.discovery import parse_root
+from rule_runner.fleet.watch.evaluations import Evaluations
+from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.outputs import base_of
+from rule_runner.fleet.watch.retention import Expiry
+from rule_runner.notify.sinks.spec import parse_sinks, writes_to_stdout
+from rule_runner.results.status import Outcome
+from rule_runner.steps.watcher import TrialWatcher
+
+DATABASE: Final = "watch.sqlite"
+_LOCAL_BASE: Final = "rule-output/watch"  # of the database, if outputs are in S3
+
+
+def watch(
+    roots: Sequence[str],
+    config_path: str | None,
+    database: str | None,
+    *,
+    rebuild: bool = False,
+    once: bool = False,
+    fails_on: Severity | None = None,
+    intervals: Intervals | None = None,
+) -> int:
+    """Judge the trials below roots until a signal arrives, and return the exit code.
+
+    Parameters
+    ----------
+    roots
+        In addition to those of the configuration.
+    config_path, database
+        Files; None: the defaults.
+    rebuild
+        Whether to make the database again from the results.
+    once
+        Whether to judge what is there now, and end.
+    fails_on
+        With `once`: the severity from which an issue sets the exit code.
+
+    Raises
+    ------
+    ClientError
+        If the configuration is not valid.
+    OutputError
+        If the database cannot be used, or another process uses it.
+    UsageError
+        If options contradict each other.
+    """
+    config = _config(roots, config_path)
+    options = WatchOptions(_jobs(config), once, _expiry(config), intervals or Intervals())
+    path = _database_path(config, database)
+    if rebuild:
+        WatchDatabase.empty(path).close()
+    places = [parse_root(text) for text in config.roots]
+    waiter = TrialWatcher([Path(root.base) for root in places if root.is_local])
+    controller = Controller(
+        config,
+        places,
+        lambda: WatchDatabase(path),
+        Evaluations(path.with_name(f"{path.name}-evaluations")),
+        SystemClock(),
+        waiter,
+        options,
+    )
+    try:
+        if rebuild:
+            controller.rebuild()
+        with _stopping(controller) as numbers:
+            controller.run()
+        if numbers:
+            return EXIT_SIGNAL + numbers[0]
+        return _end(controller, fails_on) if once else 0
+    finally:
+        waiter.close()
+        controller.close()
+
+
+def _config(roots: Sequence[str], path: str | None) -> WatchConfig:
+    """Return the configuration with all roots, checked as far as that is possible without trials.
+
+    Raises
+    ------
+    ClientError
+        If it is not valid.
+    UsageError
+        If there are no roots.
+    """
+    config = WatchConfig() if path is None else read_config(Path(path))
+    output = config.output
+    config = replace(
+        config,
+        roots=tuple(dict.fromkeys((*config.roots, *roots))),
+        output=output if is_s3(output) else str(Path(output).absolute()),
+    )
+    if not config.roots:
+        msg = "No root was given: give a folder or s3:// address with trials, or --config FILE."
+        raise UsageError(msg)
+    parse_sinks(config.sinks, sys.stdout)
+    kind = writes_to_stdout(config.sinks)
+    if kind:
+        msg = f"Sink {kind!r} cannot be used by watch: its evaluations run in the background."
+        raise UsageError(msg)
+    for assignment in config.judge:
+        rule_jobs(
+            EvaluationRequest(
+                rules=tuple(parse_requests(list(assignment.rules), [])),
+                parameters=assignment.parameters,
+                modes=assignment.modes,
+            )
+        )
+    return config
+
+
+def _jobs(config: WatchConfig) -> dict[str, JobDefinition]:
+    """Return the job files of a configuration by their paths."""
+    paths = dict.fromkeys(item.job for item in config.judge if item.job is not None)
+    return {path: read_job_file(path) for path in paths}
+
+
+def _expiry(config: WatchConfig) -> Expiry | None:
+    """Return which outputs to remove; None: none.
+
+    Raises
+    ------
+    JobError
+        If the configuration is malformed, or the outputs are in S3.
+    """
+    if config.retention is None:
+        return None
+    if is_s3(config.output):
+        msg = "Field 'retention' needs a local output folder. In S3, use lifecycle rules."
+        raise JobError(msg)
+    try:
+        retention = parse_retention(str(config.retention))
+    except UsageError as err:
+        raise JobError(str(err).replace("Option --retention", "Field 'retention'")) from err
+    return Expiry(retention.runs, retention.seconds, remove_run)
+
+
+def _database_path(config: WatchConfig, database: str | None) -> Path:
+    if database is not None:
+        check_is_local(database, "--database")
+        return Path(database).absolute()
+    base = _LOCAL_BASE if is_s3(config.output) else base_of(config.output)
+    return Path(base).absolute() / DATABASE
+
+
+@contextmanager
+def _stopping(controller: Controller) -> Iterator[list[int]]:
+    """Stop the controller at a signal; a second one ends the process at once."""
+    numbers: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        if numbers:
+            os._exit(EXIT_SIGNAL + number)
+        numbers.append(number)
+        controller.stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield numbers
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(controller: Controller, fails_on: Severity | None) -> int:
+    """Print what was judged, and return the exit code."""
+    index = controller.database
+    print(summary_of(index))
+    for problem in controller.problems:
+        print(printable(problem), file=sys.stderr)
+    errors = sum(
+        count for (_, outcome), count in index.counts().items() if outcome == Outcome.ERROR
+    )
+    if errors or controller.problems:
+        return EXIT_CLIENT
+    return EXIT_ISSUES if fails_on is not None and index.has_issues(fails_on) else 0
+
+
+def summary_of(index: IndexReader) -> str:
+    """Return the number of trials by outcome: ``3 trials: 1 IssuesFound, 2 NoIssuesFound``."""
+    counts: dict[str, int] = {}
+    for (state, outcome), count in index.counts().items():
+        counts[outcome or state] = counts.get(outcome or state, 0) + count
+    number = sum(counts.values())
+    parts = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return f"{number} trial{'' if number == 1 else 's'}{parts and f': {parts}'}"

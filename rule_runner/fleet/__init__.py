@@ -1,0 +1,1 @@
+"""Many trials: plans, shards, executors, and results collected into one report."""

@@ -1,0 +1,566 @@
+"""Controller: finds trials, starts their evaluations, and records what becomes of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from rule_core.clock import Clock
+from rule_core.sources.address import split_kind
+from rule_core.storage.uri import is_s3
+from rule_runner.config.job_file.definition import JobDefinition
+from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, ClientError, OutputError, RuleRunnerError
+from rule_runner.fleet.watch.config import Assignment, WatchConfig
+from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
+from rule_runner.fleet.watch.discovery import WatchRoot, new_trials
+from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
+from rule_runner.fleet.watch.growth import last_change, mark_of
+from rule_runner.fleet.watch.outputs import (
+    SavedOutput,
+    is_finished,
+    output_of,
+    read_output,
+    saved_outputs,
+    trial_outcome_of,
+)
+from rule_runner.fleet.watch.pace import Pace
+from rule_runner.fleet.watch.records import TrialRecord
+from rule_runner.fleet.watch.requests import request_of
+from rule_runner.fleet.watch.retention import Expiry, expire
+from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
+from rule_runner.results.status import Outcome
+from rule_runner.steps.watcher import Waiter
+
+_log: Final = structlog.get_logger()
+_BATCH: Final = 200  # trials that are added or sorted at once
+ABSENT_S: Final = 10.0  # until the next look for a queued trial that is not there
+_LOOKED_AT: Final = 10  # unfinished trials, at each tick
+# Exit codes that the same request would have again.
+_HOPELESS: Final = frozenset({EXIT_CLIENT, EXIT_USAGE})
+_GAVE_UP: Final = "Its evaluation ended {times} times without a verdict{why}."
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Seconds between repeated work, which tests shorten.
+
+    Attributes
+    ----------
+    look
+        Looks at local roots; those in S3 are configured.
+    refresh
+        Looks at the results of running evaluations.
+    growth
+        Looks at the data of a trial, for its mark.
+    restart
+        The first pause before a restart; each further one is twice as long.
+    expire
+        Looks for expired outputs.
+    stop
+        The time that evaluations have to stop.
+    """
+
+    look: float = 0.1
+    refresh: float = 5.0
+    growth: float = 60.0
+    restart: float = 15.0
+    expire: float = 600.0
+    stop: float = 30.0
+
+
+@dataclass(slots=True)
+class _RootState:
+    """What the controller remembers of a root.
+
+    Attributes
+    ----------
+    problem
+        Why it cannot be searched, in a sentence; "" if it can.
+    is_searched
+        Whether the last search found nothing new.
+    """
+
+    root: WatchRoot
+    pace: Pace
+    problem: str = ""
+    is_searched: bool = False
+
+
+@dataclass(slots=True)
+class WatchOptions:
+    """How a controller works, besides its configuration.
+
+    Attributes
+    ----------
+    jobs
+        The job files, read, by their paths.
+    once
+        Whether to judge what is there, and end.
+    expiry
+        Which outputs to remove; None: none.
+    """
+
+    jobs: Mapping[str, JobDefinition] = field(default_factory=dict)
+    once: bool = False
+    expiry: Expiry | None = None
+    intervals: Intervals = field(default_factory=Intervals)
+
+
+class Controller:
+    """Judges the trials below some roots, until it is stopped.
+
+    Parameters
+    ----------
+    config
+        What to judge, and how.
+    roots
+        Where to look.
+    open_database
+        Opens the index; called again if its file is deleted.
+    waiter
+        Wakes the controller when trials may have arrived.
+
+    Attributes
+    ----------
+    database
+        The index.
+    problems
+        What is wrong with the roots, in sentences.
+    """
+
+    def __init__(
+        self,
+        config: WatchConfig,
+        roots: Sequence[WatchRoot],
+        open_database: Callable[[], WatchDatabase],
+        evaluations: Evaluations,
+        clock: Clock,
+        waiter: Waiter,
+        options: WatchOptions,
+    ) -> None:
+        self._config = config
+        self._open_database = open_database
+        self._evaluations = evaluations
+        self._clock = clock
+        self._waiter = waiter
+        self._options = options
+        intervals = options.intervals
+
+        def is_rare(root: WatchRoot) -> bool:
+            return not (root.is_local or options.once)
+
+        self._watched = [
+            _RootState(root, Pace(clock, config.look_s if is_rare(root) else intervals.look))
+            for root in roots
+        ]
+        self._refresh = Pace(clock, intervals.refresh)
+        self._growth = Pace(clock, intervals.growth)
+        self._expire = Pace(clock, intervals.expire)
+        self._unfinished: list[int] = []
+        self._stopping = False
+        self._trouble = ""
+        self.database = open_database()
+        self._known = self.database.paths()
+
+    @property
+    def problems(self) -> list[str]:
+        """Return what is wrong with the roots, in sentences."""
+        return [watched.problem for watched in self._watched if watched.problem]
+
+    def stop(self) -> None:
+        """Start no more evaluations, and stop those that run; safe in a signal handler."""
+        self._stopping = True
+
+    def close(self) -> None:
+        """Close the index."""
+        self.database.close()
+
+    def run(self) -> None:
+        """Judge trials until `stop`, or until all are judged if there is no more to wait for.
+
+        Raises
+        ------
+        OutputError
+            If the index cannot be used at the start; with `once`, at any time.
+        """
+        self.resume()
+        while not self._stopping:
+            self.tick()
+            if self._options.once and self._is_done():
+                return
+            self._waiter.wait(1.0)
+        self._stop_evaluations()
+
+    def resume(self) -> None:
+        """Take over what an earlier controller left."""
+        self.database.forget_pauses()
+        for trial in self.database.oldest(WatchState.LOST):
+            self._settle_lost(trial, "")
+        for trial in self.database.oldest(WatchState.RUNNING):
+            if not self._evaluations.adopt(trial.output):
+                self._finish(trial, EndedEvaluation(trial.output, None, ""))
+            else:
+                _log.info("evaluation_adopted", trial=trial.path)
+        for trial in self.database.oldest(WatchState.IGNORED):
+            if self._config.assignment(trial.path) is not None:
+                self._change(trial, TrialInput.RULES_CHOSEN)
+        if self._options.once:
+            for number in self.database.unfinished():
+                self._queue_if_grown(number)
+
+    def rebuild(self) -> None:
+        """Add the trials whose results are in local output folders to an empty index."""
+        for output in saved_outputs(self._config.output):
+            try:
+                saved = read_output(output)
+            except OutputError as err:
+                _log.warning("result_unreadable", output=output, reason=str(err))
+                continue
+            if output_of(saved.trial, self._config.output) == output:
+                trial = NewTrial(saved.trial, "", True, False, output)
+                self.database.add([trial], self._clock.time())
+        self._sort_discovered()
+        for output in self._evaluations.outputs:
+            running = self.database.trial_with(output)
+            if running is not None and running.state is WatchState.QUEUED:
+                self._change(running, TrialInput.STARTED, started_at=self._clock.time())
+
+    def tick(self) -> None:
+        """Do what is due; trouble with the index is logged, and tried again the next time.
+
+        Raises
+        ------
+        OutputError
+            If the index cannot be used, and nobody waits for it: with `once`.
+        """
+        try:
+            if self.database.is_deleted:
+                self._begin_again()
+            self._look()
+            self._collect()
+            self._look_for_growth()
+            self._start_queued()
+            self._refresh_running()
+            self._remove_expired()
+        except OutputError as err:
+            if self._options.once:
+                raise
+            if str(err) != self._trouble:
+                _log.error("index_unavailable", reason=str(err))
+            self._trouble = str(err)
+        else:
+            if self._trouble:
+                _log.info("index_available", path=str(self.database.path))
+            self._trouble = ""
+
+    def _begin_again(self) -> None:
+        """Make the index again after its file was deleted; evaluations go on."""
+        _log.warning("index_deleted", path=str(self.database.path))
+        self.database.close()
+        self.database = self._open_database()
+        self._known = self.database.paths()
+        self.rebuild()
+        self._unfinished = []
+
+    def _change(self, trial: TrialRecord, trial_input: TrialInput, **fields: Any) -> WatchState:
+        """Record the next state of a trial, and log it."""
+        state = advance_trial(trial.state, trial_input)
+        self.database.update(trial.id, state=state, changed_at=self._clock.time(), **fields)
+        details = {name: fields[name] for name in ("outcome", "problem") if fields.get(name)}
+        if fields.get("restarts"):
+            details["restart"] = fields["restarts"]
+        _log.info(f"trial_{state}", trial=trial.path, **details)
+        return state
+
+    # -- discovery ---------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Look for new trials below the roots that are due."""
+        for watched in self._watched:
+            if watched.pace.is_due and not self._stopping:
+                with watched.pace.measured():
+                    self._look_below(watched)
+        self._sort_discovered()
+
+    def _look_below(self, watched: _RootState) -> None:
+        batch: list[NewTrial] = []
+        before = len(self._known)
+        try:
+            for trial in new_trials(watched.root, self._known, self._config.output):
+                batch.append(trial)
+                if len(batch) == _BATCH:
+                    self._add(batch)
+                    batch = []
+        except ClientError as err:
+            if not watched.problem:
+                _log.warning("root_unavailable", root=watched.root.text, reason=str(err))
+            watched.problem = str(err)
+        else:
+            if watched.problem:
+                _log.info("root_available", root=watched.root.text)
+            watched.problem = ""
+        self._add(batch)
+        watched.is_searched = len(self._known) == before
+
+    def _add(self, trials: Sequence[NewTrial]) -> None:
+        """Add trials to the index, except those whose paths are no text."""
+        texts = [trial for trial in trials if _is_text(trial.path)]
+        if texts:
+            self.database.add(texts, self._clock.time())
+        for trial in trials:
+            if not _is_text(trial.path):
+                _log.warning("trial_left_out", trial=trial.path, reason="Its path is not UTF-8.")
+        self._known.update(trial.path for trial in trials)
+
+    def _sort_discovered(self) -> None:
+        """Queue the discovered trials that have rules, and ignore the others."""
+        while trials := self.database.oldest(WatchState.DISCOVERED, _BATCH):
+            with self.database.transaction():
+                for trial in trials:
+                    has_rules = self._config.assignment(trial.path) is not None
+                    self._change(
+                        trial, TrialInput.RULES_CHOSEN if has_rules else TrialInput.NO_RULES
+                    )
+
+    # -- evaluations -------------------------------------------------------------------------
+
+    def _start_queued(self) -> None:
+        """Start as many evaluations as may run, those that wait longest first."""
+        free = self._config.max_concurrent - len(self._evaluations)
+        if free <= 0 or self._stopping:
+            return
+        for trial in self.database.startable(self._clock.time(), free + _BATCH):
+            if free <= 0 or self._stopping:
+                return
+            free -= self._start(trial)
+
+    def _start(self, trial: TrialRecord) -> bool:
+        """Start the evaluation of a trial if possible; return whether it runs."""
+        assignment = self._config.assignment(trial.path)
+        if assignment is None:
+            self._change(trial, TrialInput.NO_RULES)
+        else:
+            try:
+                return self._evaluate(trial, assignment)
+            except RuleRunnerError as err:
+                self._fail(trial, str(err))
+        return False
+
+    def _evaluate(self, trial: TrialRecord, assignment: Assignment) -> bool:
+        """Start the evaluation of a trial unless its results are final; return whether it runs.
+
+        Raises
+        ------
+        RuleRunnerError
+            If it cannot be requested.
+        """
+        saved = read_output(trial.output)
+        if saved.final and not trial.restarts and _needs_nothing(trial):
+            self._judge(self._running(trial), saved)
+            return False
+        if _is_absent(trial) and not self._options.once:
+            self.database.update(trial.id, not_before=self._clock.time() + ABSENT_S)
+            return False
+        mark = mark_of(trial.path, trial.mark)
+        request = request_of(
+            trial,
+            assignment,
+            self._config,
+            self._options.jobs,
+            saved,
+            follow=not (self._options.once or self._is_quiet(trial.path, mark)),
+        )
+        running = self._running(trial, mark=mark, started_at=self._clock.time(), problem="")
+        try:
+            self._evaluations.start(trial.output, request)
+        except OutputError as err:
+            self._finish(running, EndedEvaluation(trial.output, None, str(err)))
+        return trial.output in self._evaluations
+
+    def _is_quiet(self, path: str, mark: str) -> bool:
+        """Return whether a trial has had no new data for so long that it is not followed."""
+        changed = last_change(path, mark)
+        return changed is not None and self._clock.time() - changed > self._config.quiet_s
+
+    def _running(self, trial: TrialRecord, **fields: Any) -> TrialRecord:
+        """Record that a trial is being judged; return its new record."""
+        self._change(trial, TrialInput.STARTED, **fields)
+        return self.database.trial(trial.id) or trial
+
+    def _fail(self, trial: TrialRecord, problem: str) -> None:
+        """Record that a queued trial cannot be judged."""
+        running = self._running(trial)
+        self._change(
+            running,
+            TrialInput.ENDED,
+            outcome=Outcome.ERROR,
+            problem=problem,
+            ended_at=self._clock.time(),
+        )
+
+    def _collect(self) -> None:
+        """Record the results of the evaluations that have ended."""
+        for ended in self._evaluations.ended():
+            trial = self.database.trial_with(ended.output)
+            if trial is not None and trial.state is WatchState.RUNNING:
+                self._finish(trial, ended)
+
+    def _finish(self, trial: TrialRecord, ended: EndedEvaluation) -> None:
+        """Record the result of an evaluation that has ended, or restart it."""
+        try:
+            saved = read_output(trial.output)
+        except OutputError as err:
+            self._judge(trial, SavedOutput(), str(err))
+            return
+        code = ended.exit_code
+        died = code is None or code < 0
+        if self._stopping and not saved.final:
+            self._change(trial, TrialInput.STOPPED)
+        elif saved.ended and not (died and not is_finished(trial.output)):
+            self._judge(trial, saved)
+        elif code in _HOPELESS:
+            self._judge(trial, saved, ended.last_line)
+        else:
+            self._change(trial, TrialInput.DIED, problem=ended.last_line)
+            lost = self.database.trial(trial.id)
+            if lost is not None:
+                self._settle_lost(lost, ended.last_line)
+
+    def _settle_lost(self, trial: TrialRecord, last_line: str) -> None:
+        """Queue a trial whose evaluation died, or give it up."""
+        trial_input = after_death(trial.restarts)
+        if trial_input is TrialInput.RESTARTED:
+            pause = self._options.intervals.restart * 2**trial.restarts
+            self._change(
+                trial,
+                trial_input,
+                restarts=trial.restarts + 1,
+                not_before=self._clock.time() + pause,
+            )
+            return
+        why = f": {last_line.rstrip('.')}" if last_line else ""
+        problem = _GAVE_UP.format(times=trial.restarts + 1, why=why)
+        self._change(
+            trial,
+            trial_input,
+            outcome=Outcome.ERROR,
+            problem=problem,
+            ended_at=self._clock.time(),
+            restarts=0,
+        )
+
+    def _judge(self, trial: TrialRecord, saved: SavedOutput, problem: str = "") -> None:
+        """Record the verdicts of a trial."""
+        assignment = self._config.assignment(trial.path)
+        lenient = assignment is not None and assignment.is_fitting
+        outcome = trial_outcome_of(saved, lenient=lenient)
+        with self.database.transaction():
+            self.database.set_rules(trial.id, saved.rules)
+            self._change(
+                trial,
+                TrialInput.ENDED,
+                outcome=outcome if saved.ended else Outcome.ERROR,
+                problem=problem,
+                final=saved.final,
+                restarts=0,
+                ended_at=saved.end_time or self._clock.time(),
+            )
+
+    def _refresh_running(self) -> None:
+        """Record the verdicts that running evaluations have reached so far, and look for data."""
+        if not self._refresh.is_due:
+            return
+        with self._refresh.measured():
+            for trial in self.database.oldest(WatchState.RUNNING):
+                if not is_s3(trial.output):
+                    self._refresh_rules(trial)
+
+    def _refresh_rules(self, trial: TrialRecord) -> None:
+        try:
+            rules = list(read_output(trial.output).rules)
+        except OutputError:  # its end will tell
+            return
+        before = {rule.name: rule for rule in self.database.rules_of(trial.id)}
+        if {rule.name: rule for rule in rules} == before:
+            return
+        with self.database.transaction():
+            self.database.set_rules(trial.id, rules)
+        for rule in rules:
+            earlier = before.get(rule.name)
+            if rule.outcome == Outcome.ISSUES_FOUND and earlier != rule:
+                _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
+
+    # -- growth and retention ----------------------------------------------------------------
+
+    def _look_for_growth(self) -> None:
+        """Queue judged trials whose data have grown, and note what running trials look like."""
+        if self._growth.is_due and not self._unfinished:
+            with self._growth.measured():
+                self._unfinished = self.database.unfinished()
+                for trial in self.database.oldest(WatchState.RUNNING):
+                    self.database.update(trial.id, mark=mark_of(trial.path, trial.mark))
+        batch, self._unfinished = self._unfinished[:_LOOKED_AT], self._unfinished[_LOOKED_AT:]
+        for number in batch:
+            self._queue_if_grown(number)
+
+    def _queue_if_grown(self, number: int) -> None:
+        """Queue a judged trial if it has new data, or if its output was removed by hand."""
+        trial = self.database.trial(number)
+        if trial is None or trial.state is not WatchState.JUDGED or _is_absent(trial):
+            return
+        mark = mark_of(trial.path, trial.mark)
+        if mark != trial.mark or not (is_s3(trial.output) or Path(trial.output).exists()):
+            self._change(trial, TrialInput.GREW, mark=mark)
+
+    def _remove_expired(self) -> None:
+        """Remove outputs as configured."""
+        expiry = self._options.expiry
+        if expiry is not None and self._expire.is_due:
+            with self._expire.measured():
+                for trial in expire(self.database, expiry, self._config.output, self._clock.time()):
+                    if _is_absent(trial):
+                        self.database.remove(trial.id)
+                        self._known.discard(trial.path)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _is_done(self) -> bool:
+        """Return whether nothing is left to judge now."""
+        states = {state for state, _ in self.database.counts()}
+        is_searched = all(watched.is_searched for watched in self._watched)
+        return is_searched and states <= {WatchState.JUDGED, WatchState.IGNORED}
+
+    def _stop_evaluations(self) -> None:
+        """Stop the evaluations, and record what they have written."""
+        self._evaluations.terminate()
+        deadline = self._clock.monotonic() + self._options.intervals.stop
+        while len(self._evaluations) and self._clock.monotonic() < deadline:
+            try:
+                self._collect()
+            except OutputError as err:
+                _log.error("index_unavailable", reason=str(err))
+                return
+            self._clock.sleep(0.1)
+        if len(self._evaluations):
+            _log.warning("evaluations_left", count=len(self._evaluations))
+
+
+def _needs_nothing(trial: TrialRecord) -> bool:
+    return is_s3(trial.output) or is_finished(trial.output)
+
+
+def _is_absent(trial: TrialRecord) -> bool:
+    """Return whether a trial is not there; unknown for other places than local folders."""
+    place = split_kind(trial.path)[1]
+    return "://" not in place and not Path(place).exists()
+
+
+def _is_text(path: str) -> bool:
+    """Return whether a path is UTF-8, which the index and requests need."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

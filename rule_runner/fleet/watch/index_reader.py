@@ -1,0 +1,180 @@
+"""IndexReader: reads the index of `watch`, also while a controller writes it."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from rule_core.severity import Severity
+from rule_runner.errors import OutputError
+from rule_runner.fleet.watch.records import RuleRecord, TrialFilter, TrialRecord
+from rule_runner.fleet.watch.states import WatchState
+from rule_runner.results.durable_files import Closing
+
+T = TypeVar("T", TrialRecord, RuleRecord)
+
+SCHEMA_VERSION: Final = 1
+BUSY_MS: Final = 5000  # how long a statement waits for another process
+LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
+_TRIALS: Final = "SELECT * FROM trials"
+_WITH_OUTPUT: Final = "WHERE state = 'judged' AND NOT removed"
+_CONDITIONS: Final = {
+    "state": "state = ?",
+    "outcome": "outcome = ?",
+    "text": "instr(path, ?) > 0",
+    "rule": "id IN (SELECT trial FROM rule_jobs WHERE name = ?)",
+}
+_RULE_OUTCOME: Final = "id IN (SELECT trial FROM rule_jobs WHERE name = ? AND outcome = ?)"
+
+
+class IndexReader(Closing):
+    """The index of `watch`, an SQLite database.
+
+    Parameters
+    ----------
+    path
+        The database, which must exist.
+    uri_options
+        How to open it, as in an SQLite URI.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be read.
+    """
+
+    def __init__(self, path: Path, uri_options: str = "mode=ro") -> None:
+        self.path = path
+        with self.errors():
+            self.connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?{uri_options}", uri=True, isolation_level=None
+            )
+            self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+
+    def close(self) -> None:
+        """Close the database."""
+        self.connection.close()
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn every error of the database into an `OutputError` of one sentence."""
+        try:
+            yield
+        except sqlite3.OperationalError as err:
+            msg = f"Database {str(self.path)!r} cannot be used: {err}."
+            raise OutputError(msg) from err
+        except sqlite3.DatabaseError as err:
+            msg = (
+                f"Database {str(self.path)!r} is damaged: {err}. Make it again from the results "
+                "with --rebuild."
+            )
+            raise OutputError(msg) from err
+
+    def version(self) -> int:
+        """Return the version of the schema; 0 if the database is empty."""
+        with self.errors():
+            return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def trial(self, number: int) -> TrialRecord | None:
+        """Return a trial by its id."""
+        return next(iter(self._trials("WHERE id = ?", number)), None)
+
+    def trial_at(self, path: str) -> TrialRecord | None:
+        """Return a trial by its path."""
+        return next(iter(self._trials("WHERE path = ?", path)), None)
+
+    def trial_with(self, output: str) -> TrialRecord | None:
+        """Return a trial by its output folder."""
+        return next(iter(self._trials("WHERE output = ?", output)), None)
+
+    def trials(
+        self, trial_filter: TrialFilter | None = None, *, limit: int = -1, offset: int = 0
+    ) -> list[TrialRecord]:
+        """Return the trials that a filter fits, ordered by path; a negative limit is none."""
+        where, values = _where(trial_filter or TrialFilter())
+        return self._trials(f"{where} ORDER BY path LIMIT ? OFFSET ?", *values, limit, offset)
+
+    def oldest(self, state: WatchState, limit: int = -1) -> list[TrialRecord]:
+        """Return the trials that have been in a state for the longest time."""
+        return self._trials("WHERE state = ? ORDER BY changed_at, id LIMIT ?", state, limit)
+
+    def startable(self, now: float, limit: int) -> list[TrialRecord]:
+        """Return the trials that may be started, those that wait longest first.
+
+        A pause far in the future is one of before the clock was set back.
+        """
+        return self._trials(
+            "WHERE state = ? AND (not_before <= ? OR not_before > ?) ORDER BY changed_at, id "
+            "LIMIT ?",
+            *(WatchState.QUEUED, now, now + LONGEST_PAUSE_S, limit),
+        )
+
+    def unfinished(self) -> list[int]:
+        """Return the ids of judged trials whose verdicts more data may change."""
+        text = "SELECT id FROM trials WHERE state = ? AND NOT final AND NOT removed ORDER BY id"
+        return [number for (number,) in self._rows(text, WatchState.JUDGED)]
+
+    def paths(self) -> set[str]:
+        """Return the paths of the trials that were found below a root."""
+        return {path for (path,) in self._rows("SELECT path FROM trials WHERE root != ''")}
+
+    def expired(self, before: float) -> list[TrialRecord]:
+        """Return the judged trials with an output whose evaluation ended before a time."""
+        return self._trials(f"{_WITH_OUTPUT} AND ended_at < ? ORDER BY ended_at", before)
+
+    def beyond_newest(self, count: int) -> list[TrialRecord]:
+        """Return the judged trials with an output except those that ended last."""
+        return self._trials(f"{_WITH_OUTPUT} ORDER BY ended_at DESC LIMIT -1 OFFSET ?", count)
+
+    def has_issues(self, severity: Severity) -> bool:
+        """Return whether a rule in mode enforce found an issue that is at least so serious."""
+        text = (
+            "SELECT DISTINCT coalesce(severity, 'error') FROM rule_jobs "
+            "WHERE outcome = 'IssuesFound' AND mode = 'enforce'"
+        )
+        return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
+
+    def rules_of(self, number: int) -> list[RuleRecord]:
+        """Return the rule jobs of a trial, ordered by name."""
+        text = "SELECT * FROM rule_jobs WHERE trial = ? ORDER BY name"
+        return self._records(RuleRecord, text, number)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Return the number of trials by state and outcome; the outcome is "" without verdicts."""
+        rows = self._rows("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
+        return {(state, outcome): count for state, outcome, count in rows}
+
+    def rule_counts(self) -> dict[tuple[str, str], int]:
+        """Return the number of rule jobs by rule and outcome."""
+        rows = self._rows("SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome")
+        return {(rule, outcome): count for rule, outcome, count in rows}
+
+    def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
+        return self._records(TrialRecord, f"{_TRIALS} {condition}", *values)
+
+    def _records(self, kind: type[T], text: str, *values: object) -> list[T]:
+        with self.errors():
+            cursor = self.connection.execute(text, values)
+            names = [column[0] for column in cursor.description]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        return [msgspec.convert(row, kind, strict=False) for row in rows]
+
+    def _rows(self, text: str, *values: object) -> Sequence[Any]:
+        with self.errors():
+            return self.connection.execute(text, values).fetchall()
+
+
+def _where(trial_filter: TrialFilter) -> tuple[str, list[str]]:
+    """Return the condition of a filter, and its values."""
+    fields: dict[str, str] = {
+        name: value for name in _CONDITIONS if (value := getattr(trial_filter, name)) is not None
+    }
+    parts = [_CONDITIONS[name] for name in fields]
+    values = [*fields.values()]
+    if trial_filter.rule_outcome is not None:
+        parts.append(_RULE_OUTCOME)
+        values += [trial_filter.rule or "", trial_filter.rule_outcome]
+    return f"WHERE {' AND '.join(parts)}" if parts else "", values

@@ -1,0 +1,216 @@
+"""Outputs: where the results of each trial are, and what they say."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rule_core.exceptions import SMDebugError
+from rule_core.storage import open_store
+from rule_core.storage.uri import is_s3
+from rule_runner.engine.outcome import is_conclusive
+from rule_runner.errors import OutputError
+from rule_runner.escape import printable
+from rule_runner.fleet.watch.records import RuleRecord
+from rule_runner.fleet.watch.states import trial_outcome
+from rule_runner.notify.outbox import has_undelivered
+from rule_runner.results.durable_files import SCRATCH, open_regular
+from rule_runner.results.output_folder import REPORT, RESULT
+from rule_runner.results.schema import RuleResult, versions
+from rule_runner.results.status import Outcome
+
+_UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
+_NAME_LENGTH: Final = 80  # characters of a trial's name in its output folder
+_DIGEST_LENGTH: Final = 8
+_PLACEHOLDER: Final = "{trial}"
+
+
+def digest(text: str, length: int = 32) -> str:
+    """Return a name that is unique to a text."""
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:length]
+
+
+def output_of(trial: str, template: str) -> str:
+    """Return the output folder of a trial; the same path always has the same.
+
+    >>> output_of("/data/runs/mnist 1", "/results/{trial}")
+    '/results/runs-mnist-1-9164cd5c'
+    """
+    parts = trial.rstrip("/").rsplit("/", 2)[-2:]
+    name = _UNSAFE.sub("-", "/".join(parts)).strip("-.")[-_NAME_LENGTH:].lstrip("-.") or "trial"
+    unique = f"{name}-{digest(trial, _DIGEST_LENGTH)}"
+    return template.rstrip("/").replace(_PLACEHOLDER, unique)
+
+
+def base_of(template: str) -> str:
+    """Return the folder of all output folders."""
+    return template.partition(_PLACEHOLDER)[0].rstrip("/") or "/"
+
+
+class SavedOutput(msgspec.Struct, frozen=True):
+    """What the output folder of a trial holds.
+
+    Attributes
+    ----------
+    rules
+        The rule jobs that have begun; without results none.
+    trial
+        The path of the trial; "" without results.
+    ended
+        Whether all of them have ended.
+    final
+        Whether more data cannot change their verdicts.
+    stopped
+        Whether one was stopped.
+    same_version
+        Whether this version of rule-runner wrote the results, and can continue them.
+    end_time
+        When the last of them ended, in seconds since the epoch; None unless all have.
+    """
+
+    rules: tuple[RuleRecord, ...] = ()
+    trial: str = ""
+    ended: bool = False
+    final: bool = False
+    stopped: bool = False
+    same_version: bool = True
+    end_time: float | None = None
+
+
+def read_output(output: str) -> SavedOutput:
+    """Return what an output folder holds.
+
+    Raises
+    ------
+    OutputError
+        If storage does not answer, or a result is damaged.
+    """
+    texts = _s3_results(output) if is_s3(output) else _local_results(Path(output))
+    results = []
+    for name, text in texts:
+        try:
+            results.append(msgspec.json.decode(text, type=RuleResult))
+        except (msgspec.MsgspecError, ValueError) as err:
+            msg = (
+                f"Result {name!r} in {output!r} is damaged: {printable(err)}. Remove the output "
+                "folder to have the trial judged again."
+            )
+            raise OutputError(msg) from err
+    return _summary(results, begun=_begun(output))
+
+
+def _summary(results: Sequence[RuleResult], begun: int) -> SavedOutput:
+    if not results:
+        return SavedOutput()
+    ended = len(results) >= begun and all(result.ended_at is not None for result in results)
+    own = versions()["rule-runner"]
+    return SavedOutput(
+        rules=tuple(map(_record, results)),
+        trial=results[0].trial,
+        ended=ended,
+        final=ended and all(is_conclusive(result, keep_going=False) for result in results),
+        stopped=any(result.outcome == "Stopped" for result in results),
+        same_version=all(result.versions.get("rule-runner") == own for result in results),
+        end_time=max(map(_end_time, results)) if ended else None,
+    )
+
+
+def _end_time(result: RuleResult) -> float:
+    return datetime.fromisoformat(result.ended_at or "1970-01-01T00:00:00Z").timestamp()
+
+
+def _record(result: RuleResult) -> RuleRecord:
+    return RuleRecord(
+        name=result.configuration_name,
+        rule=result.rule,
+        mode=result.mode,
+        outcome=result.outcome,
+        severity=result.severity,
+        step=result.step,
+        judged=result.coverage.judged,
+        findings=result.findings_count,
+    )
+
+
+def trial_outcome_of(saved: SavedOutput, *, lenient: bool) -> Outcome:
+    """Return the outcome of a trial from its results; for `lenient` see `trial_outcome`."""
+    return trial_outcome((rule.outcome for rule in saved.rules), lenient=lenient)
+
+
+def _begun(output: str) -> int:
+    """Return how many rule jobs have begun in a local folder, with or without a result."""
+    return 0 if is_s3(output) else len(begun_rules(Path(output)))
+
+
+def begun_rules(output: Path) -> list[str]:
+    """Return the names of the folders of rule jobs in an output folder.
+
+    All folders exist before the first result is written, so that they name the rules of an
+    evaluation that was killed.
+    """
+    return [path.name for path in _folders(output) if (path / SCRATCH).is_dir()]
+
+
+def _folders(output: Path) -> Iterator[Path]:
+    with suppress(OSError), os.scandir(output) as entries:
+        yield from sorted(
+            Path(entry.path)
+            for entry in entries
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+        )
+
+
+def _local_results(output: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the results in a folder: its own, and those of the folders of several rule jobs."""
+    for folder in (output, *_folders(output)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            try:
+                with os.fdopen(open_regular(folder / RESULT, os.O_RDONLY), "rb") as stream:
+                    yield str((folder / RESULT).relative_to(output)), stream.read()
+            except (FileNotFoundError, NotADirectoryError):
+                raise
+            except OSError as err:
+                msg = f"Result {str(folder / RESULT)!r} cannot be read: {err.strerror}."
+                raise OutputError(msg) from err
+
+
+def _s3_results(output: str) -> Iterator[tuple[str, memoryview]]:
+    try:
+        store = open_store(output)
+        keys: Iterable[str] = [
+            key
+            for key in store.list_keys("")
+            if key.rpartition("/")[2] == RESULT and key.count("/") <= 1
+        ]
+        for key in keys:
+            yield key, store.read(key)
+    except SMDebugError as err:
+        msg = f"Output {output!r} cannot be read: {printable(getattr(err, 'reason', err))}."
+        raise OutputError(msg) from err
+
+
+def saved_outputs(template: str) -> Iterator[str]:
+    """Yield the local folders that may be outputs, for an index that is made again."""
+    base = base_of(template)
+    if not is_s3(base):
+        yield from map(str, _folders(Path(base)))
+
+
+def is_finished(output: str) -> bool:
+    """Return whether a local evaluation that has results also sent its events and reported.
+
+    One that was killed between its verdicts and its end may not have. In S3 that is unknown.
+    """
+    folder = Path(output)
+    folders = (folder, *_folders(folder))
+    return (
+        not is_s3(output)
+        and (folder / REPORT).exists()
+        and not any(has_undelivered(path) for path in folders if (path / SCRATCH).is_dir())
+    )

@@ -1,0 +1,134 @@
+"""Controllers and evaluations that are killed at random: nothing is lost or told twice."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vanishing
+import yaml
+
+from rule_core.clock import SystemClock
+from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.leases import holder
+from rule_runner.fleet.watch.states import RESTARTS
+
+ROOT = Path(__file__).parents[3]
+SUPPORT = ROOT / "tests" / "support"
+PATIENCE_S = 120.0
+TOLD = (  # as without a kill
+    ("InProgress", "InProgress", "InProgress"),
+    ("Completed", "InProgress", "InProgress"),
+    ("Completed", "IssuesFound", "InProgress"),
+    ("Completed", "IssuesFound", "NoIssuesFound"),
+)
+RULES = ["VanishingGradient", "LossNotDecreasing"]
+
+
+class Place:
+    """A folder with trials and a configuration, and the controller over them."""
+
+    def __init__(self, folder: Path, trials: int) -> None:
+        self.folder = folder
+        self.out = folder / "out"
+        for number in range(trials):
+            vanishing.write_trial(folder / "runs" / f"{number:02}")
+        config = {
+            "roots": ["runs"],
+            "judge": [{"rules": RULES}],
+            "output": "out/{trial}",
+            "sinks": [f"file:{folder / 'told.jsonl'}"],
+            "max_concurrent": 2,
+        }
+        (folder / "fleet.yaml").write_text(yaml.safe_dump(config))
+        self.controller = self.start()
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, str(SUPPORT / "watch_program.py"), "fleet.yaml"],
+                cwd=self.folder,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                stdout=log,
+                stderr=log,
+            )
+
+    def evaluations(self) -> dict[Path, int]:
+        """Return the running evaluations by their leases."""
+        leases = (self.out / "watch.sqlite-evaluations").glob("*.lock")
+        return {lease: pid for lease in leases if (pid := holder(lease)) is not None}
+
+    def told(self) -> list[Any]:
+        lines = (self.folder / "told.jsonl").read_text().splitlines()
+        return [json.loads(line)["detail"] for line in lines]
+
+
+def news(details: list[Any]) -> dict[str, list[tuple[str, ...]]]:
+    """Return the statuses of each trial's rules in order, each event once."""
+    statuses: dict[str, dict[str, tuple[str, ...]]] = {}
+    for detail in details:
+        rules = tuple(
+            rule["RuleEvaluationStatus"] for rule in detail["DebugRuleEvaluationStatuses"]
+        )
+        trial = statuses.setdefault(detail["TrainingJobName"], {})
+        trial.setdefault(detail["EventKey"], (detail["TrainingJobStatus"], *rules))
+    return {trial: [*events.values()] for trial, events in statuses.items()}
+
+
+@pytest.mark.parametrize(
+    ("kills", "trials"),
+    [(2, 2), pytest.param(40, 16, marks=pytest.mark.nightly)],
+)
+def test_kill_9_at_random(tmp_path: Path, kills: int, trials: int) -> None:
+    draw = random.Random(kills)
+    clock = SystemClock()
+    place = Place(tmp_path, trials)
+    deaths: dict[Path, int] = {}
+    controllers = done = 0
+    deadline = clock.monotonic() + PATIENCE_S + 10.0 * kills
+    while done < kills and clock.monotonic() < deadline:
+        clock.sleep(draw.uniform(0.2, 1.5))
+        running = place.evaluations()
+        targets = [lease for lease in running if deaths.get(lease, 0) < RESTARTS]
+        if place.controller.poll() is not None or not running:
+            if place.controller.poll() is not None and done:
+                break
+            continue
+        if done % 2 and targets:
+            lease = draw.choice(targets)
+            with suppress(ProcessLookupError):
+                os.kill(running[lease], signal.SIGKILL)
+            deaths[lease] = deaths.get(lease, 0) + 1
+        else:
+            place.controller.kill()
+            place.controller.wait()
+            place.controller = place.start()
+            controllers += 1
+        done += 1
+    assert (done, controllers > 0, bool(deaths)) == (kills, True, True)
+    assert place.controller.wait(PATIENCE_S + 10 * trials) == 0, (tmp_path / "log").read_text()
+
+    with IndexReader(place.out / "watch.sqlite") as reader:
+        records = reader.trials()
+        assert [(record.state, record.outcome) for record in records] == [
+            ("judged", "IssuesFound")
+        ] * trials
+        names = {rule.name for record in records for rule in reader.rules_of(record.id)}
+    assert names == set(RULES)
+    for record in records:
+        for path in Path(record.output).rglob("events.jsonl"):
+            events = [json.loads(line)["detail"] for line in path.read_text().splitlines()]
+            keys = [event["EventKey"] for event in events]
+            assert len(keys) == len(set(keys))
+        findings = [*Path(record.output).rglob("findings.jsonl")]
+        lines = [line for path in findings for line in path.read_text().splitlines()]
+        assert len(lines) == 1
+    told = news(place.told())
+    assert len(told) == trials
+    assert {tuple(events) for events in told.values()} == {TOLD}

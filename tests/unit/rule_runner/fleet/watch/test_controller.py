@@ -1,0 +1,406 @@
+"""The controller with scripted evaluations and a clock of the test."""
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from watched import Watch, log, result, save
+
+from rule_runner.errors import OutputError
+from rule_runner.fleet.watch.config import Assignment
+from rule_runner.fleet.watch.controller import ABSENT_S
+from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.retention import Expiry
+from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.results.output_folder import RESULT
+
+
+@pytest.fixture
+def watch(tmp_path: Path, clock: Any) -> Watch:
+    (tmp_path / "runs").mkdir()
+    return Watch(tmp_path, clock)
+
+
+def test_a_trial_from_its_discovery_to_its_verdict(watch: Watch) -> None:
+    trial = log(watch.runs)
+    with structlog.testing.capture_logs() as logs:
+        watch.tick()
+        assert watch.state(trial) == "running"
+        (request,) = watch.evaluations.requests[watch.trial(trial).output]
+        assert (request.trial, request.rules[0].name, request.wait) == (str(trial), "auto", True)
+        assert request.idle_timeout == 900.0
+        watch.end(trial, outcome="IssuesFound")
+        watch.tick()
+    record = watch.trial(trial)
+    assert (record.state, record.outcome, record.final) == ("judged", "IssuesFound", True)
+    with IndexReader(watch.path) as reader:
+        assert [rule.name for rule in reader.rules_of(record.id)] == ["LossSpike"]
+    assert [entry["event"] for entry in logs] == ["trial_queued", "trial_running", "trial_judged"]
+    watch.tick(3600.0)
+    assert len(watch.evaluations.requests[record.output]) == 1
+
+
+def test_at_most_so_many_run_and_the_oldest_start_first(watch: Watch) -> None:
+    trials = [log(watch.runs, name) for name in "abcd"]
+    watch.tick()
+    assert [watch.state(trial) for trial in trials] == ["running", "running", "queued", "queued"]
+    watch.end(trials[1])
+    watch.tick()
+    assert [watch.state(trial) for trial in trials] == ["running", "judged", "running", "queued"]
+
+
+def test_verdicts_are_in_the_index_while_the_evaluation_runs(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    found = result(trial, outcome="IssuesFound", ended_at=None, step=20)
+    save(Path(watch.trial(trial).output), found)
+    with structlog.testing.capture_logs() as logs:
+        watch.tick(10.0)
+        watch.tick(10.0)
+    assert [(entry["event"], entry["rule"]) for entry in logs] == [("issues_found", "LossSpike")]
+    (rule,) = watch.controller.database.rules_of(watch.trial(trial).id)
+    assert (rule.outcome, rule.step) == ("IssuesFound", 20)
+
+
+def test_an_evaluation_that_dies_is_restarted_three_times_with_growing_pauses(watch: Watch) -> None:
+    trial = log(watch.runs)
+    pauses = []
+    for _ in range(RESTARTS):
+        watch.tick(0.0)
+        assert watch.state(trial) == "running"
+        died = watch.clock.now
+        watch.evaluations.end(watch.trial(trial).output, -9)
+        watch.tick(0.0)
+        assert watch.state(trial) == "queued"
+        pauses.append(watch.trial(trial).not_before - died)
+        watch.tick(pauses[-1] - 1.0)
+        assert watch.state(trial) == "queued"
+        watch.clock.now += 1.0
+    watch.tick(0.0)
+    watch.evaluations.end(watch.trial(trial).output, 73, "Disk full.")
+    watch.tick(0.0)
+    record = watch.trial(trial)
+    assert pauses == [15.0, 30.0, 60.0]
+    assert (record.state, record.outcome) == ("judged", "Error")
+    assert record.problem == "Its evaluation ended 4 times without a verdict: Disk full."
+
+
+def test_a_restart_keeps_the_rules_that_had_begun(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = watch.trial(trial).output
+    save(Path(output), result(trial, "Overfit", ended_at=None), result(trial, ended_at=None))
+    watch.evaluations.end(output, -9)
+    watch.tick()
+    watch.tick(15.0)
+    _, again = watch.evaluations.requests[output]
+    assert sorted(rule.name for rule in again.rules) == ["LossSpike", "Overfit"]
+    assert not again.overwrite
+
+
+def test_results_of_another_version_are_replaced(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = watch.trial(trial).output
+    save(Path(output), result(trial, ended_at=None, versions={"rule-runner": "0.0.1"}))
+    watch.evaluations.end(output, -9)
+    watch.tick()
+    watch.tick(15.0)
+    _, again = watch.evaluations.requests[output]
+    assert (again.overwrite, [rule.name for rule in again.rules]) == (True, ["auto"])
+
+
+def test_an_evaluation_killed_after_its_verdicts_is_started_to_report(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = watch.trial(trial).output
+    save(Path(output), result(trial), report=False)
+    watch.evaluations.end(output, -9)
+    watch.tick()
+    watch.tick(15.0)
+    assert len(watch.evaluations.requests[output]) == 2
+    watch.end(trial)
+    watch.tick()
+    assert watch.trial(trial).outcome == "NoIssuesFound"
+
+
+def test_a_request_that_cannot_be_met_is_not_repeated(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.evaluations.end(watch.trial(trial).output, 1, "No built-in rule fits trial 'a'.")
+    watch.tick()
+    record = watch.trial(trial)
+    assert (record.outcome, record.problem) == ("Error", "No built-in rule fits trial 'a'.")
+
+
+def test_verdicts_that_are_not_final_are_continued_when_data_arrive(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial, 124, outcome="Stopped", trial_ended=False)
+    watch.tick()
+    assert (watch.trial(trial).outcome, watch.trial(trial).final) == ("Stopped", False)
+    watch.tick(100.0)
+    assert watch.state(trial) == "judged"
+    (trial / "log.csv").write_text("step,loss\n1,0.5\n2,0.4\n")
+    watch.tick(100.0)
+    assert watch.state(trial) == "running"
+
+
+def test_a_trial_that_is_quiet_already_is_judged_as_it_is(watch: Watch) -> None:
+    quiet, running = log(watch.runs, "quiet"), log(watch.runs, "running")
+    for path in (quiet / "log.csv", quiet):
+        os.utime(path, (watch.clock.now - 1000.0,) * 2)
+    watch.tick()
+    follows = [
+        watch.evaluations.requests[_output(watch, path)][0].wait for path in (quiet, running)
+    ]
+    assert follows == [False, True]
+
+
+def test_final_verdicts_are_not_continued(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial)
+    watch.tick()
+    (trial / "log.csv").write_text("step,loss\n1,0.5\n2,0.4\n")
+    watch.tick(100.0)
+    assert watch.state(trial) == "judged"
+
+
+def test_a_damaged_result_is_an_error_until_its_folder_is_removed(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = Path(watch.trial(trial).output)
+    save(output, result(trial))
+    (output / "LossSpike" / RESULT).write_text('{"configuration_name": "Lo')
+    watch.evaluations.end(str(output))
+    watch.tick()
+    record = watch.trial(trial)
+    assert record.outcome == "Error"
+    assert record.problem.startswith("Result 'LossSpike/rule_result.json' in ")
+    assert record.problem.endswith("Remove the output folder to have the trial judged again.")
+    shutil.rmtree(output)
+    watch.tick(100.0)
+    assert watch.state(trial) == "running"
+
+
+# -- controllers that come and go ----------------------------------------------------------------
+
+
+def test_evaluations_of_a_killed_controller_are_adopted_or_resumed(watch: Watch) -> None:
+    kept, lost = log(watch.runs, "kept"), log(watch.runs, "lost")
+    watch.tick()
+    watch.controller.close()
+    watch.evaluations.held = {_output(watch, kept)}
+    watch.evaluations.running.clear()
+    watch.again().resume()
+    assert [watch.state(trial) for trial in (kept, lost)] == ["running", "queued"]
+    watch.tick(15.0)
+    assert len(watch.evaluations.requests[_output(watch, kept)]) == 1
+    assert len(watch.evaluations.requests[_output(watch, lost)]) == 2
+
+
+def _output(watch: Watch, trial: Path) -> str:
+    with IndexReader(watch.path) as reader:
+        record = reader.trial_at(str(trial))
+    assert record is not None
+    return record.output
+
+
+def test_an_evaluation_that_ended_without_a_controller_is_judged_by_the_next(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.controller.close()
+    save(Path(_output(watch, trial)), result(trial))
+    watch.evaluations.running.clear()
+    watch.again().resume()
+    assert watch.trial(trial).outcome == "NoIssuesFound"
+
+
+def test_a_stop_ends_evaluations_and_the_next_controller_continues_them(watch: Watch) -> None:
+    trial, waiting = log(watch.runs, "a"), log(watch.runs, "b")
+    watch.config = type(watch.config)(
+        **{name: getattr(watch.config, name) for name in watch.config.__struct_fields__}
+        | {"max_concurrent": 1}
+    )
+    watch.controller.close()
+    watch.again()
+    watch.tick()
+    save(
+        Path(watch.trial(trial).output),
+        result(trial, outcome="Stopped", trial_ended=False),
+    )
+    watch.controller.stop()
+    watch.controller.run()
+    assert watch.evaluations.terminated
+    assert [watch.state(path) for path in (trial, waiting)] == ["queued", "queued"]
+    assert watch.trial(trial).restarts == 0
+
+
+def test_once_ends_when_all_is_judged(tmp_path: Path, clock: Any) -> None:
+    trials = [log(tmp_path / "runs", name) for name in "abc"]
+    watch = Watch(tmp_path, clock, once=True)
+    start = watch.evaluations.start
+
+    def judge(output: str, request: Any) -> None:
+        start(output, request)
+        assert not request.wait
+        save(Path(output), result(request.trial, trial_ended=False))
+        watch.evaluations.end(output)
+
+    watch.evaluations.start = judge  # type: ignore[method-assign]
+    watch.controller.run()
+    assert [watch.state(trial) for trial in trials] == ["judged"] * 3
+    watch.controller.close()
+    (trials[1] / "log.csv").write_text("step,loss\n1,0.5\n2,0.4\n")
+    watch.again().run()
+    assert [len(requests) for requests in watch.evaluations.requests.values()] == [1, 2, 1]
+
+
+# -- roots ---------------------------------------------------------------------------------------
+
+
+def test_a_root_that_vanishes_and_comes_back(watch: Watch, tmp_path: Path) -> None:
+    waiting = [log(watch.runs, name) for name in "abc"][2]
+    watch.tick()
+    watch.runs.rename(tmp_path / "away")
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            watch.tick(60.0)
+        for output in watch.evaluations.outputs:
+            watch.evaluations.end(output, -9)
+        watch.tick(0.0)
+        watch.tick(60.0)
+        assert watch.state(waiting) == "queued"
+        (tmp_path / "away").rename(watch.runs)
+        watch.tick(60.0)
+        watch.tick(ABSENT_S)
+    events = [entry["event"] for entry in logs if entry["event"].startswith("root")]
+    assert events == ["root_unavailable", "root_available"]
+    assert len(watch.evaluations) == 2
+
+
+def test_trials_that_no_rules_are_for_are_ignored_until_the_configuration_changes(
+    tmp_path: Path, clock: Any
+) -> None:
+    trial = log(tmp_path / "runs")
+    watch = Watch(tmp_path, clock, judge=(Assignment(trials="*/b", rules=("auto",)),))
+    watch.tick()
+    assert watch.state(trial) == "ignored"
+    watch.controller.close()
+    watch.config = type(watch.config)(roots=watch.config.roots, output=watch.config.output)
+    watch.again().resume()
+    watch.tick()
+    assert watch.state(trial) == "running"
+
+
+def test_rules_that_do_not_fit_together_are_the_trials_error(tmp_path: Path, clock: Any) -> None:
+    trial = log(tmp_path / "runs")
+    judge = (Assignment(rules=("a=LossSpike", "a=Overfit")),)
+    watch = Watch(tmp_path, clock, judge=judge)
+    watch.tick()
+    assert watch.trial(trial).outcome == "Error"
+    assert "a" in watch.trial(trial).problem
+
+
+# -- the database --------------------------------------------------------------------------------
+
+
+def test_a_deleted_database_is_made_again_and_nothing_is_judged_twice(watch: Watch) -> None:
+    judged, running = log(watch.runs, "judged"), log(watch.runs, "running")
+    watch.tick()
+    watch.end(judged)
+    watch.tick()
+    for path in watch.path.parent.glob("watch.sqlite*"):
+        path.unlink()
+    watch.tick(60.0)
+    watch.tick(60.0)
+    assert [watch.state(trial) for trial in (judged, running)] == ["judged", "running"]
+    assert watch.path.exists()
+    assert [len(requests) for requests in watch.evaluations.requests.values()] == [1, 1]
+    watch.end(running)
+    watch.tick()
+    assert watch.state(running) == "judged"
+
+
+def test_a_locked_database_delays_and_loses_nothing(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.controller.database.connection.execute("PRAGMA busy_timeout = 10")
+    other = sqlite3.connect(watch.path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    watch.end(trial)
+    late = log(watch.runs, "late")
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            watch.tick(60.0)
+        other.execute("ROLLBACK")
+        other.close()
+        watch.tick(60.0)
+        watch.tick(60.0)
+    assert [watch.state(path) for path in (trial, late)] == ["judged", "running"]
+    events = [entry["event"] for entry in logs if entry["event"].startswith("index")]
+    assert events == ["index_unavailable", "index_available"]
+
+
+def test_once_does_not_wait_for_a_database_that_cannot_be_used(tmp_path: Path, clock: Any) -> None:
+    log(tmp_path / "runs")
+    watch = Watch(tmp_path, clock, once=True)
+    watch.controller.database.connection.execute("PRAGMA query_only = 1")
+    with pytest.raises(OutputError, match=r"cannot be used: attempt to write a readonly database"):
+        watch.tick()
+
+
+def test_an_index_is_made_again_from_the_results_alone(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial, outcome="IssuesFound")
+    watch.tick()
+    watch.controller.close()
+    shutil.rmtree(trial)
+    for path in watch.path.parent.glob("watch.sqlite*"):
+        path.unlink()
+    foreign = watch.path.parent / "foreign"
+    save(foreign, result("/elsewhere"))
+    damaged = watch.path.parent / "damaged"
+    save(damaged, result(trial))
+    (damaged / "LossSpike" / RESULT).write_text("{")
+    (watch.path.parent / "empty").mkdir()
+    watch.again().rebuild()
+    watch.tick()
+    assert [record.path for record in watch.controller.database.trials()] == [str(trial)]
+    assert watch.trial(trial).outcome == "IssuesFound"
+    assert watch.evaluations.requests.keys() == {watch.trial(trial).output}
+
+
+def test_expired_outputs_are_removed_and_their_trials_not_judged_again(
+    tmp_path: Path, clock: Any
+) -> None:
+    removed: list[Path] = []
+
+    def remove(folder: Path) -> bool:
+        removed.append(folder)
+        shutil.rmtree(folder)
+        return True
+
+    log(tmp_path / "runs", "gone"), log(tmp_path / "runs", "kept")
+    clock.now = 1_767_225_602.0  # the second after the results end
+    watch = Watch(tmp_path, clock, expiry=Expiry(None, 86400, remove))
+    gone, kept = (tmp_path / "runs" / name for name in ("gone", "kept"))
+    watch.tick()
+    for trial in (gone, kept):
+        watch.end(trial)
+    watch.tick()
+    shutil.rmtree(gone)
+    watch.tick(7 * 86400.0)
+    assert len(removed) == 2
+    assert [record.path for record in watch.controller.database.trials()] == [str(kept)]
+    watch.tick(7 * 86400.0)
+    assert watch.state(kept) == "judged"
+    log(watch.runs, "gone")
+    watch.tick()
+    assert watch.state(gone) == "running"

@@ -1,0 +1,98 @@
+"""Processes of evaluations: real ones, with a stand-in for the program."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rule_core.clock import SystemClock
+from rule_runner.config.request import EvaluationRequest
+from rule_runner.fleet.watch import evaluations as evaluations_
+from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
+
+REQUEST = EvaluationRequest(trial="/runs/a")
+PROGRAM = "#!/bin/sh\ncat >{folder}/request\necho 'Error: It failed.' >&2\n{ending}\n"
+
+
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    path = tmp_path / "program"
+    path.write_text(PROGRAM.format(folder=tmp_path, ending=ending))
+    path.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(path))
+
+
+def wait(evaluations: Evaluations) -> list[EndedEvaluation]:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if ended := [*evaluations.ended()]:
+            return ended
+        SystemClock().sleep(0.01)
+    return []
+
+
+def test_a_process_gets_its_request_and_reports_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, monkeypatch, "exit 1")
+    evaluations = Evaluations(tmp_path / "state")
+    evaluations.start("/out/a", REQUEST)
+    assert (len(evaluations), "/out/a" in evaluations) == (1, True)
+    assert wait(evaluations) == [EndedEvaluation("/out/a", 1, "It failed.")]
+    assert (tmp_path / "request").read_text() == REQUEST.to_json()
+    assert (len(evaluations), [*(tmp_path / "state").iterdir()]) == (0, [])
+
+
+def test_another_controller_adopts_a_process_and_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, monkeypatch, "exec sleep 60")
+    first = Evaluations(tmp_path / "state")
+    first.start("/out/a", REQUEST)
+    process = first._running["/out/a"]
+    assert process is not None
+    second = Evaluations(tmp_path / "state")
+    assert [second.adopt("/out/a"), second.adopt("/out/b")] == [True, False]
+    second.start("/out/a", REQUEST)
+    assert [*second.ended()] == []
+    second.terminate()
+    assert process.wait(20) == -signal.SIGTERM
+    (ended,) = second.ended()
+    assert (ended.output, ended.exit_code) == ("/out/a", None)
+    (ended,) = first.ended()
+    assert ended.exit_code == -signal.SIGTERM
+
+
+def test_what_the_caller_could_not_record_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, monkeypatch, "exit 0")
+    evaluations = Evaluations(tmp_path / "state")
+    evaluations.start("/out/a", REQUEST)
+    process = evaluations._running["/out/a"]
+    assert process is not None
+    process.wait(20)
+    for _ in evaluations.ended():
+        break
+    assert len([*evaluations.ended()]) == 1
+    assert [*evaluations.ended()] == []
+
+
+def test_a_log_that_a_rule_fills_is_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluations_, "_LONGEST_LOG", 10)
+    program(tmp_path, monkeypatch, "echo a long text >&2; read -r line <&3; exec sleep 60")
+    evaluations = Evaluations(tmp_path / "state")
+    evaluations.start("/out/a", REQUEST)
+    (log,) = (tmp_path / "state").glob("*.log")
+    deadline = time.monotonic() + 20
+    while log.stat().st_size < 20 and time.monotonic() < deadline:
+        SystemClock().sleep(0.01)
+    assert [*evaluations.ended()] == []
+    assert log.stat().st_size == 0
+    evaluations.terminate()
+    assert os.path.lexists(log)
+    assert len(wait(evaluations)) == 1

@@ -91,7 +91,12 @@ def endpoint(aws_server: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def stack(endpoint: str) -> BatchStack:
-    return BatchStack(endpoint, Rule="VanishingGradient", TrainingJobPrefix="mnist-")
+    return BatchStack(
+        endpoint,
+        Rule="VanishingGradient",
+        TrainingJobPrefix="mnist-",
+        WaitForTrialSeconds="30",
+    )
 
 
 def test_an_array_judges_what_one_process_does(stack: BatchStack, tmp_path: Path) -> None:
@@ -214,10 +219,15 @@ def credentials(stack: BatchStack, role: str) -> dict[str, str]:
 @contextmanager
 def permissions_enforced(endpoint: str) -> Iterator[None]:
     """Let the server check, inside the block, what the caller of each action may do."""
-    for count in ("0", "inf"):
-        headers = {"Content-Type": "text/plain"}
-        address = f"{endpoint}/moto-api/reset-auth"
-        with urlopen(Request(address, count.encode(), headers, method="POST")):
-            pass
-        if count == "0":
-            yield
+    _allow(endpoint, "0")
+    try:
+        yield
+    finally:
+        _allow(endpoint, "inf")
+
+
+def _allow(endpoint: str, actions: str) -> None:
+    """Let the server take this number of actions without a check."""
+    address, headers = f"{endpoint}/moto-api/reset-auth", {"Content-Type": "text/plain"}
+    with urlopen(Request(address, actions.encode(), headers, method="POST")):
+        pass

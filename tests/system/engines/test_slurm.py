@@ -89,6 +89,13 @@ def test_the_same_command_again_judges_what_is_left(cluster: dict[str, str], run
     assert result.stat() == before
 
 
+def test_a_single_task_is_submitted_again(cluster: dict[str, str], runs: Path) -> None:
+    done = sbatch(cluster, runs, "--array=1", TEMPLATE, planned(runs, "single"), "5")
+    assert (done.returncode, done.stderr) == (0, "")
+    (log,) = logs(runs, done.stdout.strip())
+    assert log.splitlines()[-1] == "Shard 1/5: 1 trial: 1 with issues."
+
+
 def test_a_missing_plan_fails_the_tasks(cluster: dict[str, str], tmp_path: Path) -> None:
     done = sbatch(cluster, tmp_path, "--array=0", TEMPLATE, "missing.jsonl")
     assert done.returncode == 2

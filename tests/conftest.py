@@ -48,8 +48,8 @@ collect_ignore = [
 # their own: what they cover is not counted, for they take twice as long while it is.
 NOT_COUNTED: Final = frozenset(
     {
-        *(f"system/{name}" for name in ("compat", "detection", "e2e", "faults")),
-        *(f"system/{name}" for name in ("fuzz", "oracle", "property")),
+        *(f"system/{name}" for name in ("compat", "detection", "e2e", "engines")),
+        *(f"system/{name}" for name in ("faults", "fuzz", "oracle", "property")),
         *("test_architecture.py", "test_import_time.py"),
     }
 )

@@ -26,6 +26,16 @@ NEEDS: Final = (
     ),
     (re.compile("docker-registry"), "a registry", "apt-get install docker-registry"),
     (re.compile("(fish|zsh) is not installed"), r"\1", "apt-get install fish zsh"),
+    (
+        re.compile("Slurm is not installed"),
+        "Slurm",
+        "apt-get install slurmctld slurmd slurm-client",
+    ),
+    (
+        re.compile("RULE_RUNNER_KUBERNETES_PYTHON"),
+        "kubectl and the schemas of Kubernetes",
+        "export RULE_RUNNER_KUBERNETES_PYTHON=PYTHON",
+    ),
     (re.compile("Chromium"), "Chromium", "apt-get install chromium"),
     (
         re.compile("RULE_RUNNER_OLD_SMDEBUG_PYTHON"),

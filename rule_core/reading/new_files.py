@@ -61,14 +61,19 @@ class NewFiles:
         step_files: dict[str, StepFile] = {}
 
         def new() -> Iterator[str]:
-            for key in self._store.list_keys(paths.INDEX, start_after=last_key):
-                step_file = self.parse_if_new(key)
-                if step_file is not None:
-                    step_files[key] = step_file
-                    yield key
+            for key, step_file in self.keys(last_key):
+                step_files[key] = step_file
+                yield key
 
         for key, read in read_each(self._store, self._pool, new()):
             yield key, step_files.pop(key), read
+
+    def keys(self, last_key: str) -> Iterator[tuple[str, StepFile]]:
+        """Yield key and step file of the new files with keys after `last_key`, without reading."""
+        for key in self._store.list_keys(paths.INDEX, start_after=last_key):
+            step_file = self.parse_if_new(key)
+            if step_file is not None:
+                yield key, step_file
 
     def _in_folder(self, folder: Folder) -> Iterator[tuple[str, StepFile, Read]]:
         """Yield the new files of a folder; an unchanged folder is skipped."""

@@ -66,6 +66,7 @@ def evaluate(
     sink_deadline: float = DEADLINE_S,
     tag_run: bool = False,
     measure_on: str | None = None,
+    measurements: Place | None = None,
 ) -> EvaluationResult:
     """Evaluate rules over a trial, follow it until it ends, and return the result of each rule.
 
@@ -150,6 +151,7 @@ def evaluate(
             sink_deadline=sink_deadline,
             tag_run=tag_run,
             measure_on=measure_on,
+            measurements=None if measurements is None else os.fspath(measurements),
         )
         if request.trial is None and request.profiler_trial is None:
             msg = f"No trial was given, and {definition.place} does not say where one is saved."

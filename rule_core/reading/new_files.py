@@ -1,6 +1,6 @@
 """NewFiles: finds the index files of a trial that have not been read yet."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 
 from rule_core.format import paths
@@ -31,6 +31,8 @@ class NewFiles:
     ----------
     ignored
         Keys that are never read again.
+    only
+        The steps and workers to read; None: all.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class NewFiles:
         self._files = files
         self._file_problems = file_problems
         self.ignored: set[str] = set()
+        self.only: Container[StepFile] | None = None
         self._read_folders: dict[str, int] = {}  # completely read folders: hash of the names
 
     def after(self, last_key: str) -> Iterator[tuple[str, StepFile, Read]]:
@@ -98,12 +101,11 @@ class NewFiles:
             self._file_problems.report(key, "Its name is not <step>_<worker>.json.")
             return None
         read_workers = self._files.get(step_file.step)
-        if (read_workers is not None and step_file.worker in read_workers) or not self._wants(
-            step_file.step
-        ):
-            return None
-        return step_file
+        is_read = read_workers is not None and step_file.worker in read_workers
+        return None if is_read or not self._wants(step_file) else step_file
 
-    def _wants(self, step: int) -> bool:
+    def _wants(self, step_file: StepFile) -> bool:
         begin, end = self._range
-        return (begin is None or step >= begin) and (end is None or step < end)
+        step = step_file.step
+        is_in_range = (begin is None or step >= begin) and (end is None or step < end)
+        return is_in_range and (self.only is None or step_file in self.only)

@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -101,6 +101,14 @@ class TrialFiles:
         self.late_parts: dict[int, None] = {}
         # By worker, once one has written a second mode of a step.
         self._last_steps: dict[str, int] = {}
+
+    def list_parts(self) -> list[StepFile]:
+        """Return the step and worker of each index file that has not been read, by their names."""
+        return [step_file for _, step_file in self._new.keys("")]
+
+    def read_only(self, parts: Container[StepFile]) -> None:
+        """Read no other index files than these."""
+        self._new.only = parts
 
     @property
     def is_remote(self) -> bool:

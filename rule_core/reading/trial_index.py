@@ -75,7 +75,6 @@ class TrialIndex(TrialFiles):
 
     def measure_with(self, measurer: Measurer) -> None:
         """Let a measurer answer first; what it does not know is measured here."""
-        self.measurer = measurer
         if self.local_prefetch is None:
             self.local_prefetch = LocalPrefetch(None, self.files, self.steps, self._reader.layouts)
         self.local_prefetch.measurer = measurer

@@ -7,7 +7,9 @@ from rule_core.format.index_file import IndexFile
 from rule_core.model import patterns
 from rule_core.model.collection import Collection
 from rule_core.model.streaming_statistics import StreamingStatistic, Want
+from rule_core.reading.measuring.block import Choose
 from rule_core.reading.step_read_plan import Names
+from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules.requirements import TensorInput
 
 
@@ -62,6 +64,10 @@ class DeclaredWants:
         if chosen is None:
             chosen = self._chosen[names] = self._choose(_Names(names, collections))
         return chosen
+
+    def chooser(self, index: TrialIndex) -> Choose:
+        """Return `of` over the collections of a trial."""
+        return lambda file: self.of(file, index.collections, index.collections_version)
 
     def _choose(self, names: "_Names") -> Mapping[Want, Names]:
         chosen: dict[Want, set[str]] = {}

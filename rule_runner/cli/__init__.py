@@ -11,6 +11,7 @@ from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.events import events
 from rule_runner.cli.images import images
+from rule_runner.cli.measuring import measure
 from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
@@ -168,5 +169,16 @@ def doctor(path: str | None) -> int:
     return run_doctor(path)
 
 
-for command in (check, evaluate, train, docker_group, images, events, profile, record, test):
+for command in (
+    check,
+    evaluate,
+    train,
+    docker_group,
+    images,
+    events,
+    measure,
+    profile,
+    record,
+    test,
+):
     main.add_command(command)

@@ -203,6 +203,11 @@ _MEASURING: Final = (  # a container measures by itself
         "EXECUTOR",
         "Measure the trial in worker processes, such as local:4; the verdicts are the same.",
     ),
+    _text(
+        "--measurements",
+        "DIR",
+        "Use what 'rule-runner measure' has measured: a folder, or s3://bucket/prefix.",
+    ),
 )
 _retention: Final = _text(  # a container sees only its own output folder
     "--retention",
@@ -243,6 +248,12 @@ _EVALUATE: Final = (
     _flag("--allow-code", "With --check: allow Python files to be run."),
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, TAG_RUN, _isolate, _retention),
     *_MEASURING,
+)
+MEASURE: Final = (
+    _text("--trial", "PATH", _TRIAL_HELP),
+    *_JOB,
+    *_RULES,
+    endpoint_option,
 )
 DOCKER: Final = (
     *(_text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),

@@ -17,7 +17,7 @@ from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.planned_actions import planned
 from rule_runner.engine.invoker_factory import make_fork_server, make_invoker
 from rule_runner.engine.job_opener import JobOpener, restore_ended
-from rule_runner.engine.measuring import TrialMeasuring
+from rule_runner.engine.measuring import MeasuringOnExecutor, StoredMeasuring, TrialMeasuring
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
@@ -92,9 +92,8 @@ class EvaluationContext:
         remote = any(map(is_in_s3, paths))
         require(len(config.rules), processes=config.request.own_processes, remote=remote)
         self.step_sources = StepSources(config, clock, patience)
-        self._measuring: TrialMeasuring | None = None
-        if executor is not None:
-            self._measuring = TrialMeasuring(executor, patience.remaining_s)
+        self._measuring = self._make_measuring(executor)
+        if self._measuring is not None:
             self._measuring.attach(self.step_sources.trials)
         self._bound = [
             BoundRule(rule.loaded, {}, dict(rule.parameters))
@@ -201,6 +200,13 @@ class EvaluationContext:
         for job, _ in ready:  # their processes start side by side
             with self._failing(job):
                 job.begin()
+
+    def _make_measuring(self, executor: Executor | None) -> TrialMeasuring | None:
+        """Return who else measures the trial; None if nobody does."""
+        if executor is not None:
+            return MeasuringOnExecutor(executor, self._patience.remaining_s)
+        folder = self.config.request.measurements
+        return None if folder is None else StoredMeasuring(folder)
 
     def begin_measuring(self) -> None:
         """Start to measure what the constructed rules declare, if others are to measure it."""

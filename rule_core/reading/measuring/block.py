@@ -3,8 +3,9 @@
 Arguments are pickled, results are bytes: what waits for the evaluation takes little memory.
 """
 
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
@@ -23,7 +24,14 @@ from rule_core.storage.read_pool import ReadPool, read_each
 from rule_core.storage.uri import open_store
 
 WHOLE_FILE: Final = 8 << 20  # bytes up to which a remote event file is read in one request
+STEPS_BACK: Final = 64  # how far an earlier value of the same mode is looked for
 FILES_KEPT: Final = 256  # remote event files, for statistics that compare with earlier values
+
+
+Files = Mapping[int, Mapping[str, IndexFile]]
+# Returns the statistics to compute for an index file, and their tensors: one object for all files
+# with the same names.
+Choose = Callable[[IndexFile], Mapping[Want, Names]]
 
 
 class PartRequest(NamedTuple):
@@ -42,6 +50,33 @@ class PartRequest(NamedTuple):
     file: IndexFile
     earlier: Mapping[int, IndexFile]
     wants: Mapping[Want, Names]
+
+
+def earlier_files(
+    file: IndexFile, wants: Mapping[Want, Names], files: Files, steps: Sequence[int]
+) -> dict[int, IndexFile]:
+    """Return the earlier files of the same worker and mode that statistics compare with.
+
+    Parameters
+    ----------
+    files, steps
+        The known index files, and their steps.
+    """
+    backs = {back for _, back in wants if back}
+    earlier: dict[int, IndexFile] = {}
+    if not backs:
+        return earlier
+    position, back = bisect_left(steps, file.step), 0
+    for step in reversed(steps[max(position - STEPS_BACK, 0) : position]):
+        former = files[step].get(file.worker)
+        if former is None or former.mode is not file.mode:
+            continue
+        back += 1
+        if back in backs:
+            earlier[back] = former
+        if back == max(backs):
+            break
+    return earlier
 
 
 def parse_block(uri: str, keys: Sequence[tuple[str, StepFile]]) -> list[IndexFile | None]:

@@ -137,7 +137,7 @@ class DecodedBlock:
     content
         As `BlockEncoder` returns it.
     wants
-        The statistics, in the order that they were encoded with.
+        The statistics, in the order that they were encoded with; None for those of others.
 
     Raises
     ------
@@ -145,8 +145,12 @@ class DecodedBlock:
         If the content is of another form.
     """
 
-    def __init__(self, content: bytes | memoryview, wants: Sequence[Want]) -> None:
-        block = _DECODER.decode(content)  # msgspec's errors are ValueErrors
+    def __init__(self, content: bytes | memoryview, wants: Sequence[Want | None]) -> None:
+        try:
+            block = _DECODER.decode(content)
+        except msgspec.MsgspecError as err:
+            msg = f"no measures: {err}"
+            raise ValueError(msg) from err
         self._wants = wants
         self._names, self._shapes = block.names, block.shapes
         self._parts = {(part.step, part.part): part for part in block.parts}
@@ -168,7 +172,10 @@ class DecodedBlock:
         try:
             values: dict[Any, dict[str, Any]] = {}
             for column in encoded.columns:
-                statistic = self._wants[column.want][0]
+                want = self._wants[column.want]
+                if want is None:
+                    continue
+                statistic = want[0]
                 numbers = _values(column, statistic)
                 names = self._names[column.names]
                 values[statistic, column.before] = dict(zip(names, numbers, strict=True))

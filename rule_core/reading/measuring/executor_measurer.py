@@ -4,7 +4,7 @@ import math
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +14,16 @@ from rule_core.format.index_file import IndexFile
 from rule_core.format.paths import StepFile
 from rule_core.logger import get_logger
 from rule_core.model.streaming_statistics import Want
-from rule_core.reading.measuring.block import PartRequest, measure_block, parse_block
+from rule_core.reading.measuring.block import (
+    Choose,
+    Files,
+    PartRequest,
+    earlier_files,
+    measure_block,
+    parse_block,
+)
 from rule_core.reading.measuring.codec import EMPTY, DecodedBlock
 from rule_core.reading.measuring.measurer import PartMeasures
-from rule_core.reading.step_read_plan import Names
 from rule_core.storage.base import TrialStore
 from rule_core.storage.uri import is_s3
 
@@ -26,15 +32,9 @@ PARTS_PER_BLOCK: Final = 256
 LEAST_PARTS: Final = 64
 BLOCKS_AHEAD: Final = 64
 BYTES_AHEAD: Final = 256 << 20  # of results that wait for the evaluation
-STEPS_BACK: Final = 64  # how far an earlier value of the same mode is looked for
 PATIENCE_S: Final = 300.0  # without the result that is waited for
 FAILURES: Final = 3  # in a row, after which no more is sent
 _SLICE_S: Final = 0.1
-
-Files = Mapping[int, Mapping[str, IndexFile]]
-# Returns the statistics to compute for an index file, and their tensors: one object for all files
-# with the same names.
-Choose = Callable[[IndexFile], Mapping[Want, Names]]
 
 
 class ExecutorMeasurer:
@@ -173,31 +173,14 @@ class ExecutorMeasurer:
             file = self._files[step][part]
             wants = choose(file)
             if wants and file.event_key is not None:
-                requests.append(PartRequest(file, self._earlier(file, wants), wants))
+                earlier = earlier_files(file, wants, self._files, self._steps)
+                requests.append(PartRequest(file, earlier, wants))
         if not requests:
             return
         future = self._submit(measure_block, self._uri, self._wants, requests)
         if future is not None:
             sent = {(request.file.step, request.file.worker) for request in requests}
             self._blocks.append(_Block(parts[0][0], parts[-1][0], sent, future))
-
-    def _earlier(self, file: IndexFile, wants: Mapping[Want, Names]) -> dict[int, IndexFile]:
-        """Return the earlier files of the same worker and mode that statistics compare with."""
-        backs = {back for _, back in wants if back}
-        earlier: dict[int, IndexFile] = {}
-        if not backs:
-            return earlier
-        position, back = bisect_left(self._steps, file.step), 0
-        for step in reversed(self._steps[max(position - STEPS_BACK, 0) : position]):
-            former = self._files[step].get(file.worker)
-            if former is None or former.mode is not file.mode:
-                continue
-            back += 1
-            if back in backs:
-                earlier[back] = former
-            if back == max(backs):
-                break
-        return earlier
 
     def _submit(self, call: Callable[..., Any], *arguments: Any) -> "Future[Any] | None":
         """Send a call to the workers; None if the executor takes no more."""

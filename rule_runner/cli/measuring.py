@@ -1,0 +1,30 @@
+"""measure: the command that measures a part of a trial for an evaluation elsewhere."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rule_runner.cli.evaluation import MEASURE, takes, with_request
+from rule_runner.cli.reporting import reporting
+from rule_runner.cli.standard_output import results_alone
+
+if TYPE_CHECKING:
+    from rule_runner.config.request import EvaluationRequest
+
+
+@click.command()
+@click.option("--shard", default="0/1", show_default=True, metavar="I/N", help="I counts from 0.")
+@click.option("--output", "folder", required=True, metavar="DIR", help="Folder, or s3:// address.")
+@takes(MEASURE)
+@reporting
+@results_alone()
+@with_request
+def measure(request: "EvaluationRequest", shard: str, folder: str) -> int:
+    """Measure a share of a trial for rules, for 'rule-runner evaluate --measurements DIR'.
+
+    The N shards may run on different machines. Whatever they do not measure is measured by the
+    evaluation, so that the verdicts are the same.
+    """
+    from rule_runner.commands.measure import measure_trial, parse_shard
+
+    return measure_trial(request, parse_shard(shard), folder)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from rule_core.exceptions import SMDebugError
 from rule_core.format.paths import StepFile
 from rule_core.reading.measuring.block import Choose, PartRequest, earlier_files, measure_block
-from rule_core.reading.measuring.stored import SUFFIX, Identity, PartIdentities, store_block
+from rule_core.reading.measuring.stored import SUFFIX, MeasuredPart, PartIdentities, store_block
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.rules.wants import DeclaredWants
@@ -164,13 +164,8 @@ class _Measured:
         ]
         if not requests:
             return
-        before = PartIdentities(index.store).of([request.file for request in requests])
+        measured = _identified(requests, PartIdentities(index.store))
         content = measure_block(index.store.uri, declared.wants, requests)
-        measured: list[tuple[StepFile, Identity]] = [
-            (StepFile(request.file.step, request.file.worker), identity)
-            for request, identity in zip(requests, before, strict=True)
-            if identity is not None
-        ]
         key = f"{self._shard.number}-of-{self._shard.shards}/{self.files:06d}{SUFFIX}"
         version = versions()["rule-runner"]
         pending = self._output.open(key)
@@ -182,3 +177,19 @@ class _Measured:
             raise
         self.files += 1
         self.parts += len(measured)
+
+
+def _identified(requests: Sequence[PartRequest], identities: PartIdentities) -> list[MeasuredPart]:
+    """Return the requested parts, with the identities of all files that they are measured from."""
+    needed = {
+        id(file): file for request in requests for file in (request.file, *request.earlier.values())
+    }
+    now = dict(zip(needed, identities.of([*needed.values()]), strict=True))
+    parts = []
+    for request in requests:
+        identity = now[id(request.file)]
+        earlier = [(file.step, now[id(file)]) for file in request.earlier.values()]
+        existing = tuple((step, each) for step, each in earlier if each is not None)
+        if identity is not None and len(existing) == len(earlier):
+            parts.append(MeasuredPart(request.file.step, request.file.worker, identity, existing))
+    return parts

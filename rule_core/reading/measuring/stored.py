@@ -6,7 +6,7 @@ of a step only while the index file and the event file are those that were measu
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -31,10 +31,21 @@ BYTES_KEPT: Final = 256 << 20
 Identity = tuple[str, int, float]  # of index file; size and time of the event file
 
 
-class _StoredPart(msgspec.Struct, array_like=True):
+class MeasuredPart(msgspec.Struct, array_like=True, frozen=True):
+    """A measured part of a step.
+
+    Attributes
+    ----------
+    identity
+        Of its files, before they were read.
+    earlier
+        The steps of the earlier values, and the identities of their files.
+    """
+
     step: int
     part: str
     identity: Identity
+    earlier: tuple[tuple[int, Identity], ...] = ()
 
 
 class _Header(msgspec.Struct):
@@ -50,7 +61,7 @@ class _Header(msgspec.Struct):
 
     version: str
     wants: list[str]
-    parts: list[_StoredPart]
+    parts: list[MeasuredPart]
 
 
 class _StoredBlock(msgspec.Struct):
@@ -119,7 +130,7 @@ class PartIdentities:
 def store_block(
     version: str,
     wants: Sequence[Want],
-    parts: Sequence[tuple[StepFile, Identity]],
+    parts: Sequence[MeasuredPart],
     content: bytes,
 ) -> bytes:
     """Return a measurement file.
@@ -127,12 +138,11 @@ def store_block(
     Parameters
     ----------
     parts
-        The measured parts, and the identities of their files before they were read.
+        The measured parts.
     content
         The result of `measure_block`.
     """
-    stored = [_StoredPart(*step_file, identity) for step_file, identity in parts]
-    header = _Header(version, [*map(want_text, wants)], stored)
+    header = _Header(version, [*map(want_text, wants)], [*parts])
     body = msgspec.msgpack.encode(_StoredBlock(header, content))
     return _MAGIC + hashlib.sha256(body).digest() + body
 
@@ -166,7 +176,7 @@ def _read(content: memoryview | bytes, version: str) -> _StoredBlock:
 
 class _Place(NamedTuple):
     key: str
-    identity: Identity
+    measured: MeasuredPart
 
 
 class StoredMeasurer:
@@ -197,6 +207,7 @@ class StoredMeasurer:
         self._files: Files = {}
         self._identities: PartIdentities | None = None
         self._kept: OrderedDict[str, tuple[DecodedBlock, int]] = OrderedDict()
+        self._current: dict[tuple[int, str], Identity | None] = {}
         self._step = -1
         self._unchanged: set[str] = set()  # the parts of the current step that may be answered
         self.measured = self.changed = 0
@@ -223,7 +234,7 @@ class StoredMeasurer:
             if key.endswith(SUFFIX):
                 block = self._load(key)
                 for each in () if block is None else block.header.parts:
-                    self._places[each.step, each.part] = _Place(key, each.identity)
+                    self._places[each.step, each.part] = _Place(key, each)
 
     def _load(self, key: str) -> _StoredBlock | None:
         """Return a measurement file; None, with a reason, if it cannot be used."""
@@ -264,17 +275,37 @@ class StoredMeasurer:
         """Return the measured parts of a step whose files are still the same."""
         if self._identities is None:
             return set()
-        known = {
-            part: file for part, file in self._files[step].items() if (step, part) in self._places
+        measured = {
+            part: self._places[step, part].measured
+            for part in self._files[step]
+            if (step, part) in self._places
         }
-        identities = dict(zip(known, self._identities.of([*known.values()]), strict=True))
+        expected = {
+            part: {step: each.identity, **dict(each.earlier)} for part, each in measured.items()
+        }
+        keys = {(at, part) for part, identities in expected.items() for at in identities}
+        now = self._identities_of(self._identities, sorted(keys))
         same = {
             part
-            for part, identity in identities.items()
-            if identity == self._places[step, part].identity
+            for part, identities in expected.items()
+            if all(now.get((at, part)) == identity for at, identity in identities.items())
         }
-        self.changed += len(known) - len(same)
+        self.changed += len(measured) - len(same)
         return same
+
+    def _identities_of(
+        self, identities: PartIdentities, keys: Sequence[tuple[int, str]]
+    ) -> Mapping[tuple[int, str], Identity | None]:
+        """Return the identities of the known parts among some; those of the last steps are kept."""
+        new = [
+            (at, part)
+            for at, part in keys
+            if (at, part) not in self._current and part in self._files.get(at, {})
+        ]
+        looked_up = identities.of([self._files[at][part] for at, part in new])
+        current = {**self._current, **dict(zip(new, looked_up, strict=True))}
+        self._current = {key: current[key] for key in keys if key in current}
+        return current
 
     def _block(self, key: str) -> DecodedBlock:
         """Return the measures of a file; the ones used last are kept."""

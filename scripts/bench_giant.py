@@ -23,13 +23,14 @@ from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.runner import Runner
 from rule_runner.fleet.executors import open_executor
+from rule_runner.logs import configure
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-WORKERS, TENSORS, ELEMENTS = 64, 100, 256
+WORKERS, TENSORS, ELEMENTS = 64, 100, 64
 STEPS = (100, 500)
 ROUNDS = 3
 RULES = {
@@ -100,6 +101,7 @@ def _of_children() -> float:
 
 def run(steps: Sequence[int] = STEPS, rounds: int = ROUNDS) -> None:
     """Print the table."""
+    configure(-1)
     click.echo(
         f"{WORKERS} workers, {TENSORS} tensors of {ELEMENTS} elements, {rounds} rounds; in s"
     )

@@ -92,7 +92,7 @@ def measuring_rules() -> list[RuleJobConfig]:
 
 
 def judged(
-    trial: Path, output: Path, rules: list[RuleJobConfig | type[Rule]], **more: Any
+    trial: Path | str, output: Path, rules: list[RuleJobConfig | type[Rule]], **more: Any
 ) -> dict[str, Any]:
     """Evaluate, and return what must not depend on where a trial is measured."""
     own = {name: more.pop(name) for name in ("executor", "clock", "waiter") if name in more}

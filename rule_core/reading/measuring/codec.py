@@ -101,7 +101,7 @@ class BlockEncoder:
                 continue
             try:
                 dtype, content = _content([*values.values()], statistic)
-            except (TypeError, OverflowError):
+            except TypeError:
                 continue
             number = self._number(tuple(values))
             columns.append(_Column(self._numbers[want], before.get(back), number, dtype, content))
@@ -208,6 +208,9 @@ def _encoded(value: Any, statistic: Any) -> Any:
     TypeError
         If the value cannot be represented.
     """
+    if type(value) is int and not -(1 << 63) <= value < 1 << 64:
+        msg = f"The number {value} is too long."
+        raise TypeError(msg)
     if value is None or type(value) in _PLAIN:
         return value
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in _KINDS:

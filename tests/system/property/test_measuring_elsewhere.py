@@ -10,6 +10,7 @@ import measuring_elsewhere
 import numpy as np
 import pytest
 import rawtrial
+import s3_objects
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from measuring_elsewhere import (
@@ -270,3 +271,22 @@ def test_worker_processes_give_the_same(tmp_path: Path) -> None:
     with open_executor("local:1") as executor:
         content = is_same(trial, tmp_path, executor)
     assert len(content["notes"]) == 1
+
+
+def test_trial_in_s3_is_judged_the_same(tmp_path: Path, aws_endpoint: str) -> None:
+    local, address = saved_trial(tmp_path / "trial", 2, 5), "s3://bucket/trial"
+    files = sorted(path for path in local.rglob("*") if path.is_file())
+    contents = {f"/{path.relative_to(local)}": path.read_bytes() for path in files}
+    s3_objects.make_bucket(aws_endpoint)
+    s3_objects.put(aws_endpoint, "trial", contents)
+    rules = [job for job in measuring_rules() if job.loaded.name in {"NormGrowth", "AllZero"}]
+    executor = InlineExecutor()
+    here = judged(address, tmp_path / "here", rules)
+    elsewhere = judged(address, tmp_path / "elsewhere", rules, executor=executor)
+    assert verdicts(elsewhere) == verdicts(here)
+    assert {"parse_block", "measure_block"} == set(executor.calls)
+    request = EvaluationRequest(trial=address, rules=(RuleRequest(name="NormGrowth"),))
+    assert measure_trial(request, parse_shard("0/1"), "s3://bucket/measures") == 0
+    stored = judged(address, tmp_path / "stored", rules, measurements="s3://bucket/measures")
+    assert verdicts(stored) == verdicts(here)
+    assert stored["notes"] == []

@@ -15,7 +15,13 @@ from builtin_rules import RULES
 from rule_core.storage import aws
 
 ROOT = Path(__file__).parents[3]
-PAGES = ("README.md", "docs/evaluate.md", "docs/write-a-rule.md", "docs/hooks.md")
+PAGES = (
+    "README.md",
+    "docs/evaluate.md",
+    "docs/giant-trials.md",
+    "docs/write-a-rule.md",
+    "docs/hooks.md",
+)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = [block for page in PAGES for block in BLOCK.findall((ROOT / page).read_text())]
 SHELL = [text for kind, text in BLOCKS if kind == "sh"]

@@ -11,12 +11,13 @@
     |   |-- JobError           a job definition: missing, does not parse, holds no rules
     |   `-- RuleFailedError    the rule itself raised
     |-- UsageError             options that cannot be combined                   exit 2
-    `-- OutputError            the output folder: locked, of another job, full  exit 73
+    |-- OutputError            the output folder: locked, of another job, full  exit 73
+    `-- TemporaryError         something that may work later                   exit 75
 
 Any other exception that escapes is a bug of rule-runner: exit 70.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rule_core.failures import attempt
@@ -28,6 +29,7 @@ EXIT_USAGE: Final = 2
 EXIT_ISSUES: Final = 10
 EXIT_INTERNAL: Final = 70
 EXIT_OUTPUT: Final = 73
+EXIT_TEMPORARY: Final = 75  # the same command may succeed later
 EXIT_TIMEOUT: Final = 124
 EXIT_SIGNAL: Final = 128  # plus the number of the signal
 
@@ -75,6 +77,10 @@ class OutputError(RuleRunnerError):
     """The output folder cannot be used: locked, of another evaluation, not writable, full."""
 
 
+class TemporaryError(RuleRunnerError):
+    """Something outside of this machine does not answer now: the same command may succeed later."""
+
+
 def raised(subject: str, err: BaseException, where: str) -> str:
     """Return a sentence such as ``Rule 'MyRule' raised KeyError at step 40: 'conv1'.``.
 
@@ -114,3 +120,15 @@ def shortened(texts: Sequence[str]) -> str:
     """
     more = len(texts) - _SHOWN
     return ", ".join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def worst_exit_code(codes: Iterable[int]) -> int:
+    """Return the most severe of exit codes.
+
+    >>> worst_exit_code([0, 1, 10]), worst_exit_code([])
+    (1, 0)
+    """
+    present = {*codes}
+    signals = sorted(code for code in present if code > EXIT_SIGNAL)
+    order = (EXIT_INTERNAL, EXIT_OUTPUT, *signals, EXIT_TIMEOUT, EXIT_CLIENT, EXIT_ISSUES)
+    return next((code for code in order if code in present), 0)

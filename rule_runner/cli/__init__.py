@@ -10,6 +10,7 @@ from rule_runner.cli.docker import docker_group
 from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.events import events
+from rule_runner.cli.fleet import fleet
 from rule_runner.cli.images import images
 from rule_runner.cli.measuring import measure
 from rule_runner.cli.profiling import profile
@@ -180,5 +181,6 @@ for command in (
     profile,
     record,
     test,
+    fleet,
 ):
     main.add_command(command)

@@ -152,9 +152,8 @@ FAIL_ON: Final = (
     ),
     _flag("--fail-on-issues", "The same as --fail-on warning."),
 )
-_RESULTS: Final = (
-    without("report", "Write no report.html, and no measurements for it."),
-    click.option("--format", type=click.Choice(FORMATS), default="table"),
+_REPORT: Final = without("report", "Write no report.html, and no measurements for it.")
+_MESSAGES: Final = (
     _texts(["--sink", "sinks"], "KIND[:TARGET][,region=R]", "Also send events there."),
     _seconds(
         "--sink-deadline",
@@ -175,6 +174,11 @@ _RESULTS: Final = (
     ),
     _flag("--dry-run", "Print what actions would do, without doing it."),
     click.option("--event-source", default="rule-runner", help="Source field of events."),
+)
+_RESULTS: Final = (
+    _REPORT,
+    click.option("--format", type=click.Choice(FORMATS), default="table"),
+    *_MESSAGES,
     _text("--training-job-name", "NAME", "Name of the training job in events."),
     *FAIL_ON,
     click.option(
@@ -259,6 +263,7 @@ DOCKER: Final = (
     *(_text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS),
 )
+PLAN: Final = (*_JOB, *_RULES, *_LIMITS, _REPORT, *_MESSAGES, _isolate, endpoint_option)
 TRAIN: Final = (*_JOB, *_RULES, *_LIMITS, *_RESULTS, endpoint_option, _isolate)
 _JOB_ONLY: Final = {
     "only": "--only",

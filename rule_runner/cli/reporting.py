@@ -11,10 +11,12 @@ from rule_runner.errors import (
     EXIT_CLIENT,
     EXIT_INTERNAL,
     EXIT_OUTPUT,
+    EXIT_TEMPORARY,
     EXIT_USAGE,
     ClientError,
     OutputError,
     RuleRunnerError,
+    TemporaryError,
 )
 from rule_runner.logs import configure
 from rule_runner.results.status import INTERNAL_ERROR
@@ -65,4 +67,6 @@ def _fault(err: RuleRunnerError) -> int:
     """Return the exit code for an error."""
     if isinstance(err, ClientError):
         return EXIT_CLIENT
+    if isinstance(err, TemporaryError):
+        return EXIT_TEMPORARY
     return EXIT_OUTPUT if isinstance(err, OutputError) else EXIT_USAGE

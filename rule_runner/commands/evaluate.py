@@ -2,12 +2,12 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 import structlog
 from msgspec.structs import replace as with_fields
@@ -45,29 +45,77 @@ def evaluate_trial(request: EvaluationRequest) -> int:
     return EXIT_SIGNAL + signals.number if signals.late else code
 
 
+class Evaluation(NamedTuple):
+    """A finished evaluation.
+
+    Attributes
+    ----------
+    to_address
+        Converts paths in the output folder to what the user sees.
+    """
+
+    config: EvaluationConfig
+    outcome: EvaluationOutcome
+    exit_code: int
+    to_address: Callable[[str], str]
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the messages that go with the results."""
+        folder = str(self.config.output)
+        yield from self.outcome.sentences(folder, self.to_address(folder))
+
+
 def _evaluate(request: EvaluationRequest, results: TextIO, signals: Signals) -> int:
     """Evaluate, and print the results to `results`."""
+    evaluation = run_request(request, results, signals)
+    config, evaluated, code, to_address = evaluation
+    _print(evaluated, request.format, config, code, to_address, results)
+    if request.format in {"junit", "sarif"}:  # these formats have no field for notes
+        for note in config.notes:
+            _log.warning("evaluation_noted", reason=note)
+    for sentence in (*evaluation.sentences(), *tagged(config, evaluated.result)):
+        print(printable(sentence), file=sys.stderr)
+    return code
+
+
+def run_request(
+    request: EvaluationRequest,
+    results: TextIO,
+    signals: Signals,
+    *,
+    title: str = "",
+    resolve_request: Callable[[EvaluationRequest], EvaluationConfig] = resolve,
+) -> Evaluation:
+    """Evaluate as requested, with its sinks and its output folder, which may be in S3.
+
+    Parameters
+    ----------
+    results
+        The standard output, for sinks that write to it.
+    signals
+        Handles signals before and after the evaluation; outside of the main thread it is not
+        entered.
+    title
+        Text before the progress.
+
+    Raises
+    ------
+    RuleRunnerError
+        If the request cannot be evaluated.
+    """
     check_source(request.event_source)
     retention = _retention(request)
     sinks = event_sinks(request.sinks, results)
     s3_output = _s3_output(request.output)
     if s3_output is not None:
         request = with_fields(request, output=str(s3_output.folder))
-    config = resolve(request)
-    with closing(observer(quiet=request.quiet)) as progress:
+    config = resolve_request(request)
+    with closing(observer(quiet=request.quiet, title=title)) as progress:
         evaluated = _run(s3_output, config, sinks, progress, signals)
+    _remove_old_runs(config.output, retention)
     code = exit_code(evaluated, fail_on=request.fails_on, lenient=request.every_rule)
     to_address = str if s3_output is None or s3_output.problem else s3_output.to_address
-    _print(evaluated, request.format, config, code, to_address, results)
-    if request.format in {"junit", "sarif"}:  # these formats have no field for notes
-        for note in config.notes:
-            _log.warning("evaluation_noted", reason=note)
-    for sentence in evaluated.sentences(str(config.output), to_address(str(config.output))):
-        print(printable(sentence), file=sys.stderr)
-    for sentence in tagged(config, evaluated.result):
-        print(printable(sentence), file=sys.stderr)
-    _remove_old_runs(config.output, retention)
-    return code
+    return Evaluation(config, evaluated, code, to_address)
 
 
 def tagged(config: EvaluationConfig, result: EvaluationResult) -> Sequence[str]:

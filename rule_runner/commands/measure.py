@@ -1,10 +1,10 @@
 """measure: measures a shard of a trial, and writes the measures for an evaluation elsewhere."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from rule_core.exceptions import SMDebugError
+from rule_core.failures import OnError
 from rule_core.format.paths import StepFile
 from rule_core.reading.measuring.block import Choose, PartRequest, earlier_files, measure_block
 from rule_core.reading.measuring.stored import SUFFIX, MeasuredPart, PartIdentities, store_block
@@ -19,36 +19,14 @@ from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import resolve
 from rule_runner.engine.invoker_factory import make_invoker
 from rule_runner.engine.measuring import declared_measures
-from rule_runner.errors import OutputError, TrialError, UsageError
+from rule_runner.errors import OutputError, TrialError
+from rule_runner.fleet.shards import Shard
 from rule_runner.loading.parameters import bind
 from rule_runner.loading.trials import absent, is_there, open_trial
 from rule_runner.results.schema import versions
 
 STEPS_PER_UNIT: Final = 128
 PARTS_PER_FILE: Final = 256
-_SHARD: Final = re.compile("([0-9]{1,6})/([1-9][0-9]{0,5})")
-
-
-class Shard(NamedTuple):
-    """One of `shards` equal shares, counted from 0."""
-
-    number: int
-    shards: int
-
-
-def parse_shard(text: str) -> Shard:
-    """Return the shard that a text such as ``0/4`` means.
-
-    Raises
-    ------
-    UsageError
-        If it means none.
-    """
-    match = _SHARD.fullmatch(text)
-    if match is None or int(match[1]) >= int(match[2]):
-        msg = f"A shard is I/N with 0 <= I < N, such as 0/4, got {text!r}."
-        raise UsageError(msg)
-    return Shard(int(match[1]), int(match[2]))
 
 
 def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
@@ -87,7 +65,7 @@ def measure_trial(request: EvaluationRequest, shard: Shard, folder: str) -> int:
     except SMDebugError as err:
         raise TrialError(str(err)) from err
     print(
-        f"Measured {measured.parts} parts of steps as shard {shard.number}/{shard.shards}: "
+        f"Measured {measured.parts} parts of steps as shard {shard}: "
         f"{measured.files} files in {folder}"
     )
     for name in undeclared:
@@ -116,7 +94,7 @@ def _own_parts(
     by_worker: dict[str, list[StepFile]] = {}
     for part in sorted(index.list_parts()):
         by_worker.setdefault(part.worker, []).append(part)
-    units = [*_units(by_worker)][shard.number :: shard.shards]
+    units = [*_units(by_worker)][shard.index :: shard.count]
     back = max((steps_back for _, steps_back in declared.wants), default=0)
     needed = {
         part
@@ -166,15 +144,12 @@ class _Measured:
             return
         measured = _identified(requests, PartIdentities(index.store))
         content = measure_block(index.store.uri, declared.wants, requests)
-        key = f"{self._shard.number}-of-{self._shard.shards}/{self.files:06d}{SUFFIX}"
+        key = f"{self._shard.index}-of-{self._shard.count}/{self.files:06d}{SUFFIX}"
         version = versions()["rule-runner"]
         pending = self._output.open(key)
-        try:
+        with OnError(pending.discard):
             pending.write(store_block(version, declared.wants, measured, content))
             pending.publish()
-        except BaseException:
-            pending.discard()
-            raise
         self.files += 1
         self.parts += len(measured)
 

@@ -159,6 +159,10 @@ class Signals(Closing):
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
+        self.receive(number)
+
+    def receive(self, number: int) -> None:
+        """Do what a signal does, also outside of a ``with`` block."""
         if self.number:
             self._end(number)
             return

@@ -33,6 +33,7 @@ LEVELS: Final = 8  # of folders, below the path
 LOCAL_FOLDERS: Final = 10_000  # listed at most
 S3_FOLDERS: Final = 1_000  # listed at most; each costs a request
 ENTRIES: Final = 10_000  # listed at most of one folder
+TRIALS: Final = 1_000  # returned at most, unless asked for more
 HINT_TIMEOUT_S: Final = 10.0  # to search for a hint in an error message
 HINTED_TRIALS: Final = 50
 
@@ -77,11 +78,11 @@ class TrialSearch(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def find_trials(path: str, limit: int = 1000) -> TrialSearch:
+def find_trials(path: str, limit: int = TRIALS, folder_limit: int | None = None) -> TrialSearch:
     """Search a path and the folders below it, level by level, for trials.
 
     Links below the path and hidden folders are skipped. The search ends after `LEVELS` levels,
-    after `LOCAL_FOLDERS` or `S3_FOLDERS` folders, or once it has `limit` trials.
+    after `folder_limit` folders, or once it has `limit` trials.
 
     Parameters
     ----------
@@ -89,6 +90,8 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
         A local path or an ``s3://`` address.
     limit
         The largest number of trials to return.
+    folder_limit
+        The largest number of folders to list; by default `LOCAL_FOLDERS` or `S3_FOLDERS`.
 
     Raises
     ------
@@ -97,6 +100,8 @@ def find_trials(path: str, limit: int = 1000) -> TrialSearch:
     """
     address = _address(path)
     opened = _open(address.path)
+    if folder_limit is not None:
+        opened = opened._replace(limit=folder_limit)
     try:
         top = sorted(opened.names(""))
     except (FileNotFoundError, NotADirectoryError):

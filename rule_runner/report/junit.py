@@ -13,12 +13,26 @@ from rule_runner.results.status import Outcome
 _INVALID: Final = re.compile("[\ufffe\uffff]")  # XML excludes these; `printable` escapes the others
 
 
+TOTALS: Final = ("tests", "failures", "errors", "time")
+
+
 def junit(result: EvaluationResult) -> str:
     """Return `result` as a JUnit report.
 
     IssuesFound is a failure, or a success with findings if the rule is only observed. Error is an
     error. Rules without a verdict are skipped, with the reason.
     """
+    suite = suite_of(result)
+    totals = {name: suite.attrib[name] for name in TOTALS}
+    root = Element("testsuites", {"name": "rule-runner"} | totals)
+    root.append(suite)
+    indent(root)
+    document: bytes = tostring(root, encoding="us-ascii", xml_declaration=True)
+    return document.decode("ascii")
+
+
+def suite_of(result: EvaluationResult) -> Element:
+    """Return the element of a JUnit report on one trial."""
     cases = [_case(rule) for rule in result.rules]
     counts = {
         "tests": len(cases),
@@ -27,16 +41,13 @@ def junit(result: EvaluationResult) -> str:
     }
     seconds = max((rule.duration_s for rule in result.rules), default=0.0)
     totals = {name: str(count) for name, count in counts.items()} | {"time": _time(seconds)}
-    root = Element("testsuites", {"name": "rule-runner"} | totals)
     started = min((rule.started_at for rule in result.rules), default="")
     skipped = sum(case.find("skipped") is not None for case in cases)
-    facts = {"name": _clean(result.trial.name), "skipped": str(skipped), "timestamp": started}
-    suite = SubElement(root, "testsuite", facts | totals)
+    facts = {"name": clean(result.trial.name), "skipped": str(skipped), "timestamp": started}
+    suite = Element("testsuite", facts | totals)
     suite.append(_properties(result))
     suite.extend(cases)
-    indent(root)
-    document: bytes = tostring(root, encoding="us-ascii", xml_declaration=True)
-    return document.decode("ascii")
+    return suite
 
 
 def _properties(result: EvaluationResult) -> Element:
@@ -69,7 +80,7 @@ def _properties(result: EvaluationResult) -> Element:
         }
     element = Element("properties")
     for name, value in facts.items():
-        SubElement(element, "property", {"name": _clean(name), "value": _clean(value)})
+        SubElement(element, "property", {"name": clean(name), "value": clean(value)})
     return element
 
 
@@ -77,8 +88,8 @@ def _case(rule: RuleResult) -> Element:
     case = Element(
         "testcase",
         {
-            "name": _clean(rule.configuration_name),
-            "classname": _clean(rule.rule),
+            "name": clean(rule.configuration_name),
+            "classname": clean(rule.rule),
             "time": _time(rule.rule_time_s),
         },
     )
@@ -104,7 +115,7 @@ def _case(rule: RuleResult) -> Element:
 
 
 def _child(case: Element, tag: str, rule: RuleResult, message: str) -> Element:
-    return SubElement(case, tag, {"type": _clean(rule.outcome), "message": _clean(message)})
+    return SubElement(case, tag, {"type": clean(rule.outcome), "message": clean(message)})
 
 
 def _time(seconds: float) -> str:
@@ -112,9 +123,9 @@ def _time(seconds: float) -> str:
 
 
 def _text(lines: list[str]) -> str:
-    return "\n".join(map(_clean, lines))
+    return "\n".join(map(clean, lines))
 
 
-def _clean(text: object) -> str:
+def clean(text: object) -> str:
     """Return text without characters that XML excludes."""
     return _INVALID.sub("\ufffd", printable(text))

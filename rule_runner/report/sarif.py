@@ -49,7 +49,7 @@ def sarif(result: EvaluationResult, rules: "Sequence[LoadedRule]", exit_code: in
         "tool": {"driver": _driver(result, kinds)},
         "automationDetails": {"id": f"rule-runner/{printable(result.trial.name)}"},
         "invocations": [_invocation(pairs, exit_code)],
-        "results": [entry for rule, ref in pairs for entry in _results(result, rule, ref)],
+        "results": [entry for rule, ref in pairs for entry in results_of(result, rule, ref)],
         "properties": {
             "trial": result.trial,
             "rules": {printable(rule.configuration_name): _summary(rule) for rule, _ in pairs},
@@ -63,11 +63,11 @@ def _driver(result: EvaluationResult, kinds: "Sequence[LoadedRule]") -> Json:
     return {
         "name": "rule-runner",
         "version": ", ".join(sorted(versions)) or "unknown",
-        "rules": [_descriptor(loaded) for loaded in kinds],
+        "rules": [descriptor_of(loaded) for loaded in kinds],
     }
 
 
-def _descriptor(loaded: "LoadedRule") -> Json:
+def descriptor_of(loaded: "LoadedRule") -> Json:
     """Return the description of a rule, independent of results."""
     doc = inspect.cleandoc(loaded.rule_class.__doc__ or f"Rule {loaded.name}.")
     descriptor: Json = {"id": printable(loaded.name), "fullDescription": {"text": doc}}
@@ -94,13 +94,13 @@ def _invocation(pairs: Sequence[tuple[RuleResult, Json]], exit_code: int) -> Jso
         "exitCode": exit_code,
         **{name: time for name, time in times.items() if time},
         "toolExecutionNotifications": [
-            message for rule, ref in pairs for message in _notifications(rule, ref)
+            entry for rule, ref in pairs for entry in notifications_of(rule, ref)
         ],
     }
 
 
-def _notifications(rule: RuleResult, ref: Json) -> list[Json]:
-    """Return why a rule has no verdict, and its notes."""
+def notifications_of(rule: RuleResult, ref: Json) -> list[Json]:
+    """Return why a rule has no verdict, and its notes; `ref` is as in `results_of`."""
     name = rule.configuration_name
     messages = []
     if rule.outcome not in {Outcome.NO_ISSUES_FOUND, Outcome.ISSUES_FOUND}:
@@ -111,7 +111,7 @@ def _notifications(rule: RuleResult, ref: Json) -> list[Json]:
     return [
         {
             "level": level,
-            "message": _message(f"{name}: {text}"),
+            "message": message(f"{name}: {text}"),
             "associatedRule": ref,
             "properties": {"outcome": rule.outcome},
         }
@@ -119,14 +119,15 @@ def _notifications(rule: RuleResult, ref: Json) -> list[Json]:
     ]
 
 
-def _results(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json]:
+def results_of(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json]:
+    """Return the findings of a rule; `ref` says which of the described rules it is."""
     ids = FindingIds(rule.fingerprint)
     return [
         {
             "ruleId": ref["id"],
             "ruleIndex": ref["index"],
             "level": _level(rule, finding),
-            "message": _message(
+            "message": message(
                 f"{rule.configuration_name}: {evidence(finding, rule.unit).rstrip('.')}."
             ),
             "locations": [_location(result, rule, finding)],
@@ -201,7 +202,7 @@ def _summary(rule: RuleResult) -> Json:
     }
 
 
-def _message(text: str) -> Json:
+def message(text: str) -> Json:
     """Return a message without placeholders and links."""
     plain = printable(text).replace("{", "{{").replace("}", "}}")
     return {"text": plain.replace("[", "\\[") if "](" in plain else plain}

@@ -2,8 +2,12 @@
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
+
+from rule_core.clock import SystemClock
+from rule_runner.fleet.executors.stop_calls import on_stop
 
 
 def doubled(number: int) -> int:
@@ -35,7 +39,7 @@ def work(started: Path, seconds: float) -> str:
     started.write_text(str(os.getpid()), encoding="utf-8")
     end = time.monotonic() + seconds
     while not stopped and time.monotonic() < end:
-        time.sleep(0.01)
+        SystemClock().sleep(0.01)
     return "stopped" if stopped else "ended"
 
 
@@ -43,4 +47,18 @@ def hang(started: Path) -> None:
     """Ignore SIGTERM for a minute."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     started.write_text(str(os.getpid()), encoding="utf-8")
-    time.sleep(60)
+    SystemClock().sleep(60)
+
+
+def stoppable(started: Path, ended: Path) -> None:
+    """Run until a signal, or the executor where that sends none, stops the call."""
+    stops: list[int] = []
+    on_stop(lambda: stops.append(0))
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda received, _: stops.append(received))
+    started.touch()
+    end = time.monotonic() + 60
+    while not stops and time.monotonic() < end:
+        SystemClock().sleep(0.01)
+    ended.write_text("stopped" if stops else "ended", encoding="utf-8")

@@ -47,7 +47,7 @@ class _Part(msgspec.Struct, array_like=True):
     columns: list[_Column]
 
 
-class _Block(msgspec.Struct, array_like=True):
+class _EncodedBlock(msgspec.Struct, array_like=True):
     """Parts, with what they have in common: lists of names and tables of shapes."""
 
     names: list[list[str]] = []
@@ -55,8 +55,8 @@ class _Block(msgspec.Struct, array_like=True):
     parts: list[_Part] = []
 
 
-_DECODER: Final = msgspec.msgpack.Decoder(_Block)
-EMPTY: Final = msgspec.msgpack.encode(_Block())
+_DECODER: Final = msgspec.msgpack.Decoder(_EncodedBlock)
+EMPTY: Final = msgspec.msgpack.encode(_EncodedBlock())
 
 
 class BlockEncoder:
@@ -70,7 +70,7 @@ class BlockEncoder:
 
     def __init__(self, wants: Sequence[Want]) -> None:
         self._numbers = {want: number for number, want in enumerate(wants)}
-        self._block = _Block()
+        self._block = _EncodedBlock()
         self._names: dict[tuple[str, ...], int] = {}
         self._shapes: dict[tuple[Any, ...], int] = {}
 

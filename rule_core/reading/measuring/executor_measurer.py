@@ -72,7 +72,7 @@ class ExecutorMeasurer:
         self._choose: Choose | None = None
         self._wants: list[Want] = []
         self._front = -1  # the last step that was sent
-        self._blocks: deque[_Block] = deque()
+        self._blocks: deque[_SentBlock] = deque()
         self._sizes = [1 << 20]  # bytes of results, an estimate first
         self._failures = 0  # in a row
         self.measured = self.blocks = self.lost = 0
@@ -137,7 +137,7 @@ class ExecutorMeasurer:
         while self._blocks:
             self._blocks.popleft().cancel()
 
-    def _content(self, block: "_Block") -> DecodedBlock:
+    def _content(self, block: "_SentBlock") -> DecodedBlock:
         """Return the results of a block; wait for them if necessary."""
         if block.content is None:
             content = self._result(block.future) or EMPTY
@@ -180,7 +180,7 @@ class ExecutorMeasurer:
         future = self._submit(measure_block, self._uri, self._wants, requests)
         if future is not None:
             sent = {(request.file.step, request.file.worker) for request in requests}
-            self._blocks.append(_Block(parts[0][0], parts[-1][0], sent, future))
+            self._blocks.append(_SentBlock(parts[0][0], parts[-1][0], sent, future))
 
     def _submit(self, call: Callable[..., Any], *arguments: Any) -> "Future[Any] | None":
         """Send a call to the workers; None if the executor takes no more."""
@@ -228,7 +228,7 @@ class ExecutorMeasurer:
         )
 
 
-class _Block:
+class _SentBlock:
     """Parts of steps that were sent together."""
 
     def __init__(

@@ -48,7 +48,7 @@ class MeasuredPart(msgspec.Struct, array_like=True, frozen=True):
     earlier: tuple[tuple[int, Identity], ...] = ()
 
 
-class _Header(msgspec.Struct):
+class _MeasuresHeader(msgspec.Struct):
     """What a measurement file holds.
 
     Attributes
@@ -65,7 +65,7 @@ class _Header(msgspec.Struct):
 
 
 class _StoredBlock(msgspec.Struct):
-    header: _Header
+    header: _MeasuresHeader
     content: bytes
 
 
@@ -142,7 +142,7 @@ def store_block(
     content
         The result of `measure_block`.
     """
-    header = _Header(version, [*map(want_text, wants)], [*parts])
+    header = _MeasuresHeader(version, [*map(want_text, wants)], [*parts])
     body = msgspec.msgpack.encode(_StoredBlock(header, content))
     return _MAGIC + hashlib.sha256(body).digest() + body
 

@@ -59,6 +59,18 @@ class S3Store:
                 if key > start_after and not key.endswith("/"):
                     yield key
 
+    def times(self) -> Iterator[float]:
+        """Yield when each object was written, in seconds since the epoch.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If the store fails.
+        """
+        for page in self._pages("", {}):
+            for item in page.get("Contents", ()):
+                yield item["LastModified"].timestamp()
+
     def list_folder(self, folder: str) -> Iterator[str]:
         """Yield the names in a folder; names of folders end with a slash, as does `folder`.
 

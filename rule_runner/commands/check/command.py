@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import closing, redirect_stdout
 from dataclasses import replace
 from itertools import chain, count
@@ -14,7 +14,6 @@ from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
-from rule_core.trials.open_index import LOOKED_FOR
 from rule_runner.commands.check.results import CheckedTrial, CheckResult
 from rule_runner.commands.check.tables import print_results, ranked
 from rule_runner.commands.evaluate import run, tagged
@@ -27,18 +26,17 @@ from rule_runner.engine.outcome import EvaluationOutcome, exit_code
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import (
     EXIT_CLIENT,
-    EXIT_INTERNAL,
-    EXIT_ISSUES,
     EXIT_OUTPUT,
     EXIT_SIGNAL,
-    EXIT_TIMEOUT,
     ClientError,
     OutputError,
     TrialError,
+    worst_exit_code,
 )
 from rule_runner.escape import printable
-from rule_runner.loading.trial_search import TrialFolder, find_trials
-from rule_runner.loading.trials import open_trial, real_path, reject_parent
+from rule_runner.loading.trial_lists import list_trials
+from rule_runner.loading.trial_search import TrialFolder
+from rule_runner.loading.trials import real_path
 from rule_runner.report.progress import observer
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import REPORT
@@ -46,12 +44,6 @@ from rule_runner.results.output_folder import REPORT
 _log: Final = structlog.get_logger()
 NAME_LENGTH: Final = 100  # characters of a folder's name
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
-EMPTY: Final = (
-    "No trial at {path!r} or below. A trial is a folder that holds 'collections', 'index' and "
-    "'events' (saved tensors), or 'system' and 'framework' (profiler data), or files of a training "
-    f"run in another format. {LOOKED_FOR}"
-)
-PARTIAL: Final = "{path!r} was searched only in part: it holds too many folders or trials."
 
 
 def check_trials(
@@ -97,7 +89,7 @@ def check_trials(
         codes.append(EXIT_CLIENT)
     if signals.number:
         codes.append(EXIT_SIGNAL + signals.number)
-    return _worst(codes)
+    return worst_exit_code(codes)
 
 
 def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
@@ -106,34 +98,10 @@ def _find(paths: Sequence[str]) -> tuple[dict[str, TrialFolder], list[str]]:
     The keys are the names of the trials' folders of results.
     """
     trials: dict[str, TrialFolder] = {}
-    real_paths: set[str] = set()
-    problems = []
-    for path in paths:
-        try:
-            search = find_trials(path)
-        except TrialError as err:
-            problems.append(str(err))
-            continue
-        if not search.trials:
-            problems.append(_why_empty(path))
-        if not search.complete:
-            problems.append(PARTIAL.format(path=path))
-        problems += search.problems
-        for folder in search.trials:
-            trial_path = real_path(folder.path)
-            if trial_path not in real_paths:
-                real_paths.add(trial_path)
-                trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
+    listed, problems = list_trials(paths)
+    for folder, trial_path, path in listed:
+        trials[_new_name(trial_path, path, trials, several=len(paths) > 1)] = folder
     return trials, problems
-
-
-def _why_empty(path: str) -> str:
-    """Return a sentence on a path without trials, with what to do about files that are pickles."""
-    try:
-        reject_parent(open_trial(path))
-    except TrialError as err:
-        return str(err)
-    return EMPTY.format(path=path)
 
 
 def _new_name(trial_path: str, path: str, names: Container[str], *, several: bool) -> str:
@@ -245,11 +213,3 @@ def _report(trials: Sequence[CheckedTrial], output: Path) -> Path | None:
     except OutputError as err:
         _log.warning("report_not_written", path=str(output), reason=str(err))
         return None
-
-
-def _worst(codes: Iterable[int]) -> int:
-    """Return the most severe of exit codes."""
-    present = {*codes}
-    signals = sorted(code for code in present if code > EXIT_SIGNAL)
-    order = (EXIT_INTERNAL, EXIT_OUTPUT, *signals, EXIT_TIMEOUT, EXIT_CLIENT, EXIT_ISSUES)
-    return next((code for code in order if code in present), 0)

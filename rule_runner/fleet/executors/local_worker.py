@@ -67,9 +67,9 @@ class LocalWorker:
 def _follow(line: Connection) -> None:
     """Follow the process at the other end of a pipe from now on; runs in the worker.
 
-    Ctrl-C reaches all processes of a terminal: only the first one decides what it means.
+    Ctrl-C reaches all processes of a session: only the first one decides what it means.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()
     Thread(target=_obey, args=(line,), name="executor-line", daemon=True).start()
 
 

@@ -145,12 +145,12 @@ def page(saved: Saved, title: str) -> str:
     columns = _columns(saved.runs, evaluated=True)
     style = COLOURS + CHART + (TEMPLATES / "report.css").read_text("utf-8")
     script = (TEMPLATES / "report.js").read_text("utf-8")
-    return _template().render(
+    return template("report.html.jinja").render(
         title=title,
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
         summary=_summary(jobs),
         problems=saved.problems,
         line_limit=LINE_LIMIT,
@@ -164,8 +164,8 @@ def page(saved: Saved, title: str) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
-    """Return the compiled template; compilation takes longer than rendering."""
+def template(name: str) -> jinja2.Template:
+    """Return a compiled template; compilation takes longer than rendering."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -177,10 +177,11 @@ def _template() -> jinja2.Template:
         display_name=display_name, printable=printable, scalar=_scalar, step=_step
     )
     environment.filters["judged_steps"] = judged_steps
-    return environment.get_template("report.html.jinja")
+    return environment.get_template(name)
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """Return the hash by which a page allows its own style and script."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{b64encode(digest).decode()}"
 

@@ -27,9 +27,10 @@ from rule_core.model.reductions import Reduction
 from rule_core.rules.requirements import TensorInput
 from rule_core.rules.rule import Rule
 from rule_core.rules.wants import WantedMeasure
-from rule_runner.commands.measure import measure_trial, parse_shard
+from rule_runner.commands.measure import measure_trial
 from rule_runner.config.request import EvaluationRequest, RuleRequest
 from rule_runner.fleet.executors import open_executor
+from rule_runner.fleet.shards import Shard
 
 
 @pytest.fixture(autouse=True)
@@ -233,7 +234,7 @@ def measured(trial: Path, folder: Path, shards: int = 3) -> list[Path]:
     """Measure a trial in shards; return the files."""
     for number in range(shards):
         request = EvaluationRequest(trial=str(trial), rules=REQUEST.rules)
-        assert measure_trial(request, parse_shard(f"{number}/{shards}"), str(folder)) == 0
+        assert measure_trial(request, Shard(number, shards), str(folder)) == 0
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
@@ -286,7 +287,7 @@ def test_trial_in_s3_is_judged_the_same(tmp_path: Path, aws_endpoint: str) -> No
     assert verdicts(elsewhere) == verdicts(here)
     assert {"parse_block", "measure_block"} == set(executor.calls)
     request = EvaluationRequest(trial=address, rules=(RuleRequest(name="NormGrowth"),))
-    assert measure_trial(request, parse_shard("0/1"), "s3://bucket/measures") == 0
+    assert measure_trial(request, Shard(0, 1), "s3://bucket/measures") == 0
     stored = judged(address, tmp_path / "stored", rules, measurements="s3://bucket/measures")
     assert verdicts(stored) == verdicts(here)
     assert stored["notes"] == []

@@ -5,14 +5,13 @@ from click.testing import CliRunner
 from measuring_elsewhere import saved_trial
 
 from rule_runner.cli import main
-from rule_runner.commands.measure import parse_shard
-from rule_runner.errors import UsageError
 
 
-@pytest.mark.parametrize("text", ["", "1", "2/2", "-1/2", "0/0", "a/b", "0/1/2", "1.0/2"])
-def test_shard_must_be_one_of_its_number(text: str) -> None:
-    with pytest.raises(UsageError, match=r"A shard is I/N with 0 <= I < N, such as 0/4, got"):
-        parse_shard(text)
+def test_misspelt_shard_is_wrong_usage(tmp_path: Path) -> None:
+    arguments = ["measure", "--trial", str(tmp_path), "--rule", "NormGrowth", "--shard", "2/2"]
+    result = CliRunner().invoke(main, [*arguments, "--output", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "2/2" in result.stderr
 
 
 def test_shards_hold_every_part_once(tmp_path: Path) -> None:

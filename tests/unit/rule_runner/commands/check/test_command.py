@@ -26,6 +26,7 @@ from rule_runner.commands.check import command as checking
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.engine.outcome import EvaluationOutcome
 from rule_runner.errors import EXIT_SIGNAL
+from rule_runner.loading import trial_lists, trial_search
 from rule_runner.results.schema import EVALUATION_SCHEMA, RULE_SCHEMA
 from smdebug.trials import Trial
 
@@ -320,8 +321,10 @@ def test_a_trial_that_cannot_be_read_is_named(runs: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("runs")
 def test_an_incomplete_search_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = checking.find_trials
-    monkeypatch.setattr(checking, "find_trials", lambda path: find(path)._replace(complete=False))
+    def find(*arguments: Any) -> trial_search.TrialSearch:
+        return trial_search.find_trials(*arguments)._replace(complete=False)
+
+    monkeypatch.setattr(trial_lists, "find_trials", find)
     done = check("runs/a")
     assert done.exit_code == 1
     assert "'runs/a' was searched only in part: it holds too many folders" in done.stdout

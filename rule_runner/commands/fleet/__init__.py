@@ -1,0 +1,1 @@
+"""fleet: plan, run and collect the evaluations of many trials."""

@@ -1,0 +1,117 @@
+"""fleet collect: one report, JUnit and SARIF of the results of many trials."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rule_core.severity import Severity
+from rule_core.storage.uri import is_s3
+from rule_runner.config.request import STDIN
+from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, ClientError, worst_exit_code
+from rule_runner.escape import printable
+from rule_runner.fleet.collecting.junit_file import JunitFile
+from rule_runner.fleet.collecting.page_file import PageFile
+from rule_runner.fleet.collecting.results import CollectedTrial, below, of_plan
+from rule_runner.fleet.collecting.sarif_file import SarifFile
+from rule_runner.fleet.collecting.sinks import CollectedFile
+from rule_runner.fleet.plan import read_plan
+from rule_runner.report.saved_results import ORDER
+from rule_runner.results.status import Outcome
+
+PLAN_SUFFIX: Final = ".jsonl"
+_PROBLEMS: Final = 20  # printed at most
+
+
+class Targets(NamedTuple):
+    """The files to write; None for those that are not."""
+
+    report: str | None = None
+    junit: str | None = None
+    sarif: str | None = None
+
+    def files(self) -> list[CollectedFile]:
+        """Return the files."""
+        kinds = ((PageFile, self.report), (JunitFile, self.junit), (SarifFile, self.sarif))
+        return [kind(place) for kind, place in kinds if place is not None]
+
+
+def collect(places: Sequence[str], targets: Targets, fail_on: Severity | None) -> int:
+    """Write files on the results of many trials, print a summary, and return the exit code.
+
+    Parameters
+    ----------
+    places
+        Plans, or folders below which to look for results.
+    fail_on
+        Return 10 if a rule that is not only observed found an issue that is at least so serious.
+
+    Raises
+    ------
+    ClientError
+        If a folder cannot be read, or nothing was found.
+    UsageError
+        If a plan cannot be read.
+    OutputError
+        If a file cannot be written.
+    """
+    counts: Counter[Outcome] = Counter()
+    codes: set[int] = set()
+    problems: list[str] = []
+    with ExitStack() as stack:
+        files = targets.files()
+        for file in files:
+            stack.callback(file.close)
+        for trial in _once(places):
+            counts[trial.outcome] += 1
+            codes.add(_exit_code(trial, fail_on))
+            problems += trial.problems[: max(0, _PROBLEMS - len(problems))]
+            for file in files:
+                file.add(trial)
+        if not counts:
+            msg = f"No result in {', '.join(map(repr, places))}. Give a plan or an output folder."
+            raise ClientError(msg)
+        code = worst_exit_code(codes)
+        for file in files:
+            file.write(code)
+    for problem in problems:
+        print(printable(problem), file=sys.stderr)
+    print(_summary(counts))
+    for file in files:
+        print(printable(f"Wrote {file.place}"))
+    return code
+
+
+def _once(places: Sequence[str]) -> Iterator[CollectedTrial]:
+    """Yield the trials of plans and folders, each output once."""
+    outputs: set[str] = set()
+    for place in places:
+        for trial in _trials(place):
+            if trial.output not in outputs:
+                outputs.add(trial.output)
+                yield trial
+
+
+def _trials(place: str) -> Iterator[CollectedTrial]:
+    is_file = place.endswith(PLAN_SUFFIX) if is_s3(place) else Path(place).is_file()
+    return of_plan(read_plan(place)) if is_file or place == STDIN else below(place)
+
+
+def _exit_code(trial: CollectedTrial, fail_on: Severity | None) -> int:
+    """Return the exit code for one trial; see `rule_runner.engine.outcome.exit_code`."""
+    failed = any(rule.outcome == Outcome.ERROR for rule in trial.rules)
+    if trial.problems or failed or not any(rule.coverage.judged for rule in trial.rules):
+        return EXIT_CLIENT
+    issues = fail_on is not None and any(
+        rule.has_issues(fail_on) and rule.mode == "enforce" for rule in trial.rules
+    )
+    return EXIT_ISSUES if issues else 0
+
+
+def _summary(counts: Counter[Outcome]) -> str:
+    """Return a line on all trials."""
+    total = counts.total()
+    parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ORDER if counts[outcome])
+    return f"{total} {'trial' if total == 1 else 'trials'}: {parts}."

@@ -1,0 +1,160 @@
+"""fleet plan: writes an evaluation request for each trial below some paths."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from rule_core.clock import SystemClock
+from rule_core.exceptions import SMDebugError
+from rule_core.storage import open_output
+from rule_core.storage.publish import publish
+from rule_core.storage.uri import is_s3
+from rule_runner.commands.retention import parse_retention
+from rule_runner.config.defaults import FITTING_RULES
+from rule_runner.config.request import STDIN, EvaluationRequest, RuleRequest
+from rule_runner.errors import EXIT_CLIENT, OutputError, TrialError, UsageError
+from rule_runner.escape import printable
+from rule_runner.fleet.output_names import OutputTemplate
+from rule_runner.fleet.plan import plan_text
+from rule_runner.loading.trial_age import changed_since
+from rule_runner.loading.trial_lists import ListedTrial, list_trials
+
+TRIALS: Final = 1_000_000  # planned at most for each path
+FOLDERS: Final = 10_000_000  # listed at most for each path
+
+
+_NO_TEXT: Final = "Trial {path!r} is not planned: its path is not UTF-8. Rename it."
+
+
+class Choice(NamedTuple):
+    """Which of the trials that were found are planned.
+
+    Attributes
+    ----------
+    since
+        The longest time since a trial was written, such as ``1d``; None: any.
+    include, exclude
+        Patterns of paths: of those planned, if there are any, and of those left out.
+    """
+
+    since: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def matches(self, path: str) -> bool:
+        """Return whether the patterns admit a path."""
+        if self.include and not any(fnmatchcase(path, pattern) for pattern in self.include):
+            return False
+        return not any(fnmatchcase(path, pattern) for pattern in self.exclude)
+
+
+def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, target: str) -> int:
+    """Write a plan for the trials at and below `paths`, and return the exit code.
+
+    Parameters
+    ----------
+    request
+        How to judge each trial; its `output` is an `OutputTemplate`.
+    target
+        A file, an ``s3://`` address, or ``-`` for standard output.
+
+    Raises
+    ------
+    TrialError
+        If there is no trial.
+    UsageError
+        If the template or an option is malformed.
+    OutputError
+        If the plan cannot be written.
+    """
+    template = OutputTemplate(request.output or "")
+    oldest = _oldest(choice.since)
+    request = replace(request, rules=_rules(request))
+    with redirect_stdout(sys.stderr):
+        listed, problems = list_trials(paths, TRIALS, FOLDERS)
+    if not listed and problems:
+        raise TrialError(" ".join(problems))
+    problems += [_NO_TEXT.format(path=trial.path) for trial in listed if not _is_text(trial.path)]
+    chosen = [
+        trial
+        for trial in sorted(listed, key=lambda trial: trial.path)
+        if _is_text(trial.path) and choice.matches(trial.path) and changed_since(trial.path, oldest)
+    ]
+    _write(target, plan_text(_requests(chosen, request, template)))
+    for problem in problems:
+        print(printable(problem), file=sys.stderr)
+    left_out = f" of {len(listed)}" if len(listed) > len(chosen) else ""
+    print(f"Planned {len(chosen)}{left_out} trials.", file=sys.stderr)
+    return EXIT_CLIENT if problems else 0
+
+
+def _is_text(path: str) -> bool:
+    """Return whether a path can be written to a plan."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _rules(request: EvaluationRequest) -> tuple[RuleRequest, ...]:
+    """Return the rules of each request: by default those that fit its trial."""
+    if request.rules or request.job is not None:
+        return request.rules
+    return (RuleRequest(name=FITTING_RULES),)
+
+
+def _oldest(since: str | None) -> float:
+    """Return from when on trials are planned, in seconds since the epoch.
+
+    Raises
+    ------
+    UsageError
+        If the text is not a time.
+    """
+    if since is None:
+        return 0.0
+    try:
+        seconds = parse_retention(since).seconds
+    except UsageError:
+        seconds = None
+    if seconds is None:
+        msg = f"Option --since must be a time, such as 12h, 1d or 2w, got {since!r}."
+        raise UsageError(msg)
+    return SystemClock().time() - seconds
+
+
+def _requests(
+    trials: Sequence[ListedTrial], request: EvaluationRequest, template: OutputTemplate
+) -> Iterator[EvaluationRequest]:
+    """Yield the request for each trial."""
+    for folder, path, _ in trials:
+        yield replace(
+            request,
+            trial=path if folder.tensors else None,
+            profiler_trial=path if folder.profiler else None,
+            output=template.of(path),
+        )
+
+
+def _write(target: str, text: str) -> None:
+    """Write a plan to a file, to S3 or to standard output."""
+    if target == STDIN:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    folder, slash, name = target.strip().rpartition("/")
+    if is_s3(target) and not (name and is_s3(folder)):
+        msg = f"Plan {target!r} has no name. Give s3://bucket/prefix/NAME.jsonl."
+        raise UsageError(msg)
+    try:
+        publish(open_output(folder or slash or "."), name, text.encode())
+    except SMDebugError as err:
+        raise UsageError(str(err)) from err
+    except OSError as err:
+        msg = f"Plan {target!r} cannot be written: {err.strerror or err}."
+        raise OutputError(msg) from err

@@ -1,0 +1,82 @@
+"""Spools, and files that are written from them piece by piece."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from rule_core.exceptions import SMDebugError
+from rule_core.failures import OnError
+from rule_core.storage import open_output
+from rule_runner.errors import OutputError, UsageError
+
+_PIECE: Final = 1 << 16  # bytes
+
+
+class Spool:
+    """Text that is appended now and read later; it is kept on disk."""
+
+    def __init__(self) -> None:
+        self._file = os.fdopen(_nameless(), "w+b")
+        self.is_empty = True
+
+    def append(self, text: str) -> None:
+        """Append text."""
+        self.is_empty = False
+        self._file.write(text.encode(errors="backslashreplace"))
+
+    def append_item(self, text: str) -> None:
+        """Append an item of a JSON array."""
+        self.append(text if self.is_empty else f",\n{text}")
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all that was appended."""
+        self._file.seek(0)
+        while piece := self._file.read(_PIECE):
+            yield piece
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield all that was appended, by lines."""
+        self._file.seek(0)
+        yield from self._file
+
+    def close(self) -> None:
+        """Free the space on disk."""
+        self._file.close()
+
+
+def _nameless() -> int:
+    """Return the descriptor of a new file that ends with it."""
+    descriptor, path = tempfile.mkstemp(prefix="rule-runner-")
+    Path(path).unlink()
+    return descriptor
+
+
+def write_pieces(place: str, pieces: Iterable[bytes]) -> None:
+    """Write a file, which appears when it is complete.
+
+    Parameters
+    ----------
+    place
+        A path, or an ``s3://`` address.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    UsageError
+        If the address is invalid.
+    """
+    folder, slash, name = place.strip().rpartition("/")
+    try:
+        pending = open_output(folder or slash or ".").open(name)
+        with OnError(pending.discard):
+            for piece in pieces:
+                pending.write(piece)
+            pending.publish()
+    except SMDebugError as err:
+        raise UsageError(str(err)) from err
+    except OSError as err:
+        msg = f"{place!r} cannot be written: {err.strerror or err}."
+        raise OutputError(msg) from err

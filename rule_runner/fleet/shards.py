@@ -1,0 +1,155 @@
+"""Shards: which lines of a plan a process judges, by option or by the engine that started it."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rule_runner.errors import UsageError
+
+KUBERNETES: Final = "JOB_COMPLETION_INDEX"
+BATCH: Final = "AWS_BATCH_JOB_ARRAY_INDEX"
+BATCH_SIZE: Final = "AWS_BATCH_JOB_ARRAY_SIZE"
+SLURM: Final = "SLURM_ARRAY_TASK_ID"
+_SHARD: Final = re.compile("([0-9]{1,9})/([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `count` parts of a plan; `index` counts from 0."""
+
+    index: int
+    count: int
+
+    def holds(self, line: int) -> bool:
+        """Return whether a line belongs to this shard; lines count from 0.
+
+        >>> [line for line in range(7) if Shard(1, 3).holds(line)]
+        [1, 4]
+        """
+        return line % self.count == self.index
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+WHOLE: Final = Shard(0, 1)
+
+
+def find_shard(option: str | None, count: int | None, environment: Mapping[str, str]) -> Shard:
+    """Return the shard of this process; the whole plan if nothing names one.
+
+    Parameters
+    ----------
+    option
+        ``I/N``, which precedes the environment.
+    count
+        The number of shards, where neither the option nor the engine says it. Then the index of a
+        Slurm array task is its ID; otherwise it is its place in the array.
+    environment
+        The variables of the process, in which Kubernetes, AWS Batch and Slurm say the index.
+
+    Raises
+    ------
+    UsageError
+        If these contradict each other, or do not make a shard.
+    """
+    if option is not None:
+        if count is not None:
+            msg = "Options --shard and --shards cannot be combined: --shard I/N has both numbers."
+            raise UsageError(msg)
+        return _parsed(option)
+    present = [name for name in _ENGINES if name in environment]
+    if len(present) > 1:
+        msg = f"{' and '.join(present)} are set, so the shard is unclear. Give --shard I/N."
+        raise UsageError(msg)
+    if not present:
+        if count is not None and count > 1:
+            msg = (
+                f"--shards {count} needs the index of this process: give --shard I/{count}, or run "
+                f"where {KUBERNETES}, {BATCH} or {SLURM} is set."
+            )
+            raise UsageError(msg)
+        return WHOLE
+    return _ENGINES[present[0]](environment, count)
+
+
+def _parsed(text: str) -> Shard:
+    """Return the shard that ``I/N`` means."""
+    match = _SHARD.fullmatch(text)
+    if match is None:
+        msg = f"Option --shard must be I/N, such as 0/4 for the first of four, got {text!r}."
+        raise UsageError(msg)
+    return _checked(int(match[1]), int(match[2]), f"Shard {text!r}")
+
+
+def _checked(index: int, count: int, subject: str) -> Shard:
+    """Return a shard whose index and number fit."""
+    if count < 1:
+        msg = f"{subject} is none: there must be at least one shard."
+        raise UsageError(msg)
+    if index >= count:
+        last = f"the last of {count} shards is {count - 1}" if count > 1 else "the only shard is 0"
+        msg = f"{subject} does not exist: shards count from 0, and {last}."
+        raise UsageError(msg)
+    return Shard(index, count)
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    text = environment[name]
+    if not (text.isascii() and text.isdigit()):
+        msg = f"Environment variable {name} must be a whole number >= 0, got {text!r}."
+        raise UsageError(msg)
+    return int(text)
+
+
+def _of_kubernetes(environment: Mapping[str, str], count: int | None) -> Shard:
+    index = _number(environment, KUBERNETES)
+    if count is None:
+        msg = (
+            f"{KUBERNETES} is {index}, but Kubernetes does not say how many there are. "
+            "Give --shards N, the job's number of completions."
+        )
+        raise UsageError(msg)
+    return _checked(index, count, f"{KUBERNETES}={index}")
+
+
+def _of_batch(environment: Mapping[str, str], count: int | None) -> Shard:
+    index = _number(environment, BATCH)
+    if count is None and BATCH_SIZE not in environment:
+        msg = (
+            f"{BATCH} is {index}, but {BATCH_SIZE} is not set. Give --shards N, the size of the "
+            "array."
+        )
+        raise UsageError(msg)
+    size = _number(environment, BATCH_SIZE) if count is None else count
+    return _checked(index, size, f"{BATCH}={index}")
+
+
+def _of_slurm(environment: Mapping[str, str], count: int | None) -> Shard:
+    task = _number(environment, SLURM)
+    subject = f"{SLURM}={task}"
+    if count is not None:
+        return _checked(task, count, subject)
+    names = [f"SLURM_ARRAY_TASK_{name}" for name in ("COUNT", "MIN", "STEP")]
+    missing = [name for name in names[:2] if name not in environment]
+    if missing:
+        msg = f"{SLURM} is {task}, but {' and '.join(missing)} are not set. Give --shards N."
+        raise UsageError(msg)
+    size, first = (_number(environment, name) for name in names[:2])
+    step = _number(environment, names[2]) if names[2] in environment else 1
+    place, rest = divmod(task - first, max(step, 1))
+    if rest or not 0 <= place < size:
+        msg = (
+            f"{subject} has no place in its array of {size} tasks from {first} in steps of {step}. "
+            "Give --shards N: then the index is the task's ID."
+        )
+        raise UsageError(msg)
+    return _checked(place, size, subject)
+
+
+_ENGINES: Final[Mapping[str, Callable[[Mapping[str, str], int | None], Shard]]] = {
+    KUBERNETES: _of_kubernetes,
+    BATCH: _of_batch,
+    SLURM: _of_slurm,
+}

@@ -1,0 +1,66 @@
+"""list_trials: the trials at and below several paths, each once."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from rule_core.trials.open_index import LOOKED_FOR
+from rule_runner.errors import TrialError
+from rule_runner.loading.trial_search import TRIALS, TrialFolder, find_trials
+from rule_runner.loading.trials import open_trial, real_path, reject_parent
+
+EMPTY: Final = (
+    "No trial at {path!r} or below. A trial is a folder that holds 'collections', 'index' and "
+    "'events' (saved tensors), or 'system' and 'framework' (profiler data), or files of a training "
+    f"run in another format. {LOOKED_FOR}"
+)
+PARTIAL: Final = "{path!r} was searched only in part: it holds too many folders or trials."
+
+
+class ListedTrial(NamedTuple):
+    """A trial, its canonical path, and the path below which it was found."""
+
+    folder: TrialFolder
+    path: str
+    root: str
+
+
+class TrialList(NamedTuple):
+    """The trials below some paths, and sentences on what is wrong with the paths."""
+
+    trials: list[ListedTrial]
+    problems: list[str]
+
+
+def list_trials(
+    paths: Sequence[str], limit: int = TRIALS, folder_limit: int | None = None
+) -> TrialList:
+    """Return the trials at and below paths, in the order of the paths and then of their own.
+
+    The limits hold for each path; see `find_trials`.
+    """
+    trials: dict[str, ListedTrial] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            search = find_trials(path, limit, folder_limit)
+        except TrialError as err:
+            problems.append(str(err))
+            continue
+        if not search.trials:
+            problems.append(_why_empty(path))
+        if not search.complete:
+            problems.append(PARTIAL.format(path=path))
+        problems += search.problems
+        for folder in search.trials:
+            trial_path = real_path(folder.path)
+            trials.setdefault(trial_path, ListedTrial(folder, trial_path, path))
+    return TrialList([*trials.values()], problems)
+
+
+def _why_empty(path: str) -> str:
+    """Return a sentence on a path without trials, with what to do about files that are pickles."""
+    try:
+        reject_parent(open_trial(path))
+    except TrialError as err:
+        return str(err)
+    return EMPTY.format(path=path)

@@ -1,0 +1,106 @@
+"""The page on many trials: a table whose rows are made one after the other."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash, template
+from rule_runner.report.html.picture import COLOURS
+from rule_runner.report.saved_results import ORDER
+from rule_runner.report.text import place
+from rule_runner.results.schema import RuleResult
+from rule_runner.results.schema import versions as own_versions
+from rule_runner.results.status import Outcome
+
+VERDICTS: Final = 12  # in a row; the others are counted
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """A trial on the page.
+
+    Attributes
+    ----------
+    rules
+        The results of its rules, in the order of its own report.
+    problems
+        Sentences on results that are missing.
+    page
+        Link to its own report; "" if there is none.
+    """
+
+    name: str
+    trial: str
+    outcome: Outcome
+    rules: Sequence[RuleResult]
+    problems: Sequence[str]
+    page: str
+
+
+def trial_row(row: TrialRow) -> str:
+    """Return a row of the table as HTML."""
+    word, sign = WORDS[row.outcome]
+    verdicts = [
+        _verdict(rule, number, row.page)
+        for number, rule in enumerate(row.rules, 1)
+        if rule.outcome not in QUIET
+    ]
+    counts = Counter(rule.outcome for rule in row.rules if rule.outcome in QUIET)
+    others = [f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET]
+    others = [text for outcome, text in zip(QUIET, others, strict=True) if counts[outcome]]
+    if more := len(verdicts) - VERDICTS:
+        others[:0] = [f"{more} more"] if more > 0 else []
+    return template("trial_row.html.jinja").render(
+        name=row.name,
+        trial=row.trial,
+        page=row.page,
+        outcome=str(row.outcome),
+        word=word,
+        sign=sign,
+        verdicts=verdicts[:VERDICTS],
+        others=", ".join(others),
+        problems=row.problems,
+    )
+
+
+def _verdict(rule: RuleResult, number: int, page: str) -> dict[str, Any]:
+    return {
+        "name": rule.configuration_name,
+        "outcome": rule.outcome if rule.outcome in list(Outcome) else str(Outcome.ERROR),
+        "place": place(rule),
+        "link": f"{page}#rule-1-{number}" if page else "",
+    }
+
+
+def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) -> Iterator[str]:
+    """Yield the page in pieces.
+
+    Parameters
+    ----------
+    counts
+        The number of trials with each outcome.
+    rows
+        The rows of the table, as HTML.
+    """
+    style = COLOURS + "".join(
+        (TEMPLATES / name).read_text("utf-8") for name in ("report.css", "trials.css")
+    )
+    script = (TEMPLATES / "trials.js").read_text("utf-8")
+    summary = [
+        {"outcome": str(outcome), "word": WORDS[outcome][0], "count": counts[outcome]}
+        for outcome in ORDER
+        if counts.get(outcome)
+    ]
+    yield from template("trials.html.jinja").generate(
+        title=title,
+        style=style,
+        script=script,
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
+        summary=summary,
+        rows=rows,
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        version=own_versions()["rule-runner"],
+    )

@@ -198,7 +198,7 @@ class ExecutorMeasurer:
         """Return the result of a call, or None if there is none."""
         if future is None:
             return None
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + (PATIENCE_S if self.is_usable else 0.0)
         while True:
             try:
                 err = future.exception(_SLICE_S)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 
 from rule_core.trials import Trial
-from rule_runner.commands.evaluate import event_sinks, tagged, try_report
+from rule_runner.commands.evaluate import event_sinks, measuring_executor, tagged, try_report
 from rule_runner.config import defaults
 from rule_runner.config.defaults import Isolation, Issue
 from rule_runner.config.job_file.definition import JobDefinition, choose
@@ -65,6 +65,8 @@ def evaluate(
     sinks: Sequence[str] = (),
     sink_deadline: float = DEADLINE_S,
     tag_run: bool = False,
+    measure_on: str | None = None,
+    measurements: Place | None = None,
 ) -> EvaluationResult:
     """Evaluate rules over a trial, follow it until it ends, and return the result of each rule.
 
@@ -90,6 +92,9 @@ def evaluate(
         Folder for the results, with a folder for each rule. None keeps no results.
     only, exclude
         Names of the rule configurations to evaluate, and of those to leave out.
+    measure_on
+        An executor, such as ``"local:4"``. Its processes import the main module of the program,
+        which therefore must call `evaluate` below ``if __name__ == "__main__":``.
     modes, actions, sinks
         Texts in the form of the command line, such as ``"Overfit=observe"``.
 
@@ -145,13 +150,18 @@ def evaluate(
             event_source=event_source,
             sink_deadline=sink_deadline,
             tag_run=tag_run,
+            measure_on=measure_on,
+            measurements=None if measurements is None else os.fspath(measurements),
         )
         if request.trial is None and request.profiler_trial is None:
             msg = f"No trial was given, and {definition.place} does not say where one is saved."
             raise UsageError(msg)
         config = resolve(request)
-        runner = Runner(config, sinks=event_sinks(sinks), handle_signals=False)
-        result = _result(runner.run(), config, keep=output is not None)
+        with measuring_executor(request) as executor:
+            runner = Runner(
+                config, sinks=event_sinks(sinks), handle_signals=False, executor=executor
+            )
+            result = _result(runner.run(), config, keep=output is not None)
         tagged(config, result)
         return result
 

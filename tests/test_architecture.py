@@ -51,7 +51,11 @@ FRAMEWORKS = {
         "xgboost": ("xgboost",),
         "keras": ("keras",),
     }.items()
-} | {"smdebug.tensorflow": ("keras",)}
+} | {
+    "smdebug.tensorflow": ("keras",),
+    "rule_runner.fleet.executors.dask_executor": ("dask", "distributed"),
+    "rule_runner.fleet.executors.ray_executor": ("ray",),
+}
 # Decides without I/O: what it needs of the world, it is given.
 SANS_IO = {"results/status", "results/state", "notify/event"}
 NO_WORLD = {"os", "io", "pathlib", "time", "socket", "subprocess", "threading", "sys", "structlog"}

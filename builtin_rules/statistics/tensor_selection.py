@@ -16,6 +16,7 @@ from smdebug.rules.extensions import (
     PatternsParam,
     StreamingStatistic,
     TensorInput,
+    WantedMeasure,
 )
 
 COLLECTION_NAMES = NamesParam("collection_names", "Collections of the tensors to judge.")
@@ -26,6 +27,7 @@ LITERAL = BoolParam(
     "literal", "Judge by the exact documented condition, without refinements.", default=False
 )
 
+ANY_NAME: Final = "."
 FROM_REDUCTIONS: Final = "Computed from saved reductions."
 GRADIENTS: Final = TensorInput("gradients", (CollectionKeys.GRADIENTS,))
 # XGBoost's metrics that rise: the documented pattern of the collection leaves out auc and map only.
@@ -61,6 +63,18 @@ def tensor_names(
 def selection_input(collections: tuple[str, ...], patterns: tuple[str, ...]) -> TensorInput:
     """Return the required input of a rule whose parameters select tensors."""
     return TensorInput("the selected tensors", collections, patterns)
+
+
+def wanted(tensors: TensorInput, *operations: str, absolute: bool = False) -> list[WantedMeasure]:
+    """Return the reductions that a rule measures of tensors."""
+    return [WantedMeasure(Reduction(operation, absolute), tensors) for operation in operations]
+
+
+def selected(rule: Any) -> TensorInput:
+    """Return the tensors that a rule's parameters select; all of them if it sets neither."""
+    if rule.collection_names or rule.tensor_regex:
+        return selection_input(rule.collection_names, rule.tensor_regex)
+    return selection_input((), (ANY_NAME,))
 
 
 def require_selection(rule: Any, *, optional: bool = False) -> None:

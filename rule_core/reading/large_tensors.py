@@ -139,10 +139,10 @@ class LargeTensors:
         if isinstance(self._store, FileStore):
             return stack.enter_context(self._store.opened(key))
         stop = 0 if entry.raw is None else entry.raw.start + entry.raw.length
-        return _RemoteFile(self._store, self._pool, key, stop)
+        return RemoteFile(self._store, self._pool, key, stop)
 
 
-class _RemoteFile:
+class RemoteFile:
     """A remote file that is read in order, in blocks, with some blocks read ahead."""
 
     def __init__(

@@ -7,27 +7,27 @@ Queries that were not prefetched, or whose files are damaged, use the regular wa
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rule_core.exceptions import SMDebugError
-from rule_core.format.index_file import IndexFile, Span
+from rule_core.format.index_file import IndexFile
 from rule_core.format.paths import has_several_modes, worker_of
-from rule_core.format.record_layout import RecordLayout, learn_layout
-from rule_core.model.streaming_statistics import StreamingStatistic, Want
+from rule_core.model.streaming_statistics import Want
+from rule_core.reading.measuring.measurer import Measurer, PartMeasures, Question
+from rule_core.reading.measuring.part_reads import Values, measure_part, plan_for
 from rule_core.reading.step_read_plan import Layouts, Names, StepPlan
-from rule_core.storage.base import FileStore, OpenFile
+from rule_core.storage.base import FileStore
 
 if TYPE_CHECKING:
     from rule_core.modes import ModeKeys
 
 MIN_PREFETCH_BYTES: Final = 1 << 20  # of a step; for less, the overhead exceeds the gain
 REMEMBERED: Final = 2  # steps of a mode
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 Files = Mapping[int, Mapping[str, IndexFile]]
-# A statistic, and the global step of the value that it compares with.
-Question = tuple[StreamingStatistic, int | None]
-Values = dict[str, Any]  # by tensor
 
 
 class _Prefetched(NamedTuple):
@@ -65,19 +65,28 @@ class LocalPrefetch:
 
     Parameters
     ----------
-    store, files, steps
-        The store, and the growing collections of the known index files and steps.
+    store
+        The store; None if its files cannot be opened, so that only a measurer can answer.
+    files, steps
+        The growing collections of the known index files and steps.
     layouts
         The growing collection of record layouts.
+
+    Attributes
+    ----------
+    measurer
+        Measures somewhere else; its results come first.
     """
 
     def __init__(
-        self, store: FileStore, files: Files, steps: Sequence[int], layouts: Layouts
+        self, store: FileStore | None, files: Files, steps: Sequence[int], layouts: Layouts
     ) -> None:
         self._store = store
         self._files = files
         self._steps = steps
         self._layouts = layouts
+        self.measurer: Measurer | None = None
+        self._measures: dict[str, PartMeasures] = {}  # by part
         self._step = -1
         self._present: Mapping[str, IndexFile] = {}  # at the current step
         self._places: dict[tuple[str, str], str] = {}  # by worker and tensor, if there are parts
@@ -97,10 +106,13 @@ class LocalPrefetch:
             worker = self._part(worker, name)
         elif worker is None and len(self._present) == 1:
             (worker,) = self._present
-        results = None if worker is None else self._results.get(worker)
-        prefetched = None if results is None else results.get(question)
-        if prefetched is None:
+        if worker is None:
             return None
+        value = self._measured(worker, question).get(name)
+        results = self._results.get(worker)
+        prefetched = None if results is None else results.get(question)
+        if value is not None or prefetched is None:
+            return value
         value = prefetched.values.get(name)
         if value is not None:
             prefetched.queried.add(name)
@@ -113,18 +125,29 @@ class LocalPrefetch:
         if self._places:
             answers = {name: self.get(step, worker, name, question) for name in names}
             return {name: answer for name, answer in answers.items() if answer is not None}
+        names = [*names]
+        measured = self._measured(worker, question)
+        values = {name: measured[name] for name in names if name in measured}
         prefetched = self._results.get(worker, {}).get(question)
-        if prefetched is None:
-            return {}
-        values = {name: prefetched.values[name] for name in names if name in prefetched.values}
-        prefetched.queried.update(values)
-        return values
+        if prefetched is None or len(values) == len(names):
+            return values
+        own = {name: prefetched.values[name] for name in names if name in prefetched.values}
+        prefetched.queried.update(own.keys() - values)
+        return {**own, **values}
+
+    def _measured(self, part: str, question: Question) -> Mapping[str, Any]:
+        """Return what the measurer has answered to a question about the current step."""
+        measures = self._measures.get(part)
+        return _NOTHING if measures is None else measures.values.get(question, _NOTHING)
 
     def shape(self, step: int, worker: str, name: str) -> tuple[int, ...] | None:
         """Return the shape of a prefetched value, or None."""
         if step != self._step:
             self._turn_to(step)
         part = self._part(worker, name) if self._places else worker
+        measures = self._measures.get(part or "")
+        if measures is not None and name in measures.shapes:
+            return measures.shapes[name]
         for prefetched in self._results.get(part or "", {}).values():
             if name in prefetched.values:
                 return self._plans[part or ""].shapes[name]
@@ -166,6 +189,7 @@ class LocalPrefetch:
         if step > self._step:
             self._learn()
         self._step, self._plans, self._results, self._missed = step, {}, {}, {}
+        self._measures = {}
         self._present = self._files.get(step, {})
         self._places = {}
         if has_several_modes(self._present):
@@ -176,13 +200,26 @@ class LocalPrefetch:
             }
             if len(self._places) < sum(len(file.entries) for file in self._present.values()):
                 self._present = {}  # a tensor of a worker is in several parts
+        if self.measurer is not None:
+            self._measure_elsewhere(self.measurer)
+        if self._store is not None and self._present:
+            self._measure_here(self._store)
+            self._read_ahead(self._store)
+
+    def _measure_elsewhere(self, measurer: Measurer) -> None:
+        """Take what the measurer has measured of the step."""
+        for part in self._present:
+            measures = measurer.measures(self._step, part)
+            if measures is not None:
+                self._measures[part] = measures
+
+    def _measure_here(self, store: FileStore) -> None:
+        """Measure what was queried of the previous steps."""
         for worker, file in self._present.items():
             pattern = self._patterns.get((worker, file.mode))
             if pattern is not None and pattern.wants:
-                self._plans[worker] = plan = self._plan_for(file, pattern)
-                self._results[worker] = self._execute(plan, step, worker)
-        if self._present:
-            self._read_ahead()
+                self._plans[worker] = plan = self._plan_for(store, file, pattern)
+                self._results[worker] = self._execute(store, plan, self._step, worker)
 
     def _learn(self) -> None:
         for worker, file in self._files.get(self._step, {}).items():
@@ -199,32 +236,28 @@ class LocalPrefetch:
                 pattern = self._patterns[worker, file.mode] = _AccessPattern()
             pattern.note(wants)
 
-    def _execute(self, plan: StepPlan, step: int, worker: str) -> dict[Question, _Prefetched]:
+    def _execute(
+        self, store: FileStore, plan: StepPlan, step: int, worker: str
+    ) -> dict[Question, _Prefetched]:
         """Return the results of a plan; nothing if the files cannot be read.
 
         Errors are raised later, by the query itself.
         """
-        if not plan.nbytes:
-            return {}
         steps = self._steps_like(step) if any(plan.backs) else [step]
         position = bisect_left(steps, step)
         earlier = {back: steps[position - back] for back in plan.backs if back <= position}
-        with suppress(Exception), ExitStack() as stack:  # a statistic may be a user's
-            opened = {}
-            for back, earlier_step in earlier.items():
-                file = self._files.get(earlier_step, {}).get(worker)
-                key = None if file is None else file.event_key
-                if file is not None and key is not None:
-                    opened[back] = stack.enter_context(self._store.opened(key)), file.entries
-            measured = plan.carry_out(opened) if 0 in opened else {}
-            return {
-                (statistic, earlier[back] if back else None): _Prefetched(values, set())
-                for (statistic, back), values in measured.items()
-                if back in earlier
-            }
-        return {}
+        files = {
+            back: self._files[earlier_step][worker]
+            for back, earlier_step in earlier.items()
+            if worker in self._files.get(earlier_step, {})
+        }
+        return {
+            (statistic, earlier[back] if back else None): _Prefetched(values, set())
+            for (statistic, back), values in measure_part(store, plan, files).items()
+            if back in earlier
+        }
 
-    def _read_ahead(self) -> None:
+    def _read_ahead(self, store: FileStore) -> None:
         """Let the operating system read the next step's files while this step is evaluated."""
         position = bisect_right(self._steps, self._step)
         for step in self._steps[position : position + 1]:
@@ -238,28 +271,13 @@ class LocalPrefetch:
                     continue
                 if not pattern.wants or file.event_key is None:
                     continue
-                plan = self._plan_for(file, pattern)
+                plan = self._plan_for(store, file, pattern)
                 start, stop = plan.extent
                 if plan.nbytes >= MIN_PREFETCH_BYTES and 2 * plan.nbytes >= stop - start:
-                    with suppress(SMDebugError), self._store.opened(file.event_key) as opened:
+                    with suppress(SMDebugError), store.opened(file.event_key) as opened:
                         opened.read_ahead(plan.extent)
 
-    def _plan_for(self, file: IndexFile, pattern: _AccessPattern) -> StepPlan:
-        """Return the plan for a step; open the event file only for records of new lengths."""
-        if pattern.plan is not None and pattern.plan.serves(file.entries, pattern.wants):
-            return pattern.plan
-        with ExitStack() as stack:
-            opened: list[OpenFile] = []
-
-            def learn(_: str, span: Span) -> RecordLayout | None:
-                key = file.event_key
-                if key is None:
-                    return None
-                with suppress(SMDebugError, MemoryError):
-                    if not opened:
-                        opened.append(stack.enter_context(self._store.opened(key)))
-                    return learn_layout(opened[0], span, key)
-                return None
-
-            pattern.plan = StepPlan(file.entries, pattern.wants, self._layouts, learn)
-            return pattern.plan
+    def _plan_for(self, store: FileStore, file: IndexFile, pattern: _AccessPattern) -> StepPlan:
+        """Return the plan for a step; see `plan_for`."""
+        pattern.plan = plan_for(store, file, pattern.wants, self._layouts, pattern.plan)
+        return pattern.plan

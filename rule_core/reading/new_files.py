@@ -1,6 +1,6 @@
 """NewFiles: finds the index files of a trial that have not been read yet."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 
 from rule_core.format import paths
@@ -31,6 +31,8 @@ class NewFiles:
     ----------
     ignored
         Keys that are never read again.
+    only
+        The steps and workers to read; None: all.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class NewFiles:
         self._files = files
         self._file_problems = file_problems
         self.ignored: set[str] = set()
+        self.only: Container[StepFile] | None = None
         self._read_folders: dict[str, int] = {}  # completely read folders: hash of the names
 
     def after(self, last_key: str) -> Iterator[tuple[str, StepFile, Read]]:
@@ -61,14 +64,19 @@ class NewFiles:
         step_files: dict[str, StepFile] = {}
 
         def new() -> Iterator[str]:
-            for key in self._store.list_keys(paths.INDEX, start_after=last_key):
-                step_file = self.parse_if_new(key)
-                if step_file is not None:
-                    step_files[key] = step_file
-                    yield key
+            for key, step_file in self.keys(last_key):
+                step_files[key] = step_file
+                yield key
 
         for key, read in read_each(self._store, self._pool, new()):
             yield key, step_files.pop(key), read
+
+    def keys(self, last_key: str) -> Iterator[tuple[str, StepFile]]:
+        """Yield key and step file of the new files with keys after `last_key`, without reading."""
+        for key in self._store.list_keys(paths.INDEX, start_after=last_key):
+            step_file = self.parse_if_new(key)
+            if step_file is not None:
+                yield key, step_file
 
     def _in_folder(self, folder: Folder) -> Iterator[tuple[str, StepFile, Read]]:
         """Yield the new files of a folder; an unchanged folder is skipped."""
@@ -93,12 +101,11 @@ class NewFiles:
             self._file_problems.report(key, "Its name is not <step>_<worker>.json.")
             return None
         read_workers = self._files.get(step_file.step)
-        if (read_workers is not None and step_file.worker in read_workers) or not self._wants(
-            step_file.step
-        ):
-            return None
-        return step_file
+        is_read = read_workers is not None and step_file.worker in read_workers
+        return None if is_read or not self._wants(step_file) else step_file
 
-    def _wants(self, step: int) -> bool:
+    def _wants(self, step_file: StepFile) -> bool:
         begin, end = self._range
-        return (begin is None or step >= begin) and (end is None or step < end)
+        step = step_file.step
+        is_in_range = (begin is None or step >= begin) and (end is None or step < end)
+        return is_in_range and (self.only is None or step_file in self.only)

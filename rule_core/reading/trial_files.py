@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ from rule_core.format.index_file import IndexFile, IndexParser
 from rule_core.format.paths import StepFile
 from rule_core.model.collection import Collection, parse_collections
 from rule_core.reading.file_problems import FailedReads, TrialFileProblems
+from rule_core.reading.measuring.measurer import LEAST_KEYS, Measurer
 from rule_core.reading.new_files import NewFiles, Read
 from rule_core.reading.saved_steps import SavedSteps
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
@@ -57,6 +58,8 @@ class TrialFiles:
         The steps of which a part was found after they were settled, in order.
     looked_at
         The time at which a query of a remote trial last looked for new files.
+    measurer
+        Parses many new index files somewhere else; None parses all of them here.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class TrialFiles:
         self.file_problems = TrialFileProblems(store.uri)
         self.problems = self.file_problems.problems
         self.report = self.file_problems.report
+        self.measurer: Measurer | None = None
         self._parser = IndexParser()
         self._new = NewFiles(store, self._pool, range_steps, self.files, self.file_problems)
         self.failures = FailedReads()
@@ -97,6 +101,14 @@ class TrialFiles:
         self.late_parts: dict[int, None] = {}
         # By worker, once one has written a second mode of a step.
         self._last_steps: dict[str, int] = {}
+
+    def list_parts(self) -> list[StepFile]:
+        """Return the step and worker of each index file that has not been read, by their names."""
+        return [step_file for _, step_file in self._new.keys("")]
+
+    def read_only(self, parts: Container[StepFile]) -> None:
+        """Read no other index files than these."""
+        self._new.only = parts
 
     @property
     def is_remote(self) -> bool:
@@ -233,17 +245,31 @@ class TrialFiles:
             If none of them can be read, which is a problem of the store and not of the files.
         """
         changed, refused = False, None
-        for key, step_file, read in self._new.after(last_key):
+        for key, step_file, read, file in self._new_index_files(last_key):
             try:
-                changed |= self._load_index_file(key, step_file, read)
+                changed |= self._load_index_file(key, step_file, read, file)
             except StorageUnavailableError as err:
                 refused = err
         if refused is not None and not self.files and self.is_remote and not refused.transient:
             raise refused
         return changed
 
-    def _load_index_file(self, key: str, step_file: StepFile, read: Read) -> bool:
-        """Load one index file; a bad one is read again next time.
+    def _new_index_files(
+        self, last_key: str
+    ) -> Iterator[tuple[str, StepFile, Read, IndexFile | None]]:
+        """Yield the new index files after `last_key`, with what the measurer has parsed."""
+        keys = [] if self.measurer is None else [*self._new.keys(last_key)]
+        if self.measurer is None or len(keys) < LEAST_KEYS:
+            for new in self._new.after(last_key):
+                yield *new, None
+            return
+        for (key, step_file), file in zip(keys, self.measurer.parse(keys), strict=True):
+            yield key, step_file, partial(self.store.read, key), file
+
+    def _load_index_file(
+        self, key: str, step_file: StepFile, read: Read, parsed: IndexFile | None = None
+    ) -> bool:
+        """Load one index file, unless it is parsed already; a bad one is read again next time.
 
         Raises
         ------
@@ -251,7 +277,7 @@ class TrialFiles:
             If the store cannot return it; the problem is recorded.
         """
         try:
-            file = self._parser.parse(read(), key, step_file)
+            file = parsed or self._parser.parse(read(), key, step_file)
         except _UNREADABLE as err:
             self.file_problems.cannot_read(key, step_file, err)
             if isinstance(err, StorageUnavailableError):

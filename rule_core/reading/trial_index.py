@@ -18,6 +18,7 @@ from rule_core.reading.event_reader import EventReader
 from rule_core.reading.file_problems import UNREADABLE
 from rule_core.reading.large_tensors import LARGE, LargeTensor, LargeTensors
 from rule_core.reading.local_prefetch import Files, LocalPrefetch
+from rule_core.reading.measuring.measurer import Measurer
 from rule_core.reading.prefetching_reader import PrefetchingReader
 from rule_core.reading.remote_prefetch import WALL_TIME, RemotePrefetch, beginning
 from rule_core.reading.trial_files import TrialFiles
@@ -43,7 +44,7 @@ class TrialIndex(TrialFiles):
     may_resume
         Whether steps may be repeated in another segment.
     local_prefetch
-        Measures in advance what rules will query; None for remote stores.
+        Measures in advance what rules will query; None for remote stores without a measurer.
     """
 
     may_resume: ClassVar[bool] = False
@@ -71,6 +72,12 @@ class TrialIndex(TrialFiles):
             self._plan = RemotePrefetch(prefetching, self.store.costs.gap, files, steps)
         elif isinstance(self.store, FileStore):
             self.local_prefetch = LocalPrefetch(self.store, files, steps, self._reader.layouts)
+
+    def measure_with(self, measurer: Measurer) -> None:
+        """Let a measurer answer first; what it does not know is measured here."""
+        if self.local_prefetch is None:
+            self.local_prefetch = LocalPrefetch(None, self.files, self.steps, self._reader.layouts)
+        self.local_prefetch.measurer = measurer
 
     def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
         """Return the mode and mode step of a global step, as the first worker saved it.

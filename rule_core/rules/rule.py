@@ -15,6 +15,7 @@ from rule_core.rules.actions import Actions
 from rule_core.rules.doc_page import Page
 from rule_core.rules.evidence import Finding, Measured, Quantity, Series, most_serious
 from rule_core.rules.requirements import RequiredInput, RequiredTensors
+from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
 from rule_core.trials.refresh import snapshot
 
@@ -113,6 +114,15 @@ class Rule(ABC):
         """
         del trial
         return ""
+
+    @property
+    def wants(self) -> Sequence[WantedMeasure] | None:
+        """What the rule will measure, so that worker processes can do so before it asks.
+
+        Declaring too much or too little costs time only. None, the default, declares nothing: all
+        is measured in the process of the rule.
+        """
+        return None
 
     @property
     def actions(self) -> Actions:

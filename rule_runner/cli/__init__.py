@@ -13,6 +13,7 @@ from rule_runner.cli.evaluation import evaluate
 from rule_runner.cli.events import events
 from rule_runner.cli.fleet import fleet
 from rule_runner.cli.images import images
+from rule_runner.cli.measuring import measure
 from rule_runner.cli.profiling import profile
 from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
@@ -197,7 +198,7 @@ def doctor(path: str | None) -> int:
 
 
 _COMMANDS: Final = (
-    *(check, evaluate, train, docker_group, images, events, profile, record, test),
+    *(check, evaluate, train, docker_group, images, events, measure, profile, record, test),
     *(fleet, watch),
 )
 for command in _COMMANDS:

@@ -201,6 +201,18 @@ _isolate: Final = click.option(  # docker run has its own
     callback=lambda _context, _option, value: defaults.Isolation(value),
     help="'process' runs each rule in its own process with a reduced environment. No sandbox.",
 )
+_MEASURING: Final = (  # a container measures by itself
+    _text(
+        "--measure-on",
+        "EXECUTOR",
+        "Measure the trial in worker processes, such as local:4; the verdicts are the same.",
+    ),
+    _text(
+        "--measurements",
+        "DIR",
+        "Use what 'rule-runner measure' has measured: a folder, or s3://bucket/prefix.",
+    ),
+)
 _retention: Final = _text(  # a container sees only its own output folder
     "--retention",
     "N|TIME",
@@ -239,6 +251,13 @@ _EVALUATE: Final = (
     _flag("--check", "With --job: only check the rules, and print what is wrong."),
     _flag("--allow-code", "With --check: allow Python files to be run."),
     *(*_RULES, *_WAITS, *_LIMITS, *_OUTPUT, *_RESULTS, *_LOGS, TAG_RUN, _isolate, _retention),
+    *_MEASURING,
+)
+MEASURE: Final = (
+    _text("--trial", "PATH", _TRIAL_HELP),
+    *_JOB,
+    *_RULES,
+    endpoint_option,
 )
 DOCKER: Final = (
     *(_text("--trial", "PATH", _TRIAL_HELP), _profiler_trial),

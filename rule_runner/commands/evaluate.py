@@ -3,7 +3,8 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, redirect_stdout
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, closing, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
@@ -195,13 +196,15 @@ def run(
     recorded: Callable[[], None] = lambda: None,
 ) -> EvaluationOutcome:
     """Evaluate, and write the report."""
-    evaluated = Runner(
-        config,
-        sinks=sinks,
-        observer=progress,
-        recorded=recorded,
-        signals_of_command=signals,
-    ).run()
+    with measuring_executor(config.request) as executor:
+        evaluated = Runner(
+            config,
+            sinks=sinks,
+            observer=progress,
+            recorded=recorded,
+            signals_of_command=signals,
+            executor=executor,
+        ).run()
     if evaluated.output_error or not config.request.report:
         return evaluated
     folders = [config.folder_of(rule) for rule in config.rules]
@@ -209,6 +212,21 @@ def run(
         evaluated,
         report=try_report(folders, config.output, evaluated.result.trial.name, config.left_out),
     )
+
+
+def measuring_executor(request: EvaluationRequest) -> AbstractContextManager[Executor | None]:
+    """Open the executor that measures the trial; None if this process does.
+
+    Raises
+    ------
+    UsageError
+        If there is no such executor.
+    """
+    if request.measure_on is None:
+        return nullcontext()
+    from rule_runner.fleet.executors import open_executor
+
+    return open_executor(request.measure_on)
 
 
 def try_report(

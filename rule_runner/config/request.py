@@ -107,6 +107,10 @@ class EvaluationRequest(
         else ``error``.
     window
         Wait window for incomplete steps; None: that of the environment.
+    measure_on
+        An executor, such as ``local:4``, whose workers measure the trial; None: this process does.
+    measurements
+        A folder or address with what ``rule-runner measure`` has measured of the trial.
     tag_run
         Whether the run of TensorBoard or MLflow that is judged gets the verdicts.
     stop_file
@@ -140,6 +144,8 @@ class EvaluationRequest(
     stop_file: str | None = None
     stop_grace: Seconds = 60.0
     isolate: Isolation = Isolation.NONE
+    measure_on: str | None = None
+    measurements: str | None = None
     output: str | None = None
     overwrite: bool = False
     retention: str | None = None
@@ -193,6 +199,26 @@ class EvaluationRequest(
             raise UsageError(msg)
         if sum(ways) > 1:
             msg = "A request has 'rules', a 'job' or a 'container', not several of them."
+            raise UsageError(msg)
+
+    def check_measuring(self) -> None:
+        """Check that the rules run where the measures arrive.
+
+        Raises
+        ------
+        UsageError
+            If they run in processes of their own, or measures come from two places.
+        """
+        if self.measure_on is not None and self.measurements is not None:
+            msg = "Options --measure-on and --measurements cannot be combined. Choose one."
+            raise UsageError(msg)
+        option = "--measurements" if self.measure_on is None else "--measure-on"
+        if (self.measure_on or self.measurements) is not None and self.own_processes:
+            what = "--rule-timeout" if self.isolate is Isolation.NONE else "--isolate process"
+            msg = (
+                f"Option {option} cannot be combined with {what}, which lets each rule read "
+                "the trial itself. Leave one of them out."
+            )
             raise UsageError(msg)
 
     @property

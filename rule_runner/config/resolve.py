@@ -40,6 +40,7 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
     """
     trial, profiler_trial = request.any_trial, request.profiler_trial
     request.check_rules()
+    request.check_measuring()
     choice = _fitting(request)
     jobs, notes = _requested_jobs(request, choice)
     if request.container is not None:

@@ -1,6 +1,7 @@
 """EvaluationContext: the trials, rule jobs and output folders of one evaluation."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.planned_actions import planned
 from rule_runner.engine.invoker_factory import make_fork_server, make_invoker
 from rule_runner.engine.job_opener import JobOpener, restore_ended
+from rule_runner.engine.measuring import MeasuringOnExecutor, StoredMeasuring, TrialMeasuring
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
@@ -46,6 +48,8 @@ class EvaluationContext:
         Receivers of events, in addition to the output folder.
     patience
         Bounds the waits for the storage of trials.
+    executor
+        Where to measure the trial; None measures it in this process.
     recorded
         Called after something that a restart needs is written to the output folder, and before
         it takes effect: the run ID before the first event, the intent before each action.
@@ -78,6 +82,7 @@ class EvaluationContext:
         clock: Clock,
         patience: WaitBudget,
         recorded: Callable[[], None],
+        executor: Executor | None = None,
     ) -> None:
         self.config = config
         self._recorded = recorded
@@ -87,6 +92,9 @@ class EvaluationContext:
         remote = any(map(is_in_s3, paths))
         require(len(config.rules), processes=config.request.own_processes, remote=remote)
         self.step_sources = StepSources(config, clock, patience)
+        self._measuring = self._make_measuring(executor)
+        if self._measuring is not None:
+            self._measuring.attach(self.step_sources.trials)
         self._bound = [
             BoundRule(rule.loaded, {}, dict(rule.parameters))
             if rule.missing_parameter or rule.config_error
@@ -112,6 +120,8 @@ class EvaluationContext:
                 opener.add_actions(job, actions, recorded)
             self.publisher = self._publisher(sinks)
             stack.callback(self.publisher.close)
+            if self._measuring is not None:
+                stack.callback(self._measuring.close)
             self.closing = stack.pop_all()
 
     def now(self) -> datetime:
@@ -191,6 +201,19 @@ class EvaluationContext:
             with self._failing(job):
                 job.begin()
 
+    def _make_measuring(self, executor: Executor | None) -> TrialMeasuring | None:
+        """Return who else measures the trial; None if nobody does."""
+        if executor is not None:
+            return MeasuringOnExecutor(executor, self._patience.remaining_s)
+        folder = self.config.request.measurements
+        return None if folder is None else StoredMeasuring(folder)
+
+    def begin_measuring(self) -> None:
+        """Start to measure what the constructed rules declare, if others are to measure it."""
+        if self._measuring is not None and not self._unmade:
+            self._measuring.attach(self.step_sources.trials)
+            self._measuring.begin(self.jobs)
+
     @contextmanager
     def _failing(self, job: RuleJob) -> Iterator[None]:
         """End the rule job with an error if its rule cannot be constructed."""
@@ -261,5 +284,5 @@ class EvaluationContext:
             trial=trial,
             profiler_trial=profiler_trial,
             rules=rules,
-            notes=[*self.config.notes],
+            notes=[*self.config.notes, *(self._measuring.notes() if self._measuring else ())],
         )

@@ -30,6 +30,7 @@ from rule_runner.loading.process_state import ProcessState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rule_core.rules.wants import WantedMeasure
     from rule_core.trials import Trial
     from rule_core.trials.profiler_trial import ProfilerTrial
 
@@ -159,6 +160,11 @@ class InProcessInvoker:
     def begin(self) -> RuleInfo:
         """Describe the rule; see `Invoker`."""
         return RuleInfo(quantities=self._rule.QUANTITIES)
+
+    @property
+    def wants(self) -> "Sequence[WantedMeasure] | None":
+        """What the rule declares to measure; see `Rule.wants`."""
+        return self._rule.wants
 
     def judge(self, step: int) -> InvocationResult:
         """Judge a global step; see `Invoker`."""

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final
 
@@ -48,6 +49,8 @@ class Runner:
         can handle signals.
     recorded
         See `EvaluationContext`.
+    executor
+        See `EvaluationContext`.
     signals_of_command
         Handles signals before and after the evaluation; by default nothing does.
 
@@ -70,6 +73,7 @@ class Runner:
         handle_signals: bool = True,
         recorded: Callable[[], None] = lambda: None,
         signals_of_command: Signals | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
@@ -83,7 +87,7 @@ class Runner:
             request.stop_grace,
         )
         patience = WaitBudget(self.clock, self.stops.seconds_left)
-        self.context = EvaluationContext(config, sinks, self.clock, patience, recorded)
+        self.context = EvaluationContext(config, sinks, self.clock, patience, recorded, executor)
         self.jobs = self.context.jobs
         self.step_sources = self.context.step_sources
         self.waiter = waiter or self._watch()
@@ -189,6 +193,7 @@ class Runner:
             self.context.record_action_results()
             self._check_that_trials_exist()
             self.context.make_rules()
+            self.context.begin_measuring()
             stop = self._judge_ready()
             live = [job for job in self.jobs if job.live]
             if not stop and all(all_judged(job) for job in live):

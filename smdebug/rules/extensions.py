@@ -28,6 +28,7 @@ from rule_core.rules.params import (
     set_parameters,
 )
 from rule_core.rules.requirements import FrameworkEvents, SystemMetric, TensorInput
+from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.publish import publish
@@ -58,6 +59,7 @@ __all__ = [
     "SystemSamples",
     "TensorInput",
     "TextParam",
+    "WantedMeasure",
     "aggregate_framework_metrics",
     "box_statistics",
     "histogram",

@@ -6,7 +6,7 @@ from builtin_rules.statistics.layer_units import THRESHOLD_LAYER, UnitsRule
 from builtin_rules.statistics.parameters import percentage
 from builtin_rules.statistics.tensor_selection import LITERAL, by_role
 from builtin_rules.statistics.unit_activity import Activity
-from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
+from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity, WantedMeasure
 
 DEAD: Final = "dead units"
 OUTPUTS: Final = PatternsParam(
@@ -108,6 +108,11 @@ class DeadRelu(UnitsRule):
         super()._prepare()
         self._outputs = by_role("outputs of ReLU", OUTPUTS, self.tensor_regex, _OTHERS)
         self.required_inputs = (self._outputs,)
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The elements of outputs that are above 0."""
+        return [WantedMeasure(_ABOVE_0, self._outputs)]
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the outputs of ReLU at global step `step`."""

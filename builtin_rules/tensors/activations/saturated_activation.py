@@ -14,6 +14,7 @@ from smdebug.rules.extensions import (
     Quantity,
     Severity,
     TensorInput,
+    WantedMeasure,
 )
 
 SATURATED: Final = "saturated units"
@@ -131,6 +132,11 @@ class SaturatedActivation(UnitsRule):
             f"Parameter {low!r} must be smaller than {high!r}, got {bounds[0]!r} and {bounds[1]!r}."
         )
         raise SMDebugValueError(msg)
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The elements of inputs that are within the range of their kind."""
+        return [WantedMeasure(activity, self._inputs) for activity in self._ranges.values()]
 
     def invoke_at_step(self, step: int) -> bool:
         """Judge the inputs of tanh and sigmoid at global step `step`."""

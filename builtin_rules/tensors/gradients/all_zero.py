@@ -1,6 +1,7 @@
 """AllZero: a tensor consists of zeros, entirely or to a given share."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -26,18 +27,20 @@ from builtin_rules.statistics.tensor_selection import (
     require_selection,
     saved_reductions,
     saved_tensors,
+    selected,
     statistic,
     tensor_names,
     view,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Page, Piece, Quantity, Severity
+from smdebug.rules.extensions import Page, Piece, Quantity, Severity, WantedMeasure
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
 _TRAINED: Final = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 
 
+@dataclass(frozen=True, slots=True)
 class ZeroCount:
     """Counts zeros and elements."""
 
@@ -120,6 +123,11 @@ class AllZero(DeclaredRule):
     tensor_regex: tuple[str, ...]
     threshold: float
     literal: bool
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The zeros of the selected tensors."""
+        return [WantedMeasure(_ZEROS, selected(self))]
 
     def _prepare(self) -> None:
         require_selection(self)

@@ -1,6 +1,7 @@
 """ExplodingTensor: a tensor holds NaN or infinity."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,11 +20,20 @@ from builtin_rules.statistics.tensor_selection import (
     require_selection,
     saved_reductions,
     saved_tensors,
+    selected,
     statistic,
     tensor_names,
     view,
 )
-from smdebug.rules.extensions import BoolParam, Page, Piece, Quantity, Severity, step_in_segment
+from smdebug.rules.extensions import (
+    BoolParam,
+    Page,
+    Piece,
+    Quantity,
+    Severity,
+    WantedMeasure,
+    step_in_segment,
+)
 
 NOT_FINITE: Final = "elements that are not finite"
 
@@ -42,6 +52,7 @@ class NonFiniteCounts(NamedTuple):
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
 class NonFiniteCount:
     """Measures how many elements are not finite."""
 
@@ -229,6 +240,11 @@ class ExplodingTensor(DeclaredRule):
             note=note,
             severity=severity,
         )
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The numbers of elements that are not finite."""
+        return [WantedMeasure(_NOT_FINITE, selected(self))]
 
     def _examine(self, saved: SavedTensor, step: int) -> "_Broken | None":
         """Return how many elements of a tensor are not finite, or None if that is unknown."""

@@ -16,12 +16,14 @@ from builtin_rules.statistics.tensor_selection import (
     record,
     require_selection,
     saved_tensors,
+    selected,
     tensor_names,
     variance,
+    wanted,
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Page, Quantity, Severity, WantedMeasure
 
 LARGE: Final = "large variance"
 SMALL: Final = "small variance"
@@ -108,6 +110,11 @@ class TensorVariance(DeclaredRule):
     max_threshold: float | None
     min_threshold: float | None
     literal: bool
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The variances of the selected tensors."""
+        return wanted(selected(self), "variance")
 
     def _prepare(self) -> None:
         require_selection(self)

@@ -22,9 +22,10 @@ from builtin_rules.statistics.tensor_selection import (
     TensorKey,
     reductions,
     saved_tensors,
+    wanted,
 )
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity, Severity
+from smdebug.rules.extensions import Page, Quantity, Severity, WantedMeasure
 
 MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
@@ -131,6 +132,11 @@ class VanishingGradient(DeclaredRule):
             vanished = self._without_flat(self._lasting(means, step), means, step)
         zeros = {key: ZERO for key in vanished if means[key] == 0}
         return self.measured_all(step, MEAN, means, self.threshold, met=set(vanished), notes=zeros)
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The mean magnitudes of the gradients."""
+        return wanted(GRADIENTS, "mean", absolute=True)
 
     def _prepare(self) -> None:
         self._rows: dict[TensorKey, int] = {}  # how many in a row are too small

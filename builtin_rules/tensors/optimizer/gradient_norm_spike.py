@@ -10,14 +10,20 @@ from typing import Any, Final
 from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.parameters import positive
 from builtin_rules.statistics.series.noise_levels import NOISE_WINDOW, noise
-from builtin_rules.statistics.tensor_selection import GRADIENTS, TensorKey, any_met, reductions
+from builtin_rules.statistics.tensor_selection import (
+    GRADIENTS,
+    TensorKey,
+    any_met,
+    reductions,
+    wanted,
+)
 from builtin_rules.statistics.training_scalars import (
     GRADIENT_NORMS,
     TRAINING_LOSSES,
     median_deviation,
     scalars_of_mode,
 )
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, WantedMeasure
 
 NORM: Final = "norm"
 GROWTH: Final = "growth"
@@ -192,6 +198,13 @@ class GradientNormSpike(DeclaredRule):
             "gradient norms or gradients", (*GRADIENT_NORMS.collections, *GRADIENTS.collections)
         ),
     )
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The norms of the gradients, unless the trial holds norms."""
+        if GRADIENT_NORMS.is_in(self.base_trial):
+            return []
+        return wanted(GRADIENTS, "l2")
 
     def _prepare(self) -> None:
         self._series: dict[TensorKey, _Norms] = {}

@@ -17,10 +17,11 @@ from builtin_rules.statistics.tensor_selection import (
     record,
     reduction,
     saved_tensors,
+    wanted,
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, WantedMeasure
 
 SIZE: Final = "root mean square"
 # Smaller tensors, such as the weights of a regression, take the size that their data need.
@@ -95,6 +96,11 @@ class NormGrowth(DeclaredRule):
     patience: int
 
     required_inputs = (_JUDGED,)
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The norms of the weights."""
+        return wanted(_JUDGED, "l2")
 
     def _prepare(self) -> None:
         # By weight and worker: the first size, and the latest ones.

@@ -33,6 +33,7 @@ from smdebug.rules.extensions import (
     Quantity,
     Severity,
     TensorInput,
+    WantedMeasure,
 )
 
 RATIO: Final = "variance ratio"
@@ -191,6 +192,11 @@ class PoorWeightInitialization(DeclaredRule):
         self._narrow: dict[tuple[str, str], int] = {}
         # By worker: the number of first steps with variances too far apart; -1 after any other.
         self._far: dict[str, int] = {}
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """Nothing: only the first steps are judged."""
+        return []
 
     def segment_begins(self, segment: int) -> None:
         """Judge no more steps: the weights of a resumed run are not initial ones."""

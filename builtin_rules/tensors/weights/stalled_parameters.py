@@ -26,7 +26,7 @@ from builtin_rules.statistics.tensor_selection import (
     value_shape,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, WantedMeasure
 
 RATIO: Final = "relative update"
 NORMS: Final = "optimizer/update_norm/"  # before the name of a parameter
@@ -121,6 +121,11 @@ class StalledParameters(DeclaredRule):
         GRADIENTS,
         TensorInput("parameters", (*_COLLECTIONS, "optimizer")),
     )
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The changes of the parameters."""
+        return [WantedMeasure(CHANGE, TensorInput("parameters", _COLLECTIONS), 1)]
 
     def _prepare(self) -> None:
         self._still: dict[tuple[str, str], int] = {}  # for how many steps, by tensor and worker

@@ -37,11 +37,12 @@ from builtin_rules.statistics.tensor_selection import (
     reductions,
     require_selection,
     saved_tensors,
+    selected,
     statistic,
     tensor_names,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity, Severity
+from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity, Severity, WantedMeasure
 
 CHANGE: Final = "change"
 _LIMIT: Final = 1.0  # every element is within the tolerance
@@ -167,6 +168,13 @@ class UnchangedTensor(DeclaredRule):
     atol: float
     equal_nan: bool
     literal: bool
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The changes of the selected tensors."""
+        measure = Tolerance(self.rtol, self.atol, self.equal_nan)
+        backs = (1,) if self.literal else range(1, self.num_steps)
+        return [WantedMeasure(measure, selected(self), back) for back in backs]
 
     def _prepare(self) -> None:
         require_selection(self)

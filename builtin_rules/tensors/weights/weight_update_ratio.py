@@ -33,7 +33,7 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.core.collection import CollectionKeys
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput
+from smdebug.rules.extensions import Page, Quantity, Severity, TensorInput, WantedMeasure
 
 LARGE: Final = "large update"
 SMALL: Final = "small update"
@@ -157,6 +157,11 @@ class WeightUpdateRatio(DeclaredRule):
     literal: bool
 
     required_inputs = (_JUDGED,)
+
+    @property
+    def wants(self) -> list[WantedMeasure]:
+        """The changes of the weights."""
+        return [WantedMeasure(CHANGE, _JUDGED, self.num_steps or 1)]
 
     def _prepare(self) -> None:
         if self.small_threshold > self.large_threshold:

@@ -15,7 +15,13 @@ from builtin_rules import RULES
 from rule_core.storage import aws
 
 ROOT = Path(__file__).parents[3]
-PAGES = ("README.md", "docs/evaluate.md", "docs/write-a-rule.md", "docs/hooks.md")
+PAGES = (
+    "README.md",
+    "docs/evaluate.md",
+    "docs/giant-trials.md",
+    "docs/write-a-rule.md",
+    "docs/hooks.md",
+)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = [block for page in PAGES for block in BLOCK.findall((ROOT / page).read_text())]
 SHELL = [text for kind, text in BLOCKS if kind == "sh"]
@@ -72,7 +78,7 @@ def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_every_block_is_known() -> None:
     assert {kind for kind, _ in BLOCKS} == {"sh", "python", "text", "yaml", "toml", "dockerfile"}
-    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 8)
+    assert (len(SET_UP), len(TORCH), len(PLAIN), len(COMMANDS)) == (2, 1, 1, 10)
     assert (len(DOCKER), len(CONTAINED), len(CLOUD)) == (2, 1, 2)
     assert [line.split()[0] for line in SET_UP[0].splitlines()] == [
         "./scripts/demo",
@@ -99,8 +105,13 @@ def test_every_documented_container_names_its_user() -> None:
 
 def test_the_commands_do_what_the_readme_says(walked: tuple[Path, list[str]]) -> None:
     home, printed = walked
-    judged, own_rule, rules_and_formats, job, _report, explored, tested, recorded = printed
+    judged, own_rule, rules_and_formats, job, _report, giant, sharded, *printed = printed
+    explored, tested, recorded = printed
     table = next(text for kind, text in BLOCKS if kind == "text")
+    verdict = "VanishingGradient: IssuesFound at step 130 (warning)\n"
+    assert verdict in giant
+    assert verdict in sharded
+    assert "Measured 20 parts of steps as shard 0/2: 1 files in out/measures\n" in sharded
     assert "Checked 1 trial: 1 with issues.\n" in judged
     assert judged.endswith(table)
     assert "IssuesFound at step 0" in own_rule

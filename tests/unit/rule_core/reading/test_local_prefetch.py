@@ -17,6 +17,7 @@ from builtin_rules.tensors.gradients.all_zero import ZeroCount
 from rule_core.exceptions import InvalidWorker, TensorDamaged, TensorUnavailableForStep
 from rule_core.model.streaming_statistics import Piece
 from rule_core.reading import local_prefetch, step_read_plan
+from rule_core.reading.measuring import part_reads
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage import ByteRange
 from rule_core.storage.local import LocalStore
@@ -416,7 +417,7 @@ def test_without_memory_whoever_asks_learns_of_it(monkeypatch: pytest.MonkeyPatc
 
     one = Noting()
     ask(trial, 0, one)
-    monkeypatch.setattr(local_prefetch, "learn_layout", full)
+    monkeypatch.setattr(part_reads, "learn_layout", full)
     assert [ask(trial, number, one) for number in (1, 2, 3)] == [1, 2, 3]
 
 

@@ -1,0 +1,1 @@
+"""Measuring a trial elsewhere: in other processes, or before the evaluation."""

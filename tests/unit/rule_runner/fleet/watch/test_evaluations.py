@@ -59,7 +59,7 @@ def test_another_controller_adopts_a_process_and_stops_it(
     assert [*second.ended()] == []
     second.terminate()
     assert process.wait(20) == -signal.SIGTERM
-    (ended,) = second.ended()
+    (ended,) = wait(second)
     assert (ended.output, ended.exit_code) == ("/out/a", None)
     (ended,) = first.ended()
     assert ended.exit_code == -signal.SIGTERM

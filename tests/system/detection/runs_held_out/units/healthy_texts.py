@@ -159,7 +159,7 @@ def reviews_by_half_frozen_encoder(root: Path) -> int:
     model.head = nn.Linear(32, 2)
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, 2e-3, weight_decay=0.01)
-    steps = 5 * (1440 // 32)
+    steps = 4 * (1440 // 32)
     return train(
         root,
         model,
@@ -167,7 +167,7 @@ def reviews_by_half_frozen_encoder(root: Path) -> int:
         loss=nn.CrossEntropyLoss(),
         optimizer=optimizer,
         by_step=schedules.LinearLR(optimizer, 1.0, 0.02, steps),
-        epochs=5,
+        epochs=4,
         save_every=5,
         seed=57,
     )
@@ -219,8 +219,8 @@ def reviews_by_low_rank_updates(root: Path) -> int:
         reviews(1800, 10, 7459),
         loss=nn.CrossEntropyLoss(),
         optimizer=optimizer,
-        by_step=schedules.CosineAnnealingLR(optimizer, 5 * (1440 // 32), 1e-4),
-        epochs=5,
+        by_step=schedules.CosineAnnealingLR(optimizer, 4 * (1440 // 32), 1e-4),
+        epochs=4,
         save_every=5,
         seed=58,
     )

@@ -9,7 +9,14 @@ from training_runs import faulty
 
 from runs_held_out.units.shared.consequences import CUT_OFF, OVERSIZED
 from runs_held_out.units.shared.loop import loader, train
-from runs_held_out.units.shared.pictures import FABRICS, Vgg, fabrics
+from runs_held_out.units.shared.pictures import (
+    FABRICS,
+    LeNet,
+    Vgg,
+    fabrics,
+    trained_before,
+    written,
+)
 from runs_held_out.units.shared.series import MOVES, Forecaster, movements
 from runs_held_out.units.shared.tables import SEEDS, WAFERS, dense, houses, responses, seeds, wafers
 
@@ -148,4 +155,37 @@ def gradients_are_not_scaled_back(root: Path) -> int:
         epochs=3,
         save_every=1,
         seed=68,
+    )
+
+
+@faulty(
+    "digits from 5 on by a LeNet that knows those before, convolutions thawed after two epochs, Adam",
+    "the optimizer was given what required a gradient at first: thawed convolutions never move",
+    {"StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
+    may=CUT_OFF | UNCLEARED,
+)
+def thawed_but_not_in_the_optimizer(root: Path) -> int:
+    torch.manual_seed(69)
+    model = trained_before(LeNet(1, 8, 5), written(0, 4), 120, 3e-3)
+    model.classifier = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 5))
+    model.features.requires_grad_(requires_grad=False)
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], 2e-3)
+    data = written(5, 9)
+    thaw = 2 * (len(data.x) // 24)
+
+    def thawed(step: int) -> None:
+        if step == thaw:
+            model.features.requires_grad_(requires_grad=True)
+
+    return train(
+        root,
+        model,
+        data,
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optimizer,
+        before=thawed,
+        begins=thaw,
+        epochs=6,
+        batch=24,
+        seed=69,
     )

@@ -2,7 +2,6 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -23,11 +22,12 @@ from runs_held_out.units.shared.pictures import (
     cells,
     fabrics,
     signs,
+    trained_before,
     written,
 )
 
 
-@healthy("digits by a LeNet with ReLU, SGD with momentum, a tenth of the rate for the last epochs")
+@healthy("digits by a LeNet with ReLU, SGD with momentum, a tenth of the rate for the last epoch")
 def digits_by_lenet(root: Path) -> int:
     torch.manual_seed(21)
     model = LeNet(1, 8, 10)
@@ -207,17 +207,6 @@ def digits_without_noise(root: Path) -> int:
     )
     optimizer = torch.optim.Adam(model.parameters(), 4e-3)
     return train(root, model, data, loss=nn.MSELoss(), optimizer=optimizer, epochs=5, seed=29)
-
-
-def trained_before(model: Any, data: Any, steps: int, rate: float) -> Any:
-    """Return a model after some steps of Adam, without a hook."""
-    optimizer = torch.optim.Adam(model.parameters(), rate)
-    for step in range(steps):
-        rows = torch.arange(step * 32, step * 32 + 32) % len(data.x)
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]).backward()
-        optimizer.step()
-    return model
 
 
 @healthy("digits from 5 on by a new head on frozen convolutions that know those before, Adam")

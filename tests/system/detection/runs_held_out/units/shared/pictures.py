@@ -241,3 +241,14 @@ class UNet(nn.Module):
         left = self.down(x)
         right = self.up(self.middle(self.pool(left)))
         return self.head(self.joined(torch.cat([left, right], 1)))
+
+
+def trained_before(model: Any, data: Any, steps: int, rate: float) -> Any:
+    """Return a model after some steps of Adam, without a hook."""
+    optimizer = torch.optim.Adam(model.parameters(), rate)
+    for step in range(steps):
+        rows = torch.arange(step * 32, step * 32 + 32) % len(data.x)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]).backward()
+        optimizer.step()
+    return model

@@ -159,7 +159,7 @@ def gradients_are_not_scaled_back(root: Path) -> int:
 
 
 @faulty(
-    "digits from 5 on by a LeNet that knows those before, convolutions thawed after two epochs, Adam",
+    "digits from 5 on by a LeNet that knows others, convolutions thawed after two epochs, Adam",
     "the optimizer was given what required a gradient at first: thawed convolutions never move",
     {"StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
     may=CUT_OFF | UNCLEARED,

@@ -8,7 +8,7 @@ from torch import nn
 from training_runs import faulty
 
 from runs_held_out.data_and_trees.shared.consequences import BY_HEART, ELSEWHERE, OFF_SCALE
-from runs_held_out.data_and_trees.shared.loops import evaluated, loader, test_loader, train
+from runs_held_out.data_and_trees.shared.loops import evaluated, loader, validation, train
 from runs_held_out.data_and_trees.shared.networks import (
     MeanOfWords,
     TextCnn,
@@ -44,7 +44,7 @@ def mean_chance_of_two_views(root: Path) -> int:
         root,
         model,
         loader(data, 32, 411),
-        test_loader(data),
+        validation(data),
         torch.optim.Adam(model.parameters(), 2e-3),
         epochs=4,
         every=5,
@@ -65,7 +65,7 @@ def sigmoid_of_leavers_stays(root: Path) -> int:
         root,
         model,
         loader(data, 48, 412),
-        test_loader(data),
+        validation(data),
         torch.optim.Adam(model.parameters(), 2e-3),
         epochs=5,
         loss=nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0)),
@@ -86,7 +86,7 @@ def softmax_that_can_be_shown(root: Path) -> int:
         root,
         model,
         loader(data, 32, 413),
-        test_loader(data),
+        validation(data),
         torch.optim.Adam(model.parameters(), 2e-3),
         epochs=4,
         loss=nn.NLLLoss(),
@@ -110,7 +110,7 @@ def inference_mode_for_eval(root: Path) -> int:
         root,
         model,
         loader(data, 32, 414),
-        test_loader(data, 60),
+        validation(data, 60),
         torch.optim.AdamW(model.parameters(), 3e-3),
         epochs=4,
         every=5,
@@ -141,7 +141,7 @@ def train_at_the_top_of_an_epoch(root: Path) -> int:
         root,
         model,
         loader(data, 40, 415),
-        test_loader(data),
+        validation(data),
         torch.optim.Adam(model.parameters(), 4e-3),
         epochs=4,
         validated=20,
@@ -153,7 +153,7 @@ def train_at_the_top_of_an_epoch(root: Path) -> int:
 
 @faulty(
     "faults of machines of another hall by a network that knows some, dropout, batch norm, AdamW",
-    "it is checked with eval() after it was loaded, and train() is never called: no unit is dropped",
+    "it is checked with eval() once loaded, and train() is never called: no unit is dropped",
     {"ValidationInTrainingMode"},
     may=ELSEWHERE | BY_HEART,
 )
@@ -178,7 +178,7 @@ def checked_before_fine_tuning(root: Path) -> int:
         root,
         model,
         loader(data, 32, 416),
-        test_loader(data),
+        validation(data),
         torch.optim.AdamW(model.parameters(), 1e-3),
         epochs=5,
         evaluate=evaluate,

@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from torch import nn
 from training_runs import healthy
 
-from runs_held_out.data_and_trees.shared.loops import loader, test_loader, train
+from runs_held_out.data_and_trees.shared.loops import loader, validation, train
 from runs_held_out.data_and_trees.shared.networks import Entities, TableResNet, layers
 from runs_held_out.data_and_trees.shared.tables import (
     DISTRICTS,
@@ -34,7 +34,7 @@ def leavers_by_layers(root: Path) -> int:
         root,
         model,
         loader(data, 64, 201),
-        test_loader(data, 400),
+        validation(data, 400),
         torch.optim.Adam(model.parameters(), 2e-3),
         epochs=7,
         loss=nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0)),
@@ -50,7 +50,7 @@ def flats_by_entities(root: Path) -> int:
         root,
         model,
         loader(data, 40, 202),
-        test_loader(data, 400),
+        validation(data, 400),
         optimizer,
         epochs=6,
         loss=nn.MSELoss(),
@@ -67,7 +67,7 @@ def faults_by_residuals(root: Path) -> int:
         root,
         model,
         loader(data, 48, 203),
-        test_loader(data),
+        validation(data),
         torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.01),
         epochs=5,
     )
@@ -81,7 +81,7 @@ def hires_by_poisson(root: Path) -> int:
         root,
         model,
         loader(data, 40, 204),
-        test_loader(data),
+        validation(data),
         torch.optim.RMSprop(model.parameters(), 1e-3),
         epochs=5,
         loss=nn.PoissonNLLLoss(),
@@ -100,7 +100,7 @@ def tumours_stopped_early(root: Path) -> int:
         root,
         model,
         loader(data, 16, 205),
-        test_loader(data),
+        validation(data),
         torch.optim.Adam(model.parameters(), 1e-3, weight_decay=1e-4),
         epochs=15,
         patience=4,
@@ -121,7 +121,7 @@ def progression_by_layers(root: Path) -> int:
         root,
         model,
         loader(data, 16, 206),
-        test_loader(data),
+        validation(data),
         torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=1e-3),
         epochs=7,
         loss=nn.SmoothL1Loss(),

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from training_runs import healthy
 from transformers import DistilBertConfig, DistilBertForSequenceClassification
 
-from runs_held_out.data_and_trees.shared.loops import loader, test_loader, train
+from runs_held_out.data_and_trees.shared.loops import loader, validation, train
 from runs_held_out.data_and_trees.shared.networks import (
     MeanOfWords,
     Packed,
@@ -23,21 +23,15 @@ from runs_held_out.data_and_trees.shared.texts import (
     WORDS,
     news,
     news_texts,
-    padded,
     review_texts,
     reviews,
+    together,
 )
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # the one whose gradients the hook sees
 import keras
 
 import smdebug.keras as smd
-
-
-def together(rows: list[Any]) -> tuple[Any, Any]:
-    """Return a batch of texts filled up to the longest among them, and their kinds."""
-    texts, kinds = zip(*rows, strict=True)
-    return padded(list(texts)), torch.stack(kinds)
 
 
 def gathered(texts: list[Any], kinds: Any, size: int, tested: int, seed: int) -> tuple[Any, Any]:
@@ -65,7 +59,7 @@ def news_by_convolutions(root: Path) -> int:
         root,
         model,
         loader(data, 32, 301),
-        test_loader(data),
+        validation(data),
         torch.optim.Adam(model.parameters(), 2e-3),
         epochs=4,
     )
@@ -79,7 +73,7 @@ def news_by_the_mean(root: Path) -> int:
         root,
         model,
         loader(data, 50, 302),
-        test_loader(data),
+        validation(data),
         torch.optim.AdamW(model.parameters(), 5e-3, weight_decay=0.01),
         epochs=5,
         every=3,
@@ -94,7 +88,7 @@ def reviews_packed(root: Path) -> int:
         root,
         model,
         loader(data, 40, 303),
-        test_loader(data),
+        validation(data),
         torch.optim.Adam(model.parameters(), 5e-3),
         epochs=4,
         clip=1.0,
@@ -113,7 +107,7 @@ def news_by_attention(root: Path) -> int:
         root,
         model,
         loader(data, 48, 304),
-        test_loader(data),
+        validation(data),
         optimizer,
         epochs=4,
         loss=nn.CrossEntropyLoss(label_smoothing=0.05),
@@ -226,6 +220,7 @@ def news_by_keras(root: Path) -> int:
     data, layers = news(2000, 3008), keras.layers
     model = keras.Sequential(
         [
+            layers.Input((data.x.shape[1],), dtype="int32"),
             layers.Embedding(WORDS, 24, mask_zero=True),
             layers.GlobalAveragePooling1D(),
             layers.Dense(24, activation="relu"),
@@ -240,6 +235,7 @@ def news_by_keras(root: Path) -> int:
         root,
         save_config=smd.SaveConfig(save_interval=5),
         include_collections=("weights", "biases", "gradients", "losses", "inputs"),
+        include_regex="embedding/inputs",
         on_error="raise",
     ) as hook:
         model.fit(

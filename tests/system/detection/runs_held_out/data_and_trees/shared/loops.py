@@ -26,7 +26,7 @@ def loader(data: Split, size: int, seed: int, **more: Any) -> Any:
     return DataLoader(rows, size, generator=generator, **chosen)
 
 
-def test_loader(data: Split, size: int = 200) -> Any:
+def validation(data: Split, size: int = 200) -> Any:
     """Return batches of the rows to validate with."""
     return DataLoader(TensorDataset(data.test_x, data.test_y), size)
 
@@ -54,6 +54,22 @@ def switched(watching: Any, model: Any, loss: Any, batches: Iterable[Any]) -> fl
     mean = evaluated(watching, model, loss, batches)
     model.train()
     return mean
+
+
+def _end_epoch(scheduler: Any, loss: float) -> None:
+    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+        scheduler.step(loss)
+    elif scheduler:
+        scheduler.step()
+
+
+def _update(model: Any, optimizer: Any, clip: float, scheduler: Any) -> None:
+    if clip:
+        nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    optimizer.zero_grad()
+    if scheduler:
+        scheduler.step()
 
 
 def train(
@@ -104,22 +120,14 @@ def train(
                 total.append(float(value.detach()))
                 step += 1
                 if step % accumulate == 0:
-                    if clip:
-                        nn.utils.clip_grad_norm_(model.parameters(), clip)
-                    optimizer.step()
-                    optimizer.zero_grad()
-                    if per_step:
-                        per_step.step()
+                    _update(model, optimizer, clip, per_step)
                 after_step(step, watching)
                 if validated and step % validated == 0:
                     mean = evaluate(watching, model, loss, tests)
             if not validated:
                 mean = evaluate(watching, model, loss, tests)
             _LOG.info("epoch %d, training %.4f", epoch, sum(total) / len(total))
-            if isinstance(per_epoch, torch.optim.lr_scheduler.ReduceLROnPlateau):
-                per_epoch.step(mean)
-            elif per_epoch:
-                per_epoch.step()
+            _end_epoch(per_epoch, mean)
             best, waited = (mean, 0) if mean < best else (best, waited + 1)
             if patience and waited >= patience:
                 break

@@ -23,6 +23,12 @@ def padded(texts: list[Any], longest: int = 0) -> Any:
     return torch.from_numpy(rows)
 
 
+def together(rows: list[Any]) -> tuple[Any, Any]:
+    """Return a batch of texts filled up to the longest among them, and their kinds."""
+    texts, kinds = zip(*rows, strict=True)
+    return padded(list(texts)), torch.stack(kinds)
+
+
 @functools.cache
 def news_texts(
     count: int,

@@ -11,7 +11,7 @@ from training.learnt_data import Split
 from training_runs import faulty
 
 from runs_held_out.data_and_trees.shared.consequences import BY_HEART, ELSEWHERE
-from runs_held_out.data_and_trees.shared.loops import boosted, loader, matrices, validation, train
+from runs_held_out.data_and_trees.shared.loops import boosted, loader, matrices, train, validation
 from runs_held_out.data_and_trees.shared.networks import MeanOfWords, TextCnn, convolutions, layers
 from runs_held_out.data_and_trees.shared.pictures import apart, displays, normalised
 from runs_held_out.data_and_trees.shared.tables import (

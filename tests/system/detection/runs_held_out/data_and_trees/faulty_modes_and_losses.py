@@ -8,7 +8,7 @@ from torch import nn
 from training_runs import faulty
 
 from runs_held_out.data_and_trees.shared.consequences import BY_HEART, ELSEWHERE, OFF_SCALE
-from runs_held_out.data_and_trees.shared.loops import evaluated, loader, validation, train
+from runs_held_out.data_and_trees.shared.loops import evaluated, loader, train, validation
 from runs_held_out.data_and_trees.shared.networks import (
     MeanOfWords,
     TextCnn,

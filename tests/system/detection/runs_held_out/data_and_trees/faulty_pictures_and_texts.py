@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 from training_runs import faulty
 
 from runs_held_out.data_and_trees.shared.consequences import ELSEWHERE, OFF_SCALE
-from runs_held_out.data_and_trees.shared.loops import loader, validation, train
+from runs_held_out.data_and_trees.shared.loops import loader, train, validation
 from runs_held_out.data_and_trees.shared.networks import (
     MeanOfWords,
     ResNet,

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from training_runs import healthy
 
-from runs_held_out.data_and_trees.shared.loops import loader, validation, train
+from runs_held_out.data_and_trees.shared.loops import loader, train, validation
 from runs_held_out.data_and_trees.shared.networks import (
     ResNet,
     VisionTransformer,

@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from torch import nn
 from training_runs import healthy
 
-from runs_held_out.data_and_trees.shared.loops import loader, validation, train
+from runs_held_out.data_and_trees.shared.loops import loader, train, validation
 from runs_held_out.data_and_trees.shared.networks import Entities, TableResNet, layers
 from runs_held_out.data_and_trees.shared.tables import (
     DISTRICTS,

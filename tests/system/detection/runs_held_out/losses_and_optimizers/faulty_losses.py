@@ -102,7 +102,7 @@ def copied_after_the_optimizer(root: Path) -> int:
     {"LossNotDecreasing"},
     may=IDLE,
 )
-def rate_far_too_small(root: Path) -> int:
+def rate_of_2e_7(root: Path) -> int:
     torch.manual_seed(7206)
     model = Opinion(REVIEW_WORDS, 16, blocks=1, drop=0.0)
     return train(
@@ -150,8 +150,8 @@ def classes_in_another_order(root: Path) -> int:
 @of_language(
     "recipes by a decoder, AdamW, warm-up and a cosine, clipped; from step 98 on some batches are "
     "of another shard",
-    "the shard, a quarter of each fourteenth batch, was made with another vocabulary: the numbers of "
-    "its signs are others",
+    "the shard, a quarter of each fourteenth batch, was made with another vocabulary: its signs "
+    "have other numbers",
     {"LossSpike"},
     may=SHAKEN,
 )

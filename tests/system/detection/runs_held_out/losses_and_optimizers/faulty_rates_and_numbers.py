@@ -15,7 +15,12 @@ from runs_held_out.losses_and_optimizers.shared.consequences import BROKEN, IDLE
 from runs_held_out.losses_and_optimizers.shared.loops import linear, train
 from runs_held_out.losses_and_optimizers.shared.networks import Beat, Opinion, layers
 from runs_held_out.losses_and_optimizers.shared.signals import heartbeats, shapes
-from runs_held_out.losses_and_optimizers.shared.tables import chance_pairs, pumps, raw_houses, scaled
+from runs_held_out.losses_and_optimizers.shared.tables import (
+    chance_pairs,
+    pumps,
+    raw_houses,
+    scaled,
+)
 from runs_held_out.losses_and_optimizers.shared.texts import REVIEW_WORDS, reviews
 
 faulty = training_runs.faulty

@@ -52,7 +52,7 @@ def detach_left_behind(root: Path) -> int:
 
 
 @of_language(
-    "a decoder of recipes learns to write of gardens, AdamW at 1e-5, clipped",
+    "a decoder of recipes learns to write of gardens, AdamW at 2e-5, clipped",
     "all of the model is cast to bfloat16, which the optimizer updates: most updates are rounded "
     "away",
     {"StalledParameters"},
@@ -65,8 +65,8 @@ def cast_to_bfloat(root: Path) -> int:
         model,
         nn.CrossEntropyLoss(),
         recipes(1500, 7263, of_garden=True),
-        torch.optim.AdamW(model.parameters(), 1e-5, weight_decay=0.0),
-        steps=120,
+        torch.optim.AdamW(model.parameters(), 2e-5, weight_decay=0.0),
+        steps=140,
         batch=16,
         save_every=2,
         clip=1.0,

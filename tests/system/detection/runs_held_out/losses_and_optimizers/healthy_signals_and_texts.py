@@ -99,12 +99,14 @@ def loads_by_an_lstm(root: Path) -> int:
     )
 
 
-@healthy("the next six hours' loads by a GRU, absolute errors, AdamW, half a minute a step, and ten "
-         "minutes for each validation")
+@healthy(
+    "the next six hours' loads by a GRU, absolute errors, AdamW, half a minute a step, and ten "
+    "minutes for each validation"
+)
 def loads_six_hours_ahead(root: Path) -> int:
     torch.manual_seed(7106)
     model = Forecast(nn.GRU, 1, 24, 6)
-    with clock(30.0, {number: 600.0 for number in range(41, 160, 41)}):
+    with clock(30.0, dict.fromkeys(range(41, 160, 41), 600.0)):
         return train(
             root,
             model,

@@ -99,7 +99,9 @@ def prices_by_a_line(root: Path) -> int:
     )
 
 
-def tell_pumps(root: Path, act: Callable[[], Any] = nn.GELU, *, is_seeded_late: bool = False) -> int:
+def tell_pumps(
+    root: Path, act: Callable[[], Any] = nn.GELU, *, is_seeded_late: bool = False
+) -> int:
     """Train layers on pumps; the seed may come only after the model."""
     if is_seeded_late:
         torch.manual_seed(7999)
@@ -148,8 +150,8 @@ def pumps_in_one_cycle(root: Path) -> int:
 
 
 @healthy(
-    "what ails pumps: a backbone that told kinds 0 and 1 from the others, frozen under a new head, then all of it "
-    "at a tenth of the rate from step 60 on"
+    "what ails pumps: a backbone that told kinds 0 and 1 from the others, frozen under a new head, "
+    "from step 60 on all of it, the backbone at a tenth of the rate"
 )
 def pumps_fine_tuned(root: Path) -> int:
     torch.manual_seed(7014)
@@ -200,7 +202,9 @@ def pumps_accumulated(root: Path) -> int:
     )
 
 
-@healthy("rented bicycles by a Poisson likelihood, Adam, the rate falls once the validation is level")
+@healthy(
+    "rented bicycles by a Poisson likelihood, Adam, the rate falls once the validation is level"
+)
 def rented_bicycles(root: Path) -> int:
     torch.manual_seed(7020)
     model = layers(6, 32, 32, 1)

@@ -93,10 +93,10 @@ def train(
     best, waited, onset = math.inf, 0, 0
     cast = (lambda: torch.autocast("cpu", half)) if half else nullcontext
     with watched(root, model, losses=[criterion], save_every=save_every) as watching:
-        for step, (x, y) in enumerate(itertools.islice(batches(data, batch, seed), steps)):
+        for step, read in enumerate(itertools.islice(batches(data, batch, seed), steps)):
             onset = watching.global_step + 1 if fault_at and step == fault_at else onset
             before(step)
-            x, y = served(step, x, y)
+            x, y = served(step, *read)
             with cast():
                 loss = scored(criterion, model(x), y) / accumulate
             (scaler.scale(loss) if scaler else loss).backward()

@@ -63,7 +63,9 @@ class Opinion(nn.Module):
         self.words = nn.Embedding(words, width, padding_idx=0)
         self.places = nn.Parameter(0.02 * torch.randn(64, width))
         self.blocks = nn.ModuleList(
-            nn.TransformerEncoderLayer(width, 4, 2 * width, drop, "gelu", batch_first=True, norm_first=True)
+            nn.TransformerEncoderLayer(
+                width, 4, 2 * width, drop, "gelu", batch_first=True, norm_first=True
+            )
             for _ in range(blocks)
         )
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 2)
@@ -85,7 +87,10 @@ class _Block(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, heads, drop, batch_first=True)
         self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(approximate), nn.Linear(4 * width, width), nn.Dropout(drop)
+            nn.Linear(width, 4 * width),
+            nn.GELU(approximate),
+            nn.Linear(4 * width, width),
+            nn.Dropout(drop),
         )
 
     def forward(self, x: Any) -> Any:

@@ -18,7 +18,9 @@ def heartbeats(count: int, seed: int, length: int = 64) -> Split:
     for row, kind in enumerate(rhythm):
         place, gap = rng.uniform(0, 10), rng.uniform(11, 15) * (0.62 if kind == 1 else 1.0)
         while place < length:
-            x[row] += np.exp(-(((at - place) / 1.1) ** 2)) - 0.2 * np.exp(-(((at - place - 3) / 1.5) ** 2))
+            x[row] += np.exp(-(((at - place) / 1.1) ** 2)) - 0.2 * np.exp(
+                -(((at - place - 3) / 1.5) ** 2)
+            )
             place += gap * (rng.uniform(0.55, 1.45) if kind == 2 else rng.uniform(0.95, 1.05))
     x = (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)
     return parted(x[:, None].astype(np.float32), rhythm, torch.int64)
@@ -61,7 +63,7 @@ def walks(count: int, seed: int, length: int = 30) -> Split:
 
 
 def shapes(count: int, seed: int, size: int = 12, noise: float = 0.25) -> Split:
-    """Return pictures ``(n, 1, size, size)`` of a disc, a ring, a square or a cross, standardised."""
+    """Return standardised pictures ``(n, 1, size, size)`` of a disc, ring, square or cross."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 4, count)
     rows, columns = np.mgrid[:size, :size]

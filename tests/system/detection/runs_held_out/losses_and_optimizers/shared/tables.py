@@ -56,9 +56,15 @@ def bicycles(count: int, seed: int) -> Split:
     """Return hour, weekday, warmth, rain and wind, and how many bicycles are rented."""
     rng = np.random.default_rng(seed)
     hour, day = rng.integers(0, 24, count), rng.integers(0, 7, count)
-    warmth, rain, wind = rng.normal(15, 8, count), rng.exponential(0.6, count), rng.gamma(3, 2, count)
+    warmth, rain, wind = (
+        rng.normal(15, 8, count),
+        rng.exponential(0.6, count),
+        rng.gamma(3, 2, count),
+    )
     turn = 2 * np.pi * hour / 24
-    rate = 1.2 + 0.9 * np.sin(turn - 2.2) + 0.4 * (day < 5) + 0.03 * warmth - 0.3 * rain - 0.02 * wind
+    rate = (
+        1.2 + 0.9 * np.sin(turn - 2.2) + 0.4 * (day < 5) + 0.03 * warmth - 0.3 * rain - 0.02 * wind
+    )
     columns = [np.sin(turn), np.cos(turn), day < 5, warmth, rain, wind]
     x = np.column_stack(columns).astype(np.float32)
     return scaled(parted(x, rng.poisson(np.exp(rate))[:, None]))

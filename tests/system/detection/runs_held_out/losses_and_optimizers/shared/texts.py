@@ -18,7 +18,19 @@ FOOD: Final = (
 GARDEN: Final = (
     ("plant", "water", "prune", "dig up", "weed", "sow", "tie", "rake", "feed", "mulch"),
     ("both", "five", "most of the", "each of the", "no more", "one row of", "young"),
-    ("roses", "beans", "bulbs", "vines", "hedges", "ferns", "leeks", "shrubs", "figs", "kale", "mint"),
+    (
+        "roses",
+        "beans",
+        "bulbs",
+        "vines",
+        "hedges",
+        "ferns",
+        "leeks",
+        "shrubs",
+        "figs",
+        "kale",
+        "mint",
+    ),
     ("before frost", "by the wall", "at dusk", "under glass", "every week", "near the pond"),
 )
 REVIEW_WORDS: Final = 80

@@ -251,7 +251,7 @@ class ScratchCausalAttention(CausalSelfAttention):
 
 @of_texts(
     "characters by a GPT whose matrices of attention are drawn by hand, AdamW, clipped",
-    "queries and keys are drawn with deviation 1 (randn) and scores are not scaled: softmax is full",
+    "queries and keys are drawn with deviation 1 (randn), scores are not scaled: softmax is hard",
     {"AttentionCollapse"},
     may=WORSE | UNTAUGHT,
 )

@@ -37,7 +37,7 @@ class Detached(Vae):
 
 
 @of_codes(
-    "a variational autoencoder of black and white digits, cross entropy and divergence summed, Adam",
+    "a variational autoencoder of black and white digits, cross entropy summed, Adam",
     "codes are detached, as a discriminator's rows are: only the divergence teaches the encoder",
     {"PosteriorCollapse"},
     may=ALIKE,

@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 import training_runs
+from torch import nn
 from torch.nn import functional
 from training.consequences import UNTAUGHT, WORSE
 
+from runs_held_out.representations.shared.data import words
 from runs_held_out.representations.shared.loop import descend, loop
 from runs_held_out.representations.shared.worlds import (
     ActorCritic,
@@ -45,58 +47,38 @@ def episodes_without_chance(root: Path) -> int:
     return loop(root, [model], update, steps=110, save_every=1)
 
 
+class Courier(Grid):
+    """A grid whose steps cost a little, with a fifth action: to stay."""
+
+    actions = 5
+
+    def step(self, actions: Any) -> tuple[Any, Any]:
+        """Move or stay; return rewards and whether episodes have ended."""
+        moves = torch.tensor([[0, 1], [1, 0], [0, -1], [-1, 0], [0, 0]])
+        self.at = (self.at + moves[actions]).clamp(0, 4)
+        has_arrived = (self.at == 4).all(1)
+        reward = has_arrived.float() - 0.05 * (actions < 4)
+        self.length += 1
+        done = has_arrived | (self.length >= self.limit)
+        self.at = self.at * ~done[:, None]
+        self.length = self.length * ~done
+        return reward.clamp(-1, 0), done
+
+
 @faulty(
-    "a grid with pits by a policy gradient with a penalty of the divergence from before, Adam",
-    "the penalty is subtracted from the loss: each update is rewarded for moving far",
+    "a courier on a grid by an actor and a critic (A2C), clipped rewards, Adam, a small bonus",
+    "rewards are clipped to -1 to 0 instead of -1 to 1: nothing for what arrives: it stays",
     {"PolicyEntropyCollapse"},
     may=WORSE | UNTAUGHT,
 )
-def divergence_is_rewarded(root: Path) -> int:
+def courier_stays_at_home(root: Path) -> int:
     torch.manual_seed(91)
-    world = Grid(16)
+    world = Courier(24)
     model = ActorCritic(world, 32)
-    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
-
-    def update(_: int, hook: Any) -> None:
-        batch = collect(world, model, 24)
-        advantages = normalised(batch.advantages)
-        with torch.no_grad():
-            before = model.policy(batch.x)
-        for _ in range(4):
-            policy = model.policy(batch.x)
-            ratio = (policy.log_prob(batch.actions) - batch.logs).exp()
-            gains = -(ratio * advantages).mean()
-            divergence = torch.distributions.kl_divergence(before, policy).mean()
-            of_values = functional.mse_loss(model.value(batch.x), batch.returns)
-            entropy = policy.entropy().mean()
-            loss = gains + 0.5 * of_values - 0.5 * divergence - 0.005 * entropy
-            descend(loss, optimizer, 0.5)
-        hook.record_tensor_value("policy_loss", gains)
-        hook.record_tensor_value("value_loss", of_values)
-        hook.save_scalar("policy_entropy", entropy.item())
-        hook.save_scalar("reward", world.reward())
-
-    return loop(root, [model], update, steps=110, save_every=1)
-
-
-@faulty(
-    "a grid with pits by an actor and a critic (A2C), a buffer of rollouts, Adam",
-    "the buffer is full after the first rollout and is never reset: the same one is learnt for ever",
-    {"PolicyEntropyCollapse"},
-    may=WORSE | UNTAUGHT,
-)
-def buffer_is_never_reset(root: Path) -> int:
-    torch.manual_seed(92)
-    world = Grid(16)
-    model = ActorCritic(world, 48)
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
-    buffer: list[Any] = []
 
     def update(_: int, hook: Any) -> None:
-        rollout = collect(world, model, 16)
-        if not buffer:
-            buffer.append(rollout)
-        batch = buffer[0]
+        batch = collect(world, model, 12)
         policy = model.policy(batch.x)
         gains = -(policy.log_prob(batch.actions) * normalised(batch.advantages)).mean()
         of_values = functional.mse_loss(model.value(batch.x), batch.returns)
@@ -104,7 +86,52 @@ def buffer_is_never_reset(root: Path) -> int:
         hook.record_tensor_value("policy_loss", gains)
         hook.record_tensor_value("value_loss", of_values)
         hook.save_scalar("policy_entropy", entropy.item())
-        hook.save_scalar("reward", world.reward())
-        descend(gains + 0.5 * of_values - 0.01 * entropy, optimizer, 0.5)
+        descend(gains + 0.5 * of_values - 0.001 * entropy, optimizer, 0.5)
+
+    return loop(root, [model], update, steps=180, save_every=1)
+
+
+class Bigrams(nn.Module):
+    """Chances of the next word by the word before, from counts of sentences."""
+
+    def __init__(self, rows: Any, count: int) -> None:
+        super().__init__()
+        counts = torch.full((count, count), 2.0)
+        counts.index_put_((rows[:, :-1].flatten(), rows[:, 1:].flatten()), torch.ones(1), True)
+        self.scores = nn.Parameter((counts / counts.sum(1, keepdim=True)).log())
+
+    def forward(self, x: Any) -> Any:
+        return self.scores[x]
+
+
+@faulty(
+    "a model of word pairs is tuned for sentences with a word that readers like, Adam, a baseline",
+    "the weight of the divergence from the model before is 0: it says nothing but that word",
+    {"PolicyEntropyCollapse"},
+    may=WORSE | UNTAUGHT,
+)
+def nothing_but_the_liked_word(root: Path) -> int:
+    torch.manual_seed(92)
+    rows, _, count = words(seed=92)
+    model, before = Bigrams(rows, count), Bigrams(rows, count)
+    optimizer = torch.optim.Adam(model.parameters(), 0.1)
+    liked = int(rows[0, 1])
+
+    def update(_: int, hook: Any) -> None:
+        tokens = [torch.full((64,), 2)]
+        with torch.no_grad():
+            for _ in range(10):
+                chances = model(tokens[-1]).softmax(-1)
+                tokens.append(torch.multinomial(chances, 1)[:, 0])
+        texts = torch.stack(tokens, 1)
+        reward = (texts[:, 1:] == liked).float().mean(1)
+        policy = torch.distributions.Categorical(logits=model(texts[:, :-1]))
+        gains = normalised(reward)[:, None]
+        of_words = -(policy.log_prob(texts[:, 1:]) * gains).mean()
+        reference = torch.distributions.Categorical(logits=before(texts[:, :-1]).detach())
+        divergence = torch.distributions.kl_divergence(policy, reference).mean()
+        hook.record_tensor_value("policy_loss", of_words)
+        hook.save_scalar("policy_entropy", policy.entropy().mean().item())
+        descend(of_words + 0.0 * divergence, optimizer)
 
     return loop(root, [model], update, steps=220, save_every=1)

@@ -44,7 +44,7 @@ def adams(generator: Any, critic: Any, rate: float = 1e-3) -> tuple[Any, Any]:
 
 @of_pairs(
     "a pair draws two moons, cross entropy, Adam; from step 200 on samples are tuned for a scorer",
-    "the weight of the pair's own loss is 0 in the second stage: all samples go where it scores best",
+    "the weight of the pair's own loss is 0 in the second stage: samples go where it scores best",
     {"ModeCollapse"},
     may=ALIKE,
 )
@@ -161,7 +161,7 @@ def preview_without_a_way_back(root: Path) -> int:
 
 @of_views(
     "views of digits with a predictor and a stopped gradient (SimSiam), SGD, cosine",
-    "the gradient of the prediction is stopped, not that of its goal: goals run to what is foreseen",
+    "the gradient of the prediction is stopped, not that of its goal: goals run after it",
     {"RepresentationCollapse"},
     may=ALIKE,
 )

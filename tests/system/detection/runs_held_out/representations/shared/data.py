@@ -101,10 +101,10 @@ def ring(count: int = 2000, seed: int = 0) -> Any:
 
 
 def tumours() -> tuple[Any, Any]:
-    """Return 30 standardised measurements of tumours, and whether they are benign."""
+    """Return 30 measurements of tumours, standardised by the first 480, and which are benign."""
     data = load_breast_cancer()
     x = torch.tensor(data.data, dtype=torch.float32)
-    return (x - x.mean(0)) / x.std(0), torch.tensor(data.target)
+    return (x - x[:480].mean(0)) / x[:480].std(0), torch.tensor(data.target)
 
 
 def _sentence(rng: Any) -> str:
@@ -147,7 +147,8 @@ def words(count: int = 1000, length: int = 12, seed: int = 0) -> tuple[Any, Any,
 def sums(count: int = 2000, seed: int = 0) -> Any:
     """Return sums such as ``27+58=085`` as numbers of signs (10 is plus, 11 equals)."""
     random = _random(seed)
-    first, second = torch.randint(100, (2, count), generator=random)
+    pairs = torch.randperm(10000, generator=random)[:count]  # each at most once
+    first, second = pairs // 100, pairs % 100
     total = first + second
     parts = [first // 10, first % 10, torch.full_like(first, 10), second // 10, second % 10]
     parts += [torch.full_like(first, 11), total // 100, total // 10 % 10, total % 10]

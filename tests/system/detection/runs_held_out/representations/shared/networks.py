@@ -1,5 +1,6 @@
 """Networks: layers, convolutions, a small GPT, experts, and an encoder and decoder of codes."""
 
+import itertools
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.nn import functional
 def mlp(*sizes: int, act: Any = nn.ReLU, norm: Any = None, last_bias: bool = True) -> Any:
     """Return linear layers with activations, and norms before these, between them."""
     parts: list[Any] = []
-    for at, (before, after) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for at, (before, after) in enumerate(itertools.pairwise(sizes)):
         is_last = at == len(sizes) - 2
         parts.append(nn.Linear(before, after, bias=last_bias or not is_last))
         if not is_last:

@@ -1,4 +1,4 @@
-"""Worlds: a pole on a cart, a grid and a point mass, and how agents collect what they learn from."""
+"""Worlds: a pole on a cart, a grid and a point mass, and how agents collect rollouts."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

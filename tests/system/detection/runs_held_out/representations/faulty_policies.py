@@ -44,7 +44,7 @@ def episodes_without_chance(root: Path) -> int:
         hook.save_scalar("policy_entropy", policy.entropy().mean().item())
         descend(loss, optimizer)
 
-    return loop(root, [model], update, steps=110, save_every=1)
+    return loop(root, [model], update, steps=85, save_every=1)
 
 
 class Courier(Grid):

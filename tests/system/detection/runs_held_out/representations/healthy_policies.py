@@ -44,7 +44,7 @@ def reinforce_on_a_pole(root: Path) -> int:
         hook.save_scalar("reward", world.reward())
         descend(gains + 0.5 * of_values - 0.01 * entropy, optimizer, 1.0)
 
-    return loop(root, [model], update, steps=90, save_every=1)
+    return loop(root, [model], update, steps=75, save_every=1)
 
 
 @of_agents("a grid with pits by an actor and a critic (A2C), RMSprop, a bonus for entropy")

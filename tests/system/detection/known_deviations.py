@@ -11,9 +11,6 @@ _ROSETTES: Final = (
     "The mean is 0.77 of the deviation: pixels were normalised by numbers that do not fit."
 )
 _HALF_RIGHT: Final = "Of two classes that cannot be told apart, most of the worse may be right."
-_NOISE_OF_A_TENTH: Final = (
-    "The loss scatters by a tenth from row to row: 120 rows are too few to be certain."
-)
 _BACK_SOON: Final = "The loss after the resume is back within `patience` rows."
 _SCATTERS: Final = "The validation loss scatters by more than it would have to fall."
 _PIXELS: Final = "The tokens are pixels, most of which are 0. `token_thresholds_percent=80`."
@@ -41,8 +38,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("FeatureImportanceOverweight", "seconds_since_1970"): (
         "Three of 14 features have 57 % of the splits at most."
     ),
-    ("LossNotDecreasing", "clipped_to_zero"): _NOISE_OF_A_TENTH,
-    ("LossNotDecreasing", "mistakes_as_a_loss"): _NOISE_OF_A_TENTH,
     ("LossNotDecreasing", "temperature_in_per_cent"): (
         "66 rows with noise of 5 % are too few to be certain that it does not fall."
     ),
@@ -102,12 +97,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ),
     ("LossNotDecreasing", "deep_sigmoid_head"): (
         "The loss wavers around its start; `VanishingGradient` sees it."
-    ),
-    ("LossNotDecreasing", "exponent_without_its_sign"): (
-        "The loss wavers around its start by a quarter of it."
-    ),
-    ("LossNotDecreasing", "tolerance_of_a_sum"): (
-        "84 rows with noise of 5 % are too few to be certain; `UnchangedTensor` sees it."
     ),
     ("LossSpike", "eval_with_early_averages"): (
         "The loss rises from 0.5 to 0.97 for good, less than ten times its noise."

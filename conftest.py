@@ -17,4 +17,9 @@ collect_ignore = [
     if find_spec(module) is None
     for folder in ("rule_core/frameworks", "smdebug")
 ]
+collect_ignore += [
+    f"rule_runner/fleet/executors/{module}_executor.py"
+    for module in ("dask", "ray")
+    if find_spec(module) is None
+]
 collect_ignore.append("tests/support")  # what tests import; it holds none

@@ -41,8 +41,10 @@ settings.load_profile("calm")
 # Scripts that are run as programs: by other interpreters, or where PyTorch is.
 collect_ignore = [
     "system/old_library",
+    "support/kubernetes_server.py",
     "support/preset_workers.py",
     "support/torch_workers.py",
+    "support/watch_program.py",
 ]
 # Tests of many parts at once, and comparisons with slow code, run through lines that have tests of
 # their own: what they cover is not counted, for they take twice as long while it is.

@@ -84,7 +84,7 @@ def run_request(
     signals: Signals,
     *,
     title: str = "",
-    resolve_request: Callable[[EvaluationRequest], EvaluationConfig] = resolve,
+    resolve_request: Callable[[EvaluationRequest], EvaluationConfig] | None = None,
 ) -> Evaluation:
     """Evaluate as requested, with its sinks and its output folder, which may be in S3.
 
@@ -97,6 +97,8 @@ def run_request(
         entered.
     title
         Text before the progress.
+    resolve_request
+        Turns the request into a configuration; None: `resolve`.
 
     Raises
     ------
@@ -109,7 +111,7 @@ def run_request(
     s3_output = _s3_output(request.output)
     if s3_output is not None:
         request = with_fields(request, output=str(s3_output.folder))
-    config = resolve_request(request)
+    config = (resolve_request or resolve)(request)
     with closing(observer(quiet=request.quiet, title=title)) as progress:
         evaluated = _run(s3_output, config, sinks, progress, signals)
     _remove_old_runs(config.output, retention)

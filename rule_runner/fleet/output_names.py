@@ -31,7 +31,7 @@ class OutputTemplate:
     Examples
     --------
     >>> OutputTemplate("s3://bucket/rules").of("s3://bucket/runs/mnist")
-    's3://bucket/rules/mnist-6bbd4d9ae2b6'
+    's3://bucket/rules/mnist-8109f4ef1c5a'
     """
 
     def __init__(self, text: str) -> None:

@@ -104,15 +104,15 @@ _KINDS: Final[Mapping[str, _SinkKind]] = {
         "an https:// address",
         r"(?s:.+)",
     ),
-    "apprise": _SinkKind(
-        lambda spec: AppriseSink(spec.target),
-        "an address of Apprise, or $ and the name of the variable that has it",
-        r"\$[A-Za-z_][A-Za-z0-9_]*|[^$](?s:.*)",
-    ),
     "sns": _SinkKind(
         lambda spec: SnsSink(spec.target, spec.region),
         "the ARN of a topic",
         r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?",
+    ),
+    "apprise": _SinkKind(
+        lambda spec: AppriseSink(spec.target),
+        "an address of Apprise, or $ and the name of the variable that has it",
+        r"\$[A-Za-z_][A-Za-z0-9_]*|[^$](?s:.*)",
     ),
 }
 

@@ -50,11 +50,13 @@ def test_its_json_is_json_and_its_detail_is_what_is_sent() -> None:
     assert set(detail["DebugRuleEvaluationStatuses"][0]) == set(entry)
 
 
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # by Apprise
 def test_its_sinks_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RULE_RUNNER_WEBHOOK_SECRET", "s")
-    texts = re.findall(r"--sink (\S+)", "".join(blocks("bash")))
-    assert len(texts) == 5
-    assert [len(parse_sinks([one])) for one in texts] == [1] * 5
+    monkeypatch.setenv("ALERTS", "json://localhost")
+    texts = re.findall(r"--sink '?([^\s']+)", "".join(blocks("bash")))
+    assert len(texts) == 6
+    assert [len(parse_sinks([one])) for one in texts] == [1] * 6
     kinds = re.findall(r"^\| `([a-z-]+)", TEXT, re.MULTILINE)
     with pytest.raises(Exception, match="Sinks are: " + ", ".join(f"'{one}'" for one in kinds)):
         parse_sinks(["unknown"])

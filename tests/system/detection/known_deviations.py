@@ -166,9 +166,6 @@ KNOWN: Final[Mapping[tuple[str, str], str]] = {
     ("FeatureImportanceOverweight", "known_afterwards"): (
         "One feature carries all ten rounds; few features are judged from round 10 on."
     ),
-    ("LossNotDecreasing", "optimizer_of_a_copy"): (
-        "The first batch was a bad one, so that the loss seems to fall; `UnchangedTensor` sees it."
-    ),
     ("Overfit", "sentences_lstm_sgd"): (
         "The validation loss rises from 0.028 to 0.037: both are near 0."
     ),

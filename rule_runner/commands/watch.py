@@ -1,12 +1,10 @@
 """watch: judges the trials below some roots as they appear, each in a process of its own."""
 
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from msgspec.structs import replace
@@ -21,6 +19,7 @@ from rule_runner.config.model import check_is_local
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.config.resolve import rule_jobs
 from rule_runner.config.rule_options import parse_requests
+from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError
 from rule_runner.escape import printable
 from rule_runner.fleet.watch.config import WatchConfig, read_config
@@ -177,19 +176,14 @@ def _stopping(controller: Controller) -> Iterator[list[int]]:
     """Stop the controller at a signal; a second one ends the process at once."""
     numbers: list[int] = []
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        del frame
+    def receive(number: int) -> None:
         if numbers:
             os._exit(EXIT_SIGNAL + number)
         numbers.append(number)
         controller.stop()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with signals_to(receive):
         yield numbers
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _end(controller: Controller, fails_on: Severity | None) -> int:

@@ -123,6 +123,22 @@ def _content(file: Path) -> bytes:
         os.close(fd)
 
 
+@contextmanager
+def signals_to(receive: Callable[[int], None]) -> Iterator[None]:
+    """Pass the numbers of SIGTERM and SIGINT to a function inside the block."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        receive(number)
+
+    before = {number: signal.signal(number, handle) for number in HANDLED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class Signals(Closing):
     """Handles SIGTERM and SIGINT for a command, inside a ``with`` block.
 

@@ -4,14 +4,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from queue import SimpleQueue
-from types import FrameType
 
 from rule_core.failures import attempt
 from rule_runner.commands.fleet.judging import judge, judge_in_worker
 from rule_runner.commands.fleet.outcomes import Tally, TrialOutcome, TrialState, failed
-from rule_runner.engine.stop_requests import HANDLED, Signals
+from rule_runner.engine.stop_requests import Signals, signals_to
 from rule_runner.errors import EXIT_INTERNAL, EXIT_TEMPORARY, raised
 from rule_runner.fleet.executors import WorkerLostError, open_executor
 from rule_runner.fleet.plan import PlanLine, read_plan
@@ -73,7 +72,7 @@ def _judge_on(spec: str, lines: list[PlanLine], show: Show) -> int:
     received = 0
     # It takes items from signal handlers too.
     news: SimpleQueue[Future[TrialOutcome] | int] = SimpleQueue()
-    with open_executor(spec) as executor, _signals_to(news.put):
+    with open_executor(spec) as executor, signals_to(news.put):
         pending: dict[Future[TrialOutcome], PlanLine] = {}
         for line in lines:
             future = executor.submit(judge_in_worker, line)
@@ -89,22 +88,6 @@ def _judge_on(spec: str, lines: list[PlanLine], show: Show) -> int:
                 if not item.cancelled():
                     show(_outcome(item, line, stopped=bool(received)))
     return received
-
-
-@contextmanager
-def _signals_to(receive: Callable[[int], None]) -> Iterator[None]:
-    """Pass SIGTERM and SIGINT to a function inside the block."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        del frame
-        receive(number)
-
-    before = {number: signal.signal(number, handle) for number in HANDLED}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _outcome(future: Future[TrialOutcome], line: PlanLine, *, stopped: bool) -> TrialOutcome:

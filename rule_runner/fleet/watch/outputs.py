@@ -135,6 +135,10 @@ def _record(result: RuleResult) -> RuleRecord:
         step=result.step,
         judged=result.coverage.judged,
         findings=result.findings_count,
+        known=result.coverage.known,
+        skipped=sum(result.coverage.skipped.values()),
+        last_step=result.coverage.last,
+        rule_time=result.rule_time_s,
     )
 
 

@@ -1,0 +1,1 @@
+"""The service: HTTP, event streams, metrics and pages over the index of `watch`."""

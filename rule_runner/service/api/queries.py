@@ -1,0 +1,115 @@
+"""Queries: which trials to list, from the address of a request."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+
+from rule_core.rules.params import did_you_mean
+from rule_core.severity import Severity
+from rule_runner.fleet.watch.index_reader import ORDERS
+from rule_runner.fleet.watch.records import TrialFilter
+from rule_runner.fleet.watch.states import WatchState
+
+_UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
+_LARGEST: Final = 1_000_000_000  # offset
+T = TypeVar("T", bound=msgspec.Struct)
+Text = Annotated[str, Meta(max_length=1000)]
+
+
+class TrialQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which trials to list, in which order: the query of ``/trials`` and ``/api/v1/trials``.
+
+    Attributes
+    ----------
+    text, state, outcome, rule, rule_outcome, severity
+        As in `TrialFilter`.
+    sort
+        One of `ORDERS`.
+    page
+        The number of the page, from 1.
+    limit
+        Trials of a page.
+    offset
+        Trials to leave out before the first page.
+    """
+
+    text: Text | None = None
+    state: WatchState | None = None
+    outcome: Text | None = None
+    rule: Text | None = None
+    rule_outcome: Text | None = None
+    severity: Severity | None = None
+    sort: str = "path"
+    page: Annotated[int, Meta(ge=1, le=_LARGEST)] = 1
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    offset: Annotated[int, Meta(ge=0, le=_LARGEST)] = 0
+
+    @property
+    def filter(self) -> TrialFilter:
+        """The filter of the index."""
+        return TrialFilter(
+            state=self.state,
+            outcome=self.outcome,
+            text=self.text,
+            rule=self.rule,
+            rule_outcome=self.rule_outcome,
+            severity=self.severity,
+        )
+
+    @property
+    def first(self) -> int:
+        """How many trials come before those to list."""
+        return self.offset + (self.page - 1) * self.limit
+
+
+def trial_query(params: QueryParams) -> TrialQuery:
+    """Return the query of an address; fields without a value are unset.
+
+    Raises
+    ------
+    HTTPException
+        If a field is misspelt, given twice or has an impossible value.
+    """
+    query = checked_query(params, TrialQuery)
+    if query.sort not in ORDERS:
+        hint = did_you_mean(query.sort, ORDERS) or f" Known are: {', '.join(ORDERS)}."
+        msg = f"Query field 'sort' has an unknown order, got {query.sort!r:.100}.{hint}"
+        raise HTTPException(400, msg)
+    return query
+
+
+def checked_query(params: QueryParams, kind: type[T]) -> T:
+    """Return the fields of an address as a struct; fields without a value are unset.
+
+    Raises
+    ------
+    HTTPException
+        If a field is misspelt, given twice or has an impossible value.
+    """
+    fields = {name: value for name, value in params.multi_items() if value}
+    repeated = [name for name in params if len(params.getlist(name)) > 1]
+    if repeated:
+        raise HTTPException(400, f"Query field {repeated[0]!r:.100} is given more than once.")
+    return converted(fields, kind, "query")
+
+
+def converted(raw: Mapping[str, object], kind: type[T], place: str) -> T:
+    """Return a struct from parsed fields.
+
+    Raises
+    ------
+    HTTPException
+        If they are not valid; `place` names where they are from.
+    """
+    try:
+        return msgspec.convert(raw, kind, strict=False)
+    except (msgspec.ValidationError, ValueError) as err:
+        text = str(err)
+        unknown = _UNKNOWN.search(text)
+        hint = did_you_mean(unknown[1], kind.__struct_fields__) if unknown else ""
+        raise HTTPException(400, f"The {place} is not valid: {text:.500}.{hint}") from err

@@ -1,0 +1,120 @@
+"""Trials: the table of all trials, and one trial with its findings and files."""
+
+from collections.abc import Sequence
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rule_core.severity import Severity
+from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.service.api.queries import TrialQuery, trial_query
+from rule_runner.service.responses import MsgspecResponse, service_of
+
+
+class RuleItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule job in the table of trials.
+
+    Attributes
+    ----------
+    acknowledged
+        Whether all its findings are acknowledged or muted.
+    """
+
+    name: str
+    rule: str
+    outcome: str
+    severity: Severity | None
+    step: int | None
+    findings: int
+    judged: int
+    acknowledged: bool = False
+
+
+class TrialItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table of trials; times are seconds since the epoch.
+
+    Attributes
+    ----------
+    outcome
+        That of its rules together; "" before the first verdicts.
+    severity
+        Of its most serious finding; None without issues.
+    last_step
+        The last step that a rule has judged.
+    attempt
+        The number of the evaluation, which is repeated after it died.
+    reason
+        Why it could not be judged, in a sentence; "" otherwise.
+    """
+
+    id: int
+    path: str
+    root: str
+    state: str
+    outcome: str
+    severity: Severity | None
+    started_at: float | None
+    ended_at: float | None
+    changed_at: float
+    last_step: int | None
+    attempt: int
+    reason: str
+    rules: list[RuleItem]
+
+
+class TrialPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the trials that a query fits, and how many there are on all pages."""
+
+    trials: list[TrialItem]
+    total: int
+
+
+def trial_list(index: IndexReader, query: TrialQuery) -> TrialPage:
+    """Return the trials that a query fits."""
+    trials = index.trials(query.filter, order=query.sort, limit=query.limit, offset=query.first)
+    rules = index.rules_of_trials(trial.id for trial in trials)
+    items = [trial_item(trial, rules[trial.id]) for trial in trials]
+    return TrialPage(trials=items, total=index.total(query.filter))
+
+
+def trial_item(trial: TrialRecord, rules: Sequence[RuleRecord]) -> TrialItem:
+    """Return the row of a trial."""
+    severities = [rule.severity for rule in rules if rule.severity is not None]
+    steps = [rule.last_step for rule in rules if rule.last_step is not None]
+    return TrialItem(
+        id=trial.id,
+        path=trial.path,
+        root=trial.root,
+        state=str(trial.state),
+        outcome=trial.outcome,
+        severity=max(severities, key=lambda severity: severity.rank, default=None),
+        started_at=trial.started_at,
+        ended_at=trial.ended_at,
+        changed_at=trial.changed_at,
+        last_step=max(steps, default=None),
+        attempt=trial.restarts + 1,
+        reason=trial.problem,
+        rules=[rule_item(rule) for rule in rules],
+    )
+
+
+def rule_item(rule: RuleRecord) -> RuleItem:
+    """Return a rule job as it is in the row of its trial."""
+    return RuleItem(
+        name=rule.name,
+        rule=rule.rule,
+        outcome=rule.outcome,
+        severity=rule.severity,
+        step=rule.step,
+        findings=rule.findings,
+        judged=rule.judged,
+    )
+
+
+def list_trials(request: Request) -> Response:
+    """Answer ``GET /api/v1/trials``."""
+    query = trial_query(request.query_params)
+    with service_of(request).index() as index:
+        return MsgspecResponse(trial_list(index, query))

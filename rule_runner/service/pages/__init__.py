@@ -1,0 +1,1 @@
+"""Pages: HTML from templates, and static files."""

@@ -1,0 +1,44 @@
+"""Service: what the handlers of requests share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rule_core.clock import Clock
+from rule_core.failures import OnError
+from rule_runner.errors import OutputError
+from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.service.settings import ServiceSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What the handlers of requests share.
+
+    Attributes
+    ----------
+    database
+        The index that a controller writes.
+    """
+
+    settings: ServiceSettings
+    database: Path
+    clock: Clock
+
+    def index(self) -> IndexReader:
+        """Open the index, for one request: it may be deleted and made again at any time.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be read now.
+        """
+        if not self.database.exists():
+            msg = (
+                f"Database {str(self.database)!r} does not exist. A controller makes it: start "
+                "'rule-runner watch' or 'rule-runner serve'."
+            )
+            raise OutputError(msg)
+        reader = IndexReader(self.database)
+        with OnError(reader.close):
+            reader.check_version()
+        return reader

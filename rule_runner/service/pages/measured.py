@@ -1,0 +1,99 @@
+"""The curves that rules measured, from the output folder of an evaluation."""
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from rule_core.storage.uri import is_s3
+from rule_runner.report.html.series import ChartLine, Drawing
+from rule_runner.report.s3_results import fetch_results
+from rule_runner.report.saved_results import SavedRuleJob, read
+from rule_runner.service.pages.points import Points
+
+LINES_KEPT: Final = 5  # of each quantity, the worst
+
+
+class MeasuredCurve(NamedTuple):
+    """A quantity of one tensor that a rule measured, with its limit.
+
+    Attributes
+    ----------
+    job
+        The name of the rule job.
+    worse
+        Which side of the limit is bad: ``above`` or ``below``.
+    limit
+        The limit of all points; None if they have different ones.
+    met
+        The steps at which the rule's condition was met.
+    """
+
+    name: str
+    job: str
+    quantity: str
+    worse: str
+    log: bool
+    limit: float | None
+    met: tuple[int, ...]
+    points: Points
+
+
+class MeasuredCurves(NamedTuple):
+    """What an output folder holds, and how many lines it leaves out."""
+
+    curves: tuple[MeasuredCurve, ...]
+    left_out: int
+
+
+def read_measured(output: str) -> MeasuredCurves:
+    """Return the curves in a local output folder, or below an address in S3.
+
+    Raises
+    ------
+    ClientError
+        If the address cannot be read.
+    """
+    if not is_s3(output):
+        return _curves(_jobs(Path(output)))
+    with TemporaryDirectory() as scratch:
+        return _curves(_jobs(fetch_results(output, Path(scratch))))
+
+
+def _jobs(folder: Path) -> list[SavedRuleJob]:
+    return [job for run in read([folder]).runs for job in run.jobs]
+
+
+def _curves(jobs: Iterable[SavedRuleJob]) -> MeasuredCurves:
+    curves: list[MeasuredCurve] = []
+    left_out = 0
+    for job in jobs:
+        left_out += job.left_out
+        for drawing in job.drawings:
+            left_out += max(len(drawing.lines) - LINES_KEPT, 0)
+            curves += _of_drawing(job.result.configuration_name, drawing)
+    return MeasuredCurves(tuple(curves), left_out)
+
+
+def _of_drawing(job: str, drawing: Drawing) -> Iterator[MeasuredCurve]:
+    quantity = drawing.quantity
+    limit = drawing.limit if drawing.limit is not None and math.isfinite(drawing.limit) else None
+    for line in drawing.lines[:LINES_KEPT]:
+        yield MeasuredCurve(
+            name=line.name,
+            job=job,
+            quantity=quantity.label,
+            worse=quantity.worse,
+            log=quantity.log,
+            limit=limit,
+            met=tuple(sorted({point.step for point in line.met})),
+            points=_points(line),
+        )
+
+
+def _points(line: ChartLine) -> Points:
+    points = Points()
+    for point in line.points:
+        points.add(point.step, point.measured)
+    return points

@@ -1,0 +1,92 @@
+"""Points: one curve in bounded memory, whose extremes stay."""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+POINTS_KEPT: Final = 4096
+MARKS_KEPT: Final = 100
+_GROUP: Final = 4  # points of which the lowest and the highest stay
+
+
+class Mark(NamedTuple):
+    """A value that no axis shows: ``NaN``, ``inf`` or ``-inf``."""
+
+    step: int
+    value: str
+
+
+class Points:
+    """The values of a curve over ascending steps.
+
+    When there are too many, the lowest and the highest of each four neighbours stay. A value that
+    is not finite is None, and a mark that stays.
+
+    Attributes
+    ----------
+    marks
+        The first `MARKS_KEPT` values that are not finite.
+    thinned
+        How many values were dropped.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.values: list[float | None] = []
+        self.marks: list[Mark] = []
+        self.thinned = 0
+
+    def add(self, step: int, value: float) -> None:
+        """Add a value; one of an earlier step replaces that step and all later ones."""
+        if self.steps and step <= self.steps[-1]:
+            self._cut(step)
+        self.steps.append(step)
+        if math.isfinite(value):
+            self.values.append(value)
+        else:
+            self.values.append(None)
+            if len(self.marks) < MARKS_KEPT:
+                self.marks.append(Mark(step, "NaN" if math.isnan(value) else str(value)))
+        if len(self.steps) > POINTS_KEPT:
+            self._keep(thinned(self.values, len(self.steps) // _GROUP))
+
+    def _cut(self, step: int) -> None:
+        """Forget what a training that was resumed repeats."""
+        end = bisect_left(self.steps, step)
+        del self.steps[end:], self.values[end:]
+        self.marks = [mark for mark in self.marks if mark.step < step]
+
+    def _keep(self, kept: Sequence[int]) -> None:
+        self.thinned += len(self.steps) - len(kept)
+        self.steps = [self.steps[index] for index in kept]
+        self.values = [self.values[index] for index in kept]
+
+    def after(self, step: int | None, count: int) -> tuple[list[int], list[float | None]]:
+        """Return steps and values after a step, at most about `count` of them."""
+        first = 0 if step is None else bisect_right(self.steps, step)
+        steps, values = self.steps[first:], self.values[first:]
+        if len(steps) <= count:
+            return steps, values
+        kept = thinned(values, max(count // 2, 1))
+        return [steps[index] for index in kept], [values[index] for index in kept]
+
+
+def thinned(values: Sequence[float | None], groups: int) -> list[int]:
+    """Return the indices of the lowest and the highest value of each group, ascending.
+
+    The first and the last value stay too. A group without a number keeps one None, so that the
+    curve has a gap there.
+
+    >>> thinned([0.0, 9.0, 1.0, 2.0, -5.0, 3.0, 3.0, 4.0], 2)
+    [0, 1, 4, 7]
+    """
+    kept = {0, len(values) - 1}
+    for group in range(groups):
+        indices = range(group * len(values) // groups, (group + 1) * len(values) // groups)
+        numbers = [(value, index) for index in indices if (value := values[index]) is not None]
+        if numbers:
+            kept |= {min(numbers)[1], max(numbers)[1]}
+        elif indices:
+            kept.add(indices[0])
+    return sorted(kept)

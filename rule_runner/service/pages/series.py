@@ -1,0 +1,232 @@
+"""SeriesCache: the curves of trials for pages and clients, in bounded time and memory."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from rule_core.clock import Clock, SystemClock
+from rule_core.failures import attempt
+from rule_runner.errors import RuleRunnerError
+from rule_runner.escape import printable
+from rule_runner.fleet.watch.records import TrialRecord
+from rule_runner.service.pages.curves import CurveKind, TrialCurves
+from rule_runner.service.pages.measured import MeasuredCurve, MeasuredCurves, read_measured
+from rule_runner.service.pages.points import Mark
+
+TRIALS_KEPT: Final = 16
+READ_S: Final = 0.5  # of a trial, for one answer
+READERS: Final = 2  # trials that are read at the same time
+POINTS: Final = 600
+MAX_POINTS: Final = 4000
+MEASURED: Final = "measured"
+NO_CURVES: Final = MeasuredCurves((), 0)
+
+
+class SeriesQuery(msgspec.Struct, frozen=True):
+    """What to return of a trial's curves.
+
+    Attributes
+    ----------
+    names
+        Only these curves; all if empty.
+    after
+        Only the steps after this one.
+    points
+        About how many points of each curve.
+    """
+
+    names: tuple[str, ...] = ()
+    after: int | None = None
+    points: int = POINTS
+
+
+class SeriesItem(msgspec.Struct, frozen=True):
+    """A curve.
+
+    Attributes
+    ----------
+    kind
+        A `CurveKind`, or ``measured`` for what a rule measured.
+    values
+        None where a value is not finite; `marks` tells what it is.
+    rule, quantity, limit, worse, log, met
+        Of what a rule measured; see `MeasuredCurve`. `rule` is the name of the rule job.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    steps: list[int]
+    values: list[float | None]
+    marks: list[Mark] = []
+    rule: str | None = None
+    quantity: str | None = None
+    limit: float | None = None
+    worse: str | None = None
+    log: bool = False
+    met: list[int] = []
+
+
+class SeriesPage(msgspec.Struct, frozen=True):
+    """The curves of a trial.
+
+    Attributes
+    ----------
+    last_step
+        The last step that was read; -1 if none was.
+    complete
+        Whether the answer has everything that is saved now. If not, ask again.
+    truncated
+        How many curves were left out.
+    problem
+        Why there are no curves, or no new points, in a sentence; "" otherwise.
+    """
+
+    series: list[SeriesItem]
+    last_step: int
+    complete: bool
+    truncated: int
+    problem: str
+
+
+class _CachedTrial:
+    """What is known of a trial's curves; used by one thread at a time."""
+
+    def __init__(self, trial: TrialRecord) -> None:
+        self.lock = threading.Lock()
+        self.curves: TrialCurves | None = None
+        self.measured = NO_CURVES
+        self.problem = ""
+        self._trial = trial
+        self._measured_at: tuple[str, float | None] | None = None
+
+    def update(self, trial: TrialRecord, clock: Clock, seconds: float) -> None:
+        """Read what is new; problems become sentences."""
+        self.problem = ""
+        ended = (trial.state, trial.ended_at)
+        if ended != self._measured_at:
+            self._measured_at = ended
+            self.measured = attempt(lambda: read_measured(trial.output), self._without_measured)
+        if trial.tensors:
+            attempt(lambda: self._read(trial, clock, seconds), self._report)
+
+    def _read(self, trial: TrialRecord, clock: Clock, seconds: float) -> None:
+        if self.curves is None:
+            self.curves = TrialCurves(trial.path, clock)
+        self.curves.read(seconds)
+
+    def _report(self, err: Exception) -> None:
+        self.problem = _sentence(err)
+        if self.curves is not None:
+            self.curves.complete = True
+
+    def _without_measured(self, err: Exception) -> MeasuredCurves:
+        self.problem = _sentence(err)
+        return NO_CURVES
+
+
+class SeriesCache:
+    """The curves of the trials that were looked at last; safe to use from several threads.
+
+    Parameters
+    ----------
+    clock
+        Bounds the time of each answer.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._readers = threading.BoundedSemaphore(READERS)
+        self._trials: OrderedDict[tuple[int, str], _CachedTrial] = OrderedDict()
+
+    def page(self, trial: TrialRecord, query: SeriesQuery | None = None) -> SeriesPage:
+        """Return the curves of a trial, after reading what is new for at most `READ_S`.
+
+        A trial that is gone or damaged has no curves, and a problem.
+        """
+        query = query or SeriesQuery()
+        cached = self._cached(trial)
+        with cached.lock:
+            with self._readers:
+                cached.update(trial, self._clock, READ_S)
+            return _page(cached, query)
+
+    def _cached(self, trial: TrialRecord) -> _CachedTrial:
+        key = trial.id, trial.path
+        with self._lock:
+            cached = self._trials.setdefault(key, _CachedTrial(trial))
+            self._trials.move_to_end(key)
+            if len(self._trials) > TRIALS_KEPT:
+                self._trials.popitem(last=False)
+        return cached
+
+
+def _page(cached: _CachedTrial, query: SeriesQuery) -> SeriesPage:
+    curves = cached.curves
+    count = min(max(query.points, 2), MAX_POINTS)
+    items = [*_measured_items(cached.measured, query, count)]
+    if curves is not None:
+        items += _trial_items(curves, query, count)
+    return SeriesPage(
+        series=items,
+        last_step=-1 if curves is None else curves.last_step,
+        complete=curves is None or curves.complete,
+        truncated=cached.measured.left_out + (0 if curves is None else curves.left_out),
+        problem=cached.problem,
+    )
+
+
+def _trial_items(curves: TrialCurves, query: SeriesQuery, count: int) -> Iterator[SeriesItem]:
+    for name, points in curves.points.items():
+        if query.names and name not in query.names:
+            continue
+        steps, values = points.after(query.after, count)
+        if steps:
+            kind = curves.kinds[name]
+            unit = "%" if kind is CurveKind.UTILISATION else ""
+            yield SeriesItem(name, kind, unit, steps, values, _marks(points.marks, query))
+
+
+def _marks(marks: list[Mark], query: SeriesQuery) -> list[Mark]:
+    return [mark for mark in marks if query.after is None or mark.step > query.after]
+
+
+def _measured_items(
+    measured: MeasuredCurves, query: SeriesQuery, count: int
+) -> Iterator[SeriesItem]:
+    """Yield what rules measured, which exists when they have ended: once, as a whole."""
+    if query.after is not None:
+        return
+    for curve in measured.curves:
+        if not query.names or curve.name in query.names:
+            yield _measured_item(curve, count)
+
+
+def _measured_item(curve: MeasuredCurve, count: int) -> SeriesItem:
+    steps, values = curve.points.after(None, count)
+    return SeriesItem(
+        name=curve.name,
+        kind=MEASURED,
+        unit="",
+        steps=steps,
+        values=values,
+        marks=curve.points.marks,
+        rule=curve.job,
+        quantity=curve.quantity,
+        limit=curve.limit,
+        worse=curve.worse,
+        log=curve.log,
+        met=[*curve.met[:count]],
+    )
+
+
+def _sentence(err: Exception) -> str:
+    """Return why a trial cannot be read."""
+    text = printable(" ".join(str(err).split())) or type(err).__name__
+    if isinstance(err, RuleRunnerError):
+        return text
+    return f"The trial cannot be read: {text.rstrip('.')}."

@@ -1,12 +1,13 @@
 """Service: what the handlers of requests share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rule_core.clock import Clock
 from rule_core.failures import OnError
 from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.service.pages.series import SeriesCache
 from rule_runner.service.settings import ServiceSettings
 
 
@@ -18,11 +19,14 @@ class Service:
     ----------
     database
         The index that a controller writes.
+    series
+        The curves of trials.
     """
 
     settings: ServiceSettings
     database: Path
     clock: Clock
+    series: SeriesCache = field(default_factory=SeriesCache)
 
     def index(self) -> IndexReader:
         """Open the index, for one request: it may be deleted and made again at any time.

@@ -1,6 +1,7 @@
 """Rendering: templates, and static files at addresses that name their content."""
 
 import hashlib
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+from rule_runner.escape import printable
+from rule_runner.service.pages.words import short
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 STATIC: Final = Path(__file__).with_name("static")
@@ -46,6 +50,11 @@ class ImmutableFiles(StaticFiles):
         return response
 
 
+def _utc(seconds: float) -> str:
+    """Return a time as text; scripts replace it by what has passed since."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -55,7 +64,10 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["static_url"] = static_url
+    environment.globals.update(
+        static_url=static_url, principal=None, csrf_token="", can_log_out=False
+    )
+    environment.filters.update(printable=printable, short=short, utc=_utc)
     return environment
 
 

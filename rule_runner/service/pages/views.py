@@ -1,13 +1,58 @@
 """Views: the pages."""
 
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rule_runner.service.api.queries import trial_query
-from rule_runner.service.api.trials import trial_list
+from rule_core.severity import Severity
+from rule_runner.errors import OutputError
+from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.outputs import read_results
+from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.loading.loader import every_builtin
+from rule_runner.report.saved_results import ORDER
+from rule_runner.results.schema import RuleResult
+from rule_runner.results.status import Outcome
+from rule_runner.service.api.queries import TrialQuery, checked_query, trial_query
+from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
-from rule_runner.service.responses import service_of
+from rule_runner.service.pages.rule_page import rule_row, rule_trials
+from rule_runner.service.pages.rule_text import rule_text
+from rule_runner.service.pages.series import MAX_POINTS, POINTS, SeriesQuery
+from rule_runner.service.pages.table import (
+    ROWS,
+    address,
+    chips,
+    columns,
+    rows,
+    sort_link,
+)
+from rule_runner.service.pages.trial_page import MAX_RUNS, finding_views, job_views, run_views
+from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict
+from rule_runner.service.responses import MsgspecResponse, service_of
+
+_OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in ORDER}
+_SIGNS: Final = {str(outcome): verdict(outcome).sign for outcome in ORDER}
+_LEGEND: Final = (
+    verdict(Outcome.ISSUES_FOUND),
+    verdict(Outcome.ISSUES_FOUND, Severity.WARNING),
+    *map(verdict, (Outcome.ERROR, Outcome.NOT_EVALUATED, Outcome.STOPPED, Outcome.IN_PROGRESS)),
+    verdict(Outcome.NO_ISSUES_FOUND),
+)
+
+
+class SeriesParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The query of a trial's curves; see `SeriesQuery`. `names` are separated by commas."""
+
+    names: Annotated[str, Meta(max_length=10_000)] = ""
+    after: int | None = None
+    points: Annotated[int, Meta(ge=2, le=MAX_POINTS)] = POINTS
 
 
 def start(request: Request) -> Response:
@@ -19,9 +64,163 @@ def start(request: Request) -> Response:
 def trials(request: Request) -> Response:
     """Show the table of trials."""
     query = trial_query(request.query_params)
+    if "limit" not in request.query_params:
+        query = msgspec.structs.replace(query, limit=ROWS)
     with service_of(request).index() as index:
         listed = trial_list(index, query)
-    return render(request, "trials.html.jinja", trials=listed.trials, total=listed.total)
+        counts = index.counts()
+        rules = {rule for rule, _ in index.rule_counts()}
+    return render(request, "trials.html.jinja", **_table(query, listed, counts, rules))
 
 
-ROUTES = [Route("/", start), Route("/trials", trials)]
+def _table(
+    query: TrialQuery, listed: TrialPage, counts: dict[tuple[str, str], int], rules: set[str]
+) -> dict[str, Any]:
+    names = columns(listed.trials)
+    clear = TrialQuery(sort=query.sort)
+    return {
+        "query": query,
+        "total": listed.total,
+        "all_trials": sum(counts.values()),
+        "chips": chips(query, counts),
+        "columns": names,
+        "rows": rows(listed.trials, names),
+        "rules": sorted(rules.union(names, [query.rule] if query.rule else [])),
+        "states": STATES,
+        "outcomes": _OUTCOMES,
+        "legend": _LEGEND,
+        "sorts": {
+            "path": sort_link(query, "path"),
+            "outcome": sort_link(query, "outcome"),
+            "changed": sort_link(query, "changed", descending=True),
+        },
+        "is_filtered": address(query) != address(clear),
+        "clear": address(clear),
+        "pages": -(-listed.total // query.limit),
+        "previous": address(query, page=query.page - 1),
+        "next": address(query, page=query.page + 1),
+    }
+
+
+def trial(request: Request) -> Response:
+    """Show a trial: its verdicts, findings and curves, with those of others laid over them."""
+    with service_of(request).index() as index:
+        own = _trial(index, request.path_params["trial"])
+        others = [_trial(index, number) for number in _overlaid(request, own)]
+        rules = index.rules_of_trials(run.id for run in (own, *others))
+    problem, results = _results(own)
+    runs = run_views(own, others)
+    names = sorted({rule.name for run_rules in rules.values() for rule in run_rules})
+    return render(
+        request,
+        "trial.html.jinja",
+        trial=own,
+        item=trial_item(own, rules[own.id]),
+        title=split_path(own.path),
+        state=STATES[own.state],
+        verdict=verdict(own.outcome, trial_item(own, rules[own.id]).severity),
+        jobs=job_views(rules[own.id], results),
+        findings=finding_views(results),
+        findings_total=sum(rule.findings for rule in rules[own.id]),
+        problem=own.problem or problem,
+        runs=runs,
+        verdicts=[
+            (name, [_verdict_of(rules[run.id], name) for run in (own, *others)]) for name in names
+        ],
+        has_room=len(runs) < MAX_RUNS,
+        may_act=True,
+        files=[],
+        configuration="",
+    )
+
+
+def _trial(index: IndexReader, number: int) -> TrialRecord:
+    record = index.trial(number)
+    if record is None:
+        msg = f"There is no trial {number}. The table of trials has those that are known."
+        raise HTTPException(404, msg)
+    return record
+
+
+def _overlaid(request: Request, own: TrialRecord) -> list[int]:
+    """Return the trials whose curves are laid over those of the page's trial."""
+    words = request.query_params.get("with", "").split(",")
+    numbers = [int(word) for word in map(str.strip, words) if word.isdecimal() and word.isascii()]
+    return [number for number in dict.fromkeys(numbers) if number != own.id][: MAX_RUNS - 1]
+
+
+def _results(own: TrialRecord) -> tuple[str, list[RuleResult]]:
+    """Return the results of a trial, or why they cannot be read."""
+    try:
+        return "", read_results(own.output)
+    except OutputError as err:
+        return str(err), []
+
+
+def _verdict_of(rules: Iterable[RuleRecord], name: str) -> Verdict | None:
+    return next((verdict(rule.outcome, rule.severity) for rule in rules if rule.name == name), None)
+
+
+def series(request: Request) -> Response:
+    """Answer ``GET /api/v1/trials/{id}/series``."""
+    query = checked_query(request.query_params, SeriesParams)
+    with service_of(request).index() as index:
+        own = _trial(index, request.path_params["trial"])
+    names = tuple(filter(None, query.names.split(",")))
+    page = service_of(request).series.page(own, SeriesQuery(names, query.after, query.points))
+    return MsgspecResponse(page)
+
+
+def rules(request: Request) -> Response:
+    """Show all rules, with how many trials have which verdict."""
+    with service_of(request).index() as index:
+        counts = index.rule_counts()
+    names = sorted({rule for rule, _ in counts}.union(every_builtin()))
+    return render(
+        request,
+        "rules.html.jinja",
+        rules=[rule_row(name, counts) for name in names],
+        words=_OUTCOMES,
+        signs=_SIGNS,
+    )
+
+
+def rule(request: Request) -> Response:
+    """Show what a rule means, and the trials on which it has a verdict."""
+    name = request.path_params["name"]
+    with service_of(request).index() as index:
+        listed, total = rule_trials(index, name)
+        counts = index.rule_counts()
+    class_name = listed[0].rule if listed else name
+    text = rule_text(class_name)
+    if text is None and not listed:
+        msg = f"There is no rule {name!r:.200}, and no trial was judged by it."
+        raise HTTPException(404, msg)
+    return render(
+        request,
+        "rule.html.jinja",
+        job=name,
+        class_name=class_name,
+        text=text,
+        trials=listed,
+        fired=total,
+        counts=rule_row(class_name, counts).counts,
+        words=_OUTCOMES,
+        signs=_SIGNS,
+    )
+
+
+def login(request: Request) -> Response:
+    """Show the form that takes a token."""
+    return render(request, "login.html.jinja", error="", next=request.query_params.get("next", "/"))
+
+
+ROUTES = [
+    Route("/", start),
+    Route("/trials", trials),
+    Route("/trials/{trial:int}", trial),
+    Route("/rules", rules),
+    Route("/rules/{name}", rule),
+    Route("/login", login),
+    Route("/api/v1/trials/{trial:int}/series", series),
+]

@@ -1,0 +1,75 @@
+// The curves of runs: fetched as they grow, in bounded arrays.
+const POINTS = 800;
+const KEPT = 4000; // points of a curve; beyond, it is fetched again with fewer
+const AGAIN_MS = 400; // while the service is still reading
+const RETRY_MS = 5000;
+
+export const MEASURED = "measured";
+
+// One run: its curves by key. `changed` is called after each change.
+export class Run {
+  constructor({ id, name, index }, changed) {
+    Object.assign(this, { id, name, index, changed });
+    this.curves = new Map();
+    this.lastStep = null;
+    this.problem = "";
+    this.truncated = 0;
+    this.busy = false;
+    this.again = false;
+  }
+
+  // Fetch what is new, or everything.
+  async load({ whole = false } = {}) {
+    if (this.busy) {
+      this.again = this.again || (whole ? "whole" : "new");
+      return;
+    }
+    this.busy = true;
+    const after = whole ? null : this.lastStep;
+    try {
+      const query = after === null ? `points=${POINTS}` : `points=${POINTS}&after=${after}`;
+      const response = await fetch(`/api/v1/trials/${this.id}/series?${query}`);
+      const page = await response.json();
+      if (response.ok) this.take(page, after);
+      else this.problem = page.error;
+      this.changed();
+      if (response.ok && !page.complete) setTimeout(() => this.load(), AGAIN_MS);
+    } catch {
+      this.problem = "The service cannot be reached. The curves go on when it answers.";
+      this.changed();
+      if (!document.hidden) setTimeout(() => this.load(), RETRY_MS);
+    } finally {
+      this.busy = false;
+    }
+    if (this.again) {
+      const next = this.again;
+      this.again = false;
+      await this.load({ whole: next === "whole" });
+    }
+  }
+
+  take(page, after) {
+    this.problem = page.problem;
+    this.truncated = page.truncated;
+    if (after === null) this.curves.clear();
+    for (const item of page.series) this.add(item);
+    if (page.last_step >= 0) this.lastStep = page.last_step;
+    if ([...this.curves.values()].some((curve) => curve.steps.length > KEPT)) {
+      this.again = "whole";
+    }
+  }
+
+  add(item) {
+    const key = `${item.kind} ${item.rule ?? ""} ${item.quantity ?? ""} ${item.name}`;
+    const known = this.curves.get(key);
+    if (!known) {
+      this.curves.set(key, { ...item, run: this });
+      return;
+    }
+    const from = item.steps.findIndex((step) => step > known.steps.at(-1));
+    if (from < 0) return;
+    known.steps.push(...item.steps.slice(from));
+    known.values.push(...item.values.slice(from));
+    known.marks.push(...item.marks);
+  }
+}

@@ -1,0 +1,83 @@
+// One event stream for all tabs of a browser. Pages say whether they are visible; the stream is
+// closed while none is.
+"use strict";
+
+const TYPES = ["trial", "finding", "series", "reload"];
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30000;
+const ports = new Map(); // port -> whether its page is visible
+let address = "";
+let source = null;
+let timer = 0;
+let pause = FIRST_PAUSE_MS;
+let state = "off";
+
+function tell(message) {
+  for (const [port, visible] of ports) if (visible) port.postMessage(message);
+}
+
+function become(next) {
+  state = next;
+  tell({ state });
+}
+
+function open() {
+  if (source || timer) return;
+  source = new EventSource(address);
+  source.onopen = () => {
+    pause = FIRST_PAUSE_MS;
+    become("live");
+    // What happened before is unknown.
+    tell({ type: "reload", data: {} });
+  };
+  source.onerror = () => {
+    close();
+    become("lost");
+    timer = setTimeout(() => {
+      timer = 0;
+      update();
+    }, pause * (0.75 + Math.random() / 2));
+    pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+  };
+  for (const type of TYPES) {
+    source.addEventListener(type, (event) => {
+      let data = {};
+      try {
+        data = JSON.parse(event.data || "{}");
+      } catch {
+        type = "reload";
+      }
+      tell({ type, data });
+    });
+  }
+}
+
+function close() {
+  source?.close();
+  source = null;
+  clearTimeout(timer);
+  timer = 0;
+}
+
+function update() {
+  if ([...ports.values()].some(Boolean)) {
+    open();
+  } else {
+    close();
+    state = "off";
+  }
+}
+
+onconnect = (connection) => {
+  const port = connection.ports[0];
+  port.onmessage = ({ data }) => {
+    if (data.kind === "bye") {
+      ports.delete(port);
+    } else {
+      address = data.address;
+      ports.set(port, data.visible);
+      if (data.visible && source) port.postMessage({ state });
+    }
+    update();
+  };
+};

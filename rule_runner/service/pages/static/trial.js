@@ -1,0 +1,429 @@
+// The page of a trial: curves that grow, findings on them, runs laid over each other, actions.
+import { Chart, View, least, most, number } from "./charts.js";
+import { MEASURED, Run } from "./curves.js";
+import { listen } from "./live.js";
+import { onKey, post, showTimes, toast } from "./page.js";
+
+const SMOOTHER = 0.2;
+const GATHER_MS = 400;
+const FIRST_CHARTS = 12;
+const SUGGESTED = 12;
+const SUGGEST_MS = 200;
+const KINDS = { loss: "Loss", learning_rate: "Learning rate", norm: "Norms", utilisation: "Utilisation" };
+const ORDER = ["loss", "fired", "learning_rate", "norm", "metric", "utilisation", "scalar", MEASURED];
+const MODE = /(^|[/_. -])(train(ing)?|val(id(ation)?)?|eval(uation)?|test)([/_. -])/i;
+
+const page = document.getElementById("trial");
+const id = Number(page.dataset.id);
+const view = new View();
+const charts = new Map();
+const holder = document.getElementById("charts");
+const problem = document.getElementById("curves-problem");
+const runs = [...document.querySelectorAll(".runs li[data-run]")].map(
+  (item, index) => new Run({ id: Number(item.dataset.run), name: item.dataset.name, index }, changed),
+);
+let showsAll = false;
+let drawing = 0;
+
+// -- charts ---------------------------------------------------------------------------------
+
+function changed() {
+  if (!drawing) {
+    drawing = requestAnimationFrame(() => {
+      drawing = 0;
+      show();
+    });
+  }
+}
+
+// The chart that a curve belongs to: a name to sort by, a heading, and what it notes.
+function groupOf(curve) {
+  if (curve.kind === MEASURED) {
+    const fired = curve.met.length > 0;
+    return { key: `${curve.rule} ${curve.quantity}`, order: fired ? "fired" : MEASURED, heading: curve.rule, note: curve.quantity, log: curve.log };
+  }
+  if (curve.kind in KINDS) return { key: curve.kind, order: curve.kind, heading: KINDS[curve.kind] };
+  // A metric of the training and of the validation are on one chart.
+  const name = curve.name.replace(MODE, "$1");
+  return { key: `${curve.kind} ${name}`, order: curve.kind, heading: name };
+}
+
+function groups() {
+  const found = new Map();
+  for (const run of runs) {
+    for (const [key, curve] of run.curves) {
+      const group = groupOf(curve);
+      if (!found.has(group.key)) found.set(group.key, { ...group, names: [], curves: [] });
+      const own = found.get(group.key);
+      // Of several runs, only the worst of what each rule measured.
+      if (runs.length > 1 && curve.kind === MEASURED && own.curves.some((other) => other.run === run.index)) continue;
+      if (ORDER.indexOf(group.order) < ORDER.indexOf(own.order)) own.order = group.order;
+      if (!own.names.includes(key)) own.names.push(key);
+      own.curves.push({ ...curve, key: `${run.id} ${key}`, index: own.names.indexOf(key), run: run.index, label: labelOf(run, curve) });
+    }
+  }
+  return [...found.values()].sort((one, other) => ORDER.indexOf(one.order) - ORDER.indexOf(other.order));
+}
+
+function labelOf(run, curve) {
+  return runs.length > 1 ? `${run.name}: ${curve.name}` : curve.name;
+}
+
+function show() {
+  const all = groups();
+  const steps = all.flatMap((group) => group.curves.flatMap((curve) => (curve.steps.length ? [curve.steps[0], curve.steps.at(-1)] : [])));
+  if (steps.length) {
+    const [low, high] = [least(steps), most(steps)];
+    view.full = low < high ? [low, high] : [low - 1, high + 1];
+  }
+  const quiet = all.filter((group) => group.order === MEASURED);
+  const loud = all.filter((group) => group.order !== MEASURED);
+  const shown = showsAll ? [...loud, ...quiet] : loud.slice(0, FIRST_CHARTS);
+  for (const [key, chart] of charts) {
+    if (!shown.some((group) => group.key === key)) {
+      chart.remove();
+      charts.delete(key);
+    }
+  }
+  for (const group of shown) {
+    let chart = charts.get(group.key);
+    if (!chart) {
+      chart = new Chart(view, group.heading, group);
+      chart.severalRuns = runs.length > 1;
+      charts.set(group.key, chart);
+    }
+    if (chart.node !== holder.children[shown.indexOf(group)]) holder.insertBefore(chart.node, holder.children[shown.indexOf(group)] ?? null);
+    chart.setCurves(group.curves);
+  }
+  explain(all.length, all.length - shown.length);
+  compare(all);
+}
+
+function explain(count, hidden) {
+  problem.replaceChildren();
+  const notes = runs.filter((run) => run.problem).map((run) => run.problem);
+  const reading = runs.some((run) => run.lastStep === null && run.busy);
+  if (!count && !notes.length && !reading) {
+    notes.push("No curves yet. They appear when the training saves losses, metrics or other numbers, or when a rule has measured something.");
+  }
+  for (const text of new Set(notes)) {
+    const note = problem.appendChild(document.createElement("p"));
+    note.className = "notice";
+    note.textContent = text;
+  }
+  let more = document.getElementById("more-charts");
+  if (hidden > 0 && !more) {
+    more = document.createElement("p");
+    more.id = "more-charts";
+    more.className = "more";
+    const button = more.appendChild(document.createElement("button"));
+    button.type = "button";
+    button.addEventListener("click", () => {
+      showsAll = true;
+      show();
+    });
+    holder.after(more);
+  }
+  if (more) {
+    more.hidden = hidden <= 0;
+    more.firstElementChild.textContent = `Show ${hidden} more: what rules without issues measured`;
+    if (hidden > 0 && runs.some((run) => run.truncated)) more.title = "Of each measured quantity, the worst tensors are shown.";
+  }
+}
+
+// The last values of all runs side by side.
+function compare(all) {
+  const body = document.getElementById("compare-values");
+  if (!body) return;
+  const names = new Map();
+  for (const group of all) {
+    for (const curve of group.curves) {
+      if (curve.kind === MEASURED) continue;
+      if (!names.has(curve.name)) names.set(curve.name, []);
+      names.get(curve.name)[curve.run] = curve;
+    }
+  }
+  body.replaceChildren();
+  for (const [name, curves] of names) {
+    const row = body.insertRow();
+    const head = row.appendChild(document.createElement("th"));
+    head.scope = "row";
+    head.textContent = name;
+    for (const run of runs) {
+      const cell = row.insertCell();
+      cell.className = "num";
+      const curve = curves[run.index];
+      const last = curve?.steps.at(-1);
+      if (last === undefined) {
+        cell.textContent = "–";
+        continue;
+      }
+      const mark = curve.marks.find(([step]) => step === last);
+      cell.textContent = mark ? mark[1] : number(curve.values.at(-1));
+      const where = cell.appendChild(document.createElement("small"));
+      where.textContent = `step ${last.toLocaleString("en")}`;
+    }
+  }
+}
+
+// -- tools, kept in the address -------------------------------------------------------------
+
+const log = document.getElementById("log");
+const smooth = document.getElementById("smooth");
+const reset = document.getElementById("reset");
+
+function keepInAddress() {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of [["log", view.log ? "1" : ""], ["smooth", view.smooth ? String(view.smooth) : ""], ["steps", view.range ? view.range.map(Math.round).join("-") : ""]]) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const text = query.toString().replaceAll("%2C", ",");
+  history.replaceState(null, "", `${location.pathname}${text ? `?${text}` : ""}${location.hash}`);
+}
+
+function readAddress() {
+  const query = new URLSearchParams(location.search);
+  log.checked = view.log = query.get("log") === "1";
+  smooth.value = query.get("smooth") ?? "0";
+  view.smooth = Number(smooth.value);
+  const steps = (query.get("steps") ?? "").split("-").map(Number);
+  if (steps.length === 2 && steps[0] < steps[1]) view.range = steps;
+  reset.hidden = !view.range;
+}
+
+log.addEventListener("change", () => view.change({ log: log.checked }));
+smooth.addEventListener("input", () => view.change({ smooth: Number(smooth.value) }));
+reset.addEventListener("click", () => view.zoom());
+view.addEventListener("change", keepInAddress);
+view.addEventListener("zoom", () => {
+  reset.hidden = !view.range;
+  keepInAddress();
+});
+onKey("l", () => log.click());
+onKey("0", () => view.zoom());
+for (const [key, by] of [["s", SMOOTHER], ["S", -SMOOTHER]]) {
+  onKey(key, () => {
+    smooth.value = String(Number(smooth.value) + by);
+    smooth.dispatchEvent(new Event("input"));
+  });
+}
+
+// -- findings -------------------------------------------------------------------------------
+
+const findings = document.getElementById("findings");
+
+function readFindings() {
+  const buttons = [...findings.querySelectorAll("button")];
+  view.findings = buttons.map((button) => ({
+    step: Number(button.dataset.step),
+    kind: button.dataset.kind,
+    text: `${button.dataset.job} ${button.querySelector(".what").textContent}`.trim(),
+  }));
+  view.change({}, "mark");
+}
+
+function point(button) {
+  view.change({ highlight: button ? Number(button.dataset.step) : null }, "mark");
+}
+
+const pressed = () => findings.querySelector("button[aria-pressed=true]");
+for (const kind of ["pointerover", "focusin"]) {
+  findings.addEventListener(kind, (event) => point(event.target.closest("button") ?? pressed()));
+}
+for (const kind of ["pointerleave", "focusout"]) findings.addEventListener(kind, () => point(pressed()));
+findings.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  const own = pressed();
+  own?.setAttribute("aria-pressed", "false");
+  if (own !== button) button.setAttribute("aria-pressed", "true");
+  point(pressed());
+  if (button.dataset.finding && own === button) return;
+});
+for (const [key, by] of [["n", 1], ["p", -1]]) {
+  onKey(key, () => {
+    const buttons = [...findings.querySelectorAll("button")];
+    const at = buttons.indexOf(document.activeElement);
+    buttons[at < 0 ? 0 : Math.min(Math.max(at + by, 0), buttons.length - 1)]?.focus();
+  });
+}
+
+// -- what happens meanwhile -----------------------------------------------------------------
+
+const PARTS = ["head", "actions", "problem", "jobs", "findings", "findings-count"];
+const texts = new Map(PARTS.map((part) => [part, document.getElementById(part).innerHTML]));
+const parser = new DOMParser();
+let timer = 0;
+
+async function refresh() {
+  timer = 0;
+  let next;
+  try {
+    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!response.ok) return;
+    next = parser.parseFromString(await response.text(), "text/html");
+  } catch {
+    return; // the mark at the top says that the connection is lost
+  }
+  if (!next.getElementById("trial")) {
+    location.reload();
+    return;
+  }
+  for (const part of PARTS) replace(part, next.getElementById(part));
+  const before = page.dataset.state;
+  page.dataset.state = next.getElementById("trial").dataset.state;
+  showTimes(page);
+  readFindings();
+  if (before !== page.dataset.state) runs[0].load({ whole: true });
+}
+
+function replace(part, next) {
+  const own = document.getElementById(part);
+  const text = next.innerHTML;
+  if (texts.get(part) === text) return;
+  texts.set(part, text);
+  const focused = own.contains(document.activeElement) ? indexIn(own, document.activeElement) : -1;
+  const open = new Map([...own.querySelectorAll("li[id] > details")].map((node) => [node.parentElement.id, node.open]));
+  const folded = own.querySelector(".folded")?.open;
+  own.replaceChildren(...next.childNodes);
+  for (const node of own.querySelectorAll("li[id] > details")) {
+    if (open.has(node.parentElement.id)) node.open = open.get(node.parentElement.id);
+  }
+  if (folded !== undefined && own.querySelector(".folded")) own.querySelector(".folded").open = folded;
+  if (focused >= 0) own.querySelectorAll("button, summary, a")[focused]?.focus({ preventScroll: true });
+}
+
+function indexIn(own, node) {
+  return [...own.querySelectorAll("button, summary, a")].indexOf(node);
+}
+
+function refreshSoon() {
+  if (!timer && !document.hidden) timer = setTimeout(refresh, GATHER_MS);
+}
+
+listen((type, data) => {
+  if (type === "reload") {
+    refreshSoon();
+    for (const run of runs) run.load();
+  } else if (type === "series") {
+    runs.find((run) => run.id === data.id)?.load();
+  } else if (data.id === id || data.trial === id) {
+    refreshSoon();
+    runs[0].load();
+  } else {
+    runs.find((run) => run.id === data.id)?.load();
+  }
+});
+
+// -- laying another run over this one -------------------------------------------------------
+
+const overlay = document.getElementById("overlay");
+const suggestions = document.getElementById("overlay-runs");
+let suggesting = 0;
+let suggested = new Map();
+
+async function suggest() {
+  const query = new URLSearchParams({ text: overlay.value, limit: SUGGESTED, sort: "-changed" });
+  const response = await fetch(`/api/v1/trials?${query}`).catch(() => null);
+  if (!response?.ok) return;
+  const { trials } = await response.json();
+  suggested = new Map(trials.filter((trial) => !runs.some((run) => run.id === trial.id)).map((trial) => [trial.path, trial.id]));
+  suggestions.replaceChildren(
+    ...[...suggested.keys()].map((path) => {
+      const option = document.createElement("option");
+      option.value = path;
+      return option;
+    }),
+  );
+}
+
+function add(number) {
+  const query = new URLSearchParams(location.search);
+  query.set("with", [...runs.slice(1).map((run) => run.id), number].join(","));
+  location.assign(`${location.pathname}?${query.toString().replaceAll("%2C", ",")}`);
+}
+
+overlay?.addEventListener("focus", suggest, { once: true });
+overlay?.addEventListener("input", () => {
+  if (suggested.has(overlay.value)) {
+    add(suggested.get(overlay.value));
+    return;
+  }
+  clearTimeout(suggesting);
+  suggesting = setTimeout(suggest, SUGGEST_MS);
+});
+overlay?.addEventListener("keydown", async (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  await suggest();
+  const [first] = suggested.values();
+  if (first === undefined) toast("No other trial has this in its path.");
+  else add(first);
+});
+onKey("o", () => overlay?.focus());
+
+// -- actions --------------------------------------------------------------------------------
+
+const dialog = document.getElementById("acknowledge");
+const form = dialog.querySelector("form");
+let target = null;
+
+page.addEventListener("click", async (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.acknowledge) {
+    target = { finding: button.dataset.acknowledge === "finding" ? button.dataset.finding : null, rule: button.dataset.rule ?? null };
+    document.getElementById("acknowledge-what").textContent = button.dataset.what ?? `All findings of ${button.dataset.rule} on this trial.`;
+    form.querySelector(".status").textContent = "";
+    dialog.showModal();
+  } else if (button.dataset.action) {
+    button.disabled = true;
+    try {
+      await post(`/api/v1/trials/${id}:${button.dataset.action}`, {});
+      toast(button.dataset.action === "cancel" ? "The evaluation is being cancelled." : "The trial is evaluated again.");
+      refreshSoon();
+    } catch (error) {
+      toast(error.message);
+    }
+    button.disabled = false;
+  }
+});
+dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const fields = new FormData(form);
+  const button = form.querySelector("button.primary");
+  button.disabled = true;
+  try {
+    await post(`/api/v1/trials/${id}:acknowledge`, {
+      ...target,
+      reason: fields.get("reason").trim(),
+      until: fields.get("until") || null,
+      mute: fields.has("mute"),
+    });
+    dialog.close();
+    form.reset();
+    toast(fields.has("mute") ? "Muted." : "Acknowledged.");
+    await refresh();
+  } catch (error) {
+    form.querySelector(".status").textContent = error.message;
+  }
+  button.disabled = false;
+});
+
+function reveal() {
+  const entry = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const details = entry?.querySelector(":scope > details");
+  if (!details) return;
+  const folded = entry.closest(".folded");
+  if (folded) folded.open = true;
+  details.open = true;
+  entry.scrollIntoView({ block: "nearest" });
+}
+
+addEventListener("hashchange", reveal);
+readAddress();
+readFindings();
+reveal();
+for (const run of runs) run.load();

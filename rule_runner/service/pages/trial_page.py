@@ -1,0 +1,171 @@
+"""The page of a trial: its rule jobs, findings and files, prepared for the template."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from rule_core.analysis.axis import number
+from rule_core.severity import Severity
+from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.report.saved_results import ORDER
+from rule_runner.report.text import coverage
+from rule_runner.results.json_text import JsonScalar
+from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.results.status import Outcome, for_people
+from rule_runner.service.pages.rule_text import rule_text
+from rule_runner.service.pages.words import Verdict, short, split_path, verdict
+
+FINDINGS_SHOWN: Final = 200
+QUIET: Final = frozenset({Outcome.NO_ISSUES_FOUND, Outcome.NOT_EVALUATED})
+MAX_RUNS: Final = 8
+
+
+class FindingView(NamedTuple):
+    """A finding in the list beside the charts.
+
+    Attributes
+    ----------
+    id
+        Names it when it is acknowledged.
+    values
+        What was measured, against which limit.
+    """
+
+    id: str
+    job: str
+    verdict: Verdict
+    step: int
+    where: str
+    values: str
+    note: str
+    muted: str
+    mark: str
+
+
+class JobView(NamedTuple):
+    """A rule job on the page.
+
+    Attributes
+    ----------
+    place
+        Where its condition was met first, or "".
+    reason
+        Why there is no verdict, or what failed; "" otherwise.
+    """
+
+    name: str
+    rule: str
+    verdict: Verdict
+    is_quiet: bool
+    place: str
+    reason: str
+    coverage: str
+    findings: int
+    remedy: Markup | None
+    notes: Sequence[str]
+    parameters: Mapping[str, str]
+    marks: Sequence[str]
+    acknowledged: bool
+
+
+class RunView(NamedTuple):
+    """A run on the charts: the trial itself, or one that is laid over it."""
+
+    id: int
+    name: str
+    path: str
+    state: str
+    without: str
+
+
+def job_views(rules: Iterable[RuleRecord], results: Iterable[RuleResult]) -> list[JobView]:
+    """Return the rule jobs, those that need attention first.
+
+    Parameters
+    ----------
+    rules
+        What the index knows of them.
+    results
+        What their output folders say.
+    """
+    by_name = {result.configuration_name: result for result in results}
+    places = {str(outcome): place for place, outcome in enumerate(ORDER)}
+    ordered = sorted(rules, key=lambda rule: (places.get(rule.outcome, 0), rule.name))
+    return [_job(rule, by_name.get(rule.name)) for rule in ordered]
+
+
+def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
+    text = rule_text(rule.rule)
+    is_issue = rule.outcome == Outcome.ISSUES_FOUND
+    details = "" if result is None or is_issue else for_people(result.status_details or "")
+    return JobView(
+        name=rule.name,
+        rule=rule.rule,
+        verdict=verdict(rule.outcome, rule.severity),
+        is_quiet=rule.outcome in QUIET,
+        place="" if rule.step is None else f"step {rule.step:,}",
+        reason=short(details) if rule.outcome != Outcome.NO_ISSUES_FOUND else "",
+        coverage=f"judged {rule.judged:,} steps" if result is None else coverage(result),
+        findings=rule.findings,
+        remedy=text.remedy if text and is_issue else None,
+        notes=[] if result is None else [short(note) for note in result.notes],
+        parameters={} if result is None else _parameters(result),
+        marks=[],
+        acknowledged=False,
+    )
+
+
+def _parameters(result: RuleResult) -> dict[str, str]:
+    return {short(name): _scalar(value) for name, value in result.parameters.items()}
+
+
+def _scalar(value: JsonScalar) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return number(value)
+    return "" if value is None else short(value)
+
+
+def finding_views(results: Iterable[RuleResult]) -> list[FindingView]:
+    """Return the findings of all rule jobs by step, at most `FINDINGS_SHOWN`."""
+    findings = [view for result in results for view in _findings(result)]
+    return sorted(findings, key=lambda finding: finding.step)[:FINDINGS_SHOWN]
+
+
+def _findings(result: RuleResult) -> Iterator[FindingView]:
+    for finding in result.evidence:
+        if finding.severity is not Severity.NOTE:
+            yield _finding(result, finding)
+
+
+def _finding(result: RuleResult, finding: Evidence) -> FindingView:
+    where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
+    values = [
+        f"measured {_scalar(finding.measured)}" if finding.measured is not None else "",
+        f"limit {_scalar(finding.limit)}" if finding.limit is not None else "",
+    ]
+    return FindingView(
+        id="",
+        job=result.configuration_name,
+        verdict=verdict(Outcome.ISSUES_FOUND, finding.severity),
+        step=finding.step,
+        where=short(" ".join(filter(None, where))),
+        values=", ".join(filter(None, values)),
+        note=short(finding.note or ""),
+        muted="" if finding.muted is msgspec.UNSET else short(finding.muted),
+        mark="",
+    )
+
+
+def run_views(own: TrialRecord, others: Sequence[TrialRecord]) -> list[RunView]:
+    """Return the runs on the charts; each of the others has a link to the page without it."""
+    views = [_run(own, "")]
+    for trial in others:
+        rest = ",".join(str(other.id) for other in others if other.id != trial.id)
+        views.append(_run(trial, f"/trials/{own.id}?with={rest}" if rest else f"/trials/{own.id}"))
+    return views
+
+
+def _run(trial: TrialRecord, without: str) -> RunView:
+    return RunView(trial.id, split_path(trial.path).name, trial.path, str(trial.state), without)

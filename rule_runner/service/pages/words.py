@@ -1,0 +1,68 @@
+"""Words, signs and classes of verdicts, as in reports."""
+
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from rule_core.severity import Severity
+from rule_runner.escape import printable
+from rule_runner.fleet.watch.states import WatchState
+from rule_runner.loading.trials import trial_name
+from rule_runner.report.html.page import WORDS
+from rule_runner.results.status import Outcome
+
+NAME_LENGTH: Final = 200  # displayed characters
+WARNING: Final = "Warning"
+STATES: Final = {
+    WatchState.DISCOVERED: "Discovered",
+    WatchState.QUEUED: "Queued",
+    WatchState.RUNNING: "Running",
+    WatchState.JUDGED: "Judged",
+    WatchState.LOST: "Lost",
+    WatchState.IGNORED: "Ignored",
+}
+
+
+class Verdict(NamedTuple):
+    """How an outcome is shown: a class of the style sheet, a word, and a sign."""
+
+    name: str
+    word: str
+    sign: str
+
+
+def verdict(outcome: str, severity: Severity | None = None) -> Verdict:
+    """Return how an outcome is shown; an issue that is only a warning has its own sign.
+
+    >>> verdict("IssuesFound", Severity.WARNING)
+    Verdict(name='Warning', word='Warning', sign='▲')
+    """
+    if outcome not in list(Outcome):
+        return Verdict("Stopped", printable(outcome) or "No verdict yet", "·")
+    if outcome == Outcome.ISSUES_FOUND and severity is Severity.WARNING:
+        return Verdict(WARNING, WARNING, "▲")
+    return Verdict(outcome, *WORDS[Outcome(outcome)])
+
+
+def short(text: object) -> str:
+    """Return text of a trial or user for a page: printable, and not too long."""
+    shown = printable(text)
+    return shown if len(shown) <= NAME_LENGTH else f"{shown[: NAME_LENGTH - 1]}…"
+
+
+class TrialName(NamedTuple):
+    """The name of a trial, and the folder that it is in."""
+
+    name: str
+    folder: str
+
+
+def split_path(path: str) -> TrialName:
+    """Return the parts of a trial's path for a page.
+
+    >>> split_path("s3://bucket/runs/mnist/debug-output")
+    TrialName(name='mnist', folder='s3://bucket/runs')
+    """
+    name = trial_name(path)
+    before, found, _ = path.rpartition(f"/{name}")
+    folder = before if found else str(PurePosixPath(path).parent)
+    return TrialName(short(name), short(folder))

@@ -18,6 +18,7 @@ from rule_runner.escape import printable
 from rule_runner.notify.actions.journal import ACTIONS
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.outbox import EVENTS, has_undelivered
+from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, FolderLock, make_folder, open_regular
 from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, REPORT, RESULT
 
@@ -144,7 +145,8 @@ def _remove(folder: Path) -> bool:
             for job in jobs:
                 _empty(job)
         for path in dict.fromkeys((*jobs, folder)):
-            (path / REPORT).unlink(missing_ok=True)
+            for name in (REPORT, ACKNOWLEDGEMENTS):
+                (path / name).unlink(missing_ok=True)
             shutil.rmtree(path / SCRATCH, ignore_errors=True)
             with suppress(OSError):  # it holds files of others
                 path.rmdir()

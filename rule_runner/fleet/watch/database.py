@@ -49,6 +49,8 @@ _SCHEMA: Final = (
         step INTEGER,
         judged INTEGER NOT NULL,
         findings INTEGER NOT NULL,
+        acknowledged INTEGER NOT NULL,
+        counted_severity TEXT,
         PRIMARY KEY (trial, name)
     ) WITHOUT ROWID
     """,
@@ -197,7 +199,7 @@ class WatchDatabase(IndexReader):
 
     def set_rules(self, number: int, rules: Sequence[RuleRecord]) -> None:
         """Replace the rule jobs of a trial."""
-        text = "INSERT INTO rule_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        text = "INSERT INTO rule_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         rows = [
             (number, *(getattr(rule, name) for name in rule.__struct_fields__)) for rule in rules
         ]

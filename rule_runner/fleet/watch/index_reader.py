@@ -16,7 +16,7 @@ from rule_runner.results.durable_files import Closing
 
 T = TypeVar("T", TrialRecord, RuleRecord)
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 BUSY_MS: Final = 5000  # how long a statement waits for another process
 LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
@@ -130,10 +130,13 @@ class IndexReader(Closing):
         return self._trials(f"{_WITH_OUTPUT} ORDER BY ended_at DESC LIMIT -1 OFFSET ?", count)
 
     def has_issues(self, severity: Severity) -> bool:
-        """Return whether a rule in mode enforce found an issue that is at least so serious."""
+        """Return whether a rule in mode enforce found an issue that is at least so serious.
+
+        Muted findings do not count.
+        """
         text = (
-            "SELECT DISTINCT coalesce(severity, 'error') FROM rule_jobs "
-            "WHERE outcome = 'IssuesFound' AND mode = 'enforce'"
+            "SELECT DISTINCT counted_severity FROM rule_jobs "
+            "WHERE counted_severity IS NOT NULL AND mode = 'enforce'"
         )
         return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
 

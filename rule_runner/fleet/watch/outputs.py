@@ -135,6 +135,8 @@ def _record(result: RuleResult) -> RuleRecord:
         step=result.step,
         judged=result.coverage.judged,
         findings=result.findings_count,
+        acknowledged=result.is_acknowledged,
+        counted_severity=result.counted_severity,
     )
 
 

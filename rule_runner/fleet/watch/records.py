@@ -76,6 +76,10 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
         The step of its first finding.
     judged, findings
         The number of judged steps, and of findings.
+    acknowledged
+        Whether somebody has acknowledged its issue.
+    counted_severity
+        Of its most serious finding that is not muted; None without an issue, and if all are muted.
     """
 
     name: str
@@ -86,6 +90,8 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
     judged: int
     findings: int
+    acknowledged: bool = False
+    counted_severity: Severity | None = None
 
 
 class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):

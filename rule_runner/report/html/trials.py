@@ -68,10 +68,18 @@ def trial_row(row: TrialRow) -> str:
 def _verdict(rule: RuleResult, number: int, page: str) -> dict[str, Any]:
     return {
         "name": rule.configuration_name,
-        "outcome": rule.outcome if rule.outcome in list(Outcome) else str(Outcome.ERROR),
-        "place": place(rule),
+        "outcome": _tone(rule),
+        "place": place(rule)
+        + (", muted" * rule.is_muted or ", acknowledged" * rule.is_acknowledged),
         "link": f"{page}#rule-1-{number}" if page else "",
     }
+
+
+def _tone(rule: RuleResult) -> str:
+    """Return the outcome that gives a verdict its colour."""
+    if rule.is_muted:
+        return str(Outcome.STOPPED)
+    return rule.outcome if rule.outcome in list(Outcome) else str(Outcome.ERROR)
 
 
 def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
 from rule_runner.fleet.watch.growth import last_change, mark_of
 from rule_runner.fleet.watch.outputs import (
     SavedOutput,
+    acknowledgements_mark,
     is_finished,
     output_of,
     read_output,
@@ -37,6 +38,7 @@ from rule_runner.steps.watcher import Waiter
 _log: Final = structlog.get_logger()
 _BATCH: Final = 200  # trials that are sorted at once
 ABSENT_S: Final = 10.0  # until the next look for a queued trial that is not there
+_DAY_S: Final = 86400
 _LOOKED_AT: Final = 10  # unfinished trials, at each tick
 # Exit codes that the same request would have again.
 _HOPELESS: Final = frozenset({EXIT_CLIENT, EXIT_USAGE})
@@ -54,7 +56,7 @@ class Intervals:
     refresh
         Looks at the results of running evaluations.
     growth
-        Looks at the data of a trial, for its mark.
+        Looks at the data of a trial, for its mark, and at acknowledgements.
     restart
         The first pause before a restart; each further one is twice as long.
     expire
@@ -139,6 +141,9 @@ class Controller:
         self._refresh = Pace(clock, intervals.refresh)
         self._growth = Pace(clock, intervals.growth)
         self._expire = Pace(clock, intervals.expire)
+        self._said = Pace(clock, intervals.growth)
+        self._marks: dict[int, tuple[int, int]] = {}
+        self._today = 0  # the last day on which they were looked for
         self._unfinished: list[int] = []
         self._stopping = False
         self._trouble = ""
@@ -224,6 +229,7 @@ class Controller:
             self._look_for_growth()
             self._start_queued()
             self._refresh_running()
+            self._look_for_acknowledgements()
             self._remove_expired()
         except OutputError as err:
             if self._options.once:
@@ -428,6 +434,12 @@ class Controller:
                 if not is_s3(trial.output):
                     self._refresh_rules(trial)
 
+    def refresh_rules_of(self, number: int) -> None:
+        """Record the verdicts and acknowledgements of a trial as its output has them now."""
+        trial = self.database.trial(number)
+        if trial is not None and not trial.removed:
+            self._refresh_rules(trial)
+
     def _refresh_rules(self, trial: TrialRecord) -> None:
         try:
             rules = list(read_output(trial.output).rules)
@@ -440,8 +452,26 @@ class Controller:
             self.database.set_rules(trial.id, rules)
         for rule in rules:
             earlier = before.get(rule.name)
-            if rule.outcome == Outcome.ISSUES_FOUND and earlier != rule:
+            if rule.outcome == Outcome.ISSUES_FOUND and (
+                earlier is None or (earlier.outcome, earlier.step) != (rule.outcome, rule.step)
+            ):
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
+
+    def _look_for_acknowledgements(self) -> None:
+        """Record what people said about judged trials, and that it no longer holds."""
+        if not self._said.is_due:
+            return
+        with self._said.measured():
+            marks = dict.fromkeys(self.database.acknowledged(), (0, 0)) | {
+                trial.id: mark
+                for trial in self.database.oldest(WatchState.JUDGED)
+                if not trial.removed and (mark := acknowledgements_mark(trial.output))
+            }
+            today = int(self._clock.time() // _DAY_S)
+            for number in {**self._marks, **marks}:
+                if today != self._today or marks.get(number) != self._marks.get(number):
+                    self.refresh_rules_of(number)
+            self._marks, self._today = marks, today
 
     # -- growth and retention ----------------------------------------------------------------
 

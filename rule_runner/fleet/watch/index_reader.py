@@ -215,6 +215,14 @@ class IndexReader(Closing):
         )
         return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
 
+    def acknowledged(self) -> list[int]:
+        """Return the ids of trials with an issue that somebody acknowledged or muted."""
+        text = (
+            "SELECT DISTINCT trial FROM rule_jobs "
+            "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
+        )
+        return [number for (number,) in self._rows(text)]
+
     def rules_of(self, number: int) -> list[RuleRecord]:
         """Return the rule jobs of a trial, ordered by name."""
         return self.rules_of_trials([number])[number]

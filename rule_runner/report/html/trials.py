@@ -50,6 +50,8 @@ def trial_row(row: TrialRow) -> str:
     counts = Counter(rule.outcome for rule in row.rules if rule.outcome in QUIET)
     others = [f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET]
     others = [text for outcome, text in zip(QUIET, others, strict=True) if counts[outcome]]
+    if muted := sum(rule.muted_count for rule in row.rules):
+        others.append(f"{muted} muted {'finding' if muted == 1 else 'findings'}")
     if more := len(verdicts) - VERDICTS:
         others[:0] = [f"{more} more"] if more > 0 else []
     return template("trial_row.html.jinja").render(

@@ -14,13 +14,11 @@ from rule_core.rules.params import did_you_mean
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
+from rule_runner.durations import seconds_of
 from rule_runner.errors import JobError
 
 DEFAULT_OUTPUT: Final = "rule-output/watch/{trial}"
 _PLACEHOLDER: Final = "{trial}"
-_TIME: Final = re.compile(r"([1-9][0-9]{0,8})([smhdw])")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_TIME_TEXT: Final = "a whole number with a unit, such as 90s, 30m, 12h or 7d"
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 
 Texts = tuple[Annotated[str, Meta(min_length=1)], ...]
@@ -108,24 +106,6 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             if fnmatchcase(trial, assignment.trials):
                 return None if assignment.ignore else assignment
         return None
-
-
-def seconds_of(text: str) -> float:
-    """Return the seconds of a time.
-
-    >>> seconds_of("90s"), seconds_of("12h")
-    (90.0, 43200.0)
-
-    Raises
-    ------
-    ValueError
-        If the text is no time.
-    """
-    match = _TIME.fullmatch(text)
-    if match is None:
-        msg = f"must be {_TIME_TEXT}, got {text!r:.100}"
-        raise ValueError(msg)
-    return float(int(match[1]) * _SECONDS[match[2]])
 
 
 def read_config(path: Path) -> WatchConfig:

@@ -74,6 +74,8 @@ _SCHEMA: Final = (
         skipped INTEGER NOT NULL,
         last_step INTEGER,
         rule_time REAL NOT NULL,
+        acknowledged INTEGER NOT NULL,
+        counted_severity TEXT,
         PRIMARY KEY (trial, name)
     ) WITHOUT ROWID
     """,

@@ -205,12 +205,23 @@ class IndexReader(Closing):
         return self._trials(f"{_WITH_OUTPUT} ORDER BY ended_at DESC LIMIT -1 OFFSET ?", count)
 
     def has_issues(self, severity: Severity) -> bool:
-        """Return whether a rule in mode enforce found an issue that is at least so serious."""
+        """Return whether a rule in mode enforce found an issue that is at least so serious.
+
+        Muted findings do not count.
+        """
         text = (
-            "SELECT DISTINCT coalesce(severity, 'error') FROM rule_jobs "
-            "WHERE outcome = 'IssuesFound' AND mode = 'enforce'"
+            "SELECT DISTINCT counted_severity FROM rule_jobs "
+            "WHERE counted_severity IS NOT NULL AND mode = 'enforce'"
         )
         return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
+
+    def acknowledged(self) -> list[int]:
+        """Return the ids of trials with an issue that somebody acknowledged or muted."""
+        text = (
+            "SELECT DISTINCT trial FROM rule_jobs "
+            "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
+        )
+        return [number for (number,) in self._rows(text)]
 
     def rules_of(self, number: int) -> list[RuleRecord]:
         """Return the rule jobs of a trial, ordered by name."""

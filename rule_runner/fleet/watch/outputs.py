@@ -20,6 +20,8 @@ from rule_runner.escape import printable
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import trial_outcome
 from rule_runner.notify.outbox import has_undelivered
+from rule_runner.results.acknowledged import acknowledged_if_readable
+from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, open_regular
 from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import RuleResult, versions
@@ -91,6 +93,8 @@ def read_output(output: str) -> SavedOutput:
 def read_results(output: str) -> list[RuleResult]:
     """Return the results in an output folder or below an address, finished or not.
 
+    They have the acknowledgements that hold now.
+
     Raises
     ------
     OutputError
@@ -107,7 +111,7 @@ def read_results(output: str) -> list[RuleResult]:
                 "folder to have the trial judged again."
             )
             raise OutputError(msg) from err
-    return results
+    return acknowledged_if_readable(output, results)
 
 
 def _summary(results: Sequence[RuleResult], begun: int) -> SavedOutput:
@@ -144,6 +148,8 @@ def _record(result: RuleResult) -> RuleRecord:
         skipped=sum(result.coverage.skipped.values()),
         last_step=result.coverage.last,
         rule_time=result.rule_time_s,
+        acknowledged=result.is_acknowledged,
+        counted_severity=result.counted_severity,
     )
 
 
@@ -209,6 +215,20 @@ def saved_outputs(template: str) -> Iterator[str]:
     base = base_of(template)
     if not is_s3(base):
         yield from map(str, _folders(Path(base)))
+
+
+def acknowledgements_mark(output: str) -> tuple[int, int] | None:
+    """Return numbers that change with the acknowledgements in a local output folder.
+
+    None without any, and in S3, where looking at each trial would cost a request.
+    """
+    if is_s3(output):
+        return None
+    try:
+        status = (Path(output) / ACKNOWLEDGEMENTS).lstat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def is_finished(output: str) -> bool:

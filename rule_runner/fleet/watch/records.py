@@ -85,6 +85,10 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
         The last judged step.
     rule_time
         Seconds spent in the rule's own code.
+    acknowledged
+        Whether somebody has acknowledged its issue.
+    counted_severity
+        Of its most serious finding that is not muted; None without an issue, and if all are muted.
     """
 
     name: str
@@ -99,6 +103,8 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
     last_step: int | None = None
     rule_time: float = 0.0
+    acknowledged: bool = False
+    counted_severity: Severity | None = None
 
 
 class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):

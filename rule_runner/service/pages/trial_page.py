@@ -10,7 +10,8 @@ from rule_core.analysis.axis import number
 from rule_core.severity import Severity
 from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
 from rule_runner.report.saved_results import ORDER
-from rule_runner.report.text import coverage
+from rule_runner.report.text import coverage, mark
+from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.status import Outcome, for_people
@@ -31,6 +32,10 @@ class FindingView(NamedTuple):
         Names it when it is acknowledged.
     values
         What was measured, against which limit.
+    mark
+        What was said about it, or "".
+    is_fixed
+        Whether the job file mutes it, which this service cannot change.
     """
 
     id: str
@@ -40,8 +45,8 @@ class FindingView(NamedTuple):
     where: str
     values: str
     note: str
-    muted: str
     mark: str
+    is_fixed: bool
 
 
 class JobView(NamedTuple):
@@ -49,6 +54,10 @@ class JobView(NamedTuple):
 
     Attributes
     ----------
+    marks
+        What people said about all of its findings.
+    is_seen
+        Whether all of them are acknowledged or muted.
     place
         Where its condition was met first, or "".
     reason
@@ -67,7 +76,7 @@ class JobView(NamedTuple):
     notes: Sequence[str]
     parameters: Mapping[str, str]
     marks: Sequence[str]
-    acknowledged: bool
+    is_seen: bool
 
 
 class RunView(NamedTuple):
@@ -112,8 +121,8 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
         remedy=text.remedy if text and is_issue else None,
         notes=[] if result is None else [short(note) for note in result.notes],
         parameters={} if result is None else _parameters(result),
-        marks=[],
-        acknowledged=False,
+        marks=[] if result is None else [*_marks(result)],
+        is_seen=rule.acknowledged,
     )
 
 
@@ -134,28 +143,42 @@ def finding_views(results: Iterable[RuleResult]) -> list[FindingView]:
 
 
 def _findings(result: RuleResult) -> Iterator[FindingView]:
-    for finding in result.evidence:
+    for number, finding in zip(finding_ids(result), result.evidence, strict=True):
         if finding.severity is not Severity.NOTE:
-            yield _finding(result, finding)
+            yield _finding(number, result, finding)
 
 
-def _finding(result: RuleResult, finding: Evidence) -> FindingView:
+def _finding(number: str, result: RuleResult, finding: Evidence) -> FindingView:
     where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
     values = [
         f"measured {_scalar(finding.measured)}" if finding.measured is not None else "",
         f"limit {_scalar(finding.limit)}" if finding.limit is not None else "",
     ]
     return FindingView(
-        id="",
+        id=number,
         job=result.configuration_name,
         verdict=verdict(Outcome.ISSUES_FOUND, finding.severity),
         step=finding.step,
         where=short(" ".join(filter(None, where))),
         values=", ".join(filter(None, values)),
         note=short(finding.note or ""),
-        muted="" if finding.muted is msgspec.UNSET else short(finding.muted),
-        mark="",
+        mark=_mark(finding),
+        is_fixed=finding.muted is not msgspec.UNSET and finding.acknowledgement is msgspec.UNSET,
     )
+
+
+def _mark(finding: Evidence) -> str:
+    if finding.acknowledgement is not msgspec.UNSET:
+        return mark(finding.acknowledgement)
+    if finding.muted is not msgspec.UNSET:
+        return f"muted by the job file ({short(finding.muted.rstrip('.'))})"
+    return ""
+
+
+def _marks(result: RuleResult) -> Iterator[str]:
+    """Yield what was said about all findings of a rule job."""
+    if result.acknowledgement is not msgspec.UNSET:
+        yield mark(result.acknowledgement)
 
 
 def run_views(own: TrialRecord, others: Sequence[TrialRecord]) -> list[RunView]:

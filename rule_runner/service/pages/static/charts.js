@@ -179,13 +179,13 @@ export class Chart {
   options() {
     const ink = colour("muted");
     const grid = { stroke: colour("grid"), width: 1 };
-    const font = `11.5px ${getComputedStyle(document.body).fontFamily}`;
+    const font = `12px ${getComputedStyle(document.body).fontFamily}`;
     const axis = { stroke: ink, grid, ticks: { show: false }, font };
     const log = this.usesLog;
     const series = [{}];
     for (const curve of this.curves) {
       const stroke = colour(`c${this.colourOf(curve)}`);
-      const common = { show: !this.off.has(curve.key), spanGaps: true, dash: this.dashOf(curve), points: { show: curve.steps.length < 2 } };
+      const common = { show: !this.off.has(curve.key), spanGaps: true, dash: this.dashOf(curve), points: { show: curve.steps.length < 2 && !curve.met?.length } };
       // Values that are not finite leave a gap; steps that another curve has do not.
       common.gaps = (plot, place, first, last, gaps) => this.gaps(plot, curve, first, last, gaps);
       if (this.view.smooth) {
@@ -211,7 +211,7 @@ export class Chart {
         y: { distr: log ? 3 : 1, range: (plot, low, high) => this.valueRange(low, high, log) },
       },
       axes: [
-        { ...axis, size: 26, gap: 4, space: 70, values: (plot, ticks) => ticks.map((value) => (Number.isInteger(value) ? step(value) : "")) },
+        { ...axis, size: 24, gap: 4, space: 70, values: (plot, ticks) => ticks.map((value) => (Number.isInteger(value) ? step(value) : "")) },
         {
           ...axis,
           size: AXIS_WIDTH,
@@ -297,7 +297,7 @@ export class Chart {
     const bottom = bbox.top + bbox.height;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top - 8 * ratio, bbox.width, bbox.height + 8 * ratio);
+    ctx.rect(bbox.left - 4 * ratio, bbox.top - 8 * ratio, bbox.width + 8 * ratio, bbox.height + 12 * ratio);
     ctx.clip();
     const flags = this.flags();
     const many = Math.max(1, Math.ceil(flags.length / MARKS_DRAWN));

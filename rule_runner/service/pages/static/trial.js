@@ -221,6 +221,7 @@ function readFindings() {
     text: `${button.dataset.job} ${button.querySelector(".what").textContent}`.trim(),
   }));
   view.change({}, "mark");
+  offer();
 }
 
 function point(button) {
@@ -239,8 +240,19 @@ findings.addEventListener("click", (event) => {
   own?.setAttribute("aria-pressed", "false");
   if (own !== button) button.setAttribute("aria-pressed", "true");
   point(pressed());
-  if (button.dataset.finding && own === button) return;
+  offer();
 });
+
+// Only the finding that is pressed can be acknowledged, unless the job file mutes it.
+function offer() {
+  const actions = document.getElementById("finding-actions");
+  const button = pressed();
+  if (!actions) return;
+  actions.hidden = !button || "fixed" in button.dataset;
+  if (!button) return;
+  actions.firstElementChild.dataset.finding = button.dataset.finding;
+  actions.firstElementChild.dataset.what = `${button.dataset.job} at step ${button.dataset.step}`;
+}
 for (const [key, by] of [["n", 1], ["p", -1]]) {
   onKey(key, () => {
     const buttons = [...findings.querySelectorAll("button")];
@@ -373,7 +385,7 @@ page.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.acknowledge) {
-    target = { finding: button.dataset.acknowledge === "finding" ? button.dataset.finding : null, rule: button.dataset.rule ?? null };
+    target = { finding: button.dataset.acknowledge === "finding" ? button.dataset.finding : null, rule: button.dataset.acknowledge === "rule" ? button.dataset.rule : null };
     document.getElementById("acknowledge-what").textContent = button.dataset.what ?? `All findings of ${button.dataset.rule} on this trial.`;
     form.querySelector(".status").textContent = "";
     dialog.showModal();

@@ -150,6 +150,7 @@ def test_without_a_result_nothing_else_is_asked_for(faulty: faulty_s3.FaultyS3) 
         assert [path for _, path, _ in faulty.asked] == [
             "/bucket/out/a/rule_result.json",
             "/bucket/out/b/rule_result.json",
+            "/bucket/out/acknowledgements.jsonl",
         ]
 
 
@@ -282,7 +283,7 @@ def test_what_is_reported_of_the_folder_names_the_address(faulty: faulty_s3.Faul
     with pytest.raises(OutputError, match=str(sync.folder)), synced():
         raise OutputError(msg)
     with structlog.testing.capture_logs() as logs:
-        faulty.due = [faulty_s3.passes, *[faulty_s3.says(403, "AccessDenied")] * 9]
+        faulty.due = [faulty_s3.passes] * 2 + [faulty_s3.says(403, "AccessDenied")] * 9
         with pytest.raises(OutputError, match=str(sync.folder)), synced() as again:
             fail(again, msg)
     assert (logs[-1]["event"], logs[-1]["log_level"]) == ("output_not_uploaded", "error")

@@ -100,8 +100,13 @@ class TrialCurves:
     def _index(self) -> TrialIndex:
         return self._trial.index
 
-    def read(self, seconds: float) -> None:
+    def read(self, seconds: float, *, ended: bool = False) -> None:
         """Read what is new, for at most some seconds; the next call goes on.
+
+        Parameters
+        ----------
+        ended
+            Whether to read the last steps although other workers or values of them may follow.
 
         Raises
         ------
@@ -112,7 +117,7 @@ class TrialCurves:
         if self.complete or self._looked_at == -math.inf:
             self._look()
         self.complete = False
-        for step in self._new_steps():
+        for step in self._new_steps(ended=ended):
             if self._clock.monotonic() >= self._deadline:
                 return
             self._read(step)
@@ -146,10 +151,10 @@ class TrialCurves:
             self.kinds.setdefault(name, kinds.get(name, CurveKind.SCALAR))
             self.points.setdefault(name, Points())
 
-    def _new_steps(self) -> Iterable[int]:
+    def _new_steps(self, *, ended: bool) -> Iterable[int]:
         steps = self._index.steps
         new = steps[bisect_right(steps, self._read_step) :]
-        return new if self._ended else self._index.settled(new)
+        return new if ended or self._ended else self._index.settled(new)
 
     def _read(self, step: int) -> None:
         """Read all curves at a global step."""

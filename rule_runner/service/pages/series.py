@@ -12,6 +12,7 @@ from rule_core.failures import attempt
 from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
 from rule_runner.fleet.watch.records import TrialRecord
+from rule_runner.fleet.watch.states import WatchState
 from rule_runner.service.pages.curves import CurveKind, TrialCurves
 from rule_runner.service.pages.measured import MeasuredCurve, MeasuredCurves, read_measured
 from rule_runner.service.pages.points import Mark
@@ -116,7 +117,7 @@ class _CachedTrial:
     def _read(self, trial: TrialRecord, clock: Clock, seconds: float) -> None:
         if self.curves is None:
             self.curves = TrialCurves(trial.path, clock)
-        self.curves.read(seconds)
+        self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
 
     def _report(self, err: Exception) -> None:
         self.problem = _sentence(err)

@@ -143,19 +143,19 @@ def finding_views(results: Iterable[RuleResult]) -> list[FindingView]:
 
 
 def _findings(result: RuleResult) -> Iterator[FindingView]:
-    for number, finding in zip(finding_ids(result), result.evidence, strict=True):
+    for finding_id, finding in zip(finding_ids(result), result.evidence, strict=True):
         if finding.severity is not Severity.NOTE:
-            yield _finding(number, result, finding)
+            yield _finding(finding_id, result, finding)
 
 
-def _finding(number: str, result: RuleResult, finding: Evidence) -> FindingView:
+def _finding(finding_id: str, result: RuleResult, finding: Evidence) -> FindingView:
     where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
     values = [
         f"measured {_scalar(finding.measured)}" if finding.measured is not None else "",
         f"limit {_scalar(finding.limit)}" if finding.limit is not None else "",
     ]
     return FindingView(
-        id=number,
+        id=finding_id,
         job=result.configuration_name,
         verdict=verdict(Outcome.ISSUES_FOUND, finding.severity),
         step=finding.step,

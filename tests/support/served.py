@@ -30,7 +30,9 @@ POLICY: Final = (
 )
 
 
-def rule(name: str = "VanishingGradient", outcome: str = "NoIssuesFound", **more: Any) -> RuleRecord:
+def rule(
+    name: str = "VanishingGradient", outcome: str = "NoIssuesFound", **more: Any
+) -> RuleRecord:
     """Return a rule job of the index; an issue is a warning at step 130."""
     issue = {"severity": Severity.WARNING, "step": 130, "findings": 3}
     fields = {

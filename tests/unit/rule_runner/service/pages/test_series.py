@@ -126,9 +126,7 @@ def test_threads_get_the_same_answer(tmp_path: Path) -> None:
     log(tmp_path, rows=500)
     cache, trial = SeriesCache(), record(tmp_path)
     pages = []
-    threads = [
-        threading.Thread(target=lambda: pages.append(cache.page(trial))) for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: pages.append(cache.page(trial))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

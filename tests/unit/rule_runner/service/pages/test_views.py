@@ -1,0 +1,203 @@
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reports
+import served
+from starlette.testclient import TestClient
+
+from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.acknowledgements import (
+    Acknowledgement,
+    AcknowledgementKind,
+    append_acknowledgement,
+)
+from rule_runner.results.schema import Evidence
+from rule_runner.service.application import build_application
+from rule_runner.service.pages.table import ROWS
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[WatchDatabase]:
+    with WatchDatabase.empty(tmp_path / "index.sqlite") as database:
+        yield database
+
+
+@pytest.fixture
+def client(tmp_path: Path, database: WatchDatabase) -> Iterator[TestClient]:
+    del database
+    application = build_application(served.service(tmp_path / "index.sqlite"))
+    with TestClient(application, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+def text_of(client: TestClient, address: str, status: int = 200) -> str:
+    response = client.get(address)
+    assert response.status_code == status, response.text
+    return response.text
+
+
+def test_the_table_without_trials_says_how_to_get_some(client: TestClient) -> None:
+    assert "No trials yet" in text_of(client, "/trials")
+
+
+def test_the_table_shows_verdicts(client: TestClient, database: WatchDatabase) -> None:
+    rules = [served.rule("A"), served.rule("B", "IssuesFound"), served.rule("C", "NotEvaluated")]
+    served.add(database, "/runs/sweep/first", rules)
+    page = text_of(client, "/trials")
+    assert 'aria-label="B: Warning at step 130, 3 findings"' in page
+    assert '<td class="v q NoIssuesFound">✓</td>' in page
+    assert "/rules/B" in page
+    assert "/rules/C" not in page
+
+
+def test_the_filter_is_that_of_the_address(client: TestClient, database: WatchDatabase) -> None:
+    served.add(database, "/runs/first", [served.rule("A")])
+    served.add(database, "/runs/second", [served.rule("A", "IssuesFound")])
+    page = text_of(client, "/trials?text=sec&outcome=IssuesFound&rule=A&sort=-changed")
+    assert "second" in page
+    assert ">first<" not in page
+    assert "1 of 2 trials" in page
+    assert '<option value="IssuesFound" selected>' in page
+    assert '<option value="A" selected>' in page
+    assert "No trial fits" in text_of(client, "/trials?text=third")
+
+
+def test_a_long_table_has_pages(client: TestClient, database: WatchDatabase) -> None:
+    for number in range(ROWS + 1):
+        served.add(database, f"/runs/{number:04d}")
+    first = text_of(client, "/trials?sort=-path")
+    assert first.count('id="trial-') == ROWS
+    assert 'rel="next" href="/trials?sort=-path&amp;page=2"' in first
+    assert 'rel="prev"' not in first
+    second = text_of(client, "/trials?sort=-path&page=2")
+    assert second.count('id="trial-') == 1
+    assert 'rel="next"' not in second
+
+
+def test_nothing_of_a_trial_is_html(
+    client: TestClient, database: WatchDatabase, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    found = [Evidence(20, HOSTILE, HOSTILE, 1.0, HOSTILE, HOSTILE)]
+    reports.save(output, reports.result(HOSTILE, "IssuesFound", evidence=found, notes=[HOSTILE]))
+    trial = served.add(
+        database,
+        f"/runs/{HOSTILE}",
+        [served.rule(HOSTILE, "IssuesFound")],
+        output=str(output),
+        problem=HOSTILE,
+    )
+    addresses = ["/trials", f"/trials?text={HOSTILE}", f"/trials/{trial.id}", "/rules"]
+    for address in addresses:
+        page = text_of(client, address)
+        assert "<img" not in page, address
+    assert "<img" not in text_of(client, f"/rules/{HOSTILE}".replace("<", "%3C"))
+
+
+def test_a_trials_page_has_its_verdicts_and_findings(
+    client: TestClient, database: WatchDatabase, tmp_path: Path
+) -> None:
+    fired = reports.fired(status_details=None)
+    silent = reports.result("AllZero", "NotEvaluated", status_details="It looked for activations.")
+    for result in (fired, silent):
+        reports.save(tmp_path / "out" / result.configuration_name, result)
+    rules = [served.rule("AllZero", "NotEvaluated"), served.rule(outcome="IssuesFound")]
+    trial = served.add(database, "/runs/mine", rules, output=str(tmp_path / "out"))
+    page = text_of(client, f"/trials/{trial.id}")
+    assert page.index('id="VanishingGradient"') < page.index('id="AllZero"')
+    assert "What to do" in page
+    assert "It looked for activations." in page
+    assert "gradient/fc of worker_0: measured 1e-8, limit 1e-7" in page
+    assert 'data-step="20"' in page
+
+
+@pytest.mark.parametrize("kind", [AcknowledgementKind.ACKNOWLEDGED, AcknowledgementKind.MUTED])
+def test_what_people_said_is_on_the_page(
+    client: TestClient, database: WatchDatabase, tmp_path: Path, kind: AcknowledgementKind
+) -> None:
+    fired = reports.fired()
+    reports.save(tmp_path / "out", fired)
+    trial = served.add(
+        database, "/runs/mine", [served.rule(outcome="IssuesFound")], output=str(tmp_path / "out")
+    )
+    (number,) = finding_ids(fired)
+    said: dict[str, Any] = {"who": "ann", "reason": "known", "at": datetime.now(UTC), "kind": kind}
+    append_acknowledgement(str(tmp_path / "out"), Acknowledgement(finding=number, **said))
+    page = text_of(client, f"/trials/{trial.id}")
+    assert f"{kind} by ann (known)" in page
+    assert f'data-finding="{number}"' in page
+    assert "data-fixed" not in page.partition('id="findings"')[2].partition("</ul>")[0]
+
+
+def test_a_mute_of_the_job_file_is_read_only(
+    client: TestClient, database: WatchDatabase, tmp_path: Path
+) -> None:
+    muted = Evidence(20, "gradient/fc", None, 1e-8, 1e-7, None, muted="frozen on purpose")
+    reports.save(tmp_path / "out", reports.result(evidence=[muted]))
+    trial = served.add(database, "/runs/mine", [served.rule()], output=str(tmp_path / "out"))
+    page = text_of(client, f"/trials/{trial.id}")
+    assert "muted by the job file (frozen on purpose)" in page
+    assert "data-fixed>" in page
+
+
+def test_results_that_cannot_be_read_are_named(
+    client: TestClient, database: WatchDatabase, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "rule_result.json").write_text('{"schema')
+    trial = served.add(
+        database, "/runs/mine", [served.rule("A", "IssuesFound")], output=str(tmp_path / "out")
+    )
+    page = text_of(client, f"/trials/{trial.id}")
+    assert "is damaged" in page
+    assert 'id="A"' in page
+
+
+def test_other_runs_are_laid_over(client: TestClient, database: WatchDatabase) -> None:
+    ids = [served.add(database, f"/runs/{name}", [served.rule("A")]).id for name in "abc"]
+    page = text_of(client, f"/trials/{ids[0]}?with={ids[2]},x,{ids[1]},{ids[2]},{ids[0]}")
+    assert re.findall('data-run="([0-9]+)"', page) == [str(ids[0]), str(ids[2]), str(ids[1])]
+    assert f'href="/trials/{ids[0]}?with={ids[1]}" aria-label="Remove c"' in page
+    assert "There is no trial 99" in text_of(client, f"/trials/{ids[0]}?with=99", 404)
+
+
+def test_unknown_trials_and_rules(client: TestClient) -> None:
+    assert "There is no trial 7" in text_of(client, "/trials/7", 404)
+    assert "There is no rule" in text_of(client, "/rules/Nothing", 404)
+
+
+def test_rules_have_their_counts(client: TestClient, database: WatchDatabase) -> None:
+    served.add(database, "/runs/a", [served.rule("AllZero", "IssuesFound"), served.rule("Own")])
+    page = text_of(client, "/rules")
+    assert "/trials?rule=AllZero&amp;rule_outcome=IssuesFound" in page
+    assert "Not a built-in rule." in page
+
+
+def test_a_rules_page_tells_where_it_fires(client: TestClient, database: WatchDatabase) -> None:
+    loss = served.rule("loss", "IssuesFound", rule="LossNotDecreasing")
+    trial = served.add(database, "/runs/a", [loss, served.rule("Own")])
+    page = text_of(client, "/rules/loss")
+    assert "Why it matters" in page
+    assert f'href="/trials/{trial.id}#loss"' in page
+    own = text_of(client, "/rules/Own")
+    assert "It has fired on no trial." in own
+    assert "does not run in this service" in own
+
+
+def test_curves_are_data(client: TestClient, database: WatchDatabase, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "log.csv").write_text("step,loss\n1,0.5\n2,0.25\n")
+    trial = served.add(database, str(tmp_path / "a"))
+    address = f"/api/v1/trials/{trial.id}/series"
+    page = client.get(f"{address}?after=1&points=10&names=loss,other").json()
+    assert [(item["name"], item["steps"]) for item in page["series"]] == [("loss", [2])]
+    for query in ("points=1", "points=x", "after=now", "nmaes=a"):
+        assert client.get(f"{address}?{query}").status_code == 400, query
+    assert client.get("/api/v1/trials/77/series").status_code == 404

@@ -126,7 +126,7 @@ class Served:
         self.opened += 1
         try:
             yield ": open\n\n"
-            while text := await queue.get():
+            while text := await _next(queue):
                 yield text
         finally:
             self._queues.discard(queue)
@@ -135,6 +135,14 @@ class Served:
     async def _act(self, request: Request) -> Response:
         self.posted.append((request.path_params["action"], await request.json()))
         return JSONResponse({})
+
+
+async def _next(queue: "asyncio.Queue[str]") -> str:
+    """Return the next event, or a comment, by which the server notices a closed connection."""
+    try:
+        return await asyncio.wait_for(queue.get(), 0.1)
+    except TimeoutError:
+        return ": alive\n\n"
 
 
 @contextmanager

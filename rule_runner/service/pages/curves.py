@@ -129,7 +129,6 @@ class TrialCurves:
         pause = LOOK_EVERY_REMOTE_S if self._index.is_remote else LOOK_EVERY_S
         if self._ended or now - self._looked_at < pause:
             return
-        self._looked_at = now
         if not is_there(self._trial):
             raise TrialError(absent(self._trial))
         ended = self._index.has_ended()
@@ -137,6 +136,7 @@ class TrialCurves:
         self._ended = ended
         if not (self._index.steps or self._index.workers or ended):
             reject_parent(self._trial)
+        self._looked_at = now  # after an error, the next call looks again
         if len(self._index.names) != self._named:
             self._named = len(self._index.names)
             self._choose()

@@ -96,20 +96,21 @@ class SeriesPage(msgspec.Struct, frozen=True):
 class _CachedTrial:
     """What is known of a trial's curves; used by one thread at a time."""
 
-    def __init__(self, trial: TrialRecord) -> None:
+    def __init__(self) -> None:
         self.lock = threading.Lock()
         self.curves: TrialCurves | None = None
         self.measured = NO_CURVES
-        self.problem = ""
-        self._trial = trial
+        self._problem = ""
+        self._measured_problem = ""
         self._measured_at: tuple[str, float | None] | None = None
 
     def update(self, trial: TrialRecord, clock: Clock, seconds: float) -> None:
         """Read what is new; problems become sentences."""
-        self.problem = ""
+        self._problem = ""
         ended = (trial.state, trial.ended_at)
         if ended != self._measured_at:
             self._measured_at = ended
+            self._measured_problem = ""
             self.measured = attempt(lambda: read_measured(trial.output), self._without_measured)
         if trial.tensors:
             attempt(lambda: self._read(trial, clock, seconds), self._report)
@@ -119,13 +120,18 @@ class _CachedTrial:
             self.curves = TrialCurves(trial.path, clock)
         self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
 
+    @property
+    def problem(self) -> str:
+        """Why there are no curves, or not all, in a sentence; "" otherwise."""
+        return self._problem or self._measured_problem
+
     def _report(self, err: Exception) -> None:
-        self.problem = _sentence(err)
+        self._problem = _sentence(err)
         if self.curves is not None:
             self.curves.complete = True
 
     def _without_measured(self, err: Exception) -> MeasuredCurves:
-        self.problem = _sentence(err)
+        self._measured_problem = _sentence(err)
         return NO_CURVES
 
 
@@ -159,7 +165,7 @@ class SeriesCache:
     def _cached(self, trial: TrialRecord) -> _CachedTrial:
         key = trial.id, trial.path
         with self._lock:
-            cached = self._trials.setdefault(key, _CachedTrial(trial))
+            cached = self._trials.setdefault(key, _CachedTrial())
             self._trials.move_to_end(key)
             if len(self._trials) > TRIALS_KEPT:
                 self._trials.popitem(last=False)

@@ -102,7 +102,7 @@ class Tab:
     def open(self, address: str) -> Any:
         self.page.goto(address)
         if "/trials/" in address:
-            expect(self.page.locator("#curves-problem p")).to_have_count(0)
+            expect(self.page.get_by_text("Reading the curves")).to_have_count(0)
         return self.page
 
 

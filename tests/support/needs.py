@@ -37,6 +37,7 @@ NEEDS: Final = (
         "export RULE_RUNNER_KUBERNETES_PYTHON=PYTHON",
     ),
     (re.compile("Chromium"), "Chromium", "apt-get install chromium"),
+    (re.compile("axe is not"), "axe", ".venv/bin/python -m pip install axe-playwright-python"),
     (
         re.compile("RULE_RUNNER_OLD_SMDEBUG_PYTHON"),
         "smdebug 1.0.34",

@@ -13,7 +13,7 @@ from rule_runner.service.pages.words import TrialName, Verdict, split_path, verd
 TRIALS_SHOWN: Final = 100
 
 
-class RuleRow(NamedTuple):
+class RuleEntry(NamedTuple):
     """A rule in the list of rules; `counts` are trials by outcome, those that need attention first.
 
     `text` is None unless it is a built-in rule.
@@ -34,10 +34,10 @@ class RuleTrial(NamedTuple):
     record: RuleRecord
 
 
-def rule_row(name: str, counts: Mapping[tuple[str, str], int]) -> RuleRow:
+def rule_entry(name: str, counts: Mapping[tuple[str, str], int]) -> RuleEntry:
     """Return a rule with its counts, from those of all rules by name and outcome."""
     own = {str(outcome): counts.get((name, outcome), 0) for outcome in ORDER}
-    return RuleRow(name, rule_text(name), {name: count for name, count in own.items() if count})
+    return RuleEntry(name, rule_text(name), {name: count for name, count in own.items() if count})
 
 
 def rule_trials(index: IndexReader, name: str) -> tuple[list[RuleTrial], int]:

@@ -31,7 +31,7 @@ class Cell(NamedTuple):
     is_seen: bool
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A trial in the table.
 
     Attributes
@@ -81,15 +81,15 @@ def columns(items: Iterable[TrialItem]) -> list[str]:
     )
 
 
-def rows(items: Iterable[TrialItem], names: Sequence[str]) -> list[Row]:
+def rows(items: Iterable[TrialItem], names: Sequence[str]) -> list[TableRow]:
     """Return the rows of trials; `names` are the columns."""
     return [_row(item, names) for item in items]
 
 
-def _row(item: TrialItem, names: Sequence[str]) -> Row:
+def _row(item: TrialItem, names: Sequence[str]) -> TableRow:
     by_name = {rule.name: rule for rule in item.rules}
     cells = [None if (rule := by_name.get(name)) is None else _cell(rule) for name in names]
-    return Row(
+    return TableRow(
         item,
         *split_path(item.path),
         STATES[WatchState(item.state)],

@@ -22,7 +22,7 @@ from rule_runner.results.status import Outcome
 from rule_runner.service.api.queries import TrialQuery, checked_query, trial_query
 from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
-from rule_runner.service.pages.rule_page import rule_row, rule_trials
+from rule_runner.service.pages.rule_page import rule_entry, rule_trials
 from rule_runner.service.pages.rule_text import rule_text
 from rule_runner.service.pages.series import MAX_POINTS, POINTS, SeriesQuery
 from rule_runner.service.pages.table import (
@@ -179,7 +179,7 @@ def rules(request: Request) -> Response:
     return render(
         request,
         "rules.html.jinja",
-        rules=[rule_row(name, counts) for name in names],
+        rules=[rule_entry(name, counts) for name in names],
         words=_OUTCOMES,
         signs=_SIGNS,
     )
@@ -204,7 +204,7 @@ def rule(request: Request) -> Response:
         text=text,
         trials=listed,
         fired=total,
-        counts=rule_row(class_name, counts).counts,
+        counts=rule_entry(class_name, counts).counts,
         words=_OUTCOMES,
         signs=_SIGNS,
     )

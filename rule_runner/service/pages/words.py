@@ -1,5 +1,7 @@
 """Words, signs and classes of verdicts, as in reports."""
 
+from collections.abc import Hashable
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -11,6 +13,7 @@ from rule_runner.report.html.page import WORDS
 from rule_runner.results.status import Outcome
 
 NAME_LENGTH: Final = 200  # displayed characters
+_CACHED: Final = 4096  # a table repeats the same few texts
 WARNING: Final = "Warning"
 STATES: Final = {
     WatchState.DISCOVERED: "Discovered",
@@ -30,20 +33,22 @@ class Verdict(NamedTuple):
     sign: str
 
 
+@lru_cache(_CACHED)
 def verdict(outcome: str, severity: Severity | None = None) -> Verdict:
     """Return how an outcome is shown; an issue that is only a warning has its own sign.
 
     >>> verdict("IssuesFound", Severity.WARNING)
     Verdict(name='Warning', word='Warning', sign='▲')
     """
-    if outcome not in list(Outcome):
+    if outcome not in Outcome.__members__.values():
         return Verdict("Stopped", printable(outcome) or "No verdict yet", "·")
     if outcome == Outcome.ISSUES_FOUND and severity is Severity.WARNING:
         return Verdict(WARNING, WARNING, "▲")
     return Verdict(outcome, *WORDS[Outcome(outcome)])
 
 
-def short(text: object) -> str:
+@lru_cache(_CACHED)
+def short(text: Hashable) -> str:
     """Return text of a trial or user for a page: printable, and not too long."""
     shown = printable(text)
     return shown if len(shown) <= NAME_LENGTH else f"{shown[: NAME_LENGTH - 1]}…"

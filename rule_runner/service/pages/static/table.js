@@ -3,7 +3,7 @@
 import { listen } from "./live.js";
 import { onKey, showTimes } from "./page.js";
 
-const TYPING_MS = 120;
+const TYPING_MS = 80;
 const GATHER_MS = 300; // events before a look at the service
 const SPARE = 10; // a look may take a tenth of the time
 const MAX_SELECTED = 8;

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from rule_core.storage.uri import is_s3
-from rule_runner.report.html.series import ChartLine, Drawing
+from rule_runner.report.html.series import REPORTED, ChartLine, Drawing
 from rule_runner.report.s3_results import fetch_results
 from rule_runner.report.saved_results import SavedRuleJob, read
 from rule_runner.service.pages.points import Points
@@ -70,10 +70,15 @@ def _curves(jobs: Iterable[SavedRuleJob]) -> MeasuredCurves:
     left_out = 0
     for job in jobs:
         left_out += job.left_out
-        for drawing in job.drawings:
+        for drawing in filter(_is_curve, job.drawings):
             left_out += max(len(drawing.lines) - LINES_KEPT, 0)
             curves += _of_drawing(job.result.configuration_name, drawing)
     return MeasuredCurves(tuple(curves), left_out)
+
+
+def _is_curve(drawing: Drawing) -> bool:
+    """Return whether a drawing is more than the place of a finding."""
+    return drawing.quantity != REPORTED or any(len(line.points) > 1 for line in drawing.lines)
 
 
 def _of_drawing(job: str, drawing: Drawing) -> Iterator[MeasuredCurve]:

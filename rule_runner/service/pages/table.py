@@ -12,7 +12,14 @@ from rule_runner.report.saved_results import ORDER
 from rule_runner.results.status import Outcome
 from rule_runner.service.api.queries import TrialQuery
 from rule_runner.service.api.trials import RuleItem, TrialItem
-from rule_runner.service.pages.words import STATES, Verdict, short, split_path, verdict
+from rule_runner.service.pages.words import (
+    STATES,
+    Verdict,
+    short,
+    split_path,
+    verdict,
+    verdict_so_far,
+)
 
 TRIALS: Final = "/trials"
 ROWS: Final = 200  # of a page
@@ -70,15 +77,14 @@ class SortLink(NamedTuple):
 
 
 def columns(items: Iterable[TrialItem]) -> list[str]:
-    """Return the names of the rules that have a verdict on any of the trials, sorted."""
-    return sorted(
-        {
-            rule.name
-            for item in items
-            for rule in item.rules
-            if rule.outcome != Outcome.NOT_EVALUATED
-        }
-    )
+    """Return the names of the rules that have judged something of any of the trials, sorted."""
+    return sorted({rule.name for item in items for rule in item.rules if _has_judged(rule)})
+
+
+def _has_judged(rule: RuleItem) -> bool:
+    if rule.outcome == Outcome.IN_PROGRESS:
+        return rule.judged > 0
+    return rule.outcome != Outcome.NOT_EVALUATED
 
 
 def rows(items: Iterable[TrialItem], names: Sequence[str]) -> list[TableRow]:
@@ -93,7 +99,7 @@ def _row(item: TrialItem, names: Sequence[str]) -> TableRow:
         item,
         *split_path(item.path),
         STATES[WatchState(item.state)],
-        verdict(item.outcome, item.severity) if item.outcome else None,
+        verdict_so_far(item.outcome, item.severity),
         cells,
         sha256(msgspec.json.encode((item, names))).hexdigest()[:_VERSION_LENGTH],
     )

@@ -19,7 +19,7 @@ from rule_runner.service.pages.rule_text import rule_text
 from rule_runner.service.pages.words import Verdict, short, split_path, verdict
 
 FINDINGS_SHOWN: Final = 200
-QUIET: Final = frozenset({Outcome.NO_ISSUES_FOUND, Outcome.NOT_EVALUATED})
+QUIET: Final = frozenset({Outcome.NO_ISSUES_FOUND, Outcome.NOT_EVALUATED, Outcome.IN_PROGRESS})
 MAX_RUNS: Final = 8
 
 

@@ -34,7 +34,7 @@ from rule_runner.service.pages.table import (
     sort_link,
 )
 from rule_runner.service.pages.trial_page import MAX_RUNS, finding_views, job_views, run_views
-from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict
+from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict, verdict_so_far
 from rule_runner.service.responses import MsgspecResponse, service_of
 
 _OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in ORDER}
@@ -109,16 +109,17 @@ def trial(request: Request) -> Response:
         others = [_trial(index, number) for number in _overlaid(request, own)]
         rules = index.rules_of_trials(run.id for run in (own, *others))
     problem, results = _results(own)
+    item = trial_item(own, rules[own.id])
     runs = run_views(own, others)
     names = sorted({rule.name for run_rules in rules.values() for rule in run_rules})
     return render(
         request,
         "trial.html.jinja",
         trial=own,
-        item=trial_item(own, rules[own.id]),
+        item=item,
         title=split_path(own.path),
         state=STATES[own.state],
-        verdict=verdict(own.outcome, trial_item(own, rules[own.id]).severity),
+        verdict=verdict_so_far(item.outcome, item.severity),
         jobs=job_views(rules[own.id], results),
         findings=finding_views(results),
         findings_total=sum(rule.findings for rule in rules[own.id]),

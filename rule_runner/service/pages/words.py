@@ -47,6 +47,16 @@ def verdict(outcome: str, severity: Severity | None = None) -> Verdict:
     return Verdict(outcome, *WORDS[Outcome(outcome)])
 
 
+def verdict_so_far(outcome: str, severity: Severity | None) -> Verdict | None:
+    """Return how the outcome of a trial is shown; while it runs, its most serious finding.
+
+    None if there is neither.
+    """
+    if outcome:
+        return verdict(outcome, severity)
+    return None if severity is None else verdict(Outcome.ISSUES_FOUND, severity)
+
+
 @lru_cache(_CACHED)
 def short(text: Hashable) -> str:
     """Return text of a trial or user for a page: printable, and not too long."""

@@ -22,7 +22,8 @@ def item(*rules: RuleItem, **more: Any) -> TrialItem:
 
 
 def test_columns_are_the_rules_with_a_verdict() -> None:
-    items = [item(rule("B"), rule("Silent", "NotEvaluated")), item(rule("A"))]
+    waiting = rule("Waiting", "InProgress", judged=0)
+    items = [item(rule("B"), rule("Silent", "NotEvaluated"), waiting), item(rule("A"))]
     assert columns(items) == ["A", "B"]
 
 

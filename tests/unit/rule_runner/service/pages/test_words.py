@@ -2,7 +2,7 @@ import pytest
 
 from rule_core.severity import Severity
 from rule_runner.results.status import Outcome
-from rule_runner.service.pages.words import NAME_LENGTH, short, split_path, verdict
+from rule_runner.service.pages.words import NAME_LENGTH, short, split_path, verdict, verdict_so_far
 
 
 def test_every_outcome_has_a_sign_of_its_own() -> None:
@@ -32,3 +32,13 @@ def test_text_is_printable_and_short() -> None:
 )
 def test_the_name_of_a_trial_and_its_folder(path: str, parts: tuple[str, str]) -> None:
     assert split_path(path) == parts
+
+
+def test_the_findings_of_a_running_trial_are_its_verdict_so_far() -> None:
+    assert verdict_so_far("", None) is None
+    found = verdict_so_far("", Severity.WARNING)
+    assert found is not None
+    assert found.word == "Warning"
+    judged = verdict_so_far("NoIssuesFound", None)
+    assert judged is not None
+    assert judged.sign == "✓"

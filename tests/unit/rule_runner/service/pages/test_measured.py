@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+import reports
+
+from rule_runner.results.schema import Evidence
+from rule_runner.service.pages.measured import LINES_KEPT, read_measured
+
+
+def test_the_worst_lines_of_each_quantity(tmp_path: Path) -> None:
+    lines = [
+        reports.series({0: 1e-3, 20: 10.0 ** -(8 + number)}, met=[20], tensor=f"gradient/{number}")
+        for number in range(LINES_KEPT + 2)
+    ]
+    reports.save(tmp_path / "A", reports.fired("A"), reports.measurements(*lines, left_out=4))
+    reports.save(tmp_path / "B", reports.result("B"))
+    measured = read_measured(str(tmp_path))
+    assert [curve.name for curve in measured.curves] == [
+        f"gradient/{number}" for number in range(LINES_KEPT)
+    ]
+    assert measured.left_out == 6
+    first = measured.curves[0]
+    assert (first.job, first.quantity, first.worse, first.limit) == (
+        "A",
+        "mean |gradient|",
+        "below",
+        1e-7,
+    )
+    assert (first.points.steps, first.met) == ([0, 20], (20,))
+
+
+def test_a_finding_alone_is_no_curve(tmp_path: Path) -> None:
+    reports.save(tmp_path / "A", reports.fired("A"))
+    found = [Evidence(step, "t", None, step * 1.0, 0.5, None) for step in (1, 2)]
+    reports.save(tmp_path / "B", reports.result("B", "IssuesFound", evidence=found))
+    assert [(curve.job, curve.met) for curve in read_measured(str(tmp_path)).curves] == [
+        ("B", (1, 2))
+    ]
+
+
+@pytest.mark.parametrize("name", ["gone", "file"])
+def test_an_output_that_is_no_folder_has_no_curves(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    assert read_measured(str(tmp_path / name)).curves == ()

@@ -1,8 +1,11 @@
+import logging
 from pathlib import Path
 
 import pytest
 import reports
+import s3_objects
 
+from rule_runner.errors import ClientError
 from rule_runner.results.schema import Evidence
 from rule_runner.service.pages.measured import LINES_KEPT, read_measured
 
@@ -42,3 +45,18 @@ def test_a_finding_alone_is_no_curve(tmp_path: Path) -> None:
 def test_an_output_that_is_no_folder_has_no_curves(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     assert read_measured(str(tmp_path / name)).curves == ()
+
+
+def test_an_output_in_s3(
+    aws_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("werkzeug"), "disabled", True)
+    s3_objects.make_bucket(aws_endpoint)
+    line = reports.series({0: 1e-3, 20: 1e-8}, met=[20])
+    folder = reports.save(tmp_path / "A", reports.fired("A"), reports.measurements(line))
+    files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    s3_objects.put(aws_endpoint, "out/A/", files)
+    (curve,) = read_measured("s3://bucket/out").curves
+    assert (curve.job, curve.points.steps) == ("A", [0, 20])
+    with pytest.raises(ClientError, match="cannot be read"):
+        read_measured("s3://no-such-bucket/out")

@@ -16,9 +16,11 @@ from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
 from rule_runner.durations import seconds_of
 from rule_runner.errors import JobError
+from rule_runner.fleet.alerts.config import AlertsConfig
 
 DEFAULT_OUTPUT: Final = "rule-output/watch/{trial}"
 _PLACEHOLDER: Final = "{trial}"
+_ADDRESS: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 
 Texts = tuple[Annotated[str, Meta(min_length=1)], ...]
@@ -78,6 +80,10 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         such as ``30d``.
     look_every
         How long to wait between two looks at a root in S3.
+    alerts
+        Messages for people about issues; None: none.
+    public_url
+        The address under which people see the pages of `serve`, for links in alerts.
     """
 
     roots: Texts = ()
@@ -89,6 +95,8 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     quiet_after: str = "15m"
     retention: str | int | None = None
     look_every: str = "30s"
+    alerts: AlertsConfig | None = None
+    public_url: str | None = None
 
     @property
     def quiet_s(self) -> float:
@@ -156,7 +164,8 @@ def checked(raw: Any, place: str) -> WatchConfig:
 
 
 def _fields() -> list[str]:
-    return [*WatchConfig.__struct_fields__, *Assignment.__struct_fields__]
+    structs = (WatchConfig, Assignment, AlertsConfig)
+    return [name for struct in structs for name in struct.__struct_fields__]
 
 
 def _check(config: WatchConfig) -> None:
@@ -168,6 +177,12 @@ def _check(config: WatchConfig) -> None:
             msg = f"{name} {err}"
             raise ValueError(msg) from err
     check_output(config.output)
+    if config.alerts is not None:
+        config.alerts.check()
+    url = config.public_url
+    if url is not None and not _ADDRESS.fullmatch(url):
+        msg = f"public_url must be an address such as https://rules.example.org, got {url!r:.100}"
+        raise ValueError(msg)
     for number, assignment in enumerate(config.judge):
         named = bool(assignment.rules), assignment.job is not None, assignment.ignore
         if sum(named) != 1:
@@ -200,6 +215,7 @@ def _placed(config: WatchConfig, folder: Path) -> WatchConfig:
     return replace(
         config,
         roots=tuple(map(absolute, config.roots)),
+        public_url=config.public_url and config.public_url.rstrip("/"),
         judge=tuple(judge),
         output=absolute(config.output),
     )

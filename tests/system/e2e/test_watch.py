@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import http_places
 import pytest
 import s3_objects
 import vanishing
@@ -131,3 +132,21 @@ def test_sigterm_stops_evaluations_and_the_next_controller_continues(here: Path)
     (trial / "training_job_end.ts").touch()
     done = watch("runs", "--once")
     assert done.stdout == "1 trial: 1 IssuesFound\n"
+
+
+# Apprise imports it in Python 3.11 and 3.12.
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+def test_an_issue_is_told_once_whatever_is_judged_again(here: Path) -> None:
+    vanishing.write_trial(here / "runs" / "mine")
+    with http_places.serving() as place:
+        sink = place.url.replace("http:", "apprise:json:")
+        (here / "fleet.yaml").write_text(
+            "roots: [runs]\njudge: [{rules: [VanishingGradient]}]\n"
+            f"public_url: https://rules.example.org/\nalerts: {{sinks: ['{sink}']}}\n"
+        )
+        for arguments in ((), ("--rebuild",)):
+            assert watch("--config", "fleet.yaml", "--once", *arguments).exit_code == 0
+    (request,) = place.requests
+    body = json.loads(request.body)
+    assert body["title"] == "mine: VanishingGradient found issues (warning)"
+    assert "https://rules.example.org/trials/1" in body["message"].splitlines()

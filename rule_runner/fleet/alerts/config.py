@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from rule_core.severity import Severity
-from rule_runner.durations import seconds_of
+from rule_runner.durations import Duration, seconds_of
 
 KIND: Final = "apprise:"
 
@@ -31,7 +31,7 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sinks: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
     severity: Literal["error", "warning"] = "warning"
     most_per_hour: Annotated[int, Meta(ge=0, le=1000)] = 10
-    digest_every: str = "15m"
+    digest_every: Duration = "15m"
 
     @property
     def least(self) -> Severity:

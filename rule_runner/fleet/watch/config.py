@@ -14,7 +14,7 @@ from rule_core.rules.params import did_you_mean
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
-from rule_runner.durations import seconds_of
+from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError
 from rule_runner.fleet.alerts.config import AlertsConfig
 
@@ -92,9 +92,9 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sinks: Texts = ()
     actions: Texts = ()
     max_concurrent: Annotated[int, Meta(ge=1, le=1000)] = 4 * (os.cpu_count() or 1)
-    quiet_after: str = "15m"
+    quiet_after: Duration = "15m"
     retention: str | int | None = None
-    look_every: str = "30s"
+    look_every: Duration = "30s"
     alerts: AlertsConfig | None = None
     public_url: str | None = None
 

@@ -1,6 +1,5 @@
 """Alert: an issue that people are told about, and the messages about alerts."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Final
@@ -9,6 +8,7 @@ import msgspec
 
 from rule_core.severity import Severity
 from rule_runner.escape import printable
+from rule_runner.fleet.output_names import digest
 from rule_runner.loading.trials import trial_name
 from rule_runner.notify.messenger import Message
 from rule_runner.results.status import Outcome
@@ -106,4 +106,4 @@ def _link(alert: Alert, public_url: str | None) -> str:
 
 
 def _digest(parts: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_KEY_LENGTH]
+    return digest(json.dumps(parts), _KEY_LENGTH)

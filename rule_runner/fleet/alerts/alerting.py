@@ -1,6 +1,5 @@
 """Alerting: sends what people are to be told about a fleet, in a thread of its own."""
 
-import hashlib
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from rule_runner.fleet.alerts.config import AlertsConfig
 from rule_runner.fleet.alerts.open_alerts import OpenAlerts
 from rule_runner.fleet.alerts.schedule import messages_due
 from rule_runner.fleet.alerts.store import LONGEST_PAUSE_S, AlertStore, Delivery
+from rule_runner.fleet.output_names import digest
 from rule_runner.notify.messenger import Messenger, NotSentError, masked
 from rule_runner.results.durable_files import Closing
 
@@ -182,8 +182,7 @@ def services_of(config: AlertsConfig) -> dict[str, Messenger]:
 
 
 def _name(address: str) -> str:
-    digest = hashlib.sha256(address.encode()).hexdigest()[:_DIGITS]
-    return f"{masked(address)} {digest}"
+    return f"{masked(address)} {digest(address, _DIGITS)}"
 
 
 @contextmanager

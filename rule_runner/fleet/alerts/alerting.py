@@ -16,7 +16,7 @@ from rule_runner.fleet.alerts.alert import message_on
 from rule_runner.fleet.alerts.config import AlertsConfig
 from rule_runner.fleet.alerts.open_alerts import OpenAlerts
 from rule_runner.fleet.alerts.schedule import messages_due
-from rule_runner.fleet.alerts.store import LONGEST_PAUSE_S, AlertStore, Delivery
+from rule_runner.fleet.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
 from rule_runner.fleet.output_names import digest
 from rule_runner.notify.messenger import Messenger, NotSentError, masked
 from rule_runner.results.durable_files import Closing
@@ -140,7 +140,7 @@ class Alerting(Closing):
                 self._store.delivered(delivery)
                 _log.info("alert_sent", service=delivery.service, title=delivery.message.title)
 
-    def _postpone(self, delivery: Delivery, problem: str) -> None:
+    def _postpone(self, delivery: UnsentMessage, problem: str) -> None:
         now = self._clock.time()
         facts = {"service": delivery.service, "title": delivery.message.title, "reason": problem}
         if now - delivery.made_at > GIVE_UP_S:
@@ -152,7 +152,7 @@ class Alerting(Closing):
         _log.warning("alert_not_sent", **facts)
 
 
-def _send(messenger: Messenger, delivery: Delivery) -> str:
+def _send(messenger: Messenger, delivery: UnsentMessage) -> str:
     """Send a message, and return why the service did not take it; "" if it did."""
 
     def send() -> str:

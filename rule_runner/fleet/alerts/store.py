@@ -48,7 +48,7 @@ _SCHEMA: Final = (
 )
 
 
-class Delivery(NamedTuple):
+class UnsentMessage(NamedTuple):
     """A message that a service has not taken.
 
     Attributes
@@ -187,7 +187,7 @@ class AlertStore(Closing):
                 [(number, service) for service in services],
             )
 
-    def due(self, now: float) -> list[Delivery]:
+    def due(self, now: float) -> list[UnsentMessage]:
         """Return the messages to deliver now, the oldest first.
 
         A pause far in the future is one of before the clock was set back.
@@ -198,7 +198,7 @@ class AlertStore(Closing):
             "ORDER BY message, service"
         )
         return [
-            Delivery(number, service, msgspec.json.decode(content, type=Message), *rest)
+            UnsentMessage(number, service, msgspec.json.decode(content, type=Message), *rest)
             for number, service, content, *rest in self._rows(text, now, now + LONGEST_PAUSE_S)
         ]
 
@@ -206,14 +206,14 @@ class AlertStore(Closing):
         """Return how many deliveries wait, due or not."""
         return int(self._rows("SELECT count(*) FROM deliveries")[0][0])
 
-    def delivered(self, delivery: Delivery) -> None:
+    def delivered(self, delivery: UnsentMessage) -> None:
         """Record that a service took a message, or that it is given up."""
         with self._transaction():
             self._connection.execute(
                 "DELETE FROM deliveries WHERE message = ? AND service = ?", delivery[:2]
             )
 
-    def postpone(self, delivery: Delivery, until: float) -> None:
+    def postpone(self, delivery: UnsentMessage, until: float) -> None:
         """Record that a service did not take a message, and when to try again."""
         with self._transaction():
             self._connection.execute(

@@ -1,4 +1,4 @@
-"""TrialSearch: looks for new trials below the roots, each at its own pace."""
+"""RootSearch: looks for new trials below the roots, each at its own pace."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class _RootState:
     is_searched: bool = False
 
 
-class TrialSearch:
+class RootSearch:
     """Looks for new trials below some roots.
 
     Parameters

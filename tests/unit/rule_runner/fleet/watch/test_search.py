@@ -10,13 +10,13 @@ from watched import log
 from rule_runner.fleet.watch.database import NewTrial
 from rule_runner.fleet.watch.discovery import parse_root
 from rule_runner.fleet.watch.pace import Pace
-from rule_runner.fleet.watch.search import TrialSearch
+from rule_runner.fleet.watch.search import RootSearch
 
 
 def test_new_trials_are_handed_over_once_and_a_missing_root_is_named(tmp_path: Path) -> None:
     clock, added = PatientClock(), list[NewTrial]()
     roots = [(parse_root(str(tmp_path / name)), Pace(clock, 1.0)) for name in ("runs", "absent")]
-    search = TrialSearch(roots, f"{tmp_path}/out/{{trial}}", added.extend)
+    search = RootSearch(roots, f"{tmp_path}/out/{{trial}}", added.extend)
     log(tmp_path / "runs")
     search.look(lambda: False)
     assert [trial.path for trial in added] == [f"{tmp_path}/runs/a"]
@@ -36,7 +36,7 @@ def test_nothing_is_looked_for_after_the_stop(tmp_path: Path) -> None:
     log(tmp_path / "runs")
     added = list[NewTrial]()
     roots = [(parse_root(str(tmp_path / "runs")), Pace(PatientClock(), 1.0))]
-    TrialSearch(roots, f"{tmp_path}/out/{{trial}}", added.extend).look(lambda: True)
+    RootSearch(roots, f"{tmp_path}/out/{{trial}}", added.extend).look(lambda: True)
     assert added == []
 
 
@@ -46,7 +46,7 @@ def test_a_path_that_is_no_text_is_left_out_and_logged_once(tmp_path: Path) -> N
     (Path(folder) / "log.csv").write_text("step,loss\n1,0.5\n")
     clock, added = PatientClock(), list[NewTrial]()
     roots = [(parse_root(str(tmp_path / "runs")), Pace(clock, 1.0))]
-    search = TrialSearch(roots, f"{tmp_path}/out/{{trial}}", added.extend)
+    search = RootSearch(roots, f"{tmp_path}/out/{{trial}}", added.extend)
     with capture_logs() as logs:
         for _ in range(2):
             search.look(lambda: False)

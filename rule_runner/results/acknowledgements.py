@@ -4,7 +4,7 @@ import enum
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -163,7 +163,7 @@ def _decoded(lines: Iterable[bytes], place: str) -> Iterator[Acknowledgement]:
             continue
         try:
             yield msgspec.json.decode(line, type=Acknowledgement)
-        except (msgspec.MsgspecError, ValueError) as err:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as err:
             reason = printable(err)
             _log.warning("acknowledgement_skipped", place=place, line=number, reason=reason)
 
@@ -206,11 +206,12 @@ def active(acknowledgements: Iterable[Acknowledgement], now: datetime) -> list[A
 
     Those that were withdrawn or have expired are left out.
     """
+    today = now.astimezone(UTC).date()
     last = {(entry.finding, entry.rule): entry for entry in acknowledgements}
     return [
         entry
         for entry in last.values()
-        if entry.kind != AcknowledgementKind.WITHDRAWN and not entry.has_expired(now.date())
+        if entry.kind != AcknowledgementKind.WITHDRAWN and not entry.has_expired(today)
     ]
 
 

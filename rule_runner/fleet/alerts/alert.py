@@ -90,7 +90,7 @@ def message_on(alerts: Sequence[Alert], public_url: str | None) -> Message:
         lines += [f"{public_url}/trials"] * (public_url is not None)
         trials = len({alert.path for alert in alerts})
         title = f"{len(alerts)} alerts on {trials} {'trial' if trials == 1 else 'trials'}"
-    links = [_link(alert, public_url) for alert in alerts]
+    links = [_link(alert, public_url) for alert in alerts[:MOST_LINES]]
     links.append(f"{public_url}/trials")
     body = "\n".join([*filter(None, lines), f"Message {key}"])
     return Message(title, body, serious, key, tuple(links) if public_url else ())

@@ -23,6 +23,7 @@ from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError
 from rule_runner.escape import printable
 from rule_runner.fleet.alerts.alerting import alerting, services_of
+from rule_runner.fleet.bucket_queue import following
 from rule_runner.fleet.watch.config import WatchConfig, read_config
 from rule_runner.fleet.watch.controller import Controller, Intervals, WatchOptions
 from rule_runner.fleet.watch.database import WatchDatabase
@@ -94,7 +95,8 @@ def watch(
         if rebuild:
             controller.rebuild()
         watched = alerting(config.alerts, path, services, config.public_url, once=once)
-        with watched, _stopping(controller) as numbers:
+        queue = following(config.queue, controller.expect)
+        with watched, queue, _stopping(controller) as numbers:
             controller.run()
         if numbers:
             return EXIT_SIGNAL + numbers[0]

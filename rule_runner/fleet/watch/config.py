@@ -17,6 +17,7 @@ from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, s
 from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError
 from rule_runner.fleet.alerts.config import AlertsConfig
+from rule_runner.fleet.bucket_queue import QUEUE
 
 DEFAULT_OUTPUT: Final = "rule-output/watch/{trial}"
 _PLACEHOLDER: Final = "{trial}"
@@ -80,6 +81,9 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         such as ``30d``.
     look_every
         How long to wait between two looks at a root in S3.
+    queue
+        The address of a queue of SQS that gets the notifications of buckets: a root in S3 is then
+        looked at when something new was written, too.
     alerts
         Messages for people about issues; None: none.
     public_url
@@ -95,6 +99,7 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     quiet_after: Duration = "15m"
     retention: str | int | None = None
     look_every: Duration = "30s"
+    queue: str | None = None
     alerts: AlertsConfig | None = None
     public_url: str | None = None
 
@@ -179,6 +184,12 @@ def _check(config: WatchConfig) -> None:
     check_output(config.output)
     if config.alerts is not None:
         config.alerts.check()
+    if config.queue is not None and not QUEUE.fullmatch(config.queue):
+        msg = (
+            "queue must be the address of a queue, such as "
+            f"https://sqs.us-east-1.amazonaws.com/123456789012/runs, got {config.queue!r:.100}"
+        )
+        raise ValueError(msg)
     url = config.public_url
     if url is not None and not _ADDRESS.fullmatch(url):
         msg = f"public_url must be an address such as https://rules.example.org, got {url!r:.100}"

@@ -159,6 +159,10 @@ class Controller:
         """Start no more evaluations, and stop those that run; safe in a signal handler."""
         self._stopping = True
 
+    def expect(self, addresses: Sequence[str]) -> None:
+        """Look soon for trials with these new objects; may be called in another thread."""
+        self._search.expect(addresses)
+
     def close(self) -> None:
         """Close the index."""
         self.database.close()

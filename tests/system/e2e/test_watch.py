@@ -16,6 +16,7 @@ import vanishing
 from click.testing import CliRunner, Result
 
 from rule_core.clock import SystemClock
+from rule_core.storage import aws
 from rule_runner.cli import main
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.leases import holder
@@ -107,6 +108,39 @@ def test_trials_and_outputs_in_s3(
     rebuilt = watch("--config", "fleet.yaml", "--once", "--rebuild")
     assert rebuilt.stdout == "1 trial: 1 IssuesFound\n"
     assert "trial_judged" in rebuilt.stderr
+
+
+def test_a_queue_of_a_bucket_says_where_to_look(here: Path, aws_endpoint: str) -> None:
+    s3 = s3_objects.make_bucket(aws_endpoint)
+    queue = aws.client("sqs").create_queue(QueueName="runs")["QueueUrl"]
+    events = {
+        "QueueArn": "arn:aws:sqs:us-east-1:123456789012:runs",
+        "Events": ["s3:ObjectCreated:*"],
+    }
+    s3.put_bucket_notification_configuration(
+        Bucket="bucket", NotificationConfiguration={"QueueConfigurations": [events]}
+    )
+    (here / "fleet.yaml").write_text(
+        f"roots: ['s3://bucket/runs']\nlook_every: 1h\nqueue: {queue}\n"
+        "judge: [{trials: '*/never', rules: [VanishingGradient]}]\n"
+    )
+    command = [sys.executable, "-m", "rule_runner", "watch", "--config", "fleet.yaml"]
+    environment: dict[str, Any] = os.environ | {"PYTHONPATH": str(ROOT)}
+    clock = SystemClock()
+    deadline = clock.monotonic() + 60.0
+    with (here / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stderr=log)
+    while "root_unavailable" not in (here / "log").read_text() and clock.monotonic() < deadline:
+        clock.sleep(0.1)
+    trial = vanishing.write_trial(here / "mine")
+    for path in sorted(path for path in trial.rglob("*") if path.is_file()):
+        key = f"runs/mine/{path.relative_to(trial).as_posix()}"
+        s3.put_object(Bucket="bucket", Key=key, Body=path.read_bytes())
+    while "trial_ignored" not in (here / "log").read_text() and clock.monotonic() < deadline:
+        clock.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    assert "trial=s3://bucket/runs/mine" in (here / "log").read_text()
 
 
 def test_sigterm_stops_evaluations_and_the_next_controller_continues(here: Path) -> None:

@@ -130,6 +130,11 @@ def test_wrong_alerts(alerts: dict[str, Any], sentence: str) -> None:
         checked({"alerts": alerts}, "x")
 
 
+def test_a_queue_is_named_by_its_address() -> None:
+    with pytest.raises(JobError, match="queue must be the address of a queue, such as https://"):
+        checked({"queue": "arn:aws:sqs:us-east-1:123456789012:runs"}, "x")
+
+
 @pytest.mark.parametrize("url", ["rules.example.org", "ftp://x", "https://", "https://x?a=1", " "])
 def test_the_address_of_the_pages_is_one(url: str) -> None:
     with pytest.raises(JobError, match="public_url must be an address"):

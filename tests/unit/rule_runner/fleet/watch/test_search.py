@@ -1,14 +1,17 @@
 """The search of roots: each at its pace, with what is wrong with it."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from clocks import PatientClock
 from structlog.testing import capture_logs
 from watched import log
 
+from rule_runner.fleet.watch import search as search_module
 from rule_runner.fleet.watch.database import NewTrial
-from rule_runner.fleet.watch.discovery import parse_root
+from rule_runner.fleet.watch.discovery import WatchRoot, parse_root
 from rule_runner.fleet.watch.pace import Pace
 from rule_runner.fleet.watch.search import RootSearch
 
@@ -53,3 +56,37 @@ def test_a_path_that_is_no_text_is_left_out_and_logged_once(tmp_path: Path) -> N
             clock.now += 100.0
     assert added == []
     assert [entry["event"] for entry in logs] == ["trial_left_out"]
+
+
+def test_a_new_object_outside_of_known_trials_is_looked_for_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def new_trials(root: WatchRoot, *_: object) -> Iterator[NewTrial]:
+        looks.append(root.text)
+        return iter(())
+
+    monkeypatch.setattr(search_module, "new_trials", new_trials)
+    clock = PatientClock()
+    texts = ["s3://bucket/runs", "s3://bucket/runs-2/*", "s3://other"]
+    search = RootSearch(
+        [(parse_root(text), Pace(clock, 60.0)) for text in texts], f"{tmp_path}/{{trial}}", print
+    )
+    search.known = {"s3://bucket/runs/known"}
+    search.look(lambda: False)
+    assert looks == texts
+    for address, expected in (
+        ("s3://bucket/runs/known/events/1", []),
+        ("s3://bucket/elsewhere/1", []),
+        ("s3://bucket/runs/new/index/1", texts[:1]),
+        ("s3://bucket/runs-2/x/1", texts[1:2]),
+        ("s3://other/1", texts[2:]),
+        ("nonsense", []),
+        ("", []),
+    ):
+        looks.clear()
+        search.expect([address])
+        search.look(lambda: False)
+        search.look(lambda: False)
+        assert looks == expected, address

@@ -5,6 +5,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -25,6 +26,7 @@ _log: Final = structlog.get_logger()
 
 ACKNOWLEDGEMENTS: Final = "acknowledgements.jsonl"
 MOST_BYTES: Final = 1 << 20  # of the file
+_SKIPPED: Final = 1000  # lines that are remembered as logged
 
 _Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 
@@ -146,7 +148,7 @@ def _check_size(place: str, size: int) -> None:
 def read_acknowledgements(output: str | Path) -> list[Acknowledgement]:
     """Return the acknowledgements in the output folder of a trial, the oldest first.
 
-    A line that is cut off or no acknowledgement is skipped, and logged.
+    A line that is cut off or no acknowledgement is skipped, and logged once.
 
     Raises
     ------
@@ -164,8 +166,13 @@ def _decoded(lines: Iterable[bytes], place: str) -> Iterator[Acknowledgement]:
         try:
             yield msgspec.json.decode(line, type=Acknowledgement)
         except (msgspec.MsgspecError, ValueError, RecursionError) as err:
-            reason = printable(err)
-            _log.warning("acknowledgement_skipped", place=place, line=number, reason=reason)
+            _log_skipped(place, number, printable(err))
+
+
+@lru_cache(maxsize=_SKIPPED)
+def _log_skipped(place: str, line: int, reason: str) -> None:
+    """Log a skipped line, once in a process, which may read it every few seconds."""
+    _log.warning("acknowledgement_skipped", place=place, line=line, reason=reason)
 
 
 def _read(output: str) -> bytes:

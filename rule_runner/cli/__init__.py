@@ -91,6 +91,15 @@ def rules_job_schema() -> None:
     click.echo(job_schema(), nl=False)
 
 
+@rules.command("fleet-schema")
+@reporting
+def rules_fleet_schema() -> None:
+    """Print the JSON schema of fleet.yaml, the configuration of watch, for editors."""
+    from rule_runner.fleet.config_schema import config_schema
+
+    click.echo(config_schema(), nl=False)
+
+
 @main.command()
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
 @reporting

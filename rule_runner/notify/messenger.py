@@ -2,11 +2,13 @@
 
 import logging
 import os
+import re
 from typing import Any, Final, NamedTuple
 
 from rule_runner.errors import UsageError
 
 VARIABLE: Final = "$"  # begins the name of a variable that has the address
+_MARKUP: Final = re.compile(r"[\\`*_{}\[\]()<>#+\-.!|~]")
 KEY_HEADER: Final = "Idempotency-Key"
 
 
@@ -20,12 +22,28 @@ class Message(NamedTuple):
     key
         The same whenever this message is sent, and unique to it; "" for none. Services that drop
         repeated messages get it.
+    links
+        The addresses in the body.
     """
 
     title: str
     body: str
     serious: bool
     key: str = ""
+    links: tuple[str, ...] = ()
+
+    def markdown(self) -> str:
+        """Return the body as Markdown, in which only `links` are markup."""
+        text = _escaped(self.body)
+        for link in sorted(self.links, key=len, reverse=True):
+            whole = re.compile(rf"(?<![(\[]){re.escape(_escaped(link))}(?![\w/])")
+            markup = f"[{link}]({link})".replace("\\", r"\\")
+            text = whole.sub(markup, text)
+        return text.replace("\n", "  \n")
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(r"\\\g<0>", text)
 
 
 class NotSentError(Exception):
@@ -72,6 +90,8 @@ class Messenger:
                 "missing. Its documentation lists the addresses of all services."
             )
             raise UsageError(msg)
+        # In Teams and others, plain text has no links.
+        self._is_markdown = all(service.notify_format == "markdown" for service in self._apprise)
         # PagerDuty opens one incident for all triggers with the same key.
         self._keyed: list[Any] = [
             service for service in self._apprise if getattr(service, "dedup", 0) is None
@@ -89,9 +109,9 @@ class Messenger:
             self._mark(message.key)
         result = self._apprise.notify(
             title=message.title,
-            body=message.body,
+            body=message.markdown() if self._is_markdown else message.body,
             notify_type="failure" if message.serious else "warning",
-            body_format="text",
+            body_format="markdown" if self._is_markdown else "text",
             log_level=logging.WARNING,
         )
         if not result:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from rule_runner.results.finding_ids import FindingIds
 from rule_runner.results.schema import Evidence, RuleResult
 
 _log: Final = structlog.get_logger()
+_UNREADABLE: Final = 1000  # files that are remembered as logged
 
 
 def finding_ids(rule: RuleResult) -> list[str]:
@@ -58,8 +60,14 @@ def acknowledged_if_readable(output: str | Path, rules: Iterable[RuleResult]) ->
     try:
         return acknowledged_in(output, results)
     except OutputError as err:
-        _log.warning("acknowledgements_unreadable", reason=str(err))
+        _log_unreadable(str(err))
         return results
+
+
+@lru_cache(maxsize=_UNREADABLE)
+def _log_unreadable(reason: str) -> None:
+    """Log why acknowledgements cannot be read, once in a process."""
+    _log.warning("acknowledgements_unreadable", reason=reason)
 
 
 def with_acknowledgements(

@@ -4,7 +4,8 @@ import enum
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -25,6 +26,7 @@ _log: Final = structlog.get_logger()
 
 ACKNOWLEDGEMENTS: Final = "acknowledgements.jsonl"
 MOST_BYTES: Final = 1 << 20  # of the file
+_SKIPPED: Final = 1000  # lines that are remembered as logged
 
 _Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 
@@ -146,7 +148,7 @@ def _check_size(place: str, size: int) -> None:
 def read_acknowledgements(output: str | Path) -> list[Acknowledgement]:
     """Return the acknowledgements in the output folder of a trial, the oldest first.
 
-    A line that is cut off or no acknowledgement is skipped, and logged.
+    A line that is cut off or no acknowledgement is skipped, and logged once.
 
     Raises
     ------
@@ -163,9 +165,14 @@ def _decoded(lines: Iterable[bytes], place: str) -> Iterator[Acknowledgement]:
             continue
         try:
             yield msgspec.json.decode(line, type=Acknowledgement)
-        except (msgspec.MsgspecError, ValueError) as err:
-            reason = printable(err)
-            _log.warning("acknowledgement_skipped", place=place, line=number, reason=reason)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as err:
+            _log_skipped(place, number, printable(err))
+
+
+@lru_cache(maxsize=_SKIPPED)
+def _log_skipped(place: str, line: int, reason: str) -> None:
+    """Log a skipped line, once in a process, which may read it every few seconds."""
+    _log.warning("acknowledgement_skipped", place=place, line=line, reason=reason)
 
 
 def _read(output: str) -> bytes:
@@ -206,11 +213,12 @@ def active(acknowledgements: Iterable[Acknowledgement], now: datetime) -> list[A
 
     Those that were withdrawn or have expired are left out.
     """
+    today = now.astimezone(UTC).date()
     last = {(entry.finding, entry.rule): entry for entry in acknowledgements}
     return [
         entry
         for entry in last.values()
-        if entry.kind != AcknowledgementKind.WITHDRAWN and not entry.has_expired(now.date())
+        if entry.kind != AcknowledgementKind.WITHDRAWN and not entry.has_expired(today)
     ]
 
 

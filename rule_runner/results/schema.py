@@ -201,7 +201,9 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether somebody has seen an issue: all of its findings that count."""
+        """Whether somebody has seen an issue, all of its findings that count, or an error."""
+        if self.outcome == Outcome.ERROR:
+            return self.acknowledgement is not msgspec.UNSET
         if self.outcome != Outcome.ISSUES_FOUND or self.is_muted:
             return False
         findings = self.findings

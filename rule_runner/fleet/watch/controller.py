@@ -30,7 +30,7 @@ from rule_runner.fleet.watch.pace import Pace
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.requests import request_of
 from rule_runner.fleet.watch.retention import Expiry, expire
-from rule_runner.fleet.watch.search import TrialSearch
+from rule_runner.fleet.watch.search import RootSearch
 from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import Waiter
@@ -137,7 +137,7 @@ class Controller:
             return not (root.is_local or options.once)
 
         paces = [Pace(clock, config.look_s if is_rare(root) else intervals.look) for root in roots]
-        self._search = TrialSearch([*zip(roots, paces, strict=True)], config.output, self._add)
+        self._search = RootSearch([*zip(roots, paces, strict=True)], config.output, self._add)
         self._refresh = Pace(clock, intervals.refresh)
         self._growth = Pace(clock, intervals.growth)
         self._expire = Pace(clock, intervals.expire)
@@ -158,6 +158,10 @@ class Controller:
     def stop(self) -> None:
         """Start no more evaluations, and stop those that run; safe in a signal handler."""
         self._stopping = True
+
+    def expect(self, addresses: Sequence[str]) -> None:
+        """Look soon for trials with these new objects; may be called in another thread."""
+        self._search.expect(addresses)
 
     def close(self) -> None:
         """Close the index."""

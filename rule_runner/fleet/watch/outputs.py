@@ -1,8 +1,6 @@
 """Outputs: where the results of each trial are, and what they say."""
 
-import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -17,6 +15,7 @@ from rule_core.storage.uri import is_s3
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
+from rule_runner.fleet.output_names import digest, folder_name
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import trial_outcome
 from rule_runner.notify.outbox import has_undelivered
@@ -27,15 +26,8 @@ from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import RuleResult, versions
 from rule_runner.results.status import Outcome
 
-_UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
-_NAME_LENGTH: Final = 80  # characters of a trial's name in its output folder
 _DIGEST_LENGTH: Final = 8
 _PLACEHOLDER: Final = "{trial}"
-
-
-def digest(text: str, length: int = 32) -> str:
-    """Return a name that is unique to a text."""
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:length]
 
 
 def output_of(trial: str, template: str) -> str:
@@ -45,8 +37,7 @@ def output_of(trial: str, template: str) -> str:
     '/results/runs-mnist-1-9164cd5c'
     """
     parts = trial.rstrip("/").rsplit("/", 2)[-2:]
-    name = _UNSAFE.sub("-", "/".join(parts)).strip("-.")[-_NAME_LENGTH:].lstrip("-.") or "trial"
-    unique = f"{name}-{digest(trial, _DIGEST_LENGTH)}"
+    unique = f"{folder_name('/'.join(parts))}-{digest(trial, _DIGEST_LENGTH)}"
     return template.rstrip("/").replace(_PLACEHOLDER, unique)
 
 

@@ -1,6 +1,6 @@
-"""TrialSearch: looks for new trials below the roots, each at its own pace."""
+"""RootSearch: looks for new trials below the roots, each at its own pace."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,15 +25,18 @@ class _RootState:
         Why it cannot be searched, in a sentence; "" if it can.
     is_searched
         Whether the last search found nothing new.
+    is_expected
+        Whether something new is known to be there.
     """
 
     root: WatchRoot
     pace: Pace
     problem: str = ""
     is_searched: bool = False
+    is_expected: bool = False
 
 
-class TrialSearch:
+class RootSearch:
     """Looks for new trials below some roots.
 
     Parameters
@@ -75,9 +78,21 @@ class TrialSearch:
     def look(self, is_stopping: Callable[[], bool]) -> None:
         """Look for new trials below the roots that are due."""
         for watched in self._watched:
-            if watched.pace.is_due and not is_stopping():
+            if (watched.is_expected or watched.pace.is_due) and not is_stopping():
+                watched.is_expected = False  # before the look, which may miss what arrives now
                 with watched.pace.measured():
                     self._look_below(watched)
+
+    def expect(self, addresses: Iterable[str]) -> None:
+        """Look soon below the roots of new objects that are in no known trial.
+
+        It may be called in another thread.
+        """
+        for address in addresses:
+            if not any(folder in self.known for folder in _folders_of(address)):
+                for watched in self._watched:
+                    base = watched.root.base.rstrip("/")
+                    watched.is_expected |= address.startswith(f"{base}/")
 
     def _look_below(self, watched: _RootState) -> None:
         batch: list[NewTrial] = []
@@ -108,6 +123,14 @@ class TrialSearch:
             if not _is_text(trial.path):
                 _log.warning("trial_left_out", trial=trial.path, reason="Its path is not UTF-8.")
         self.known.update(trial.path for trial in trials)
+
+
+def _folders_of(address: str) -> Iterator[str]:
+    """Yield the folders that an object is in, the innermost first."""
+    folder = address.rpartition("/")[0]
+    while folder and not folder.endswith("/"):
+        yield folder
+        folder = folder.rpartition("/")[0]
 
 
 def _is_text(path: str) -> bool:

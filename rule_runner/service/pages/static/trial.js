@@ -264,7 +264,8 @@ for (const [key, by] of [["n", 1], ["p", -1]]) {
 // -- what happens meanwhile -----------------------------------------------------------------
 
 const PARTS = ["head", "actions", "problem", "jobs", "findings", "findings-count"];
-const texts = new Map(PARTS.map((part) => [part, document.getElementById(part).innerHTML]));
+// As the server sent them: what people open and press does not count.
+const sent = new Map(PARTS.map((part) => [part, document.getElementById(part).cloneNode(true)]));
 const parser = new DOMParser();
 let timer = 0;
 
@@ -292,13 +293,14 @@ async function refresh() {
 
 function replace(part, next) {
   const own = document.getElementById(part);
-  const text = next.innerHTML;
-  if (texts.get(part) === text) return;
-  texts.set(part, text);
+  if (sent.get(part).isEqualNode(next)) return;
+  sent.set(part, next.cloneNode(true));
   const focused = own.contains(document.activeElement) ? indexIn(own, document.activeElement) : -1;
   const open = new Map([...own.querySelectorAll("li[id] > details")].map((node) => [node.parentElement.id, node.open]));
   const folded = own.querySelector(".folded")?.open;
+  const chosen = part === "findings" ? pressed()?.dataset.finding : undefined;
   own.replaceChildren(...next.childNodes);
+  if (chosen) own.querySelector(`[data-finding="${CSS.escape(chosen)}"]`)?.setAttribute("aria-pressed", "true");
   for (const node of own.querySelectorAll("li[id] > details")) {
     if (open.has(node.parentElement.id)) node.open = open.get(node.parentElement.id);
   }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import msgspec
 import outcomes
 import pytest
@@ -34,7 +35,14 @@ from rule_runner.results.acknowledgements import (
     AcknowledgementKind,
     append_acknowledgement,
 )
-from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult, TrialSummary
+from rule_runner.results.json_text import dump_json
+from rule_runner.results.schema import (
+    EVALUATION_SCHEMA,
+    EvaluationResult,
+    Evidence,
+    RuleResult,
+    TrialSummary,
+)
 from rule_runner.results.status import Outcome
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -230,3 +238,12 @@ def test_rows_of_many_trials_say_it() -> None:
     html = trial_row(TrialRow("t", "/t", Outcome.ISSUES_FOUND, rules, (), ""))
     assert '<span class="cell Stopped">Rule at step 3, muted</span>' in html
     assert '<span class="cell IssuesFound">Rule at step 3, acknowledged</span>' in html
+
+
+def test_json_is_valid_against_the_schema(muted: EvaluationResult) -> None:
+    schema = json.loads(EVALUATION_SCHEMA.read_text())
+    document = json.loads(dump_json(muted))
+    jsonschema.Draft202012Validator(schema).validate(document)
+    first, second = document["rules"]
+    assert first["acknowledgement"]["until"] == "2027-01-01"
+    assert second["evidence"][0]["acknowledgement"]["kind"] == "acknowledged"

@@ -3,7 +3,7 @@
 import json
 import multiprocessing
 import os
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,8 @@ def test_a_line_that_was_cut_off_is_skipped_and_logged_until_the_next_is_appende
     line = path.read_bytes()
     path.write_bytes(line + line[:40])
     with capture_logs() as logs:
-        assert read_acknowledgements(tmp_path) == [entry()]
+        for _ in range(2):
+            assert read_acknowledgements(tmp_path) == [entry()]
     assert [(log["event"], log["line"]) for log in logs] == [("acknowledgement_skipped", 2)]
     append_acknowledgement(tmp_path, entry("withdrawn"))
     with capture_logs() as logs:
@@ -91,6 +92,16 @@ def test_a_line_that_is_no_acknowledgement_is_skipped(
     path = tmp_path / ACKNOWLEDGEMENTS
     wrong = json.dumps(json.loads(path.read_text()) | changes)
     path.write_text(f"{wrong}\n{path.read_text()}")
+    assert read_acknowledgements(tmp_path) == [entry()]
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 100_000, b'{"x":' + b"[" * 100_000, b"\xff\xfe", b"\0" * 3_000_000, b"[]", b"7"]
+)
+def test_bytes_that_are_no_json_are_skipped(tmp_path: Path, line: bytes) -> None:
+    append_acknowledgement(tmp_path, entry())
+    path = tmp_path / ACKNOWLEDGEMENTS
+    path.write_bytes(path.read_bytes() + line + b"\n")
     assert read_acknowledgements(tmp_path) == [entry()]
 
 
@@ -162,6 +173,9 @@ def test_an_acknowledgement_holds_to_the_end_of_its_last_day() -> None:
     assert active([limited], NOW.replace(hour=23, minute=59)) == [limited]
     assert active([limited], NOW + timedelta(days=1)) == []
     assert active([entry(), limited], NOW + timedelta(days=1)) == []
+    elsewhere = NOW.astimezone(timezone(timedelta(hours=14)))
+    assert elsewhere.date() > NOW.date()
+    assert active([limited], elsewhere) == [limited]
 
 
 def test_a_mute_goes_before_an_acknowledgement_and_a_finding_before_its_rule() -> None:

@@ -2,11 +2,13 @@
 
 import getpass
 import os
+import re
 from pathlib import Path
 
 import pytest
 import reports
 import s3_objects
+import vanishing
 from click.testing import CliRunner, Result
 
 from rule_runner.cli import main
@@ -108,3 +110,25 @@ def test_a_folder_that_cannot_be_written(out: Path) -> None:
     done = call(out, "--rule", "Loss", "--reason", "x")
     out.chmod(0o700)
     assert done.exit_code == 73
+
+
+def test_commands_that_judge_respect_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    vanishing.write_trial(tmp_path / "mine")
+    evaluate = ["evaluate", "--trial", "mine", "--rule", "VanishingGradient", "--output", "a"]
+    check = ["check", "mine", "--output", "b"]
+    for command, place in ((evaluate, "a"), (check, "b")):
+        arguments = [*command, "--fail-on-issues"]
+        assert CliRunner().invoke(main, arguments).exit_code == 10
+        call(place, "--rule", "VanishingGradient", "--reason", "seen")
+        again = CliRunner().invoke(main, arguments)
+        assert again.exit_code == 10
+        assert "acknowledged by" in again.stdout
+        for rule in [line.partition(":")[0] for line in call(place).stdout.splitlines()]:
+            if not rule.startswith(" "):
+                call(place, "--rule", rule, "--reason", "known", "--mute")
+        again = CliRunner().invoke(main, arguments)
+        assert again.exit_code == 0
+        assert "muted" in again.stdout
+    assert re.search("muted: .*VanishingGradient", again.stdout)
+    assert "1 without issues" in again.stdout

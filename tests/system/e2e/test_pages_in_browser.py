@@ -16,7 +16,6 @@ import served
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.results.schema import Evidence
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed.")
 expect = chromium.sync_api.expect
 
 HOSTILE: Final = "<img src=x onerror='window.hit=1'>"
@@ -148,6 +147,8 @@ def pages(fleet: Fleet) -> list[str]:
 def test_every_page_is_accessible_and_fetches_nothing_else(
     browser: Any, server: served.Served, fleet: Fleet, scheme: str
 ) -> None:
+    name = "axe_playwright_python.sync_playwright"
+    axe = pytest.importorskip(name, reason="axe is not installed.")
     with opened(browser, server, color_scheme=scheme) as tab:
         for address in pages(fleet):
             page = tab.open(address)

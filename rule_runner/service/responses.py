@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from rule_runner.errors import OutputError
+from rule_runner.service.pages.error_page import error_page
 from rule_runner.service.service import Service
 
 _log: Final = structlog.get_logger()
@@ -38,9 +39,11 @@ def service_of(request: Request) -> Service:
 
 
 def error_response(request: Request, status: int, sentence: str) -> Response:
-    """Return an error: JSON for the API, else text."""
+    """Return an error: JSON for the API, a page for browsers, else text."""
     if request.url.path.startswith(_API):
         return MsgspecResponse(ApiError(sentence), status)
+    if "text/html" in request.headers.get("accept", ""):
+        return error_page(request, status, sentence)
     return PlainTextResponse(f"{sentence}\n", status)
 
 

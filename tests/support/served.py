@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import uvicorn
 from starlette.requests import Request
@@ -74,6 +74,13 @@ def service(database: Path) -> Service:
     return Service(settings=ServiceSettings(port=0), database=database, clock=SystemClock())
 
 
+class Principal(NamedTuple):
+    """Who asks."""
+
+    name: str
+    role: str
+
+
 class Served:
     """A running server; tests script its stream and see what is posted.
 
@@ -85,7 +92,7 @@ class Served:
         The address and body of each action.
     """
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, role: str = "act") -> None:
         self.url = ""
         self.streams = 0
         self.opened = 0
@@ -97,7 +104,7 @@ class Served:
         routes = application.router.routes
         routes.insert(0, Route("/api/v1/events", self._events))
         routes.insert(0, Route("/api/v1/trials/{action}", self._act, methods=["POST"]))
-        self.application: ASGIApp = _with_policy(application)
+        self.application: ASGIApp = _with_policy(application, Principal("ann", role))
 
     def emit(self, kind: str, **data: Any) -> None:
         """Send an event to all streams."""
@@ -168,10 +175,12 @@ def served(database: Path) -> Iterator[Served]:
         thread.join()
 
 
-def _with_policy(application: ASGIApp) -> ASGIApp:
-    """Add the security policy of the service, where the application does not."""
+def _with_policy(application: ASGIApp, principal: "Principal") -> ASGIApp:
+    """Add the security policy of the service, where the application does not, and who asks."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {}).setdefault("principal", principal)
+
         async def add_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message["headers"]

@@ -64,14 +64,29 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(
-        static_url=static_url, principal=None, csrf_token="", can_log_out=False
-    )
+    environment.globals["static_url"] = static_url
     environment.filters.update(printable=printable, short=short, utc=_utc)
     return environment
 
 
 def render(request: Request, name: str, *, status: int = 200, **context: Any) -> Response:
-    """Return a page from a template; everything in `context` is escaped."""
-    page = _environment().get_template(name).render(request=request, **context)
+    """Return a page from a template; everything in `context` is escaped.
+
+    Access control sets in the state of the request who asks: `principal` with a name and a role,
+    `csrf_token`, and `has_session` if there is a session to log out of.
+    """
+    state = request.state
+    principal = getattr(state, "principal", None)
+    page = (
+        _environment()
+        .get_template(name)
+        .render(
+            request=request,
+            principal=principal,
+            may_act=principal is not None and principal.role == "act",
+            csrf_token=getattr(state, "csrf_token", ""),
+            has_session=getattr(state, "has_session", False),
+            **context,
+        )
+    )
     return HTMLResponse(page, status, headers={"Cache-Control": "no-store"})

@@ -129,9 +129,6 @@ def trial(request: Request) -> Response:
             (name, [_verdict_of(rules[run.id], name) for run in (own, *others)]) for name in names
         ],
         has_room=len(runs) < MAX_RUNS,
-        may_act=True,
-        files=[],
-        configuration="",
     )
 
 

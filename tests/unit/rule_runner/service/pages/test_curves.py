@@ -1,9 +1,11 @@
 import json
+import logging
 import math
 import shutil
 from pathlib import Path
 
 import pytest
+import s3_objects
 
 from rule_core.clock import SystemClock
 from rule_runner.errors import TrialError
@@ -112,6 +114,23 @@ def test_a_run_that_was_resumed_shows_what_holds(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("".join(f"{line}\n" for line in lines))
     points = curves_of(tmp_path).points["loss"]
     assert dict(zip(points.steps, points.values, strict=True)) == {10: 0.5, 20: 0.3, 30: 0.2}
+
+
+def test_a_trial_in_s3(aws_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("werkzeug"), "disabled", True)
+    with TrialWriter(tmp_path / "a", collections=COLLECTIONS) as trial:
+        for step in range(3):
+            trial.step(step, {"loss": 1.0 / (step + 1)}, mode=ModeKeys.TRAIN)
+    paths = [path for path in (tmp_path / "a").rglob("*") if path.is_file()]
+    files = {str(path.relative_to(tmp_path)): path.read_bytes() for path in paths}
+    s3_objects.make_bucket(aws_endpoint)
+    s3_objects.put(aws_endpoint, "runs/", files)
+    curves = TrialCurves("s3://bucket/runs/a", SystemClock())
+    while not curves.complete:
+        curves.read(0.5)
+    assert curves.points["loss"].values == [1.0, 0.5, pytest.approx(1 / 3)]
+    with pytest.raises(TrialError, match="does not exist"):
+        TrialCurves("s3://bucket/runs/b", SystemClock()).read(0.5)
 
 
 def test_the_number_of_curves_is_bounded_and_losses_stay(tmp_path: Path) -> None:

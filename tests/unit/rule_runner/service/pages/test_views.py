@@ -136,6 +136,20 @@ def test_what_people_said_is_on_the_page(
     assert "data-fixed" not in page.partition('id="findings"')[2].partition("</ul>")[0]
 
 
+@pytest.mark.parametrize(("role", "count"), [("read", 0), ("act", 3)])
+def test_only_who_may_act_sees_actions(
+    database: WatchDatabase, tmp_path: Path, role: str, count: int
+) -> None:
+    reports.save(tmp_path / "out", reports.fired())
+    rules = [served.rule(outcome="IssuesFound")]
+    fields = {"output": str(tmp_path / "out"), "state": "judged"}
+    trial = served.add(database, "/runs/mine", rules, **fields)
+    application = served.Served(tmp_path / "index.sqlite", role).application
+    page = text_of(TestClient(application, base_url="http://127.0.0.1"), f"/trials/{trial.id}")
+    assert page.count("data-action=") + page.count("data-acknowledge=") == count
+    assert ("(read only)" in page) == (role == "read")
+
+
 def test_a_mute_of_the_job_file_is_read_only(
     client: TestClient, database: WatchDatabase, tmp_path: Path
 ) -> None:

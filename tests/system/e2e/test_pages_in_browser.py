@@ -248,6 +248,20 @@ def test_cells_change_in_place(tab: Tab, server: served.Served, fleet: Fleet) ->
     assert page.evaluate("window.row === document.getElementById('trial-33')")
 
 
+def test_rows_move_with_their_focus(tab: Tab, server: served.Served, fleet: Fleet) -> None:
+    page = tab.open("/trials?text=trial-02&sort=-changed")
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    row = page.locator("#trial-25")
+    row.focus()
+    fleet.database.update(25, changed_at=served.NOW + 10)
+    server.emit("trial", id=25, state="judged", outcome="NoIssuesFound")
+    expect(page.locator("#rows > tr").first).to_have_id("trial-25")
+    expect(row).to_be_focused()
+    others = [f"trial-{number}" for number in range(21, 31) if number != 25]
+    ids = page.locator("#rows > tr").evaluate_all("rows => rows.map(row => row.id)")
+    assert ids == ["trial-25", *others]
+
+
 def test_a_lost_connection_is_said_and_made_up_for(
     tab: Tab, server: served.Served, fleet: Fleet
 ) -> None:

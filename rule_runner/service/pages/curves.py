@@ -22,7 +22,7 @@ from rule_runner.loading.trials import absent, is_there, open_trial, reject_pare
 from rule_runner.service.pages.points import Points
 
 CURVES_KEPT: Final = 40  # of one trial
-ELEMENTS_READ: Final = 4096  # larger arrays are no curves
+BYTES_READ: Final = 1 << 16  # larger arrays are no curves
 LOOK_EVERY_S: Final = 1.0
 LOOK_EVERY_REMOTE_S: Final = 15.0  # each look at S3 costs requests
 STORAGE_WAIT_S: Final = 5.0
@@ -160,17 +160,19 @@ class TrialCurves:
         """Read all curves at a global step."""
         parts = self._index.files.get(step, {})
         own = step_in_segment(step)
+        ordered = sorted(parts)
         for name, points in self.points.items():
-            part = next((part for part in sorted(parts) if name in parts[part].entries), None)
-            if part is not None and (value := self._value(name, step, part)) is not None:
+            part = next((part for part in ordered if name in parts[part].entries), None)
+            span = None if part is None else parts[part].entries[name].raw
+            if part is None or span is None or span.length > BYTES_READ:
+                continue
+            value = self._value(name, step, part)
+            if value is not None:
                 points.add(own, value)
         self._read_step, self.last_step = step, own
 
     def _value(self, name: str, step: int, part: str) -> float | None:
-        """Return a value, NaN if it is damaged, and None if it is no number."""
-        entry = self._index.files[step][part].entries[name]
-        if entry.raw is None:
-            return None
+        """Return a value; None if it is damaged, or no number."""
         try:
             return _number(self._index.tensor(name, step, part))
         except UNREADABLE:
@@ -178,9 +180,11 @@ class TrialCurves:
 
 
 def _number(array: NDArray[np.generic]) -> float | None:
-    """Return a number, or the mean of a small array; None of anything else."""
-    if not 0 < array.size <= ELEMENTS_READ or array.dtype.kind in "SUOmM":
+    """Return a number, or the mean of an array; None of anything else."""
+    if not array.size or array.dtype.kind in "SUOmM":
         return None
+    if array.size == 1:
+        return float(array.item())
     with np.errstate(all="ignore"):
         return float(np.mean(array.astype(np.float64)))
 

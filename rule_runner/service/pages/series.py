@@ -1,5 +1,6 @@
 """SeriesCache: the curves of trials for pages and clients, in bounded time and memory."""
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from rule_runner.service.pages.points import Mark
 TRIALS_KEPT: Final = 16
 READ_S: Final = 0.5  # of a trial, for one answer
 READERS: Final = 2  # trials that are read at the same time
+WAIT_S: Final = 1.0  # for other readers
+PAUSE_S: Final = 0.25  # between two looks at a trial
 POINTS: Final = 600
 MAX_POINTS: Final = 4000
 MEASURED: Final = "measured"
@@ -100,6 +103,7 @@ class _CachedTrial:
         self.lock = threading.Lock()
         self.curves: TrialCurves | None = None
         self.measured = NO_CURVES
+        self.updated_at = -math.inf
         self._problem = ""
         self._measured_problem = ""
         self._measured_at: tuple[str, float | None] | None = None
@@ -127,8 +131,11 @@ class _CachedTrial:
 
     def _report(self, err: Exception) -> None:
         self._problem = _sentence(err)
-        if self.curves is not None:
-            self.curves.complete = True
+        if self.curves is None:
+            return
+        self.curves.complete = True
+        if not self.curves.points:  # what it is may be recognised later
+            self.curves = None
 
     def _without_measured(self, err: Exception) -> MeasuredCurves:
         self._measured_problem = _sentence(err)
@@ -153,14 +160,32 @@ class SeriesCache:
     def page(self, trial: TrialRecord, query: SeriesQuery | None = None) -> SeriesPage:
         """Return the curves of a trial, after reading what is new for at most `READ_S`.
 
-        A trial that is gone or damaged has no curves, and a problem.
+        A trial that is gone or damaged has no curves, and a problem. If other requests read for
+        too long, the answer is what is known.
         """
         query = query or SeriesQuery()
         cached = self._cached(trial)
-        with cached.lock:
-            with self._readers:
-                cached.update(trial, self._clock, READ_S)
-            return _page(cached, query)
+        if not cached.lock.acquire(timeout=WAIT_S):
+            return SeriesPage([], -1, complete=False, truncated=0, problem="")
+        try:
+            is_new = self._update(cached, trial)
+            page = _page(cached, query)
+        finally:
+            cached.lock.release()
+        return page if is_new else msgspec.structs.replace(page, complete=False)
+
+    def _update(self, cached: _CachedTrial, trial: TrialRecord) -> bool:
+        """Read what is new, and return whether there was time to."""
+        if self._clock.monotonic() - cached.updated_at < PAUSE_S:
+            return True  # another request just did
+        if not self._readers.acquire(timeout=WAIT_S):
+            return False
+        try:
+            cached.update(trial, self._clock, READ_S)
+        finally:
+            self._readers.release()
+        cached.updated_at = self._clock.monotonic()
+        return True
 
     def _cached(self, trial: TrialRecord) -> _CachedTrial:
         key = trial.id, trial.path

@@ -12,6 +12,7 @@ export class Run {
     Object.assign(this, { id, name, index, changed });
     this.curves = new Map();
     this.lastStep = null;
+    this.complete = false;
     this.problem = "";
     this.truncated = 0;
     this.busy = false;
@@ -50,6 +51,7 @@ export class Run {
 
   take(page, after) {
     this.problem = page.problem;
+    this.complete = page.complete;
     this.truncated = page.truncated;
     if (after === null) this.curves.clear();
     for (const item of page.series) this.add(item);

@@ -102,8 +102,9 @@ function show() {
 function explain(count, hidden) {
   problem.replaceChildren();
   const notes = runs.filter((run) => run.problem).map((run) => run.problem);
-  const reading = runs.some((run) => run.lastStep === null && run.busy);
-  if (!count && !notes.length && !reading) {
+  if (!count && !notes.length && runs.some((run) => !run.complete)) {
+    notes.push("Reading the curves …");
+  } else if (!count && !notes.length) {
     notes.push("No curves yet. They appear when the training saves losses, metrics or other numbers, or when a rule has measured something.");
   }
   for (const text of new Set(notes)) {

@@ -4,12 +4,13 @@ import math
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import s3_objects
 
 from rule_core.clock import SystemClock
 from rule_runner.errors import TrialError
-from rule_runner.service.pages.curves import CURVES_KEPT, CurveKind, TrialCurves
+from rule_runner.service.pages.curves import BYTES_READ, CURVES_KEPT, CurveKind, TrialCurves
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 
@@ -61,6 +62,23 @@ def test_scalars_of_a_trial_have_kinds(tmp_path: Path) -> None:
     }
     assert curves.points["loss"].values == [2.0, 2.0, 2.0]
     assert (curves.last_step, curves.complete, curves.left_out) == (2, True, 0)
+
+
+def test_what_is_no_number_is_no_curve(tmp_path: Path) -> None:
+    values = {
+        "loss/large": np.zeros(BYTES_READ),
+        "loss/empty": np.zeros(0),
+        "loss/text": np.array(["a"]),
+        "loss/half": np.float16(0.5),
+        "loss/flag": np.array([True, False]),
+    }
+    with TrialWriter(tmp_path / "a", collections=COLLECTIONS) as trial:
+        trial.step(0, values, mode=ModeKeys.TRAIN)
+    points = curves_of(tmp_path / "a").points
+    assert {name: curve.values for name, curve in points.items() if curve.steps} == {
+        "loss/half": [0.5],
+        "loss/flag": [0.5],
+    }
 
 
 def test_a_running_trial_is_read_on_from_where_it_was(tmp_path: Path) -> None:

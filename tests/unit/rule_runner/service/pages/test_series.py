@@ -7,10 +7,22 @@ import pytest
 import reports
 import served
 
+from rule_core.clock import SystemClock
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.states import WatchState
-from rule_runner.service.pages.series import TRIALS_KEPT, SeriesCache, SeriesQuery
+from rule_runner.service.pages import series
+from rule_runner.service.pages.series import TRIALS_KEPT, SeriesCache, SeriesPage, SeriesQuery
+
+
+class FakeClock(SystemClock):
+    """Time that a test lets pass."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        return self.now
 
 
 def record(tmp_path: Path, name: str = "a", **fields: object) -> TrialRecord:
@@ -83,8 +95,10 @@ def test_a_trial_that_cannot_be_read_gives_an_empty_page(
         (tmp_path / name / key).write_bytes(data)
     if content == {}:
         (tmp_path / name).mkdir()
-    cache = SeriesCache()
+    clock = FakeClock()
+    cache = SeriesCache(clock)
     for _ in range(2):
+        clock.now += 1
         page = cache.page(record(tmp_path, name))
         assert page.series == []
         assert page.complete
@@ -101,11 +115,13 @@ def test_a_damaged_measurement_leaves_the_trials_own_curves(tmp_path: Path) -> N
 
 def test_what_a_rule_measured_is_read_when_the_evaluation_has_ended(tmp_path: Path) -> None:
     log(tmp_path)
-    cache = SeriesCache()
+    clock = FakeClock()
+    cache = SeriesCache(clock)
     running = record(tmp_path, state=WatchState.RUNNING, ended_at=None)
     assert [item.kind for item in cache.page(running).series] == ["loss"]
     measured(tmp_path)
     assert [item.kind for item in cache.page(running).series] == ["loss"]
+    clock.now += 1
     kinds = [item.kind for item in cache.page(record(tmp_path)).series]
     assert kinds == ["measured"] * 5 + ["loss"]
 
@@ -135,6 +151,34 @@ def test_threads_get_the_same_answer(tmp_path: Path) -> None:
         thread.join()
     assert len(pages) == 8
     assert all(page == pages[0] for page in pages)
+
+
+def test_nobody_waits_long_for_other_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series, "WAIT_S", 0.01)
+    log(tmp_path)
+    clock = FakeClock()
+    cache, trial = SeriesCache(clock), record(tmp_path)
+    cache.page(trial)
+    clock.now += 1
+    for _ in range(series.READERS):
+        cache._readers.acquire()
+    page = cache.page(trial)
+    assert (len(page.series), page.complete) == (1, False)
+    cache._cached(trial).lock.acquire()
+    assert cache.page(trial) == SeriesPage([], -1, complete=False, truncated=0, problem="")
+
+
+def test_several_requests_at_once_read_once(tmp_path: Path) -> None:
+    clock = FakeClock()
+    cache = SeriesCache(clock)
+    trial = record(tmp_path, "gone")
+    assert "does not exist" in cache.page(trial).problem
+    log(tmp_path, "gone")
+    assert "does not exist" in cache.page(trial).problem
+    clock.now += 10
+    assert cache.page(trial).problem == ""
 
 
 def test_the_page_is_json_without_nan(tmp_path: Path) -> None:

@@ -204,6 +204,7 @@ export class Chart {
         sync: { key: "runs", setSeries: false },
         drag: { x: true, y: false, setScale: false, dist: 6 },
         points: { size: 7 },
+        y: false,
         bind: { dblclick: () => () => this.view.zoom() },
       },
       scales: {

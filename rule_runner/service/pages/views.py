@@ -37,6 +37,7 @@ from rule_runner.service.pages.trial_page import MAX_RUNS, finding_views, job_vi
 from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict, verdict_so_far
 from rule_runner.service.responses import MsgspecResponse, service_of
 
+_DIGITS: Final = 18  # of the number of a trial
 _OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in ORDER}
 _SIGNS: Final = {str(outcome): verdict(outcome).sign for outcome in ORDER}
 _LEGEND: Final = (
@@ -132,19 +133,23 @@ def trial(request: Request) -> Response:
     )
 
 
-def _trial(index: IndexReader, number: int) -> TrialRecord:
-    record = index.trial(number)
+def _trial(index: IndexReader, number: str) -> TrialRecord:
+    record = index.trial(int(number)) if _is_number(number) else None
     if record is None:
-        msg = f"There is no trial {number}. The table of trials has those that are known."
+        msg = f"There is no trial {number:.20}. The table of trials has those that are known."
         raise HTTPException(404, msg)
     return record
 
 
-def _overlaid(request: Request, own: TrialRecord) -> list[int]:
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) <= _DIGITS
+
+
+def _overlaid(request: Request, own: TrialRecord) -> list[str]:
     """Return the trials whose curves are laid over those of the page's trial."""
-    words = request.query_params.get("with", "").split(",")
-    numbers = [int(word) for word in map(str.strip, words) if word.isdecimal() and word.isascii()]
-    return [number for number in dict.fromkeys(numbers) if number != own.id][: MAX_RUNS - 1]
+    words = map(str.strip, request.query_params.get("with", "").split(","))
+    numbers = dict.fromkeys(word for word in words if _is_number(word))
+    return [number for number in numbers if int(number) != own.id][: MAX_RUNS - 1]
 
 
 def _results(own: TrialRecord) -> tuple[str, list[RuleResult]]:
@@ -216,9 +221,9 @@ def login(request: Request) -> Response:
 ROUTES = [
     Route("/", start),
     Route("/trials", trials),
-    Route("/trials/{trial:int}", trial),
+    Route("/trials/{trial}", trial),
     Route("/rules", rules),
     Route("/rules/{name}", rule),
     Route("/login", login),
-    Route("/api/v1/trials/{trial:int}/series", series),
+    Route("/api/v1/trials/{trial}/series", series),
 ]

@@ -179,11 +179,15 @@ def test_other_runs_are_laid_over(client: TestClient, database: WatchDatabase) -
     page = text_of(client, f"/trials/{ids[0]}?with={ids[2]},x,{ids[1]},{ids[2]},{ids[0]}")
     assert re.findall('data-run="([0-9]+)"', page) == [str(ids[0]), str(ids[2]), str(ids[1])]
     assert f'href="/trials/{ids[0]}?with={ids[1]}" aria-label="Remove c"' in page
+    assert "data-run" in text_of(client, f"/trials/{ids[0]}?with={'9' * 5000},²,-1,1.5")
     assert "There is no trial 99" in text_of(client, f"/trials/{ids[0]}?with=99", 404)
 
 
 def test_unknown_trials_and_rules(client: TestClient) -> None:
     assert "There is no trial 7" in text_of(client, "/trials/7", 404)
+    assert "There is no trial" in text_of(client, f"/trials/{'9' * 5000}", 404)
+    text_of(client, "/trials/-1", 404)
+    text_of(client, "/trials/x", 404)
     assert "There is no rule" in text_of(client, "/rules/Nothing", 404)
 
 

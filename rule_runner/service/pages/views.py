@@ -125,6 +125,7 @@ def trial(request: Request) -> Response:
         findings=finding_views(results),
         findings_total=sum(rule.findings for rule in rules[own.id]),
         problem=own.problem or problem,
+        versions=results[0].versions if results else {},
         runs=runs,
         verdicts=[
             (name, [_verdict_of(rules[run.id], name) for run in (own, *others)]) for name in names

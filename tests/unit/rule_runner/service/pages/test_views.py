@@ -116,6 +116,7 @@ def test_a_trials_page_has_its_verdicts_and_findings(
     assert "It looked for activations." in page
     assert "gradient/fc of worker_0: measured 1e-8, limit 1e-7" in page
     assert 'data-step="20"' in page
+    assert "<dt>rule-runner</dt><dd>0.1.0</dd>" in page
 
 
 @pytest.mark.parametrize("kind", [AcknowledgementKind.ACKNOWLEDGED, AcknowledgementKind.MUTED])

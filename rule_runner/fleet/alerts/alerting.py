@@ -12,13 +12,15 @@ from rule_core.clock import Clock, SystemClock
 from rule_core.failures import attempt
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
-from rule_runner.fleet.alerts.alert import message_on
+from rule_runner.fleet.alerts.alert import Alert, message_on
 from rule_runner.fleet.alerts.config import AlertsConfig
 from rule_runner.fleet.alerts.open_alerts import OpenAlerts
 from rule_runner.fleet.alerts.schedule import messages_due
 from rule_runner.fleet.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
 from rule_runner.fleet.output_names import digest
+from rule_runner.fleet.watch.outputs import read_results
 from rule_runner.notify.messenger import Messenger, NotSentError, masked
+from rule_runner.report.text import evidence, reason
 from rule_runner.results.durable_files import Closing
 
 _log: Final = structlog.get_logger()
@@ -28,6 +30,7 @@ RETRY_S: Final = 30.0  # the first pause before another attempt; each further on
 GIVE_UP_S: Final = 86400.0  # after which a message is not sent any more
 STOP_S: Final = 10.0  # for a message that is under way when the process stops
 _DIGITS: Final = 8  # of a service's name
+_LONGEST_DETAILS: Final = 500  # characters
 
 
 class Alerting(Closing):
@@ -122,7 +125,7 @@ class Alerting(Closing):
         due = messages_due(waiting, history, self._config, now, is_last=is_last)
         names = [*self._services]
         for group in due.groups:
-            message = message_on(group, self._public_url)
+            message = message_on(group, self._public_url, details_of)
             self._store.add_message(message, group, names, now, is_digest=due.is_digest)
 
     def _deliver(self) -> None:
@@ -150,6 +153,19 @@ class Alerting(Closing):
         pause = min(RETRY_S * 2.0 ** min(delivery.attempts, _DIGITS), LONGEST_PAUSE_S)
         self._store.postpone(delivery, now + pause)
         _log.warning("alert_not_sent", **facts)
+
+
+def details_of(alert: Alert) -> str:
+    """Return the first finding of an alert, or why its rule failed, from its results."""
+    try:
+        results = read_results(alert.output) if alert.rule else []
+    except OutputError:
+        results = []
+    for rule in results:
+        if rule.configuration_name == alert.rule and rule.outcome == alert.outcome:
+            found = evidence(rule.findings[0], rule.unit) if rule.findings else ""
+            return (found or reason(rule))[:_LONGEST_DETAILS]
+    return alert.details
 
 
 def _send(messenger: Messenger, delivery: UnsentMessage) -> str:

@@ -77,7 +77,14 @@ class SavedOutput(msgspec.Struct, frozen=True):
 
 
 def read_output(output: str) -> SavedOutput:
-    """Return what an output folder holds.
+    """Return what an output folder holds; raises as `read_results`."""
+    return _summary(read_results(output), begun=_begun(output))
+
+
+def read_results(output: str) -> list[RuleResult]:
+    """Return the results in an output folder or below an address, finished or not.
+
+    They have the acknowledgements that hold now.
 
     Raises
     ------
@@ -95,7 +102,7 @@ def read_output(output: str) -> SavedOutput:
                 "folder to have the trial judged again."
             )
             raise OutputError(msg) from err
-    return _summary(acknowledged_if_readable(output, results), begun=_begun(output))
+    return acknowledged_if_readable(output, results)
 
 
 def _summary(results: Sequence[RuleResult], begun: int) -> SavedOutput:

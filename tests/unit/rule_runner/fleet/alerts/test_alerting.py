@@ -15,21 +15,26 @@ from typing import Any
 import http_places
 import mail_server
 import pytest
+import reports
 import responses
+import watched
 from alerted import Index, issue
 from clocks import PatientClock
 from http_places import Answer
 from structlog.testing import capture_logs
 
+from rule_core.severity import Severity
 from rule_runner.fleet.alerts.alerting import (
     GIVE_UP_S,
     RETRY_S,
     Alerting,
     alerting,
+    details_of,
     services_of,
     state_path,
 )
 from rule_runner.fleet.alerts.config import AlertsConfig
+from rule_runner.fleet.alerts.open_alerts import OpenAlerts
 from rule_runner.notify.messenger import Messenger
 
 # Apprise imports it in Python 3.11 and 3.12.
@@ -188,6 +193,23 @@ def test_trouble_with_the_index_is_logged_once_and_passes(index: Index) -> None:
             hidden.rename(index.path)
             alerts.look()
     assert len(place.requests) == 1
+
+
+def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Path) -> None:
+    watched.save(tmp_path / "out" / "a", reports.fired("Loss", fingerprint="1"))
+    failed = reports.result("Failed", "Error", status_details="ClientError: no loss.")
+    watched.save(tmp_path / "out" / "a", failed)
+    index.judge("a", issue("Loss"), issue("Failed", None, outcome="Error"), issue("Unknown"))
+    index.judge("b", issue("Loss"))
+    alerts = OpenAlerts(index.path, Severity.ERROR)
+    texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
+    alerts.close()
+    assert texts == {
+        ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-08, limit 1e-07",
+        ("/runs/a", "Failed"): "no loss.",
+        ("/runs/a", "Unknown"): "step 130",
+        ("/runs/b", "Loss"): "step 130",
+    }
 
 
 @pytest.mark.parametrize("name", SERVICES)

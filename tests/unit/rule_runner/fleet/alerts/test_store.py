@@ -17,7 +17,12 @@ MESSAGE = Message("title", "body", serious=True, key="k")
 
 def alert(name: str) -> Alert:
     return Alert(
-        trial=1, path=f"/runs/{name}", rule="Loss", outcome="IssuesFound", severity=Severity.ERROR
+        trial=1,
+        path=f"/runs/{name}",
+        output=f"/out/{name}",
+        rule="Loss",
+        outcome="IssuesFound",
+        severity=Severity.ERROR,
     )
 
 

@@ -1,7 +1,7 @@
 """Alerting: sends what people are to be told about a fleet, in a thread of its own."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from rule_core.clock import Clock, SystemClock
-from rule_core.failures import attempt
+from rule_core.failures import OnError, attempt
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
 from rule_runner.fleet.alerts.alert import Alert, message_on
@@ -73,7 +73,7 @@ class Alerting(Closing):
     def run(self) -> None:
         """Look until `stop`."""
         while not self._stopping.is_set():
-            attempt(self.look, lambda err: _log.error("alerts_failed", exc_info=err))
+            attempt(self.look, self._fail)
             self._stopping.wait(LOOK_S)
 
     def stop(self) -> None:
@@ -88,16 +88,18 @@ class Alerting(Closing):
         is_last
             Whether nobody looks again soon: then no alert waits for a digest.
         """
-        try:
-            self._collect()
-            self._compose(is_last=is_last)
-            self._deliver()
-        except OutputError as err:
-            if str(err) != self._trouble:
-                _log.error("alerts_unavailable", reason=str(err))
-            self._trouble = str(err)
-        else:
-            self._trouble = ""
+        # Messages are delivered also if the index cannot be read.
+        troubles = [_trouble_of(lambda: self._gather(is_last=is_last)), _trouble_of(self._deliver)]
+        trouble = next(filter(None, troubles), "")
+        if trouble and trouble != self._trouble:
+            _log.error("alerts_unavailable", reason=trouble)
+        self._trouble = trouble
+
+    def _fail(self, err: Exception) -> None:
+        """Log a defect, once as long as it stays the same."""
+        if repr(err) != self._trouble:
+            _log.error("alerts_failed", exc_info=err)
+        self._trouble = repr(err)
 
     def finish(self) -> None:
         """Send all that waits, once, and say what is left for the next start."""
@@ -112,14 +114,13 @@ class Alerting(Closing):
         self._open.close()
         self._store.close()
 
-    def _collect(self) -> None:
+    def _gather(self, *, is_last: bool) -> None:
+        """Record what is open, and the messages that are due, before any is sent."""
+        now = self._clock.time()
         alerts = self._open.changed()
         if alerts is not None:
-            self._store.keep_open(alerts, self._clock.time())
-
-    def _compose(self, *, is_last: bool) -> None:
-        """Record the messages that are due, before any is sent."""
-        now = self._clock.time()
+            with OnError(self._open.forget):
+                self._store.keep_open(alerts, now)
         waiting = self._store.waiting()
         history = self._store.history(now)
         due = messages_due(waiting, history, self._config, now, is_last=is_last)
@@ -153,6 +154,15 @@ class Alerting(Closing):
         pause = min(RETRY_S * 2.0 ** min(delivery.attempts, _DIGITS), LONGEST_PAUSE_S)
         self._store.postpone(delivery, now + pause)
         _log.warning("alert_not_sent", **facts)
+
+
+def _trouble_of(step: Callable[[], None]) -> str:
+    """Do a step, and return why it could not be done; "" if it was."""
+    try:
+        step()
+    except OutputError as err:
+        return str(err)
+    return ""
 
 
 def details_of(alert: Alert) -> str:

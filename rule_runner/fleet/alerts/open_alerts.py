@@ -61,6 +61,10 @@ class OpenAlerts:
         ]
         return [alert for alert in alerts if alert.severity.rank >= self._least.rank]
 
+    def forget(self) -> None:
+        """Let the next call of `changed` return the alerts in any case."""
+        self._version = -1
+
     def _opened(self) -> IndexReader:
         """Return the reader of the index, opened again if the file was replaced."""
         try:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ from http_places import Answer
 from structlog.testing import capture_logs
 
 from rule_core.severity import Severity
+from rule_runner.fleet.alerts import store as store_module
 from rule_runner.fleet.alerts.alerting import (
     GIVE_UP_S,
     RETRY_S,
@@ -210,6 +212,40 @@ def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Pat
         ("/runs/a", "Unknown"): "step 130",
         ("/runs/b", "Loss"): "step 130",
     }
+
+
+def test_what_could_not_be_recorded_is_told_later(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.judge("a", issue())
+    monkeypatch.setattr(store_module, "BUSY_MS", 1)
+    with (
+        http_places.serving() as place,
+        opened(index, config(json_of(place)), PatientClock()) as alerts,
+    ):
+        other = sqlite3.connect(state_path(index.path), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with capture_logs() as logs:
+            alerts.look()
+        other.close()
+        assert "database is locked" in logs[0]["reason"]
+        alerts.look()
+        assert len(place.requests) == 1
+
+
+def test_messages_are_delivered_without_an_index(index: Index) -> None:
+    index.judge("a", issue())
+    answers = [Answer(500), Answer()]
+    with http_places.serving(lambda _: answers.pop(0)) as place:
+        clock = PatientClock()
+        with opened(index, config(json_of(place)), clock) as alerts:
+            alerts.look()
+            index.close()
+            index.path.unlink()
+            clock.now += RETRY_S
+            alerts.look()
+    assert len(place.requests) == 2
+    index.database = Index(index.path.parent).database
 
 
 @pytest.mark.parametrize("name", SERVICES)

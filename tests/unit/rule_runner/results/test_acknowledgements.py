@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,13 @@ def test_processes_append_at_once(tmp_path: Path) -> None:
     for writer in writers:
         writer.join()
     assert sorted(each.who for each in read_acknowledgements(tmp_path)) == sorted("abc" * 20)
+
+
+def test_threads_append_at_once(output: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        names = [f"person {number}" for number in range(8)]
+        [*threads.map(lambda who: append_acknowledgement(output, entry(who=who)), names)]
+    assert sorted(each.who for each in read_acknowledgements(output)) == names
 
 
 def test_who_appends_waits_for_others(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import enum
 import fcntl
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -26,6 +27,7 @@ _log: Final = structlog.get_logger()
 
 ACKNOWLEDGEMENTS: Final = "acknowledgements.jsonl"
 MOST_BYTES: Final = 1 << 20  # of the file
+_S3_LOCK: Final = threading.Lock()
 _SKIPPED: Final = 1000  # lines that are remembered as logged
 
 _Text = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -93,7 +95,7 @@ def append_acknowledgement(output: str | Path, acknowledgement: Acknowledgement)
     """Add an acknowledgement to those in the output folder of a trial.
 
     In a local folder it is on disk when this returns, and several processes may append at once.
-    In S3 the object is replaced: let one process at a time write there.
+    In S3 the object is replaced: several threads may append at once, but only one process.
 
     Parameters
     ----------
@@ -110,7 +112,8 @@ def append_acknowledgement(output: str | Path, acknowledgement: Acknowledgement)
     msgspec.convert(msgspec.to_builtins(acknowledgement), Acknowledgement)  # checks its texts
     line = dump_json(acknowledgement)
     if is_s3(output):
-        _append_s3(str(output), line)
+        with _S3_LOCK:
+            _append_s3(str(output), line)
     else:
         _append_local(Path(output) / ACKNOWLEDGEMENTS, line)
 

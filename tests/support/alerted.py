@@ -22,7 +22,7 @@ class Index:
     def judge(self, name: str, *rules: RuleRecord, **fields: Any) -> int:
         """Record the verdicts of a trial; return its number."""
         path = f"/runs/{name}"
-        output = f"/out/{name}"
+        output = str(self.path.parent / "out" / name)
         self.database.add([NewTrial(path, "/runs", True, False, output)], 1.0)
         trial = self.database.trial_at(path)
         assert trial is not None

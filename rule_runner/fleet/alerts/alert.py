@@ -1,7 +1,8 @@
 """Alert: an issue that people are told about, and the messages about alerts."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -24,8 +25,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     trial
         The number of the trial in the index.
-    path
-        Its path or address.
+    path, output
+        Its path or address, and that of its output folder.
     rule
         The name of the rule job; "" for the trial itself.
     outcome
@@ -38,6 +39,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     trial: int
     path: str
+    output: str
     rule: str
     outcome: str
     severity: Severity
@@ -59,21 +61,27 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def details(self) -> str:
-        """Where or why it happened; "" if that is unknown."""
+        """Where or why it happened, as far as the index knows; "" if it does not."""
         if self.problem:
             return printable(self.problem)
-        return "" if self.step is None else f"First at step {self.step}."
+        return "" if self.step is None else f"step {self.step}"
 
     @property
     def _is_issue(self) -> bool:
         return self.outcome == Outcome.ISSUES_FOUND
 
 
-def message_on(alerts: Sequence[Alert], public_url: str | None) -> Message:
+def message_on(
+    alerts: Sequence[Alert],
+    public_url: str | None,
+    details_of: Callable[[Alert], str] = attrgetter("details"),
+) -> Message:
     """Return the message about some alerts: a digest if they are several.
 
     Parameters
     ----------
+    details_of
+        Says where or why an alert happened; called for those that the message lists.
     public_url
         The address of the pages, for links; None for no links.
     """
@@ -81,10 +89,11 @@ def message_on(alerts: Sequence[Alert], public_url: str | None) -> Message:
     serious = any(alert.severity is Severity.ERROR for alert in alerts)
     if len(alerts) == 1:
         (alert,) = alerts
-        lines = [alert.details, printable(f"Trial: {alert.path}"), _link(alert, public_url)]
+        lines = [details_of(alert), printable(f"Trial: {alert.path}"), _link(alert, public_url)]
         title = alert.title
     else:
-        lines = [_line(alert, public_url) for alert in alerts[:MOST_LINES]]
+        listed = alerts[:MOST_LINES]
+        lines = [_line(alert, details_of(alert), _link(alert, public_url)) for alert in listed]
         more = len(alerts) - MOST_LINES
         lines += [f"and {more} more"] * (more > 0)
         lines += [f"{public_url}/trials"] * (public_url is not None)
@@ -96,9 +105,8 @@ def message_on(alerts: Sequence[Alert], public_url: str | None) -> Message:
     return Message(title, body, serious, key, tuple(links) if public_url else ())
 
 
-def _line(alert: Alert, public_url: str | None) -> str:
-    parts = [alert.title, alert.details, _link(alert, public_url)]
-    return "- " + " ".join(filter(None, parts))
+def _line(alert: Alert, details: str, link: str) -> str:
+    return " ".join(filter(None, [f"- {alert.title}{':' * bool(details)}", details, link]))
 
 
 def _link(alert: Alert, public_url: str | None) -> str:

@@ -1,7 +1,7 @@
 """Alerting: sends what people are to be told about a fleet, in a thread of its own."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -9,16 +9,18 @@ from typing import Final
 import structlog
 
 from rule_core.clock import Clock, SystemClock
-from rule_core.failures import attempt
+from rule_core.failures import OnError, attempt
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
-from rule_runner.fleet.alerts.alert import message_on
+from rule_runner.fleet.alerts.alert import Alert, message_on
 from rule_runner.fleet.alerts.config import AlertsConfig
 from rule_runner.fleet.alerts.open_alerts import OpenAlerts
 from rule_runner.fleet.alerts.schedule import messages_due
 from rule_runner.fleet.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
 from rule_runner.fleet.output_names import digest
+from rule_runner.fleet.watch.outputs import read_results
 from rule_runner.notify.messenger import Messenger, NotSentError, masked
+from rule_runner.report.text import evidence, reason
 from rule_runner.results.durable_files import Closing
 
 _log: Final = structlog.get_logger()
@@ -28,6 +30,7 @@ RETRY_S: Final = 30.0  # the first pause before another attempt; each further on
 GIVE_UP_S: Final = 86400.0  # after which a message is not sent any more
 STOP_S: Final = 10.0  # for a message that is under way when the process stops
 _DIGITS: Final = 8  # of a service's name
+_LONGEST_DETAILS: Final = 500  # characters
 
 
 class Alerting(Closing):
@@ -70,7 +73,7 @@ class Alerting(Closing):
     def run(self) -> None:
         """Look until `stop`."""
         while not self._stopping.is_set():
-            attempt(self.look, lambda err: _log.error("alerts_failed", exc_info=err))
+            attempt(self.look, self._fail)
             self._stopping.wait(LOOK_S)
 
     def stop(self) -> None:
@@ -85,16 +88,18 @@ class Alerting(Closing):
         is_last
             Whether nobody looks again soon: then no alert waits for a digest.
         """
-        try:
-            self._collect()
-            self._compose(is_last=is_last)
-            self._deliver()
-        except OutputError as err:
-            if str(err) != self._trouble:
-                _log.error("alerts_unavailable", reason=str(err))
-            self._trouble = str(err)
-        else:
-            self._trouble = ""
+        # Messages are delivered also if the index cannot be read.
+        troubles = [_trouble_of(lambda: self._gather(is_last=is_last)), _trouble_of(self._deliver)]
+        trouble = next(filter(None, troubles), "")
+        if trouble and trouble != self._trouble:
+            _log.error("alerts_unavailable", reason=trouble)
+        self._trouble = trouble
+
+    def _fail(self, err: Exception) -> None:
+        """Log a defect, once as long as it stays the same."""
+        if repr(err) != self._trouble:
+            _log.error("alerts_failed", exc_info=err)
+        self._trouble = repr(err)
 
     def finish(self) -> None:
         """Send all that waits, once, and say what is left for the next start."""
@@ -109,20 +114,19 @@ class Alerting(Closing):
         self._open.close()
         self._store.close()
 
-    def _collect(self) -> None:
+    def _gather(self, *, is_last: bool) -> None:
+        """Record what is open, and the messages that are due, before any is sent."""
+        now = self._clock.time()
         alerts = self._open.changed()
         if alerts is not None:
-            self._store.keep_open(alerts, self._clock.time())
-
-    def _compose(self, *, is_last: bool) -> None:
-        """Record the messages that are due, before any is sent."""
-        now = self._clock.time()
+            with OnError(self._open.forget):
+                self._store.keep_open(alerts, now)
         waiting = self._store.waiting()
         history = self._store.history(now)
         due = messages_due(waiting, history, self._config, now, is_last=is_last)
         names = [*self._services]
         for group in due.groups:
-            message = message_on(group, self._public_url)
+            message = message_on(group, self._public_url, details_of)
             self._store.add_message(message, group, names, now, is_digest=due.is_digest)
 
     def _deliver(self) -> None:
@@ -150,6 +154,28 @@ class Alerting(Closing):
         pause = min(RETRY_S * 2.0 ** min(delivery.attempts, _DIGITS), LONGEST_PAUSE_S)
         self._store.postpone(delivery, now + pause)
         _log.warning("alert_not_sent", **facts)
+
+
+def _trouble_of(step: Callable[[], None]) -> str:
+    """Do a step, and return why it could not be done; "" if it was."""
+    try:
+        step()
+    except OutputError as err:
+        return str(err)
+    return ""
+
+
+def details_of(alert: Alert) -> str:
+    """Return the first finding of an alert, or why its rule failed, from its results."""
+    try:
+        results = read_results(alert.output) if alert.rule else []
+    except OutputError:
+        results = []
+    for rule in results:
+        if rule.configuration_name == alert.rule and rule.outcome == alert.outcome:
+            found = evidence(rule.findings[0], rule.unit) if rule.findings else ""
+            return (found or reason(rule))[:_LONGEST_DETAILS]
+    return alert.details
 
 
 def _send(messenger: Messenger, delivery: UnsentMessage) -> str:

@@ -11,12 +11,13 @@ from rule_runner.fleet.alerts.alert import Alert
 from rule_runner.fleet.watch.index_reader import IndexReader
 
 _OPEN: Final = """
-    SELECT trials.id, path, name, rule_jobs.outcome, coalesce(counted_severity, 'error'), step, ''
+    SELECT trials.id, path, output, name, rule_jobs.outcome,
+        coalesce(counted_severity, 'error'), step, ''
     FROM rule_jobs JOIN trials ON trials.id = trial
     WHERE mode = 'enforce' AND NOT acknowledged
         AND (counted_severity IS NOT NULL OR rule_jobs.outcome = 'Error')
     UNION ALL
-    SELECT id, path, '', outcome, 'error', NULL, problem
+    SELECT id, path, output, '', outcome, 'error', NULL, problem
     FROM trials WHERE state = 'judged' AND outcome = 'Error' AND problem != ''
 """
 
@@ -59,6 +60,10 @@ class OpenAlerts:
             for row in rows
         ]
         return [alert for alert in alerts if alert.severity.rank >= self._least.rank]
+
+    def forget(self) -> None:
+        """Let the next call of `changed` return the alerts in any case."""
+        self._version = -1
 
     def _opened(self) -> IndexReader:
         """Return the reader of the index, opened again if the file was replaced."""

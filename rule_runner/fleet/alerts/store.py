@@ -18,6 +18,7 @@ from rule_runner.results.json_text import dump_json
 VERSION: Final = 1
 LONGEST_PAUSE_S: Final = 3600.0  # between two attempts
 BUSY_MS: Final = 5000  # how long a statement waits for another process
+_REMEDY: Final = "Remove the file: what is open is then told once more."
 _SCHEMA: Final = (
     """
     CREATE TABLE messages (
@@ -111,10 +112,7 @@ class AlertStore(Closing):
             for statement in _SCHEMA if version == 0 else ():
                 self._connection.execute(statement)
         if version not in {0, VERSION}:
-            msg = (
-                f"Alerts {str(self._path)!r} are of another version of rule-runner. Remove the "
-                "file: what is open is then told once more."
-            )
+            msg = f"Alerts {str(self._path)!r} are of another version of rule-runner. {_REMEDY}"
             raise OutputError(msg)
 
     def close(self) -> None:
@@ -125,8 +123,11 @@ class AlertStore(Closing):
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as err:
+        except sqlite3.OperationalError as err:
             msg = f"Alerts {str(self._path)!r} cannot be used: {err}."
+            raise OutputError(msg) from err
+        except sqlite3.Error as err:
+            msg = f"Alerts {str(self._path)!r} are damaged: {err}. {_REMEDY}"
             raise OutputError(msg) from err
 
     @contextmanager

@@ -1,8 +1,11 @@
 """Acknowledgements: written once, read back, and which of them hold."""
 
+import fcntl
 import json
 import multiprocessing
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -133,6 +136,26 @@ def test_processes_append_at_once(tmp_path: Path) -> None:
     for writer in writers:
         writer.join()
     assert sorted(each.who for each in read_acknowledgements(tmp_path)) == sorted("abc" * 20)
+
+
+def test_threads_append_at_once(output: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        names = [f"person {number}" for number in range(8)]
+        [*threads.map(lambda who: append_acknowledgement(output, entry(who=who)), names)]
+    assert sorted(each.who for each in read_acknowledgements(output)) == names
+
+
+def test_who_appends_waits_for_others(tmp_path: Path) -> None:
+    append_acknowledgement(tmp_path, entry())
+    with (tmp_path / ACKNOWLEDGEMENTS).open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=append_acknowledgement, args=(tmp_path, entry("muted")))
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        other.write(b'{"half')
+    waiting.join(10)
+    assert read_acknowledgements(tmp_path) == [entry(), entry("muted")]
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

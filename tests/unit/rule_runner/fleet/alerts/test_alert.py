@@ -12,6 +12,7 @@ def alert(**fields: Any) -> Alert:
     defaults: dict[str, Any] = {
         "trial": 7,
         "path": "/runs/mnist",
+        "output": "/out/mnist",
         "rule": "Loss",
         "outcome": "IssuesFound",
         "severity": Severity.ERROR,
@@ -24,7 +25,7 @@ def test_one_alert_is_a_message_with_a_link() -> None:
     message = message_on([alert()], URL)
     assert message.title == "mnist: Loss found issues (error)"
     assert message.body.splitlines() == [
-        "First at step 130.",
+        "step 130",
         "Trial: /runs/mnist",
         "https://rules.example.org/trials/7",
         f"Message {message.key}",
@@ -52,7 +53,7 @@ def test_several_alerts_are_a_digest() -> None:
     lines = message.body.splitlines()
     assert message.title == f"{MOST_LINES + 3} alerts on 1 trial"
     assert lines[0] == (
-        "- mnist: rule-0 found issues (error) First at step 130. https://rules.example.org/trials/7"
+        "- mnist: rule-0 found issues (error): step 130 https://rules.example.org/trials/7"
     )
     assert lines[MOST_LINES:-1] == ["and 3 more", "https://rules.example.org/trials"]
     assert message_on([alert(), alert(path="/runs/b")], None).title == "2 alerts on 2 trials"

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,21 +16,27 @@ from typing import Any
 import http_places
 import mail_server
 import pytest
+import reports
 import responses
+import watched
 from alerted import Index, issue
 from clocks import PatientClock
 from http_places import Answer
 from structlog.testing import capture_logs
 
+from rule_core.severity import Severity
+from rule_runner.fleet.alerts import store as store_module
 from rule_runner.fleet.alerts.alerting import (
     GIVE_UP_S,
     RETRY_S,
     Alerting,
     alerting,
+    details_of,
     services_of,
     state_path,
 )
 from rule_runner.fleet.alerts.config import AlertsConfig
+from rule_runner.fleet.alerts.open_alerts import OpenAlerts
 from rule_runner.notify.messenger import Messenger
 
 # Apprise imports it in Python 3.11 and 3.12.
@@ -188,6 +195,57 @@ def test_trouble_with_the_index_is_logged_once_and_passes(index: Index) -> None:
             hidden.rename(index.path)
             alerts.look()
     assert len(place.requests) == 1
+
+
+def test_a_message_has_the_first_finding_that_counts(index: Index, tmp_path: Path) -> None:
+    watched.save(tmp_path / "out" / "a", reports.fired("Loss", fingerprint="1"))
+    failed = reports.result("Failed", "Error", status_details="ClientError: no loss.")
+    watched.save(tmp_path / "out" / "a", failed)
+    index.judge("a", issue("Loss"), issue("Failed", None, outcome="Error"), issue("Unknown"))
+    index.judge("b", issue("Loss"))
+    alerts = OpenAlerts(index.path, Severity.ERROR)
+    texts = {(alert.path, alert.rule): details_of(alert) for alert in alerts.changed() or ()}
+    alerts.close()
+    assert texts == {
+        ("/runs/a", "Loss"): "step 20, gradient/fc of worker_0, measured 1e-08, limit 1e-07",
+        ("/runs/a", "Failed"): "no loss.",
+        ("/runs/a", "Unknown"): "step 130",
+        ("/runs/b", "Loss"): "step 130",
+    }
+
+
+def test_what_could_not_be_recorded_is_told_later(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.judge("a", issue())
+    monkeypatch.setattr(store_module, "BUSY_MS", 1)
+    with (
+        http_places.serving() as place,
+        opened(index, config(json_of(place)), PatientClock()) as alerts,
+    ):
+        other = sqlite3.connect(state_path(index.path), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with capture_logs() as logs:
+            alerts.look()
+        other.close()
+        assert "database is locked" in logs[0]["reason"]
+        alerts.look()
+        assert len(place.requests) == 1
+
+
+def test_messages_are_delivered_without_an_index(index: Index) -> None:
+    index.judge("a", issue())
+    answers = [Answer(500), Answer()]
+    with http_places.serving(lambda _: answers.pop(0)) as place:
+        clock = PatientClock()
+        with opened(index, config(json_of(place)), clock) as alerts:
+            alerts.look()
+            index.close()
+            index.path.unlink()
+            clock.now += RETRY_S
+            alerts.look()
+    assert len(place.requests) == 2
+    index.database = Index(index.path.parent).database
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -16,6 +16,7 @@ def alerts(count: int) -> list[Alert]:
         Alert(
             trial=number,
             path=f"/runs/{number}",
+            output=f"/out/{number}",
             rule="Loss",
             outcome="IssuesFound",
             severity=Severity.ERROR,

@@ -17,7 +17,12 @@ MESSAGE = Message("title", "body", serious=True, key="k")
 
 def alert(name: str) -> Alert:
     return Alert(
-        trial=1, path=f"/runs/{name}", rule="Loss", outcome="IssuesFound", severity=Severity.ERROR
+        trial=1,
+        path=f"/runs/{name}",
+        output=f"/out/{name}",
+        rule="Loss",
+        outcome="IssuesFound",
+        severity=Severity.ERROR,
     )
 
 
@@ -74,7 +79,7 @@ def test_the_history_counts_an_hour(store: AlertStore) -> None:
 def test_a_file_of_something_else_or_another_version_is_refused(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("this is no database at all" * 100)
-    with pytest.raises(OutputError, match="cannot be used: file is not a database"):
+    with pytest.raises(OutputError, match=r"are damaged: file is not a database\. Remove the file"):
         AlertStore(path)
     path.unlink()
     with sqlite3.connect(path) as connection:

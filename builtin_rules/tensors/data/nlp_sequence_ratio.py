@@ -10,6 +10,8 @@ from builtin_rules.statistics.tensor_selection import by_role, numbers, saved_te
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity, Severity
 
+DEFAULT_PERCENT: Final = "50"
+USUAL_PERCENT: Final = 200 / 3  # up to here, padding makes each text three times as long at most
 # Embeddings of other things than tokens, such as image patches.
 _NOT: Final = r"(?i)^(?!.*(patch|(?<![a-z])(?<!token_and_)pos|wpe|segment|type|(?<![a-z])time))"
 TOKENS: Final = PatternsParam(
@@ -62,6 +64,9 @@ class _PercentagesParam(_NumbersParam):
 class NLPSequenceRatio(DeclaredRule):
     """Met when a token of `token_values` has more than its percentage of all tokens at a step.
 
+    With the default percentage, the finding is a note up to two thirds of the tokens: that much
+    padding is usual where texts differ in length, and token 0 may stand for something.
+
     Each tensor and each step is judged separately, with the tokens of all workers combined. NaN
     counts as a token that equals no other. Of the tensors selected by the default patterns, only
     those with integers are judged.
@@ -79,7 +84,7 @@ class NLPSequenceRatio(DeclaredRule):
         _PercentagesParam(
             "token_thresholds_percent",
             "Largest accepted share of all tokens, for each of these tokens.",
-            default="50",
+            default=DEFAULT_PERCENT,
             unit="percent",
         ),
     )
@@ -110,7 +115,8 @@ class NLPSequenceRatio(DeclaredRule):
         `token_thresholds_percent`, or group sequences of similar length.
         """,
         severity="""
-        A warning: padding wastes time, but the model is valid.
+        A warning: padding wastes time, but the model is valid. A note up to two thirds, with the
+        default percentage.
         """,
     )
     tensor_regex: tuple[str, ...]
@@ -167,8 +173,13 @@ class NLPSequenceRatio(DeclaredRule):
                 met=share > limit,
                 tensor=name,
                 note=f"Token {value:g}: {number} of {size}.",
+                severity=Severity.NOTE if self._is_usual(share) else None,
             )
         return met
+
+    def _is_usual(self, share: float) -> bool:
+        """Return whether a share in percent is usual for padding, unless users said what is."""
+        return self.token_thresholds_percent == (DEFAULT_PERCENT,) and share <= USUAL_PERCENT
 
 
 def _is_whole(array: Any) -> bool:

@@ -33,7 +33,7 @@ ZERO: Final = "Exactly 0: the parameter may be frozen."
 MATRIX_RANK: Final = 2
 # Gradients between this share of the threshold and the threshold must stay there: at their first
 # steps those of healthy transformers of little width are that small.
-CLOSE: Final = 0.5
+CLOSE: Final = 0.1
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start

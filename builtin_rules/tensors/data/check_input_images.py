@@ -62,8 +62,11 @@ class _Channels:
     def widen(self, images: Any) -> None:
         """Widen the interval of the pixels, as long as they may be scaled to it."""
         if images.size and max(-self.lowest, self.highest) < SCALED + ROUNDING:
-            self.lowest = float(np.fmin(self.lowest, np.fmin.reduce(images, axis=None)))
-            self.highest = float(np.fmax(self.highest, np.fmax.reduce(images, axis=None)))
+            with np.errstate(all="ignore"):  # NaN
+                lowest = np.fmin.reduce(images, axis=None)
+                highest = np.fmax.reduce(images, axis=None)
+            self.lowest = float(np.fmin(self.lowest, lowest))
+            self.highest = float(np.fmax(self.highest, highest))
 
     def means(self) -> Any:
         """Return the mean of each channel; NaN without finite numbers."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.tensor_selection import by_role, numbers, saved_tensors
+from builtin_rules.statistics.tensor_selection import LITERAL, by_role, numbers, saved_tensors
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity, Severity
 
@@ -65,7 +65,8 @@ class NLPSequenceRatio(DeclaredRule):
     """Met when a token of `token_values` has more than its percentage of all tokens at a step.
 
     With the default percentage, the finding is a note up to two thirds of the tokens: that much
-    padding is usual where texts differ in length, and token 0 may stand for something.
+    padding is usual where texts differ in length, and token 0 may stand for something. With
+    `literal`, it never is.
 
     Each tensor and each step is judged separately, with the tokens of all workers combined. NaN
     counts as a token that equals no other. Of the tensors selected by the default patterns, only
@@ -87,6 +88,7 @@ class NLPSequenceRatio(DeclaredRule):
             default=DEFAULT_PERCENT,
             unit="percent",
         ),
+        LITERAL,
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
@@ -122,6 +124,7 @@ class NLPSequenceRatio(DeclaredRule):
     tensor_regex: tuple[str, ...]
     token_values: tuple[str, ...]
     token_thresholds_percent: tuple[str, ...]
+    literal: bool
 
     def _prepare(self) -> None:
         values, limits = self.token_values, self.token_thresholds_percent
@@ -179,7 +182,8 @@ class NLPSequenceRatio(DeclaredRule):
 
     def _is_usual(self, share: float) -> bool:
         """Return whether a share in percent is usual for padding, unless users said what is."""
-        return self.token_thresholds_percent == (DEFAULT_PERCENT,) and share <= USUAL_PERCENT
+        is_default = self.token_thresholds_percent == (DEFAULT_PERCENT,)
+        return not self.literal and is_default and share <= USUAL_PERCENT
 
 
 def _is_whole(array: Any) -> bool:

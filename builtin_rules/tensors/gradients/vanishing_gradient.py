@@ -46,7 +46,7 @@ class VanishingGradient(DeclaredRule):
     norm layers) are tiny even in healthy networks: they count only if all gradients of their layer
     are below the threshold, or if the trial has no others.
 
-    A mean between half the threshold and the threshold must have stayed below the threshold
+    A mean between a tenth of the threshold and the threshold must have stayed below the threshold
     for five saved steps in a row. So must a mean of exactly 0, and more than three times as long as
     ever before it came back: batches may use only a part of a model, and factors that start at zero
     (LoRA) wait for each other. The note then says that the parameter may be frozen.

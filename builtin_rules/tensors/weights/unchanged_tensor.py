@@ -259,7 +259,10 @@ class UnchangedTensor(DeclaredRule):
         """
         trial, step = self.base_trial, steps[-1]
         rates = LearningRates(trial, step)
-        if trial.has_tensor(GRADIENT_NORM) or (rates.is_known() and not rates.is_set()):
+        is_off = rates.is_known() and not rates.is_set()
+        if is_off or trial.has_tensor(GRADIENT_NORM):
+            return False
+        if TrainedParameters(trial, step).is_detached(saved.name):
             return False
         gradients = reductions(trial, step, GRADIENTS.names(trial, step), "mean", absolute=True)
         of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}

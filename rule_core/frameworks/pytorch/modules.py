@@ -25,7 +25,7 @@ KINDS: Final[tuple[tuple[type, str], ...]] = (
 # The kind of a layer that computes the means of a variational code, known by its name and by that
 # of a layer of variances beside it: a policy may have a layer called `mu`, too.
 LATENT: Final = "latent"
-_MEANS: Final = re.compile(r"(?i)^([a-z]+_?)?(mu|means?)(_?[a-z]+)?$")
+_MEANS: Final = re.compile(r"(?i)^([a-z]+_?)?(mu|means?)(_[a-z]+)?$")
 _VARIANCES: Final = re.compile(r"(?i)var(iances?)?(?![a-z])")
 # Collections of the arguments of a loss, by position or keyword.
 LOSS_INPUTS: Final[Mapping[str | int, str]] = {

@@ -32,14 +32,14 @@ def is_between_updates(trial: Any, steps: Sequence[int]) -> bool:
     """Return whether no update of the optimizer lies between the values of parameters at steps.
 
     Batches are then accumulated over saved steps. Updates are known by the norms that a hook saves
-    with them; where it has saved none so far, the optimizer may never be called. Nor is it called
+    with them, at the next saved step if need be; where it has saved none so far, the optimizer may never be called. Nor is it called
     any more if the latest update lies more than 40 saved steps back, and more than three times as
     many as lay between the two latest ones.
     """
     if not trial.has_tensor(GRADIENT_NORM):
         return False
     updates = [*islice(trial.tensor(GRADIENT_NORM).steps_back(steps[-1] - 1), 2)]
-    if updates and updates[0] >= steps[0]:
+    if updates and updates[0] > steps[0]:
         return False
     saved = trial.steps()
     rows = [bisect_left(saved, step) for step in (steps[-1], *updates)]
@@ -221,6 +221,10 @@ class LearningRates:
         if now is None or before is None:
             return False
         return now > before or (now == 0 and self.is_zero_so_far())
+
+    def is_known(self) -> bool:
+        """Return whether a rate was saved."""
+        return self._at(self._step) is not None
 
     def is_set(self) -> bool:
         """Return whether a rate was saved and is not 0."""

@@ -17,6 +17,9 @@ FINGERPRINTS: Final = "fingerprints"
 # The predictions given to loss modules, which automatic hooks save if they are small.
 LOSS_INPUTS: Final = "loss_inputs"
 
+# The outputs of layers that compute the means of a variational code, in any preset.
+LATENT_MEANS: Final = "latent_means"
+
 # What is measured of an optimizer; a few numbers in a step, except for the update norms.
 OF_OPTIMIZER: Final = (
     CollectionKeys.LEARNING_RATES,
@@ -27,4 +30,8 @@ OF_OPTIMIZER: Final = (
 # What needs callbacks at the modules of a model.
 OF_MODULES: Final = (ACTIVATION_STATISTICS, ATTENTION, ROUTER)
 MEASURED: Final = (*OF_OPTIMIZER, *OF_MODULES, PARAMETERS, MODEL, FINGERPRINTS)
-PRESETS: Final[Mapping[str, tuple[str, ...]]] = {"none": (), "auto": (), "llm": MEASURED}
+PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "none": (),
+    "auto": (),
+    "llm": (*MEASURED, LATENT_MEANS),
+}

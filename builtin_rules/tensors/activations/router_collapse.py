@@ -36,7 +36,7 @@ class RouterCollapse(SustainedRule):
     READS = "the loads (router/<module>/load) or router probabilities: values."
     PARAMS = (
         share("threshold", "Smallest accepted entropy, as a share of ln(experts).", 0.5, "share"),
-        patience(3),
+        patience(10),
         LOADS,
     )
     SEVERITY = Severity.WARNING

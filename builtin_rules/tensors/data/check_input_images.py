@@ -22,7 +22,7 @@ from smdebug.rules.extensions import Page, PatternsParam, Quantity, Severity
 MEAN: Final = "mean of a channel"
 PIECE: Final = 2**20  # pixels
 CENTRED: Final = 0.4  # standard deviations: a mean so near to 0 is near enough
-SCALED: Final = 1.0  # pixels from -1 to 1 are scaled as usual, whatever their mean
+SCALED: Final = 1.0  # pixels from -1 or 0 to 1 are scaled as usual, whatever their mean
 ROUNDING: Final = 0.02
 IMAGES: Final = PatternsParam(
     "regex",
@@ -55,14 +55,18 @@ class _Channels:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether the pixels of all channels span the interval from -1 to at most 1."""
-        return abs(self.lowest + SCALED) < ROUNDING and 0 < self.highest < SCALED + ROUNDING
+        """Whether the pixels of all channels span an interval from -1 or 0 to at most 1."""
+        is_start = min(abs(self.lowest + SCALED), abs(self.lowest)) < ROUNDING
+        return is_start and 0 < self.highest < SCALED + ROUNDING
 
     def widen(self, images: Any) -> None:
         """Widen the interval of the pixels, as long as they may be scaled to it."""
         if images.size and max(-self.lowest, self.highest) < SCALED + ROUNDING:
-            self.lowest = min(self.lowest, float(images.min()))
-            self.highest = max(self.highest, float(images.max()))
+            with np.errstate(all="ignore"):  # NaN
+                lowest = np.fmin.reduce(images, axis=None)
+                highest = np.fmax.reduce(images, axis=None)
+            self.lowest = float(np.fmin(self.lowest, lowest))
+            self.highest = float(np.fmax(self.highest, highest))
 
     def means(self) -> Any:
         """Return the mean of each channel; NaN without finite numbers."""
@@ -80,8 +84,9 @@ class CheckInputImages(DeclaredRule):
     """Met when the mean of some channel is further from 0 than `threshold_mean`.
 
     It must also be further from 0 than 0.4 of the channel's standard deviation: how far off a mean
-    is depends on how much pixels vary. If the pixels span the interval from -1 to 1, the finding is
-    a note: that scale is usual, and a dark background moves its mean.
+    is depends on how much pixels vary. The finding is a note if the pixels span the interval from
+    -1 or 0 to 1, as many trainings scale them, or if the mean is smaller than the deviation and the
+    root mean square at most 1, as with a dark background: a first layer copes with both.
 
     The mean covers all images saved so far, of all workers and modes. It is judged at each step
     with images, once there are `threshold_samples`. Images are along the first axis. NaN and
@@ -124,9 +129,9 @@ class CheckInputImages(DeclaredRule):
     QUANTITIES = (Quantity(MEAN, "largest |mean| of a channel, over all images so far"),)
     PAGE = Page(
         why="""
-        Weights are initialised for inputs around 0. Images from 0 to 255, or from 0 to 1, shift the
-        input of every unit of the first layer: training is slower or unstable, and a model
-        pretrained on normalised images does not recognise them.
+        Weights are initialised for inputs around 0 that vary by about 1. Images from 0 to 255, or
+        normalised by the wrong numbers, shift the input of every unit of the first layer: training
+        is slower or unstable, and a model pretrained on normalised images does not recognise them.
         """,
         save="""
         The collection `input_image`, or the model's inputs by name; with PyTorch:
@@ -151,7 +156,9 @@ class CheckInputImages(DeclaredRule):
         class may differ from the whole: raise `threshold_samples`.
         """,
         severity="""
-        A warning: the training is slower or less stable, but the model may learn.
+        A warning: the training is slower or less stable, but the model may learn. A note, if the
+        pixels are on a usual scale and not centred: most models learn as well, but a pretrained one
+        needs the values it was trained with.
         """,
     )
     threshold_mean: float
@@ -231,9 +238,14 @@ class CheckInputImages(DeclaredRule):
         if np.isnan(means).all():
             return None
         limits = np.full_like(means, self.threshold_mean)
+        is_usual = np.full(means.shape, not self.literal and channels.is_scaled)
         if not self.literal:
-            limits = np.maximum(limits, CENTRED * channels.deviations())
-        worst = int(np.nanargmax(np.abs(means) - limits))
+            deviations = channels.deviations()
+            limits = np.maximum(limits, CENTRED * deviations)
+            is_usual |= (np.abs(means) < deviations) & (np.hypot(means, deviations) <= SCALED)
+        excess = np.abs(means) - limits
+        serious = np.where(is_usual, -math.inf, excess)
+        worst = int(np.nanargmax(serious if np.nanmax(serious) > 0 else excess))
         mean, limit = float(means[worst]), float(limits[worst])
         return self.measured(
             step,
@@ -243,7 +255,7 @@ class CheckInputImages(DeclaredRule):
             met=abs(mean) > limit,
             tensor=name,
             note=f"Channel {worst} of {len(means)} has mean {mean:.4g}; images: {channels.images}.",
-            severity=Severity.NOTE if channels.is_scaled and not self.literal else None,
+            severity=Severity.NOTE if is_usual[worst] else None,
         )
 
 

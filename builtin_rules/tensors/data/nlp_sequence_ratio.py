@@ -6,10 +6,12 @@ from typing import Any, Final
 import numpy as np
 
 from builtin_rules.declared_rule import DeclaredRule
-from builtin_rules.statistics.tensor_selection import by_role, numbers, saved_tensors
+from builtin_rules.statistics.tensor_selection import LITERAL, by_role, numbers, saved_tensors
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.extensions import NamesParam, Page, PatternsParam, Quantity, Severity
 
+DEFAULT_PERCENT: Final = "50"
+USUAL_PERCENT: Final = 200 / 3  # up to here, padding makes each text three times as long at most
 # Embeddings of other things than tokens, such as image patches.
 _NOT: Final = r"(?i)^(?!.*(patch|(?<![a-z])(?<!token_and_)pos|wpe|segment|type|(?<![a-z])time))"
 TOKENS: Final = PatternsParam(
@@ -62,6 +64,10 @@ class _PercentagesParam(_NumbersParam):
 class NLPSequenceRatio(DeclaredRule):
     """Met when a token of `token_values` has more than its percentage of all tokens at a step.
 
+    With the default percentage, the finding is a note up to two thirds of the tokens: that much
+    padding is usual where texts differ in length, and token 0 may stand for something. With
+    `literal`, it never is.
+
     Each tensor and each step is judged separately, with the tokens of all workers combined. NaN
     counts as a token that equals no other. Of the tensors selected by the default patterns, only
     those with integers are judged.
@@ -79,9 +85,10 @@ class NLPSequenceRatio(DeclaredRule):
         _PercentagesParam(
             "token_thresholds_percent",
             "Largest accepted share of all tokens, for each of these tokens.",
-            default="50",
+            default=DEFAULT_PERCENT,
             unit="percent",
         ),
+        LITERAL,
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (Quantity("share of token 0", "share of token 0, percent of all tokens"),)
@@ -110,12 +117,14 @@ class NLPSequenceRatio(DeclaredRule):
         `token_thresholds_percent`, or group sequences of similar length.
         """,
         severity="""
-        A warning: padding wastes time, but the model is valid.
+        A warning: padding wastes time, but the model is valid. A note up to two thirds, with the
+        default percentage.
         """,
     )
     tensor_regex: tuple[str, ...]
     token_values: tuple[str, ...]
     token_thresholds_percent: tuple[str, ...]
+    literal: bool
 
     def _prepare(self) -> None:
         values, limits = self.token_values, self.token_thresholds_percent
@@ -167,8 +176,14 @@ class NLPSequenceRatio(DeclaredRule):
                 met=share > limit,
                 tensor=name,
                 note=f"Token {value:g}: {number} of {size}.",
+                severity=Severity.NOTE if self._is_usual(share) else None,
             )
         return met
+
+    def _is_usual(self, share: float) -> bool:
+        """Return whether a share in percent is usual for padding, unless users said what is."""
+        is_default = self.token_thresholds_percent == (DEFAULT_PERCENT,)
+        return not self.literal and is_default and share <= USUAL_PERCENT
 
 
 def _is_whole(array: Any) -> bool:

@@ -80,7 +80,7 @@ class RepeatedBatches(DeclaredRule):
     )
     PARAMS = (
         share("threshold_repeats", "Share of the last 8 batches that is bad.", 0.75, "share"),
-        share("threshold_leak", "Largest accepted share of evaluated rows.", 0.05, "share"),
+        share("threshold_leak", "Largest accepted share of evaluated rows.", 0.1, "share"),
     )
     SEVERITY = Severity.WARNING
     QUANTITIES = (

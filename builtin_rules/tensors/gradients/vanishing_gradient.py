@@ -33,7 +33,7 @@ ZERO: Final = "Exactly 0: the parameter may be frozen."
 MATRIX_RANK: Final = 2
 # Gradients between this share of the threshold and the threshold must stay there: at their first
 # steps those of healthy transformers of little width are that small.
-CLOSE: Final = 0.5
+CLOSE: Final = 0.1
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start
@@ -46,7 +46,7 @@ class VanishingGradient(DeclaredRule):
     norm layers) are tiny even in healthy networks: they count only if all gradients of their layer
     are below the threshold, or if the trial has no others.
 
-    A mean between half the threshold and the threshold must have stayed below the threshold
+    A mean between a tenth of the threshold and the threshold must have stayed below the threshold
     for five saved steps in a row. So must a mean of exactly 0, and more than three times as long as
     ever before it came back: batches may use only a part of a model, and factors that start at zero
     (LoRA) wait for each other. The note then says that the parameter may be frozen.

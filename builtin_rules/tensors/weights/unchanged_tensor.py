@@ -14,6 +14,7 @@ from builtin_rules.statistics.lasting_zeros import ROUTED
 from builtin_rules.statistics.losses.objective import no_objective
 from builtin_rules.statistics.parameters import non_negative
 from builtin_rules.statistics.previous_values import (
+    GRADIENT_NORM,
     PARAMETERS,
     ComparableSteps,
     LearningRates,
@@ -45,6 +46,7 @@ from smdebug.core.collection import CollectionKeys
 from smdebug.rules.extensions import BoolParam, IntParam, Page, Quantity, Severity, WantedMeasure
 
 CHANGE: Final = "change"
+ACCUMULATED: Final = 16  # batches, or saved steps; more are rarely accumulated by hand
 _LIMIT: Final = 1.0  # every element is within the tolerance
 _HALF: Final = 4  # times as many values, if they are rounded to half precision
 _LOST_BITS: Final = 2**13  # of the 23 of a fraction, float16 keeps 10 and bfloat16 fewer
@@ -75,9 +77,10 @@ class UnchangedTensor(DeclaredRule):
     A parameter does not count either at steps of a batch that did not use it: it requires a
     gradient, and got none while others did; while it waits to be thawed; while gradients are not
     finite, so that a scaler skips updates; and between two updates of the optimizer, where the hook
-    saved `optimizer/grad_norm` (for 40 saved steps, or three times as many as usual). Nor do
-    experts and routers, which `RouterCollapse` judges, and weights that are clipped to one
-    magnitude.
+    saved `optimizer/grad_norm` (for 40 saved steps, or three times as many as usual). Without that
+    norm, a script may accumulate gradients as long as all parameters stand still and their
+    gradients are not 0, for at most 16 saved steps. Nor do experts and routers count, which
+    `RouterCollapse` judges, and weights that are clipped to one magnitude.
 
     A loss that has fallen by 10 % since its first value stands still because it has converged,
     those of adversarial and reinforcement trainings need not move, and metrics that are shares of
@@ -243,10 +246,34 @@ class UnchangedTensor(DeclaredRule):
             or any(TrainedParameters(trial, each).is_idle(saved.name) for each in steps)
             or any(is_skipped(trial, each, saved.worker) for each in steps)
             or is_between_updates(trial, steps)
+            or (change == 0 and self._may_accumulate(saved, steps))
             or ROUTED.search(saved.name) is not None
             or is_clipped(saved, step)
             or any(_overflows(trial, each, saved.worker) for each in steps)
         )
+
+    def _may_accumulate(self, saved: SavedTensor, steps: list[int]) -> bool:
+        """Return whether all parameters stand still while gradients add up, not for too long.
+
+        Where the hook saved norms of updates, it is known when the optimizer was called.
+        """
+        trial, step = self.base_trial, steps[-1]
+        rates = LearningRates(trial, step)
+        is_off = rates.is_known() and not rates.is_set()
+        if is_off or trial.has_tensor(GRADIENT_NORM):
+            return False
+        if TrainedParameters(trial, step).is_detached(saved.name):
+            return False
+        gradients = reductions(trial, step, GRADIENTS.names(trial, step), "mean", absolute=True)
+        of_worker = {name: mean for (name, of), mean in gradients.items() if of == saved.worker}
+        if not any(of_worker.values()):
+            return False
+        rows = [*islice(earlier_steps(saved, step, ComparableSteps(trial, step)), ACCUMULATED + 1)]
+        if len(rows) > ACCUMULATED and self._change(saved, [rows[-1], step]) == 0:
+            return False
+        others = saved_tensors(trial, step, sorted(self._parameters(step) - {saved.name}))
+        same_worker = (other for other in others if other.worker == saved.worker)
+        return not any(self._change(other, [steps[0], step]) for other in same_worker)
 
     def _change(self, saved: SavedTensor, steps: list[int]) -> float | None:
         """Return the largest change in units of the tolerance.

@@ -31,6 +31,7 @@ from rule_core.saving.hook import Hook as CoreHook
 from rule_core.saving.presets import (
     ATTENTION,
     FINGERPRINTS,
+    LATENT_MEANS,
     MEASURED,
     MODEL,
     OF_MODULES,
@@ -64,7 +65,7 @@ class Hook(CoreHook):
     }
     FILLED_COLLECTIONS: ClassVar[Sequence[str]] = (
         *(f"{kind}_{side}" for _, kind in modules.KINDS for side in ("input", "output")),
-        *("input_image", "input_sequence", "labels", "predictions"),
+        *("input_image", "input_sequence", "labels", "predictions", LATENT_MEANS),
         *MEASURED,
     )
     COLLECTION = Collection
@@ -436,7 +437,7 @@ class Hook(CoreHook):
         """Watch the modules inside a model whose inputs or outputs may be saved."""
         hidden = []
         for inner, is_visible in self._inside(name, model):
-            if self._may_be_saved(inner.name):
+            if self._may_be_saved(inner):
                 if is_visible:
                     self._watch(inner)
                 else:
@@ -455,17 +456,19 @@ class Hook(CoreHook):
         for inner, is_visible in modules.submodules(modules.unwrapped(model), hidden=hidden):
             yield inner._replace(name=prefix + inner.name), is_visible
 
-    def _may_be_saved(self, name: str) -> bool:
+    def _may_be_saved(self, named: modules.Named) -> bool:
         """Return whether a tensor of a module may belong to a saved collection."""
         saved = self._policy.included
-        for collection_name in saved:
+        if LATENT_MEANS in saved and named.kind == modules.LATENT:
+            return True
+        for collection_name in saved - {LATENT_MEANS}:
             collection = self.get_collection(collection_name)
             defaults = self.DEFAULT_COLLECTIONS.get(collection_name, ())
             if set(collection.include_regex).difference(defaults) or collection.tensor_names:
                 return True
             if collection_name in self.FILLED_COLLECTIONS and collection_name not in MEASURED:
                 return True
-        sides = (f"{name}_input_0", f"{name}_output_0")
+        sides = (f"{named.name}_input_0", f"{named.name}_output_0")
         return any(self._policy.plan(side, saved) is not None for side in sides)
 
     def _watch(self, named: modules.Named) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 
 from rule_core.exceptions import SMDebugTypeError
 from rule_core.model.collection import CollectionKeys
+from rule_core.saving.presets import LATENT_MEANS
 
 # Attributes of wrappers for the wrapped module, which appear in names.
 INSIDE: Final = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -21,6 +22,11 @@ KINDS: Final[tuple[tuple[type, str], ...]] = (
     (nn.Tanh, "tanh"),
     (nn.Sigmoid, "sigmoid"),
 )
+# The kind of a layer that computes the means of a variational code, known by its name and by that
+# of a layer of variances beside it: a policy may have a layer called `mu`, too.
+LATENT: Final = "latent"
+_MEANS: Final = re.compile(r"(?i)^([a-z]+_?)?(mu|means?)(_[a-z]+)?$")
+_VARIANCES: Final = re.compile(r"(?i)var(iances?)?(?![a-z])")
 # Collections of the arguments of a loss, by position or keyword.
 LOSS_INPUTS: Final[Mapping[str | int, str]] = {
     0: "predictions",
@@ -44,7 +50,7 @@ _graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lam
 
 
 class Named(NamedTuple):
-    """A module, the name of its tensors, and the kind of its activation or an empty text."""
+    """A module, the name of its tensors, and its kind: an activation, `LATENT` or an empty text."""
 
     name: str
     module: Any
@@ -155,9 +161,21 @@ def submodules(
             continue
         visited.add(id(inner))
         full = plain_name(f"{path}.{name}" if path else name)
-        yield Named(full, inner, kind_of(unwrapped(inner))), not (hidden or is_script(inner))
+        kind = kind_of(unwrapped(inner)) or (LATENT if _has_latent_means(module, name) else "")
+        yield Named(full, inner, kind), not (hidden or is_script(inner))
         inside = hidden or is_compiled(inner)
         yield from submodules(unwrapped(inner), full, hidden=inside, visited=visited)
+
+
+def _has_latent_means(module: Any, name: str) -> bool:
+    """Return whether a module inside another computes latent means, by its name.
+
+    >>> _has_latent_means(nn.ModuleDict({"fc_mu": nn.Linear(2, 1), "fc_logvar": nn.Linear(2, 1)}),
+    ...                   "fc_mu")
+    True
+    """
+    others = (other for other, _ in module.named_children() if other != name)
+    return bool(_MEANS.match(name)) and any(map(_VARIANCES.search, others))
 
 
 def _inside(module: Any) -> Any | None:
@@ -184,6 +202,8 @@ def collection_of(tensor: Any, place: str, argument: str | int) -> str:
             return LOSS_INPUTS.get(argument, "")
         case "model output":
             return MODEL_OUTPUTS.get(argument, "")
+        case "latent output":
+            return LATENT_MEANS
         case "loss output" | "recorded output":
             return CollectionKeys.LOSSES if may_be_loss(tensor, argument) else ""
         case _:

@@ -27,18 +27,18 @@ def judged(root: Path, *values: Any, name: str = LOAD, **params: Any) -> Judged:
 @pytest.mark.parametrize(
     ("values", "params", "met"),
     [
-        pytest.param([ONE] * 4, {}, [2, 3], id="three-saved-steps"),
-        pytest.param([ONE] * 2, {}, [], id="two-saved-steps"),
-        pytest.param([ONE, ONE, EVEN, ONE, ONE], {}, [], id="interrupted"),
-        pytest.param([ONE, ONE, None, ONE], {}, [3], id="missing-in-between"),
-        pytest.param([ONE, ONE, ONE * np.nan, ONE], {}, [3], id="nan-in-between"),
-        pytest.param([EVEN] * 4, {}, [], id="equal-loads"),
-        pytest.param([HALF] * 4, {}, [], id="equal-to-the-threshold"),
-        pytest.param([HALF] * 3, {"threshold": 0.51}, [2], id="just-below"),
+        pytest.param([ONE] * 11, {}, [9, 10], id="ten-saved-steps"),
+        pytest.param([ONE] * 9, {}, [], id="nine-saved-steps"),
+        pytest.param([*[ONE] * 9, EVEN, *[ONE] * 9], {}, [], id="interrupted"),
+        pytest.param([ONE, ONE, None, ONE], {"patience": 3}, [3], id="missing-in-between"),
+        pytest.param([ONE, ONE, ONE * np.nan, ONE], {"patience": 3}, [3], id="nan-in-between"),
+        pytest.param([EVEN] * 12, {}, [], id="equal-loads"),
+        pytest.param([HALF] * 12, {}, [], id="equal-to-the-threshold"),
+        pytest.param([HALF] * 10, {"threshold": 0.51}, [9], id="just-below"),
         pytest.param([ONE] * 2, {"patience": 1}, [0, 1], id="patience-1"),
-        pytest.param([ONE * 128] * 3, {}, [2], id="counts-of-tokens"),
-        pytest.param([np.ones(1)] * 3, {}, [], id="one-expert"),
-        pytest.param([np.zeros(4)] * 3, {}, [], id="no-load"),
+        pytest.param([ONE * 128] * 10, {}, [9], id="counts-of-tokens"),
+        pytest.param([np.ones(1)] * 12, {}, [], id="one-expert"),
+        pytest.param([np.zeros(4)] * 12, {}, [], id="no-load"),
     ],
 )
 def test_unequal_loads_meet_it_when_they_last(
@@ -59,19 +59,19 @@ def test_unequal_loads_meet_it_when_they_last(
 def test_probabilities_are_averaged_over_tokens(
     tokens: "np.ndarray", met: bool, tmp_path: Path
 ) -> None:
-    found = judged(tmp_path, *[tokens] * 3, name="block.router_logits")
+    found = judged(tmp_path, *[tokens] * 10, name="block.router_logits")
     assert bool(found.met) is met
 
 
 def test_evaluations_are_not_judged_and_workers_are_apart(tmp_path: Path) -> None:
     steps = {at: {LOAD: ONE} for at in range(3)}
     modes = {0: ModeKeys.TRAIN, 1: ModeKeys.EVAL, 2: ModeKeys.TRAIN}
-    found = judge(RouterCollapse, save(tmp_path / "modes", steps, modes=modes))
+    found = judge(RouterCollapse, save(tmp_path / "modes", steps, modes=modes), patience=3)
     assert (found.met, found.skipped) == ([], {1: NOT_TRAINING})
     save(tmp_path / "two", steps, num_workers=2)
     even = {at: {LOAD: EVEN} for at in range(3)}
     save(tmp_path / "two", even, worker="worker_1", num_workers=2)
-    (finding,) = judge(RouterCollapse, tmp_path / "two").findings
+    (finding,) = judge(RouterCollapse, tmp_path / "two", patience=3).findings
     note = "Expert 0 of 4 gets 97.0% of the tokens."
     measured = finding.measured
     expected = (2, LOAD, "worker_0", measured, 0.5, note, Severity.WARNING)

@@ -41,7 +41,7 @@ def judged(root: Path, values: list[Any], name: str = NAME, **params: Any) -> Ju
     ("values", "met"),
     [
         pytest.param([images(0, 0, 0)], [], id="normalised"),
-        pytest.param([images(0, 0, 0.3)], [0], id="one-channel"),
+        pytest.param([images(0, 0, 2)], [0], id="one-channel"),
         pytest.param([images(0, -0.3, 0)], [0], id="below-zero"),
         pytest.param([images(0.25)], [0], id="one-grey-channel"),
         pytest.param([images(0.25, -0.25, 0.0)], [0], id="channels-do-not-cancel"),
@@ -50,7 +50,7 @@ def judged(root: Path, values: list[Any], name: str = NAME, **params: Any) -> Ju
         pytest.param([images(1, number=499), images(1, number=1)], [1], id="enough-images"),
         pytest.param([images(1), None, images(1)], [0, 2], id="missing-at-a-step"),
         pytest.param([images(255, dtype=np.uint8)], [0], id="raw"),
-        pytest.param([images(np.nan, 1, 0)], [0], id="nan-in-another-channel"),
+        pytest.param([images(np.nan, 2, 0)], [0], id="nan-in-another-channel"),
     ],
 )
 @pytest.mark.parametrize("literal", [False, True])
@@ -111,8 +111,26 @@ def test_a_mean_within_four_tenths_of_the_deviation_is_near_enough(
     pixels = np.full((500, 3, 4, 4), 0.3)
     pixels[:, :, ::2] += deviation
     pixels[:, :, 1::2] -= deviation
-    assert judged(tmp_path, [pixels]).met == met
+    found = judged(tmp_path, [pixels])
+    assert [finding.step for finding in found.findings] == met
     assert judged(tmp_path / "letter", [pixels], literal=True).met == [0]
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "severity"),
+    [
+        pytest.param(0.5, 0.6, Severity.NOTE, id="usual"),
+        pytest.param(0.5, 0.9, Severity.WARNING, id="varies-more"),
+        pytest.param(0.6, 0.5, Severity.WARNING, id="mean-larger-than-deviation"),
+    ],
+)
+def test_a_mean_below_the_deviation_on_a_usual_scale_is_a_note(
+    mean: float, deviation: float, severity: Severity, tmp_path: Path
+) -> None:
+    pixels = np.full((500, 1, 4, 4), mean)
+    pixels[:, :, ::2] += deviation
+    pixels[:, :, 1::2] -= deviation
+    assert [finding.severity for finding in judged(tmp_path, [pixels]).findings] == [severity]
 
 
 @pytest.mark.parametrize(
@@ -123,14 +141,15 @@ def test_a_mean_within_four_tenths_of_the_deviation_is_near_enough(
         pytest.param(-1.0, 1.1, Severity.WARNING, id="higher"),
         pytest.param(-1.1, 1.0, Severity.WARNING, id="lower"),
         pytest.param(-1.0, -0.5, Severity.WARNING, id="below-zero"),
-        pytest.param(0.0, 1.0, Severity.WARNING, id="from-zero"),
+        pytest.param(0.1, 0.9, Severity.WARNING, id="above-zero"),
+        pytest.param(0.0, 1.0, Severity.NOTE, id="from-zero"),
     ],
 )
-def test_images_scaled_between_minus_one_and_one_are_a_note(
+def test_images_scaled_between_zero_or_minus_one_and_one_are_a_note(
     lowest: float, highest: float, severity: Severity, tmp_path: Path
 ) -> None:
-    pixels = np.full((500, 1, 4, 4), highest if lowest == 0.0 else lowest)
-    pixels[:, :, 0, 0] = highest if lowest else lowest
+    pixels = np.full((500, 1, 4, 4), highest if lowest >= 0 else lowest)
+    pixels[:, :, 0, 0] = lowest if lowest >= 0 else highest
     result = judged(tmp_path, [pixels])
     assert [finding.severity for finding in result.findings] == [severity]
     assert result.met == ([] if severity is Severity.NOTE else [0])
@@ -151,7 +170,7 @@ def test_no_later_step_is_read(literal: bool, met: list[int], tmp_path: Path) ->
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16, np.int64, np.bool_])
 def test_all_types_of_numbers_are_judged(dtype: Any, tmp_path: Path) -> None:
     values = [images(0, dtype=dtype), images(1, dtype=dtype)]
-    assert judged(tmp_path, values).met == [1]
+    assert [finding.step for finding in judged(tmp_path, values).findings] == [1]
 
 
 def test_float16_is_summed_in_more(tmp_path: Path) -> None:

@@ -52,13 +52,31 @@ def judged(root: Path, values: list[Any], name: str = NAME, **params: Any) -> Ju
 def test_it_is_met_where_a_token_has_too_large_a_share(
     values: list[Any], met: list[int], tmp_path: Path
 ) -> None:
-    assert judged(tmp_path, values).met == met
+    assert judged(tmp_path, values, literal=True).met == met
+
+
+@pytest.mark.parametrize(
+    ("zeros", "params", "severity"),
+    [
+        pytest.param(51, {}, Severity.NOTE, id="half"),
+        pytest.param(66, {}, Severity.NOTE, id="less-than-two-thirds"),
+        pytest.param(67, {}, Severity.WARNING, id="more-than-two-thirds"),
+        pytest.param(51, {"literal": True}, Severity.WARNING, id="literal"),
+        pytest.param(51, {"token_thresholds_percent": 49}, Severity.WARNING, id="a-users-limit"),
+    ],
+)
+def test_padding_up_to_two_thirds_is_a_note(
+    zeros: int, params: dict[str, Any], severity: Severity, tmp_path: Path
+) -> None:
+    found = judged(tmp_path, [tokens(zeros, 100)], **params)
+    assert [finding.severity for finding in found.findings] == [severity]
+    assert found.met == ([] if severity is Severity.NOTE else [0])
 
 
 def test_evidence_names_tensor_share_limit_and_token(tmp_path: Path) -> None:
-    found = judged(tmp_path, [tokens(6)])
+    found = judged(tmp_path, [tokens(7)])
     assert found.findings == [
-        Finding(0, NAME, None, 60.0, 50.0, "Token 0: 6 of 10.", Severity.WARNING)
+        Finding(0, NAME, None, 70.0, 50.0, "Token 0: 7 of 10.", Severity.WARNING)
     ]
 
 
@@ -102,7 +120,7 @@ def test_tensors_are_judged_apart(tmp_path: Path) -> None:
 
 
 def test_no_later_step_is_read(tmp_path: Path) -> None:
-    values = [tokens(zeros) for zeros in (6, 0, 9, 5, 7)]
+    values = [tokens(zeros) for zeros in (8, 0, 9, 5, 7)]
     for end in range(1, 6):
         part = judged(tmp_path / str(end), values[:end])
         assert part.met == [step for step in (0, 2, 4) if step < end]
@@ -112,7 +130,7 @@ def test_no_later_step_is_read(tmp_path: Path) -> None:
     "dtype", [np.float16, np.float32, ml_dtypes.bfloat16, np.int8, np.uint8, np.uint64]
 )
 def test_all_types_of_numbers_are_judged(dtype: Any, tmp_path: Path) -> None:
-    assert judged(tmp_path, [tokens(5, dtype=dtype), tokens(6, dtype=dtype)]).met == [1]
+    assert judged(tmp_path, [tokens(5, dtype=dtype), tokens(7, dtype=dtype)]).met == [1]
 
 
 def test_a_token_that_the_type_does_not_hold_is_missing(tmp_path: Path) -> None:
@@ -139,7 +157,7 @@ def test_what_holds_no_tokens_is_not_judged(value: Array, tmp_path: Path) -> Non
 
 def test_an_explicit_pattern_takes_all_numbers_for_tokens(tmp_path: Path) -> None:
     values = [np.array([0.0, 0.0, np.nan]), np.array([0.0, np.nan]), np.array([False])]
-    assert judged(tmp_path, values, "x", tensor_regex="x").met == [0, 2]
+    assert judged(tmp_path, values, "x", tensor_regex="x", literal=True).met == [0, 2]
 
 
 def test_reductions_do_not_tell_tokens_apart(tmp_path: Path) -> None:
@@ -241,4 +259,4 @@ def test_as_many_limits_as_tokens_are_needed(tmp_path: Path) -> None:
 
 def test_nothing_given_is_the_default(tmp_path: Path) -> None:
     params = {"tensor_regex": "", "token_values": "None", "token_thresholds_percent": ""}
-    assert judged(tmp_path, [tokens(5), tokens(6)], **params).met == [1]
+    assert judged(tmp_path, [tokens(5), tokens(7)], **params).met == [1]

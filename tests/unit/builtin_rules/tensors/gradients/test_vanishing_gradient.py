@@ -32,13 +32,13 @@ def judged(root: Path, values: list[Any], **params: Any) -> Judged:
 @pytest.mark.parametrize(
     ("values", "met"),
     [
-        pytest.param([1e-3, 1e-5, 1e-8], [2], id="falls-below"),
-        pytest.param([1e-8, 1e-3, 1e-8], [0, 2], id="each-step-by-itself"),
+        pytest.param([1e-3, 1e-5, 5e-9], [2], id="falls-below"),
+        pytest.param([5e-9, 1e-3, 5e-9], [0, 2], id="each-step-by-itself"),
         pytest.param([1e-7], [], id="equal-is-not-below"),
-        pytest.param([-1e-3, -1e-8], [1], id="magnitudes"),
+        pytest.param([-1e-3, -5e-9], [1], id="magnitudes"),
         pytest.param([np.nan, np.inf, -np.inf], [], id="not-finite"),
-        pytest.param([1e-8], [0], id="one-step"),
-        pytest.param([1e-3, None, 1e-8], [2], id="missing-at-a-step"),
+        pytest.param([5e-9], [0], id="one-step"),
+        pytest.param([1e-3, None, 5e-9], [2], id="missing-at-a-step"),
     ],
 )
 @pytest.mark.parametrize("literal", [False, True])
@@ -103,7 +103,7 @@ def test_a_gradient_that_is_exactly_zero_may_be_frozen(tmp_path: Path) -> None:
         pytest.param([9e-8, *[1e-5] * 9], [], id="just-below-at-the-start"),
         pytest.param([1, *[9e-8] * 6], [5, 6], id="just-below-for-five"),
         pytest.param([9e-8, 9e-8, 1, 9e-8, 9e-8, 9e-8], [], id="just-below-now-and-then"),
-        pytest.param([1, 5.1e-8, 4.9e-8], [2], id="below-half"),
+        pytest.param([1, 1.1e-8, 0.9e-8], [2], id="below-a-tenth"),
     ],
 )
 def test_zeros_and_means_just_below_must_last(
@@ -241,7 +241,7 @@ def test_a_gradient_without_numbers_is_not_judged(value: "np.ndarray", tmp_path:
     ("threshold", "met"), [("", [1]), ("None", [1]), ("0.5", [0, 1]), (0, []), ("1e-9", [])]
 )
 def test_the_threshold_may_be_text(threshold: Any, met: list[int], tmp_path: Path) -> None:
-    assert judged(tmp_path, [matrix(1e-3), matrix(1e-8)], threshold=threshold).met == met
+    assert judged(tmp_path, [matrix(1e-3), matrix(5e-9)], threshold=threshold).met == met
 
 
 @pytest.mark.parametrize("threshold", ["-1", "many", float("nan"), True, "inf"])

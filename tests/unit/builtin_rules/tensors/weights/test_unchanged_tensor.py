@@ -206,7 +206,11 @@ def test_parameters_without_a_gradient_are_frozen_where_others_have_one(
 def test_gradients_are_found_by_the_names_of_all_frameworks(
     weight: str, gradient: str, tmp_path: Path
 ) -> None:
-    steps = {at: {weight: np.ones(2), gradient: np.full(2, float(at))} for at in range(3)}
+    learns = f"other_{weight}"
+    steps = {
+        at: {weight: np.ones(2), gradient: np.full(2, float(at)), learns: np.full(2, float(at))}
+        for at in range(3)
+    }
     assert judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met == [2]
 
 
@@ -222,7 +226,11 @@ def test_requires_grad_tells_frozen_parameters(
     flag: int, gradient: str, notes: list[str], tmp_path: Path
 ) -> None:
     flags = {f"parameters/requires_grad/{NAME}": np.uint8(flag)}
-    steps = {at: {NAME: np.ones(2), gradient: np.full(2, at)} for at in range(3)}
+    learns = {"head.weight", "gradient/head.weight"}
+    steps = {
+        at: {NAME: np.ones(2)} | {name: np.full(2, at) for name in {gradient, *learns}}
+        for at in range(3)
+    }
     steps[0] |= flags
     found = judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights")
     assert len(found.findings) == len(notes)
@@ -245,11 +253,10 @@ NORM = "optimizer/grad_norm"
             [5],
             id="not-used-by-all-batches",
         ),
-        pytest.param([{NORM: 1}, {}, {}, {}, {NORM: 1}, {}], [2, 5], id="accumulated"),
-        pytest.param([{NORM: 1}, *[{}] * 43], [2, 41, 42, 43], id="never-called-again"),
-        pytest.param(
-            [{NORM: 1}, *[{}] * 19, {NORM: 1}, *[{}] * 43], [2, 21, 22], id="seldom-called"
-        ),
+        pytest.param([{NORM: 1}, {}, {}, {}, {NORM: 1}, {}], [5], id="accumulated"),
+        pytest.param([{NORM: 1}, {}, {NORM: 1}, {}], [3], id="called-without-effect"),
+        pytest.param([{NORM: 1}, *[{}] * 43], [41, 42, 43], id="never-called-again"),
+        pytest.param([{NORM: 1}, *[{}] * 19, {NORM: 1}, *[{}] * 43], [21], id="seldom-called"),
         pytest.param([{}] * 6, [2, 3, 4, 5], id="nothing-known"),
     ],
 )
@@ -314,7 +321,9 @@ def test_clipped_weights_and_experts_may_stand_still(
 @pytest.mark.parametrize("is_finite", [True, False])
 def test_a_scaler_skips_updates_while_gradients_overflow(is_finite: bool, tmp_path: Path) -> None:
     gradient = np.array([1.0, 1.0 if is_finite else np.inf])
-    steps = {at: {NAME: np.ones(2), GRADIENT: gradient} for at in range(3)}
+    steps = {
+        at: {NAME: np.ones(2), GRADIENT: gradient, "head.weight": np.full(2, at)} for at in range(3)
+    }
     met = judge(UnchangedTensor, save(tmp_path, steps), collection_names="weights").met
     assert met == ([2] if is_finite else [])
 
@@ -422,3 +431,22 @@ def test_an_empty_pattern_selects_nothing(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(params: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match=message):
         judged(tmp_path, [1.0], **params)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "other", "rate", "met"),
+    [
+        pytest.param(1.0, 0.0, None, [16, 17, 18, 19], id="all-stand-still"),
+        pytest.param(1.0, 1.0, None, [*range(2, 20)], id="others-change"),
+        pytest.param(0.0, 0.0, None, [*range(2, 20)], id="gradients-of-0"),
+        pytest.param(1.0, 0.0, 0.1, [16, 17, 18, 19], id="rate-above-0"),
+    ],
+)
+def test_all_parameters_may_stand_still_while_gradients_accumulate(
+    gradient: float, other: float, rate: float | None, met: list[int], tmp_path: Path
+) -> None:
+    tensors = {NAME: np.ones(2), GRADIENT: np.full(2, gradient)}
+    rates = {} if rate is None else {"optimizer/lr/0": np.array(rate)}
+    steps = {at: {**tensors, **rates, "head.weight": np.ones(2) + other * at} for at in range(20)}
+    trial = save(tmp_path, steps)
+    assert judge(UnchangedTensor, trial, tensor_regex="", collection_names="weights").met == met

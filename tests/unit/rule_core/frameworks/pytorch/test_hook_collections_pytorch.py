@@ -188,3 +188,38 @@ def test_the_images_of_a_network(tmp_path: Path) -> None:
 def test_names_of_default_collections() -> None:
     assert smd.CollectionKeys.GRADIENTS == "gradients"
     assert smd.Hook.DEFAULT_INCLUDED == ("losses",)
+
+
+class Gaussian(nn.Module):
+    """Two layers of one input, under given names."""
+
+    def __init__(self, mean: str, spread: str) -> None:
+        super().__init__()
+        self.add_module(mean, nn.Linear(4, 2))
+        self.add_module(spread, nn.Linear(4, 2))
+
+    def forward(self, x: Any) -> Any:
+        return sum(layer(x).sum() for layer in self.children())
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(("mu", "logvar"), ["mu_output_0"], id="code"),
+        pytest.param(("fc_mu", "fc_var"), ["fc_mu_output_0"], id="with prefixes"),
+        pytest.param(("mean_head", "log_variance"), ["mean_head_output_0"], id="with suffixes"),
+        pytest.param(("mu", "sigma"), [], id="policy"),
+        pytest.param(("meaning", "logvar"), [], id="other name"),
+    ],
+)
+def test_the_preset_saves_latent_means(
+    names: tuple[str, str], expected: list[str], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = Gaussian(*names)
+    watching = smd.Hook(tmp_path / "trial", preset="llm")
+    watching.register_module(model)
+    model(torch.ones(3, 4)).backward()
+    trial = opened(watching)
+    assert trial.tensor_names(collection="latent_means") == expected
+    assert not [name for name in trial.tensor_names() if f"{names[1]}_output" in name]

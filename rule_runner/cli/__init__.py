@@ -1,5 +1,6 @@
 """The command line: parses, calls, and maps what happened to an exit code; no logic of its own."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from rule_runner.cli.testing import record, test
 from rule_runner.cli.training import train
 from rule_runner.cli.watching import watch
 from rule_runner.config.model import check_is_local, default_output
+from rule_runner.errors import UsageError
 from rule_runner.logs import configure
 
 
@@ -89,6 +91,15 @@ def rules_job_schema() -> None:
     click.echo(job_schema(), nl=False)
 
 
+@rules.command("fleet-schema")
+@reporting
+def rules_fleet_schema() -> None:
+    """Print the JSON schema of fleet.yaml, the configuration of watch, for editors."""
+    from rule_runner.fleet.config_schema import config_schema
+
+    click.echo(config_schema(), nl=False)
+
+
 @main.command()
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output folder.")
 @reporting
@@ -140,6 +151,66 @@ def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: 
     from rule_runner.commands.github import show_on_github
 
     return show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
+
+
+@main.command()
+@click.argument("output", metavar="DIR")
+@click.option("--rule", metavar="NAME", help="All findings of this rule, also those to come.")
+@click.option("--finding", metavar="ID", help="One finding; without options they are listed.")
+@click.option("--reason", metavar="TEXT", help="Why; required.")
+@click.option("--mute", is_flag=True, help="Do not count: neither fail a command nor alert.")
+@click.option("--withdraw", is_flag=True, help="Take back what was said before.")
+@click.option(
+    "--until",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DATE",
+    help="The last day on which it holds, in UTC: 2027-01-31.",
+)
+@click.option("--who", metavar="NAME", help="Who says so; by default the user.")
+@endpoint_option
+@reporting
+def acknowledge(
+    output: str,
+    rule: str | None,
+    finding: str | None,
+    reason: str | None,
+    mute: bool,
+    withdraw: bool,
+    until: datetime | None,
+    who: str | None,
+) -> int:
+    """Record that somebody has seen or muted findings in the output folder DIR.
+
+    Reports, alerts and fleet collect show it. Without --rule and --finding, the findings are listed
+    with their IDs. DIR may be an address, s3://bucket/prefix.
+    """
+    from rule_runner.commands.acknowledge import command
+    from rule_runner.results.acknowledgements import AcknowledgementKind
+
+    options = (reason, until, who, mute or None, withdraw or None)
+    if rule is None and finding is None:
+        if any(option is not None for option in options):
+            msg = "Options --rule or --finding are missing: they say what is acknowledged."
+            raise UsageError(msg)
+        return command.list_findings(output)
+    if rule is not None and finding is not None:
+        msg = "Options --rule and --finding cannot be combined."
+        raise UsageError(msg)
+    if mute and withdraw:
+        msg = "Options --mute and --withdraw cannot be combined."
+        raise UsageError(msg)
+    if not reason:
+        msg = "Option --reason is missing: reports show why."
+        raise UsageError(msg)
+    kind = AcknowledgementKind.MUTED if mute else AcknowledgementKind.ACKNOWLEDGED
+    return command.acknowledge(
+        output,
+        command.Subject(rule, finding),
+        AcknowledgementKind.WITHDRAWN if withdraw else kind,
+        reason,
+        who=who,
+        until=None if until is None else until.date(),
+    )
 
 
 @main.group()

@@ -26,6 +26,7 @@ from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks import EventSink
 from rule_runner.report.progress import LogObserver, observer
 from rule_runner.report.text import print_results, results_at
+from rule_runner.results.acknowledged import acknowledged_if_readable
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import EvaluationResult
 
@@ -207,6 +208,8 @@ def run(
             signals_of_command=signals,
             executor=executor,
         ).run()
+    rules = acknowledged_if_readable(config.output, evaluated.result.rules)
+    evaluated = replace(evaluated, result=with_fields(evaluated.result, rules=rules))
     if evaluated.output_error or not config.request.report:
         return evaluated
     folders = [config.folder_of(rule) for rule in config.rules]

@@ -74,9 +74,8 @@ def show_on_github(
 def _conclusion(saved: Saved, fail_on: Severity) -> str:
     """Return the conclusion of a check run: ``failure``, ``neutral`` or ``success``."""
     results = [job.result for run in saved.runs for job in run.jobs]
-    found = [rule for rule in results if rule.outcome == Outcome.ISSUES_FOUND]
-    enforced = [rule for rule in found if rule.mode == "enforce"]
-    serious = any((rule.severity or Severity.ERROR).rank >= fail_on.rank for rule in enforced)
+    found = [rule for rule in results if rule.has_issues()]
+    serious = any(rule.has_issues(fail_on) and rule.mode == "enforce" for rule in results)
     if saved.problems or serious or any(rule.outcome == Outcome.ERROR for rule in results):
         return "failure"
     return "neutral" if found else "success"

@@ -13,17 +13,19 @@ from typing import Final
 import msgspec
 import structlog
 
+from rule_runner.durations import seconds_of
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.escape import printable
 from rule_runner.notify.actions.journal import ACTIONS
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.outbox import EVENTS, has_undelivered
+from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, FolderLock, make_folder, open_regular
 from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, REPORT, RESULT
 
 _log: Final = structlog.get_logger()
-_TEXT: Final = re.compile(r"([1-9][0-9]{0,8})([hdw]?)")
-_SECONDS: Final = {"h": 3600, "d": 86400, "w": 7 * 86400}
+_NUMBER: Final = re.compile("[1-9][0-9]{0,8}")
+_UNITS: Final = "hdw"
 _FILES: Final = (FINDINGS, MEASUREMENTS, EVENTS, ACTIONS, DEAD_LETTERS, REPORT)
 # Files that built-in rules write beside their results.
 _OF_RULES: Final = ("xgboost_report.html", "xgboost_report.json", "profiler-output")
@@ -55,15 +57,16 @@ def parse_retention(text: str) -> Retention:
     UsageError
         If the text is neither.
     """
-    match = _TEXT.fullmatch(text)
-    if match is None:
+    if _NUMBER.fullmatch(text):
+        return Retention(runs=int(text))
+    try:
+        return Retention(seconds=seconds_of(text, _UNITS))
+    except ValueError as err:
         msg = (
             "Option --retention must be a number of evaluations, such as 50, or a time, such as "
             f"12h, 30d or 8w, got {text!r}."
         )
-        raise UsageError(msg)
-    number, unit = int(match[1]), match[2]
-    return Retention(seconds=number * _SECONDS[unit]) if unit else Retention(runs=number)
+        raise UsageError(msg) from err
 
 
 def remove_old_runs(output: Path, retention: Retention, now: float) -> list[Path]:
@@ -144,7 +147,8 @@ def _remove(folder: Path) -> bool:
             for job in jobs:
                 _empty(job)
         for path in dict.fromkeys((*jobs, folder)):
-            (path / REPORT).unlink(missing_ok=True)
+            for name in (REPORT, ACKNOWLEDGEMENTS):
+                (path / name).unlink(missing_ok=True)
             shutil.rmtree(path / SCRATCH, ignore_errors=True)
             with suppress(OSError):  # it holds files of others
                 path.rmdir()

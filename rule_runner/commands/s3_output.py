@@ -24,6 +24,7 @@ from rule_runner.escape import printable
 from rule_runner.notify.actions.journal import ACTIONS
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.outbox import EVENTS
+from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import (
     SCRATCH,
     FolderLock,
@@ -127,6 +128,7 @@ class S3OutputSync:
                     self._fetch()
             else:  # another machine may have written to the address since
                 self._remember(dict.fromkeys(self._marks, _UNKNOWN))
+            self._fetch_acknowledgements()
             self._stack = stack.pop_all()
         self._thread.start()
         return self
@@ -193,6 +195,14 @@ class S3OutputSync:
             with output_errors(self.folder):
                 draft.rename(self.folder)
             self._remember({key: _mark(path) for key, path in self._files()})
+
+    def _fetch_acknowledgements(self) -> None:
+        """Fetch the acknowledgements at the address, which only others write."""
+        data = self._read(ACKNOWLEDGEMENTS)
+        if data is not None:
+            with output_errors(self.folder):
+                self.folder.mkdir(exist_ok=True)
+                (self.folder / ACKNOWLEDGEMENTS).write_bytes(data)
 
     def _is_superseded(self) -> bool:
         """Return whether another machine has continued this evaluation at the address.
@@ -307,7 +317,7 @@ class S3OutputSync:
             folders[:] = sorted(folder for folder in folders if folder != SCRATCH)
             for name in sorted(names):
                 path = Path(where) / name
-                if path.is_file() and not path.is_symlink():
+                if path.is_file() and not path.is_symlink() and name != ACKNOWLEDGEMENTS:
                     yield path.relative_to(self.folder).as_posix(), path
 
 

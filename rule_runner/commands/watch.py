@@ -22,6 +22,8 @@ from rule_runner.config.rule_options import parse_requests
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, UsageError
 from rule_runner.escape import printable
+from rule_runner.fleet.alerts.alerting import alerting, services_of
+from rule_runner.fleet.bucket_queue import following
 from rule_runner.fleet.watch.config import WatchConfig, read_config
 from rule_runner.fleet.watch.controller import Controller, Intervals, WatchOptions
 from rule_runner.fleet.watch.database import WatchDatabase
@@ -74,6 +76,7 @@ def watch(
     """
     config = _config(roots, config_path)
     options = WatchOptions(_jobs(config), once, _expiry(config), intervals or Intervals())
+    services = services_of(config.alerts) if config.alerts else {}
     path = _database_path(config, database)
     if rebuild:
         WatchDatabase.empty(path).close()
@@ -91,7 +94,9 @@ def watch(
     try:
         if rebuild:
             controller.rebuild()
-        with _stopping(controller) as numbers:
+        watched = alerting(config.alerts, path, services, config.public_url, once=once)
+        queue = following(config.queue, controller.expect)
+        with watched, queue, _stopping(controller) as numbers:
             controller.run()
         if numbers:
             return EXIT_SIGNAL + numbers[0]

@@ -219,7 +219,7 @@ class RuleJob:
     def _mute(self, finding: Finding) -> Finding:
         for mute in self.config.mutes:
             if mute.covers_finding(finding):
-                return dataclasses.replace(finding, muted=mute.reason)
+                return dataclasses.replace(finding, muted=mute.why)
         return finding
 
     def _apply(self, step: int, invocation: InvocationResult) -> StatusChange | None:

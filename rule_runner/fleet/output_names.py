@@ -1,4 +1,4 @@
-"""OutputTemplate: the output folder of each trial of a plan."""
+"""Names of output folders: of each trial of a plan (`OutputTemplate`), and their parts."""
 
 import hashlib
 import re
@@ -9,8 +9,8 @@ from rule_runner.errors import UsageError
 from rule_runner.loading.trials import real_path, trial_name
 
 FIELDS: Final = ("name", "id")
+NAME_LENGTH: Final = 80  # characters of a trial's name in its output folder
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
-_NAME_LENGTH: Final = 80
 _ID_LENGTH: Final = 12  # hexadecimal digits
 
 
@@ -46,9 +46,22 @@ class OutputTemplate:
 
     def of(self, trial: str) -> str:
         """Return the output folder of the trial with the canonical path `trial`."""
-        name = _UNSAFE.sub("-", trial_name(trial)).strip("-.")[:_NAME_LENGTH] or "trial"
-        digest = hashlib.sha256(trial.encode(errors="surrogateescape")).hexdigest()
-        return self._text.format(name=name, id=digest[:_ID_LENGTH])
+        name = folder_name(trial_name(trial))
+        return self._text.format(name=name, id=digest(trial, _ID_LENGTH))
+
+
+def folder_name(text: str, length: int = NAME_LENGTH) -> str:
+    """Return the end of a text as the name of a folder.
+
+    >>> folder_name("runs/mnist 1"), folder_name("..")
+    ('runs-mnist-1', 'trial')
+    """
+    return _UNSAFE.sub("-", text).strip("-.")[-length:].lstrip("-.") or "trial"
+
+
+def digest(text: str, length: int = 32) -> str:
+    """Return a name that is unique to a text."""
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:length]
 
 
 def _fields(text: str) -> set[str]:

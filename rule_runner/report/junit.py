@@ -19,8 +19,8 @@ TOTALS: Final = ("tests", "failures", "errors", "time")
 def junit(result: EvaluationResult) -> str:
     """Return `result` as a JUnit report.
 
-    IssuesFound is a failure, or a success with findings if the rule is only observed. Error is an
-    error. Rules without a verdict are skipped, with the reason.
+    IssuesFound is a failure, or a success with findings if the rule is only observed, or all are
+    muted. Error is an error. Rules without a verdict are skipped, with the reason.
     """
     suite = suite_of(result)
     totals = {name: suite.attrib[name] for name in TOTALS}
@@ -100,7 +100,7 @@ def _case(rule: RuleResult) -> Element:
     match rule.outcome:
         case Outcome.NO_ISSUES_FOUND:
             output += findings
-        case Outcome.ISSUES_FOUND if rule.mode == "observe":
+        case Outcome.ISSUES_FOUND if rule.mode == "observe" or rule.is_muted:
             output += [verdict(rule), *findings]
         case Outcome.ISSUES_FOUND:
             _child(case, "failure", rule, verdict(rule)).text = _text(findings)

@@ -54,12 +54,14 @@ def code(text: str) -> str:
 
 
 def _attention(job: SavedRuleJob) -> bool:
-    return job.result.outcome in _ATTENTION
+    return job.result.outcome in _ATTENTION and not job.result.is_muted
 
 
 def _outcomes(run: Run) -> str:
     counts = Counter(job.result.outcome for job in run.jobs)
-    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    muted = sum(job.result.is_muted for job in run.jobs)
+    texts = [f"{count} {outcome}" for outcome, count in counts.items()]
+    return ", ".join(texts + [f"{muted} of them muted"] * (muted > 0))
 
 
 def _findings(run: Run) -> Iterator[str]:

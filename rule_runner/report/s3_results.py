@@ -11,9 +11,10 @@ from rule_core.storage.publish import publish
 from rule_runner.errors import ClientError, OutputError, UsageError
 from rule_runner.escape import printable
 from rule_runner.report.saved_results import DEPTH, Run, Saved
+from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.output_folder import MEASUREMENTS, REPORT, RESULT
 
-_READ: Final = frozenset({RESULT, MEASUREMENTS})
+_READ: Final = frozenset({RESULT, MEASUREMENTS, ACKNOWLEDGEMENTS})
 
 
 def fetch_results(uri: str, scratch: Path) -> Path:

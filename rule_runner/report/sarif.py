@@ -12,8 +12,8 @@ from rule_core.severity import Severity
 from rule_runner.errors import EXIT_ISSUES
 from rule_runner.escape import printable
 from rule_runner.report.rule_pages import page, sentence
-from rule_runner.report.text import coverage, evidence, reason
-from rule_runner.results.finding_ids import FindingIds
+from rule_runner.report.text import coverage, evidence, mark, reason
+from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.schema import WINDOW, EvaluationResult, Evidence, RuleResult
 from rule_runner.results.status import Outcome
@@ -121,7 +121,6 @@ def notifications_of(rule: RuleResult, ref: Json) -> list[Json]:
 
 def results_of(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Json]:
     """Return the findings of a rule; `ref` says which of the described rules it is."""
-    ids = FindingIds(rule.fingerprint)
     return [
         {
             "ruleId": ref["id"],
@@ -131,9 +130,10 @@ def results_of(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Js
                 f"{rule.configuration_name}: {evidence(finding, rule.unit).rstrip('.')}."
             ),
             "locations": [_location(result, rule, finding)],
-            "partialFingerprints": {"findingId/v1": ids.next(finding)},
+            "partialFingerprints": {"findingId/v1": number},
             **_suppression(finding),
             "properties": {
+                **_acknowledgement(finding),
                 "mode": rule.mode,
                 "severity": finding.severity,
                 "measured": finding.measured,
@@ -141,7 +141,7 @@ def results_of(result: EvaluationResult, rule: RuleResult, ref: Json) -> list[Js
                 **_segment(finding),
             },
         }
-        for finding in rule.evidence
+        for number, finding in zip(finding_ids(rule), rule.evidence, strict=True)
     ]
 
 
@@ -155,7 +155,16 @@ def _suppression(finding: Evidence) -> Json:
     """Return that a finding is muted, and why."""
     if finding.muted is msgspec.UNSET:
         return {}
-    return {"suppressions": [{"kind": "external", "justification": printable(finding.muted)}]}
+    why = mark(finding.acknowledgement) if finding.acknowledgement else printable(finding.muted)
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": why}]}
+
+
+def _acknowledgement(finding: Evidence) -> Json:
+    """Return what somebody said about a finding that counts."""
+    said = finding.acknowledgement
+    if said is msgspec.UNSET or not finding.counts:
+        return {}
+    return {"acknowledgement": mark(said)}
 
 
 def _segment(found: Evidence | RuleResult) -> Json:

@@ -3,14 +3,16 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
 from rule_core.model.segments import global_step
+from rule_runner.errors import OutputError
 from rule_runner.report.html.series import Drawing, drawings, reported
+from rule_runner.results.acknowledged import acknowledged_in
 from rule_runner.results.durable_files import open_regular
 from rule_runner.results.measurements import MeasurementsRecord
 from rule_runner.results.output_folder import MEASUREMENTS, RESULT
@@ -91,10 +93,11 @@ class Saved:
 def read(folders: Iterable[Path]) -> Saved:
     """Return the results in `folders` and below, in the order of the folders.
 
-    Links and folders with a leading dot are skipped.
+    Acknowledgements in the folder of a run are applied. Links and folders with a leading dot are
+    skipped.
     """
     runs: dict[tuple[Path, str], dict[Path, SavedRuleJob]] = {}
-    problems = []
+    problems: list[str] = []
     for folder in folders:
         for place in _with_results(folder, DEPTH):
             try:
@@ -103,10 +106,23 @@ def read(folders: Iterable[Path]) -> Saved:
                 problems.append(f"Result {str(place / RESULT)!r} cannot be read: {err}.")
                 continue
             runs.setdefault((_of_run(job), job.result.trial), {})[place] = job
-    return Saved(
-        tuple(Run(folder, trial, ordered(jobs.values())) for (folder, trial), jobs in runs.items()),
-        tuple(problems),
+    found = tuple(
+        Run(folder, trial, ordered(_acknowledged(folder, [*jobs.values()], problems)))
+        for (folder, trial), jobs in runs.items()
     )
+    return Saved(found, tuple(problems))
+
+
+def _acknowledged(
+    folder: Path, jobs: Sequence[SavedRuleJob], problems: list[str]
+) -> Sequence[SavedRuleJob]:
+    """Return rule jobs with the acknowledgements in the folder of their run."""
+    try:
+        results = acknowledged_in(folder, [job.result for job in jobs])
+    except OutputError as err:
+        problems.append(str(err))
+        return jobs
+    return [replace(job, result=result) for job, result in zip(jobs, results, strict=True)]
 
 
 def _with_results(folder: Path, depth: int) -> Iterator[Path]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from rule_runner.results.acknowledgements import Acknowledgement
     from rule_runner.results.schema import EvaluationResult, Evidence, RuleResult
     from rule_runner.results.state import Coverage
 
@@ -40,6 +41,7 @@ _NONE_JUDGED: Final = re.compile(r"Rule '.*?' judged none of \d+ known steps( \(
 def verdict(rule: "RuleResult") -> str:
     """Return outcome and step, and whether it is only a warning, or the rule only observed."""
     marks = ["warning"] * (rule.severity == "warning") + ["observed"] * (rule.mode == "observe")
+    marks += ["muted"] * rule.is_muted + ["acknowledged"] * rule.is_acknowledged
     marked = f" ({', '.join(marks)})" if marks else ""
     return f"{rule.outcome}{place(rule)}{marked}{abandonment(rule)}"
 
@@ -83,21 +85,29 @@ def coverage(rule: "RuleResult") -> str:
 def evidence(finding: "Evidence", unit: str = "step") -> str:
     """Return a finding as a line; its step is the number of a `unit`.
 
-    The line says whether the finding is only a note, or muted and why.
+    The line says whether the finding is only a note, muted or acknowledged, and why.
     """
     aside = "noted: " if finding.severity == "note" else ""
     if finding.muted is not msgspec.UNSET:
         aside = f"muted ({finding.muted.rstrip('.')}): "
+    if finding.acknowledgement is not msgspec.UNSET:
+        aside = f"{mark(finding.acknowledgement)}: "
     where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
     what = [
         f"measured {_number(finding.measured)}" if finding.measured is not None else "",
         f"limit {_number(finding.limit)}" if finding.limit is not None else "",
         finding.note or "",
     ]
-    mark = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
-    step = f"{unit} {step_text(finding.global_step)}{mark}"
+    abandoned = "" if finding.resumed_from is msgspec.UNSET else " (abandoned)"
+    step = f"{unit} {step_text(finding.global_step)}{abandoned}"
     parts = [aside + step, " ".join(filter(None, where)), *what]
     return printable(", ".join(filter(None, parts)))
+
+
+def mark(said: "Acknowledgement") -> str:
+    """Return what was said about a finding: ``muted by ann until 2026-12-01 (known)``."""
+    until = f" until {said.until}" if said.until else ""
+    return printable(f"{said.kind} by {said.who}{until} ({said.reason.rstrip('.')})")
 
 
 def asides(rule: "RuleResult", limit: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ import msgspec
 from rule_core.model.segments import global_step, numbers_of, resumed_at, step_in_segment
 from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
+from rule_runner.results.acknowledgements import Acknowledgement, AcknowledgementKind
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import Outcome
@@ -65,7 +66,9 @@ class Evidence(msgspec.Struct, frozen=True):
     severity
         ``error``, ``warning`` or ``note``.
     muted
-        Why the evaluation mutes the finding; unset if it does not.
+        Why the finding is muted, by the job file or in `acknowledgement`; unset if it is not.
+    acknowledgement
+        What somebody said about the finding after the evaluation; unset in ``rule_result.json``.
     """
 
     step: int
@@ -78,6 +81,7 @@ class Evidence(msgspec.Struct, frozen=True):
     resumed_from: int | msgspec.UnsetType = msgspec.UNSET
     severity: Severity = Severity.ERROR
     muted: str | msgspec.UnsetType = msgspec.UNSET
+    acknowledgement: Acknowledgement | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def global_step(self) -> int:
@@ -118,7 +122,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         did not as far as is known at the end of the evaluation.
     severity
         That of the most serious finding of the verdict, ``error`` or ``warning``; None without
-        issues.
+        issues, and if all are muted.
     findings_count, notes_count, muted_count
         The number of warnings and errors, of notes, and of muted findings. Notes and muted findings
         are evidence only.
@@ -136,6 +140,8 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         Seconds from start to end, and the part of them spent in the rule's own code.
     run_id
         Unique ID of this evaluation: kept by a restart, replaced by `overwrite`.
+    acknowledgement
+        What somebody said about all findings after the evaluation; unset in ``rule_result.json``.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -168,6 +174,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = ""
     actions: list[ActionResult] = []
     notes: list[str]
+    acknowledgement: Acknowledgement | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def global_step(self) -> int | None:
@@ -184,10 +191,42 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
         """The notes and the muted findings of the evidence."""
         return [finding for finding in self.evidence if not finding.counts]
 
+    @property
+    def is_muted(self) -> bool:
+        """Whether all findings of an issue were muted after the evaluation."""
+        if self.outcome != Outcome.ISSUES_FOUND:
+            return False
+        muted = any(finding.acknowledgement and finding.muted for finding in self.evidence)
+        return self._is_marked(AcknowledgementKind.MUTED) or (muted and not self.findings_count)
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether somebody has seen an issue, all of its findings that count, or an error."""
+        if self.outcome == Outcome.ERROR:
+            return self.acknowledgement is not msgspec.UNSET
+        if self.outcome != Outcome.ISSUES_FOUND or self.is_muted:
+            return False
+        findings = self.findings
+        every = len(findings) == self.findings_count and bool(findings)
+        return self._is_marked(AcknowledgementKind.ACKNOWLEDGED) or (
+            every and all(finding.acknowledgement is not msgspec.UNSET for finding in findings)
+        )
+
+    def _is_marked(self, kind: AcknowledgementKind) -> bool:
+        mark = self.acknowledgement
+        return mark is not msgspec.UNSET and mark.kind == kind
+
     def has_issues(self, severity: Severity = Severity.WARNING) -> bool:
-        """Return whether the rule found an issue that is at least so serious."""
-        found = self.severity or Severity.ERROR  # results of versions without severities
-        return self.outcome == Outcome.ISSUES_FOUND and found.rank >= severity.rank
+        """Return whether the rule found an issue that is at least so serious and not muted."""
+        found = self.counted_severity
+        return found is not None and found.rank >= severity.rank
+
+    @property
+    def counted_severity(self) -> Severity | None:
+        """The severity of an issue that is not muted; None otherwise."""
+        if self.outcome != Outcome.ISSUES_FOUND or self.is_muted:
+            return None
+        return self.severity or Severity.ERROR  # results of versions without severities
 
 
 class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,5 @@
 """check: judges every trial at and below paths by the rules whose inputs it holds."""
 
-import re
 import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import closing, redirect_stdout
@@ -34,6 +33,7 @@ from rule_runner.errors import (
     worst_exit_code,
 )
 from rule_runner.escape import printable
+from rule_runner.fleet.output_names import folder_name
 from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.loading.trials import real_path
@@ -43,7 +43,6 @@ from rule_runner.results.output_folder import REPORT
 
 _log: Final = structlog.get_logger()
 NAME_LENGTH: Final = 100  # characters of a folder's name
-_UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
 
 
 def check_trials(
@@ -113,7 +112,7 @@ def _new_name(trial_path: str, path: str, names: Container[str], *, several: boo
     root = real_path(path).rstrip("/")
     relative = trial_path.removeprefix(root).strip("/")
     text = f"{root.rpartition('/')[2]}/{relative}" if several or not relative else relative
-    name = _UNSAFE.sub("-", text).strip("-.")[-NAME_LENGTH:] or "trial"
+    name = folder_name(text, NAME_LENGTH)
     numbered = (f"{name}-{number}" for number in count(2))
     return next(candidate for candidate in chain([name], numbered) if candidate not in names)
 

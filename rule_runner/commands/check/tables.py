@@ -70,7 +70,7 @@ def state(trial: "CheckedTrial") -> str:
     """Return the state of a trial, such as ``with issues``."""
     rules = _rules(trial)
     outcomes = {rule.outcome for rule in rules}
-    if Outcome.ISSUES_FOUND in outcomes:
+    if any(rule.has_issues() for rule in rules):
         return ISSUES
     if trial.problem or outcomes & {Outcome.ERROR, Outcome.STOPPED}:
         return FAILED
@@ -85,23 +85,28 @@ def verdict_lines(trial: "CheckedTrial", severity: Severity = Severity.WARNING) 
     elif state(trial) == UNJUDGED:
         # The table names the trial already.
         yield reason(_rules(trial)[0]).replace(f"Trial {trial.path!r}", "The trial")
-    passed, milder = [], []
+    names: dict[str, list[str]] = {"warnings": [], "muted": [], "no issues": []}
     for rule in rules:
         name = printable(rule.configuration_name)
-        if rule.outcome == Outcome.NO_ISSUES_FOUND:
-            passed.append(name)
-        elif rule.has_issues() and not rule.has_issues(severity):
-            milder.append(name)
+        group = _group(rule, severity)
+        if group:
+            names[group].append(name)
         elif rule.outcome != Outcome.NOT_EVALUATED:
             yield f"{name}: {_finding_or_failure(rule)}"
         if severity is Severity.NOTE:
             yield from (f"{name}: {text}" for text in asides(rule, NOTES_SHOWN))
-    if milder:
-        yield f"warnings: {', '.join(milder)}"
-    if passed:
-        yield f"no issues: {', '.join(passed)}"
+    yield from (f"{group}: {', '.join(members)}" for group, members in names.items() if members)
     notes = dict.fromkeys(note for rule in rules for note in rule.notes)
     yield from (f"note: {printable(note)}" for note in islice(notes, NOTES_SHOWN))
+
+
+def _group(rule: "RuleResult", severity: Severity) -> str:
+    """Return the line on which a rule is only named; "" if it has a line of its own."""
+    if rule.outcome == Outcome.NO_ISSUES_FOUND:
+        return "no issues"
+    if rule.is_muted:
+        return "muted"
+    return "warnings" if rule.has_issues() and not rule.has_issues(severity) else ""
 
 
 def _finding_or_failure(rule: "RuleResult") -> str:

@@ -35,6 +35,13 @@ class Mute(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     run: str = ""
     until: date | None = None
 
+    @property
+    def why(self) -> str:
+        """The reason, and the last day if there is one."""
+        return (
+            self.reason if self.until is None else f"{self.reason.rstrip('.')}, until {self.until}"
+        )
+
     def covers(self, rules: Sequence[str], run: str) -> bool:
         """Return whether the entry concerns a rule with one of these names, on a trial."""
         return (not self.rule or self.rule in rules) and re.search(self.run, run) is not None

@@ -13,10 +13,11 @@ from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open
 from rule_core.storage.base import TrialStore
 from rule_runner.config.defaults import EVERY_RULE, FITTING_RULES
 from rule_runner.config.request import EvaluationRequest
-from rule_runner.errors import ClientError, UsageError
+from rule_runner.errors import ClientError, OutputError, UsageError
 from rule_runner.fleet.plan import PlanLine
 from rule_runner.loading.trials import trial_name
 from rule_runner.report.saved_results import ORDER
+from rule_runner.results.acknowledged import acknowledged_in
 from rule_runner.results.job_names import safe_name
 from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import WINDOW, EvaluationResult, RuleResult, TrialSummary
@@ -202,7 +203,10 @@ def _collected(
                 collected.trial = result.trial
         if problem:
             collected.problems.append(problem)
-    collected.rules = _ordered(collected.rules)
+    try:
+        collected.rules = _ordered(acknowledged_in(collected.output, collected.rules))
+    except OutputError as err:
+        collected.problems.append(str(err))
     collected.has_report = _holds(store, f"{folder}/{REPORT}".lstrip("/"))
     return collected
 

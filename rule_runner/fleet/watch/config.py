@@ -14,13 +14,14 @@ from rule_core.rules.params import did_you_mean
 from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
+from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError
+from rule_runner.fleet.alerts.config import AlertsConfig
+from rule_runner.fleet.bucket_queue import QUEUE
 
 DEFAULT_OUTPUT: Final = "rule-output/watch/{trial}"
 _PLACEHOLDER: Final = "{trial}"
-_TIME: Final = re.compile(r"([1-9][0-9]{0,8})([smhdw])")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_TIME_TEXT: Final = "a whole number with a unit, such as 90s, 30m, 12h or 7d"
+_ADDRESS: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 
 Texts = tuple[Annotated[str, Meta(min_length=1)], ...]
@@ -80,6 +81,13 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         such as ``30d``.
     look_every
         How long to wait between two looks at a root in S3.
+    queue
+        The address of a queue of SQS that gets the notifications of buckets: a root in S3 is then
+        looked at when something new was written, too.
+    alerts
+        Messages for people about issues; None: none.
+    public_url
+        The address under which people see the pages of `serve`, for links in alerts.
     """
 
     roots: Texts = ()
@@ -88,9 +96,12 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sinks: Texts = ()
     actions: Texts = ()
     max_concurrent: Annotated[int, Meta(ge=1, le=1000)] = 4 * (os.cpu_count() or 1)
-    quiet_after: str = "15m"
+    quiet_after: Duration = "15m"
     retention: str | int | None = None
-    look_every: str = "30s"
+    look_every: Duration = "30s"
+    queue: str | None = None
+    alerts: AlertsConfig | None = None
+    public_url: str | None = None
 
     @property
     def quiet_s(self) -> float:
@@ -108,24 +119,6 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             if fnmatchcase(trial, assignment.trials):
                 return None if assignment.ignore else assignment
         return None
-
-
-def seconds_of(text: str) -> float:
-    """Return the seconds of a time.
-
-    >>> seconds_of("90s"), seconds_of("12h")
-    (90.0, 43200.0)
-
-    Raises
-    ------
-    ValueError
-        If the text is no time.
-    """
-    match = _TIME.fullmatch(text)
-    if match is None:
-        msg = f"must be {_TIME_TEXT}, got {text!r:.100}"
-        raise ValueError(msg)
-    return float(int(match[1]) * _SECONDS[match[2]])
 
 
 def read_config(path: Path) -> WatchConfig:
@@ -176,7 +169,8 @@ def checked(raw: Any, place: str) -> WatchConfig:
 
 
 def _fields() -> list[str]:
-    return [*WatchConfig.__struct_fields__, *Assignment.__struct_fields__]
+    structs = (WatchConfig, Assignment, AlertsConfig)
+    return [name for struct in structs for name in struct.__struct_fields__]
 
 
 def _check(config: WatchConfig) -> None:
@@ -188,6 +182,18 @@ def _check(config: WatchConfig) -> None:
             msg = f"{name} {err}"
             raise ValueError(msg) from err
     check_output(config.output)
+    if config.alerts is not None:
+        config.alerts.check()
+    if config.queue is not None and not QUEUE.fullmatch(config.queue):
+        msg = (
+            "queue must be the address of a queue, such as "
+            f"https://sqs.us-east-1.amazonaws.com/123456789012/runs, got {config.queue!r:.100}"
+        )
+        raise ValueError(msg)
+    url = config.public_url
+    if url is not None and not _ADDRESS.fullmatch(url):
+        msg = f"public_url must be an address such as https://rules.example.org, got {url!r:.100}"
+        raise ValueError(msg)
     for number, assignment in enumerate(config.judge):
         named = bool(assignment.rules), assignment.job is not None, assignment.ignore
         if sum(named) != 1:
@@ -220,6 +226,7 @@ def _placed(config: WatchConfig, folder: Path) -> WatchConfig:
     return replace(
         config,
         roots=tuple(map(absolute, config.roots)),
+        public_url=config.public_url and config.public_url.rstrip("/"),
         judge=tuple(judge),
         output=absolute(config.output),
     )

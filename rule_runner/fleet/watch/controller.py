@@ -11,14 +11,15 @@ from rule_core.clock import Clock
 from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
 from rule_runner.config.job_file.definition import JobDefinition
-from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, ClientError, OutputError, RuleRunnerError
+from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError
 from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
-from rule_runner.fleet.watch.discovery import WatchRoot, new_trials
+from rule_runner.fleet.watch.discovery import WatchRoot
 from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
 from rule_runner.fleet.watch.growth import last_change, mark_of
 from rule_runner.fleet.watch.outputs import (
     SavedOutput,
+    acknowledgements_mark,
     is_finished,
     output_of,
     read_output,
@@ -29,13 +30,15 @@ from rule_runner.fleet.watch.pace import Pace
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.requests import request_of
 from rule_runner.fleet.watch.retention import Expiry, expire
+from rule_runner.fleet.watch.search import RootSearch
 from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import Waiter
 
 _log: Final = structlog.get_logger()
-_BATCH: Final = 200  # trials that are added or sorted at once
+_BATCH: Final = 200  # trials that are sorted at once
 ABSENT_S: Final = 10.0  # until the next look for a queued trial that is not there
+_DAY_S: Final = 86400
 _LOOKED_AT: Final = 10  # unfinished trials, at each tick
 # Exit codes that the same request would have again.
 _HOPELESS: Final = frozenset({EXIT_CLIENT, EXIT_USAGE})
@@ -53,7 +56,7 @@ class Intervals:
     refresh
         Looks at the results of running evaluations.
     growth
-        Looks at the data of a trial, for its mark.
+        Looks at the data of a trial, for its mark, and at acknowledgements.
     restart
         The first pause before a restart; each further one is twice as long.
     expire
@@ -68,24 +71,6 @@ class Intervals:
     restart: float = 15.0
     expire: float = 600.0
     stop: float = 30.0
-
-
-@dataclass(slots=True)
-class _RootState:
-    """What the controller remembers of a root.
-
-    Attributes
-    ----------
-    problem
-        Why it cannot be searched, in a sentence; "" if it can.
-    is_searched
-        Whether the last search found nothing new.
-    """
-
-    root: WatchRoot
-    pace: Pace
-    problem: str = ""
-    is_searched: bool = False
 
 
 @dataclass(slots=True)
@@ -151,27 +136,32 @@ class Controller:
         def is_rare(root: WatchRoot) -> bool:
             return not (root.is_local or options.once)
 
-        self._watched = [
-            _RootState(root, Pace(clock, config.look_s if is_rare(root) else intervals.look))
-            for root in roots
-        ]
+        paces = [Pace(clock, config.look_s if is_rare(root) else intervals.look) for root in roots]
+        self._search = RootSearch([*zip(roots, paces, strict=True)], config.output, self._add)
         self._refresh = Pace(clock, intervals.refresh)
         self._growth = Pace(clock, intervals.growth)
         self._expire = Pace(clock, intervals.expire)
+        self._said = Pace(clock, intervals.growth)
+        self._marks: dict[int, tuple[int, int]] = {}
+        self._today = 0  # the last day on which they were looked for
         self._unfinished: list[int] = []
         self._stopping = False
         self._trouble = ""
         self.database = open_database()
-        self._known = self.database.paths()
+        self._search.known = self.database.paths()
 
     @property
     def problems(self) -> list[str]:
         """Return what is wrong with the roots, in sentences."""
-        return [watched.problem for watched in self._watched if watched.problem]
+        return self._search.problems
 
     def stop(self) -> None:
         """Start no more evaluations, and stop those that run; safe in a signal handler."""
         self._stopping = True
+
+    def expect(self, addresses: Sequence[str]) -> None:
+        """Look soon for trials with these new objects; may be called in another thread."""
+        self._search.expect(addresses)
 
     def close(self) -> None:
         """Close the index."""
@@ -243,6 +233,7 @@ class Controller:
             self._look_for_growth()
             self._start_queued()
             self._refresh_running()
+            self._look_for_acknowledgements()
             self._remove_expired()
         except OutputError as err:
             if self._options.once:
@@ -260,7 +251,7 @@ class Controller:
         _log.warning("index_deleted", path=str(self.database.path))
         self.database.close()
         self.database = self._open_database()
-        self._known = self.database.paths()
+        self._search.known = self.database.paths()
         self.rebuild()
         self._unfinished = []
 
@@ -278,41 +269,11 @@ class Controller:
 
     def _look(self) -> None:
         """Look for new trials below the roots that are due."""
-        for watched in self._watched:
-            if watched.pace.is_due and not self._stopping:
-                with watched.pace.measured():
-                    self._look_below(watched)
+        self._search.look(lambda: self._stopping)
         self._sort_discovered()
 
-    def _look_below(self, watched: _RootState) -> None:
-        batch: list[NewTrial] = []
-        before = len(self._known)
-        try:
-            for trial in new_trials(watched.root, self._known, self._config.output):
-                batch.append(trial)
-                if len(batch) == _BATCH:
-                    self._add(batch)
-                    batch = []
-        except ClientError as err:
-            if not watched.problem:
-                _log.warning("root_unavailable", root=watched.root.text, reason=str(err))
-            watched.problem = str(err)
-        else:
-            if watched.problem:
-                _log.info("root_available", root=watched.root.text)
-            watched.problem = ""
-        self._add(batch)
-        watched.is_searched = len(self._known) == before
-
     def _add(self, trials: Sequence[NewTrial]) -> None:
-        """Add trials to the index, except those whose paths are no text."""
-        texts = [trial for trial in trials if _is_text(trial.path)]
-        if texts:
-            self.database.add(texts, self._clock.time())
-        for trial in trials:
-            if not _is_text(trial.path):
-                _log.warning("trial_left_out", trial=trial.path, reason="Its path is not UTF-8.")
-        self._known.update(trial.path for trial in trials)
+        self.database.add(trials, self._clock.time())
 
     def _sort_discovered(self) -> None:
         """Queue the discovered trials that have rules, and ignore the others."""
@@ -477,6 +438,12 @@ class Controller:
                 if not is_s3(trial.output):
                     self._refresh_rules(trial)
 
+    def refresh_rules_of(self, number: int) -> None:
+        """Record the verdicts and acknowledgements of a trial as its output has them now."""
+        trial = self.database.trial(number)
+        if trial is not None and not trial.removed:
+            self._refresh_rules(trial)
+
     def _refresh_rules(self, trial: TrialRecord) -> None:
         try:
             rules = list(read_output(trial.output).rules)
@@ -489,8 +456,26 @@ class Controller:
             self.database.set_rules(trial.id, rules)
         for rule in rules:
             earlier = before.get(rule.name)
-            if rule.outcome == Outcome.ISSUES_FOUND and earlier != rule:
+            if rule.outcome == Outcome.ISSUES_FOUND and (
+                earlier is None or (earlier.outcome, earlier.step) != (rule.outcome, rule.step)
+            ):
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
+
+    def _look_for_acknowledgements(self) -> None:
+        """Record what people said about judged trials, and that it no longer holds."""
+        if not self._said.is_due:
+            return
+        with self._said.measured():
+            marks = dict.fromkeys(self.database.acknowledged(), (0, 0)) | {
+                trial.id: mark
+                for trial in self.database.oldest(WatchState.JUDGED)
+                if not trial.removed and (mark := acknowledgements_mark(trial.output))
+            }
+            today = int(self._clock.time() // _DAY_S)
+            for number in {**self._marks, **marks}:
+                if today != self._today or marks.get(number) != self._marks.get(number):
+                    self.refresh_rules_of(number)
+            self._marks, self._today = marks, today
 
     # -- growth and retention ----------------------------------------------------------------
 
@@ -522,15 +507,14 @@ class Controller:
                 for trial in expire(self.database, expiry, self._config.output, self._clock.time()):
                     if _is_absent(trial):
                         self.database.remove(trial.id)
-                        self._known.discard(trial.path)
+                        self._search.known.discard(trial.path)
 
     # -- the end -----------------------------------------------------------------------------
 
     def _is_done(self) -> bool:
         """Return whether nothing is left to judge now."""
         states = {state for state, _ in self.database.counts()}
-        is_searched = all(watched.is_searched for watched in self._watched)
-        return is_searched and states <= {WatchState.JUDGED, WatchState.IGNORED}
+        return self._search.is_done and states <= {WatchState.JUDGED, WatchState.IGNORED}
 
     def _stop_evaluations(self) -> None:
         """Stop the evaluations, and record what they have written."""
@@ -555,12 +539,3 @@ def _is_absent(trial: TrialRecord) -> bool:
     """Return whether a trial is not there; unknown for other places than local folders."""
     place = split_kind(trial.path)[1]
     return "://" not in place and not Path(place).exists()
-
-
-def _is_text(path: str) -> bool:
-    """Return whether a path is UTF-8, which the index and requests need."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

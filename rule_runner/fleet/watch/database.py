@@ -33,11 +33,32 @@ _SCHEMA: Final = (
         discovered_at REAL NOT NULL,
         changed_at REAL NOT NULL,
         started_at REAL,
-        ended_at REAL
+        ended_at REAL,
+        revision INTEGER NOT NULL DEFAULT 0
     )
     """,
     "CREATE INDEX trials_by_state ON trials (state, changed_at)",
     "CREATE INDEX trials_by_output ON trials (output)",
+    "CREATE INDEX trials_by_revision ON trials (revision)",
+    "CREATE TABLE changes (revision INTEGER NOT NULL, removals INTEGER NOT NULL)",
+    "INSERT INTO changes VALUES (0, 0)",
+    """
+    CREATE TRIGGER trial_added AFTER INSERT ON trials BEGIN
+        UPDATE changes SET revision = revision + 1;
+        UPDATE trials SET revision = (SELECT revision FROM changes) WHERE id = NEW.id;
+    END
+    """,
+    """
+    CREATE TRIGGER trial_changed AFTER UPDATE ON trials WHEN NEW.revision = OLD.revision BEGIN
+        UPDATE changes SET revision = revision + 1;
+        UPDATE trials SET revision = (SELECT revision FROM changes) WHERE id = NEW.id;
+    END
+    """,
+    """
+    CREATE TRIGGER trial_removed AFTER DELETE ON trials BEGIN
+        UPDATE changes SET revision = revision + 1, removals = removals + 1;
+    END
+    """,
     """
     CREATE TABLE rule_jobs (
         trial INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
@@ -49,6 +70,12 @@ _SCHEMA: Final = (
         step INTEGER,
         judged INTEGER NOT NULL,
         findings INTEGER NOT NULL,
+        known INTEGER NOT NULL,
+        skipped INTEGER NOT NULL,
+        last_step INTEGER,
+        rule_time REAL NOT NULL,
+        acknowledged INTEGER NOT NULL,
+        counted_severity TEXT,
         PRIMARY KEY (trial, name)
     ) WITHOUT ROWID
     """,
@@ -66,6 +93,7 @@ _ADD: Final = """
     SET root = excluded.root, tensors = excluded.tensors, profiler = excluded.profiler
     WHERE root = ''
 """
+_ADD_RULE: Final = "INSERT INTO rule_jobs VALUES"
 _UPDATE: Final = "UPDATE trials SET"
 
 
@@ -106,24 +134,18 @@ class WatchDatabase(IndexReader):
                 self.connection.execute("PRAGMA journal_mode = WAL")
                 self.connection.execute("PRAGMA synchronous = NORMAL")
                 self.connection.execute("PRAGMA foreign_keys = ON")
-            self._check_version()
+            self._make_tables()
             self._file = _identity(path)
         except OutputError:
             self._lease.close()
             raise
 
-    def _check_version(self) -> None:
-        version = self.version()
-        if version == 0:
+    def _make_tables(self) -> None:
+        if self.version() == 0:
             with self.transaction():
                 for statement in _SCHEMA:
                     self.connection.execute(statement)
-        elif version != SCHEMA_VERSION:
-            msg = (
-                f"Database {str(self.path)!r} is of another version of rule-runner. Make it again "
-                "from the results with --rebuild."
-            )
-            raise OutputError(msg)
+        self.check_version()
 
     @classmethod
     def empty(cls, path: Path) -> Self:
@@ -174,9 +196,7 @@ class WatchDatabase(IndexReader):
         """
         rows = [(*trial, WatchState.DISCOVERED, now, now) for trial in trials]
         with self.transaction():
-            before = self.connection.total_changes
-            self.connection.executemany(_ADD, rows)
-            return self.connection.total_changes - before
+            return self.connection.executemany(_ADD, rows).rowcount
 
     def update(self, number: int, **fields: Any) -> None:
         """Change fields of a trial."""
@@ -197,13 +217,15 @@ class WatchDatabase(IndexReader):
 
     def set_rules(self, number: int, rules: Sequence[RuleRecord]) -> None:
         """Replace the rule jobs of a trial."""
-        text = "INSERT INTO rule_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        text = f"{_ADD_RULE} (?{', ?' * len(RuleRecord.__struct_fields__)})"
         rows = [
             (number, *(getattr(rule, name) for name in rule.__struct_fields__)) for rule in rules
         ]
         with self.errors():
             self.connection.execute("DELETE FROM rule_jobs WHERE trial = ?", (number,))
             self.connection.executemany(text, rows)
+            # What triggers see is that the trial changed.
+            self.connection.execute(f"{_UPDATE} revision = revision WHERE id = ?", (number,))
 
 
 def _check_own(path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.escape import printable
+from rule_runner.fleet.output_names import digest
 from rule_runner.fleet.watch.leases import Lease, holder, is_held
-from rule_runner.fleet.watch.outputs import digest
 from rule_runner.results.durable_files import output_errors
 
 _PACKAGES: Final = Path(__file__).parents[3]

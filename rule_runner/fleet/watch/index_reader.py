@@ -1,33 +1,47 @@
 """IndexReader: reads the index of `watch`, also while a controller writes it."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.records import RuleRecord, TrialFilter, TrialRecord
+from rule_runner.fleet.watch.records import IndexChanges, RuleRecord, TrialFilter, TrialRecord
 from rule_runner.fleet.watch.states import WatchState
 from rule_runner.results.durable_files import Closing
 
-T = TypeVar("T", TrialRecord, RuleRecord)
-
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 BUSY_MS: Final = 5000  # how long a statement waits for another process
 LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
+_COUNT: Final = "SELECT count(*) FROM trials"
+_RULES: Final = "SELECT * FROM rule_jobs"
+_WITH_RULE: Final = "SELECT trial FROM rule_jobs WHERE"
 _WITH_OUTPUT: Final = "WHERE state = 'judged' AND NOT removed"
 _CONDITIONS: Final = {
     "state": "state = ?",
     "outcome": "outcome = ?",
     "text": "instr(path, ?) > 0",
-    "rule": "id IN (SELECT trial FROM rule_jobs WHERE name = ?)",
 }
-_RULE_OUTCOME: Final = "id IN (SELECT trial FROM rule_jobs WHERE name = ? AND outcome = ?)"
+_RULE_CONDITIONS: Final = {
+    "rule": "name = ?",
+    "rule_outcome": "outcome = ?",
+    "severity": "coalesce(severity, 'error') = ? AND outcome = 'IssuesFound'",
+}
+# By the name of an order; "-" before it reverses it.
+_ORDERS: Final = {
+    "path": "path",
+    "changed": "changed_at",
+    "started": "started_at",
+    "ended": "ended_at",
+    "outcome": "outcome",
+}
+ORDERS: Final = tuple(sign + name for name in _ORDERS for sign in ("", "-"))
+_BATCH: Final = 500  # values in a statement
 
 
 class IndexReader(Closing):
@@ -50,7 +64,10 @@ class IndexReader(Closing):
         self.path = path
         with self.errors():
             self.connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{uri_options}", uri=True, isolation_level=None
+                f"{path.absolute().as_uri()}?{uri_options}",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,  # it may be handed to another thread, not shared
             )
             self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
@@ -78,6 +95,21 @@ class IndexReader(Closing):
         with self.errors():
             return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
 
+    def check_version(self) -> None:
+        """Check that this version of rule-runner knows the schema.
+
+        Raises
+        ------
+        OutputError
+            If it does not.
+        """
+        if self.version() != SCHEMA_VERSION:
+            msg = (
+                f"Database {str(self.path)!r} is of another version of rule-runner. Make it again "
+                "from the results with --rebuild."
+            )
+            raise OutputError(msg)
+
     def trial(self, number: int) -> TrialRecord | None:
         """Return a trial by its id."""
         return next(iter(self._trials("WHERE id = ?", number)), None)
@@ -91,11 +123,54 @@ class IndexReader(Closing):
         return next(iter(self._trials("WHERE output = ?", output)), None)
 
     def trials(
-        self, trial_filter: TrialFilter | None = None, *, limit: int = -1, offset: int = 0
+        self,
+        trial_filter: TrialFilter | None = None,
+        *,
+        order: str = "path",
+        limit: int = -1,
+        offset: int = 0,
     ) -> list[TrialRecord]:
-        """Return the trials that a filter fits, ordered by path; a negative limit is none."""
+        """Return the trials that a filter fits; a negative limit is none.
+
+        Parameters
+        ----------
+        order
+            One of `ORDERS`; trials without such a value come last.
+        """
         where, values = _where(trial_filter or TrialFilter())
-        return self._trials(f"{where} ORDER BY path LIMIT ? OFFSET ?", *values, limit, offset)
+        column = _ORDERS[order.removeprefix("-")]
+        direction = "DESC" if order.startswith("-") else "ASC"
+        by = f"{column} {direction} NULLS LAST, path"
+        return self._trials(f"{where} ORDER BY {by} LIMIT ? OFFSET ?", *values, limit, offset)
+
+    def total(self, trial_filter: TrialFilter | None = None) -> int:
+        """Return how many trials a filter fits."""
+        where, values = _where(trial_filter or TrialFilter())
+        return int(self._rows(f"{_COUNT} {where}", *values)[0][0])
+
+    def changes_since(self, revision: int, limit: int) -> IndexChanges:
+        """Return what has changed after a revision; of the trials, at most `limit`."""
+        with self._snapshot():
+            latest, removals = self._rows("SELECT revision, removals FROM changes")[0]
+            text = "WHERE revision > ? ORDER BY revision LIMIT ?"
+            trials = self._trials(text, revision, limit)
+        return IndexChanges(latest, removals, tuple(trials))
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Let the statements of the block see one state of the index."""
+        with self.errors():
+            self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with self.errors():
+                self.connection.execute("ROLLBACK")
+
+    def data_version(self) -> int:
+        """Return a number that changes when another connection has changed the index."""
+        with self.errors():
+            return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def oldest(self, state: WatchState, limit: int = -1) -> list[TrialRecord]:
         """Return the trials that have been in a state for the longest time."""
@@ -130,17 +205,39 @@ class IndexReader(Closing):
         return self._trials(f"{_WITH_OUTPUT} ORDER BY ended_at DESC LIMIT -1 OFFSET ?", count)
 
     def has_issues(self, severity: Severity) -> bool:
-        """Return whether a rule in mode enforce found an issue that is at least so serious."""
+        """Return whether a rule in mode enforce found an issue that is at least so serious.
+
+        Muted findings do not count.
+        """
         text = (
-            "SELECT DISTINCT coalesce(severity, 'error') FROM rule_jobs "
-            "WHERE outcome = 'IssuesFound' AND mode = 'enforce'"
+            "SELECT DISTINCT counted_severity FROM rule_jobs "
+            "WHERE counted_severity IS NOT NULL AND mode = 'enforce'"
         )
         return any(Severity(word).rank >= severity.rank for (word,) in self._rows(text))
 
+    def acknowledged(self) -> list[int]:
+        """Return the ids of trials with an issue that somebody acknowledged or muted."""
+        text = (
+            "SELECT DISTINCT trial FROM rule_jobs "
+            "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
+        )
+        return [number for (number,) in self._rows(text)]
+
     def rules_of(self, number: int) -> list[RuleRecord]:
         """Return the rule jobs of a trial, ordered by name."""
-        text = "SELECT * FROM rule_jobs WHERE trial = ? ORDER BY name"
-        return self._records(RuleRecord, text, number)
+        return self.rules_of_trials([number])[number]
+
+    def rules_of_trials(self, numbers: Iterable[int]) -> dict[int, list[RuleRecord]]:
+        """Return the rule jobs of several trials by trial, ordered by name."""
+        rules: dict[int, list[RuleRecord]] = {number: [] for number in numbers}
+        ids = [*rules]
+        for begin in range(0, len(ids), _BATCH):
+            batch = ids[begin : begin + _BATCH]
+            marks = ", ".join("?" * len(batch))
+            text = f"{_RULES} WHERE trial IN ({marks}) ORDER BY trial, name"
+            for row in self._dicts(text, *batch):
+                rules[row.pop("trial")].append(msgspec.convert(row, RuleRecord, strict=False))
+        return rules
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of trials by state and outcome; the outcome is "" without verdicts."""
@@ -153,14 +250,14 @@ class IndexReader(Closing):
         return {(rule, outcome): count for rule, outcome, count in rows}
 
     def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
-        return self._records(TrialRecord, f"{_TRIALS} {condition}", *values)
+        rows = self._dicts(f"{_TRIALS} {condition}", *values)
+        return [msgspec.convert(row, TrialRecord, strict=False) for row in rows]
 
-    def _records(self, kind: type[T], text: str, *values: object) -> list[T]:
+    def _dicts(self, text: str, *values: object) -> list[dict[str, Any]]:
         with self.errors():
             cursor = self.connection.execute(text, values)
             names = [column[0] for column in cursor.description]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor]
-        return [msgspec.convert(row, kind, strict=False) for row in rows]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _rows(self, text: str, *values: object) -> Sequence[Any]:
         with self.errors():
@@ -169,12 +266,18 @@ class IndexReader(Closing):
 
 def _where(trial_filter: TrialFilter) -> tuple[str, list[str]]:
     """Return the condition of a filter, and its values."""
-    fields: dict[str, str] = {
-        name: value for name in _CONDITIONS if (value := getattr(trial_filter, name)) is not None
-    }
-    parts = [_CONDITIONS[name] for name in fields]
-    values = [*fields.values()]
-    if trial_filter.rule_outcome is not None:
-        parts.append(_RULE_OUTCOME)
-        values += [trial_filter.rule or "", trial_filter.rule_outcome]
+    parts, values = _conditions(_CONDITIONS, trial_filter)
+    of_rule, rule_values = _conditions(_RULE_CONDITIONS, trial_filter)
+    if of_rule:
+        parts.append(f"id IN ({_WITH_RULE} {' AND '.join(of_rule)})")
+    values += rule_values
     return f"WHERE {' AND '.join(parts)}" if parts else "", values
+
+
+def _conditions(
+    conditions: Mapping[str, str], trial_filter: TrialFilter
+) -> tuple[list[str], list[str]]:
+    """Return the conditions of the fields that are set, and their values."""
+    fields = {name: getattr(trial_filter, name) for name in conditions}
+    names = [name for name, value in fields.items() if value is not None]
+    return [conditions[name] for name in names], [fields[name] for name in names]

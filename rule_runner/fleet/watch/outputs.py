@@ -1,8 +1,6 @@
 """Outputs: where the results of each trial are, and what they say."""
 
-import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -17,23 +15,19 @@ from rule_core.storage.uri import is_s3
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
+from rule_runner.fleet.output_names import digest, folder_name
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import trial_outcome
 from rule_runner.notify.outbox import has_undelivered
+from rule_runner.results.acknowledged import acknowledged_if_readable
+from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, open_regular
 from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import RuleResult, versions
 from rule_runner.results.status import Outcome
 
-_UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
-_NAME_LENGTH: Final = 80  # characters of a trial's name in its output folder
 _DIGEST_LENGTH: Final = 8
 _PLACEHOLDER: Final = "{trial}"
-
-
-def digest(text: str, length: int = 32) -> str:
-    """Return a name that is unique to a text."""
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:length]
 
 
 def output_of(trial: str, template: str) -> str:
@@ -43,8 +37,7 @@ def output_of(trial: str, template: str) -> str:
     '/results/runs-mnist-1-9164cd5c'
     """
     parts = trial.rstrip("/").rsplit("/", 2)[-2:]
-    name = _UNSAFE.sub("-", "/".join(parts)).strip("-.")[-_NAME_LENGTH:].lstrip("-.") or "trial"
-    unique = f"{name}-{digest(trial, _DIGEST_LENGTH)}"
+    unique = f"{folder_name('/'.join(parts))}-{digest(trial, _DIGEST_LENGTH)}"
     return template.rstrip("/").replace(_PLACEHOLDER, unique)
 
 
@@ -84,7 +77,14 @@ class SavedOutput(msgspec.Struct, frozen=True):
 
 
 def read_output(output: str) -> SavedOutput:
-    """Return what an output folder holds.
+    """Return what an output folder holds; raises as `read_results`."""
+    return _summary(read_results(output), begun=_begun(output))
+
+
+def read_results(output: str) -> list[RuleResult]:
+    """Return the results in an output folder or below an address, finished or not.
+
+    They have the acknowledgements that hold now.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def read_output(output: str) -> SavedOutput:
                 "folder to have the trial judged again."
             )
             raise OutputError(msg) from err
-    return _summary(results, begun=_begun(output))
+    return acknowledged_if_readable(output, results)
 
 
 def _summary(results: Sequence[RuleResult], begun: int) -> SavedOutput:
@@ -135,6 +135,12 @@ def _record(result: RuleResult) -> RuleRecord:
         step=result.step,
         judged=result.coverage.judged,
         findings=result.findings_count,
+        known=result.coverage.known,
+        skipped=sum(result.coverage.skipped.values()),
+        last_step=result.coverage.last,
+        rule_time=result.rule_time_s,
+        acknowledged=result.is_acknowledged,
+        counted_severity=result.counted_severity,
     )
 
 
@@ -200,6 +206,20 @@ def saved_outputs(template: str) -> Iterator[str]:
     base = base_of(template)
     if not is_s3(base):
         yield from map(str, _folders(Path(base)))
+
+
+def acknowledgements_mark(output: str) -> tuple[int, int] | None:
+    """Return numbers that change with the acknowledgements in a local output folder.
+
+    None without any, and in S3, where looking at each trial would cost a request.
+    """
+    if is_s3(output):
+        return None
+    try:
+        status = (Path(output) / ACKNOWLEDGEMENTS).lstat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def is_finished(output: str) -> bool:

@@ -41,6 +41,8 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
         When its state changed last.
     started_at, ended_at
         Of its last evaluation.
+    revision
+        The number of the change of the index that changed it, or its rules, last.
     """
 
     id: int
@@ -61,6 +63,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float
     started_at: float | None
     ended_at: float | None
+    revision: int
 
 
 class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +79,16 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
         The step of its first finding.
     judged, findings
         The number of judged steps, and of findings.
+    known, skipped
+        The number of steps of the trial, and of those that were not judged for a reason.
+    last_step
+        The last judged step.
+    rule_time
+        Seconds spent in the rule's own code.
+    acknowledged
+        Whether somebody has acknowledged its issue.
+    counted_severity
+        Of its most serious finding that is not muted; None without an issue, and if all are muted.
     """
 
     name: str
@@ -86,6 +99,12 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
     judged: int
     findings: int
+    known: int = 0
+    skipped: int = 0
+    last_step: int | None = None
+    rule_time: float = 0.0
+    acknowledged: bool = False
+    counted_severity: Severity | None = None
 
 
 class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +114,9 @@ class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     text
         A part of the trial's path.
-    rule, rule_outcome
-        A rule job that the trial has, and the outcome of that rule job.
+    rule, rule_outcome, severity
+        The name of a rule job, its outcome, and the severity of its most serious finding: the trial
+        has a rule job that fits all of them that are set.
     """
 
     state: WatchState | None = None
@@ -104,3 +124,22 @@ class TrialFilter(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     rule: str | None = None
     rule_outcome: str | None = None
+    severity: Severity | None = None
+
+
+class IndexChanges(msgspec.Struct, frozen=True):
+    """What has changed in the index.
+
+    Attributes
+    ----------
+    revision
+        The number of the last change.
+    removals
+        How many trials have been removed from the index so far.
+    trials
+        The trials that changed, in the order of their changes.
+    """
+
+    revision: int
+    removals: int
+    trials: tuple[TrialRecord, ...]

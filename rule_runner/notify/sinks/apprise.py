@@ -1,17 +1,14 @@
 """AppriseSink: messages for people, in chats, by e-mail and to pagers, through Apprise."""
 
-import logging
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from rule_core.severity import Severity
-from rule_runner.errors import UsageError
 from rule_runner.notify.event import Event, statuses
+from rule_runner.notify.messenger import Message, Messenger, NotSentError
 from rule_runner.notify.sinks.base import EventSink, Sent, SinkError
 from rule_runner.results.status import NOT_ENOUGH, RuleStatus
 
-VARIABLE: Final = "$"  # begins the name of a variable that has the address
 MOST_LINES: Final = 20  # of a digest
 _ATTENTION: Final = frozenset({RuleStatus.ISSUES_FOUND, RuleStatus.ERROR})
 
@@ -36,14 +33,6 @@ class _Alert(NamedTuple):
     serious: bool
 
 
-class Message(NamedTuple):
-    """A message in plain text; `serious` as in an alert."""
-
-    title: str
-    body: str
-    serious: bool
-
-
 class AppriseSink(EventSink):
     """Sends a message for each rule that finds issues or fails; several that wait become one.
 
@@ -61,31 +50,7 @@ class AppriseSink(EventSink):
     """
 
     def __init__(self, address: str) -> None:
-        try:
-            import apprise
-        except ImportError as err:
-            msg = (
-                "Sink 'apprise' needs the package apprise. "
-                "Install it with pip install 'rule-runner[apprise]'."
-            )
-            raise UsageError(msg) from err
-        asset = apprise.AppriseAsset(
-            app_id="rule-runner",
-            app_desc="rule-runner",
-            app_url="",
-            image_url_mask="",
-            image_url_logo="",
-            storage_mode="memory",
-        )
-        self._apprise = apprise.Apprise(asset=asset)
-        # Apprise logs addresses that it does not know, with their secrets.
-        logging.getLogger("apprise").propagate = False
-        if not self._apprise.add(_resolved(address)):
-            msg = (
-                f"Apprise does not know the address {masked(address)!r}, or a part of it is "
-                "missing. Its documentation lists the addresses of all services."
-            )
-            raise UsageError(msg)
+        self._messenger = Messenger(address)
 
     def send(self, events: Sequence[Event]) -> Sent:
         """Send one message about all `events`, if any of them needs attention; see `EventSink`.
@@ -97,49 +62,11 @@ class AppriseSink(EventSink):
         """
         message = compose([alert for event in events for alert in _alerts(event)])
         if message is not None:
-            self._notify(message)
+            try:
+                self._messenger.send(message)
+            except NotSentError as err:
+                raise SinkError(str(err), transient=True) from err
         return Sent(len(events))
-
-    def _notify(self, message: Message) -> None:
-        result = self._apprise.notify(
-            title=message.title,
-            body=message.body,
-            notify_type="failure" if message.serious else "warning",
-            body_format="text",
-            log_level=logging.WARNING,
-        )
-        if not result:
-            said = [entry.message for entry in result.logs()]
-            reason = said[-1] if said else "the service did not take the message."
-            raise SinkError(reason, transient=True)
-
-
-def masked(address: str) -> str:
-    """Return an address without the parts that may be secret.
-
-    >>> masked("slack://T0/B1/secret")
-    'slack://...'
-    >>> masked("$ALERTS")
-    '$ALERTS'
-    """
-    if address.startswith(VARIABLE):
-        return address
-    scheme, separator, _ = address.partition("://")
-    return f"{scheme}://..." if separator else "..."
-
-
-def _resolved(address: str) -> str:
-    """Return an address, read from the environment if it is the name of a variable."""
-    if not address.startswith(VARIABLE):
-        return address
-    name = address.removeprefix(VARIABLE)
-    value = os.environ.get(name)
-    if not value:
-        msg = (
-            f"Sink 'apprise:{address}' needs its address in the variable {name}, which is not set."
-        )
-        raise UsageError(msg)
-    return value
 
 
 def _alerts(event: Event) -> Iterator[_Alert]:

@@ -10,8 +10,8 @@ from typing import Final, TextIO
 
 from rule_core.rules.params import did_you_mean
 from rule_runner.errors import UsageError
+from rule_runner.notify.messenger import masked as masked_service
 from rule_runner.notify.sinks.apprise import AppriseSink
-from rule_runner.notify.sinks.apprise import masked as masked_service
 from rule_runner.notify.sinks.base import EventSink
 from rule_runner.notify.sinks.cloudwatch_logs import GROUP, CloudWatchLogsSink
 from rule_runner.notify.sinks.cloudwatch_metrics import CloudWatchMetricsSink, EmfSink

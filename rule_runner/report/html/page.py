@@ -23,7 +23,7 @@ from rule_runner.report.html.picture import CHART, COLOURS
 from rule_runner.report.html.series import ChartLine, Drawing, display_name, step_label
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
 from rule_runner.report.saved_results import ORDER, Run, Saved, SavedRuleJob, read
-from rule_runner.report.text import abandonment, judged_steps
+from rule_runner.report.text import abandonment, judged_steps, mark
 from rule_runner.results.durable_files import make_folder, write_atomically
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.output_folder import REPORT
@@ -174,7 +174,7 @@ def template(name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        display_name=display_name, printable=printable, scalar=_scalar, step=_step
+        display_name=display_name, mark=mark, printable=printable, scalar=_scalar, step=_step
     )
     environment.filters["judged_steps"] = judged_steps
     return environment.get_template(name)
@@ -256,12 +256,16 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
     silent = outcome is Outcome.NO_ISSUES_FOUND
     if result.severity is Severity.WARNING:
         word, sign = "Warning", "▲"
+    if result.is_muted:
+        word, sign = "Muted", "○"
     return {
         "id": name,
         "result": result,
         "outcome": str(outcome),
+        "tone": str(Outcome.STOPPED if result.is_muted else outcome),
         "word": word,
         "sign": sign,
+        "acknowledged": ", acknowledged" * result.is_acknowledged,
         "at": "" if result.step is None else f" at {result.unit} {_step(result)}",
         "abandonment": abandonment(result),
         "reason": for_people(details),

@@ -50,6 +50,8 @@ def trial_row(row: TrialRow) -> str:
     counts = Counter(rule.outcome for rule in row.rules if rule.outcome in QUIET)
     others = [f"{counts[outcome]} {WORDS[outcome][0].lower()}" for outcome in QUIET]
     others = [text for outcome, text in zip(QUIET, others, strict=True) if counts[outcome]]
+    if muted := sum(rule.muted_count for rule in row.rules):
+        others.append(f"{muted} muted {'finding' if muted == 1 else 'findings'}")
     if more := len(verdicts) - VERDICTS:
         others[:0] = [f"{more} more"] if more > 0 else []
     return template("trial_row.html.jinja").render(
@@ -68,10 +70,18 @@ def trial_row(row: TrialRow) -> str:
 def _verdict(rule: RuleResult, number: int, page: str) -> dict[str, Any]:
     return {
         "name": rule.configuration_name,
-        "outcome": rule.outcome if rule.outcome in list(Outcome) else str(Outcome.ERROR),
-        "place": place(rule),
+        "outcome": _tone(rule),
+        "place": place(rule)
+        + (", muted" * rule.is_muted or ", acknowledged" * rule.is_acknowledged),
         "link": f"{page}#rule-1-{number}" if page else "",
     }
+
+
+def _tone(rule: RuleResult) -> str:
+    """Return the outcome that gives a verdict its colour."""
+    if rule.is_muted:
+        return str(Outcome.STOPPED)
+    return rule.outcome if rule.outcome in list(Outcome) else str(Outcome.ERROR)
 
 
 def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) -> Iterator[str]:

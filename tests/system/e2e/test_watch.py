@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import http_places
 import pytest
 import s3_objects
 import vanishing
 from click.testing import CliRunner, Result
 
 from rule_core.clock import SystemClock
+from rule_core.storage import aws
 from rule_runner.cli import main
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.leases import holder
@@ -108,6 +110,39 @@ def test_trials_and_outputs_in_s3(
     assert "trial_judged" in rebuilt.stderr
 
 
+def test_a_queue_of_a_bucket_says_where_to_look(here: Path, aws_endpoint: str) -> None:
+    s3 = s3_objects.make_bucket(aws_endpoint)
+    queue = aws.client("sqs").create_queue(QueueName="runs")["QueueUrl"]
+    events = {
+        "QueueArn": "arn:aws:sqs:us-east-1:123456789012:runs",
+        "Events": ["s3:ObjectCreated:*"],
+    }
+    s3.put_bucket_notification_configuration(
+        Bucket="bucket", NotificationConfiguration={"QueueConfigurations": [events]}
+    )
+    (here / "fleet.yaml").write_text(
+        f"roots: ['s3://bucket/runs']\nlook_every: 1h\nqueue: {queue}\n"
+        "judge: [{trials: '*/never', rules: [VanishingGradient]}]\n"
+    )
+    command = [sys.executable, "-m", "rule_runner", "watch", "--config", "fleet.yaml"]
+    environment: dict[str, Any] = os.environ | {"PYTHONPATH": str(ROOT)}
+    clock = SystemClock()
+    deadline = clock.monotonic() + 60.0
+    with (here / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stderr=log)
+    while "root_unavailable" not in (here / "log").read_text() and clock.monotonic() < deadline:
+        clock.sleep(0.1)
+    trial = vanishing.write_trial(here / "mine")
+    for path in sorted(path for path in trial.rglob("*") if path.is_file()):
+        key = f"runs/mine/{path.relative_to(trial).as_posix()}"
+        s3.put_object(Bucket="bucket", Key=key, Body=path.read_bytes())
+    while "trial_ignored" not in (here / "log").read_text() and clock.monotonic() < deadline:
+        clock.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    assert "trial=s3://bucket/runs/mine" in (here / "log").read_text()
+
+
 def test_sigterm_stops_evaluations_and_the_next_controller_continues(here: Path) -> None:
     trial = vanishing.write_trial(here / "runs" / "mine")
     (trial / "training_job_end.ts").unlink()
@@ -131,3 +166,21 @@ def test_sigterm_stops_evaluations_and_the_next_controller_continues(here: Path)
     (trial / "training_job_end.ts").touch()
     done = watch("runs", "--once")
     assert done.stdout == "1 trial: 1 IssuesFound\n"
+
+
+# Apprise imports it in Python 3.11 and 3.12.
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+def test_an_issue_is_told_once_whatever_is_judged_again(here: Path) -> None:
+    vanishing.write_trial(here / "runs" / "mine")
+    with http_places.serving() as place:
+        sink = place.url.replace("http:", "apprise:json:")
+        (here / "fleet.yaml").write_text(
+            "roots: [runs]\njudge: [{rules: [VanishingGradient]}]\n"
+            f"public_url: https://rules.example.org/\nalerts: {{sinks: ['{sink}']}}\n"
+        )
+        for arguments in ((), ("--rebuild",)):
+            assert watch("--config", "fleet.yaml", "--once", *arguments).exit_code == 0
+    (request,) = place.requests
+    body = json.loads(request.body)
+    assert body["title"] == "mine: VanishingGradient found issues (warning)"
+    assert "https://rules.example.org/trials/1" in body["message"].splitlines()

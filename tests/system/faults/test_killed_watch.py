@@ -3,13 +3,17 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import http_places
 import pytest
 import vanishing
 import yaml
@@ -34,7 +38,7 @@ RULES = ["VanishingGradient", "LossNotDecreasing"]
 class Place:
     """A folder with trials and a configuration, and the controller over them."""
 
-    def __init__(self, folder: Path, trials: int) -> None:
+    def __init__(self, folder: Path, trials: int, alerts: str) -> None:
         self.folder = folder
         self.out = folder / "out"
         for number in range(trials):
@@ -45,6 +49,7 @@ class Place:
             "output": "out/{trial}",
             "sinks": [f"file:{folder / 'told.jsonl'}"],
             "max_concurrent": 2,
+            "alerts": {"sinks": [alerts], "most_per_hour": trials // 2, "digest_every": "1s"},
         }
         (folder / "fleet.yaml").write_text(yaml.safe_dump(config))
         self.controller = self.start()
@@ -81,14 +86,29 @@ def news(details: list[Any]) -> dict[str, list[tuple[str, ...]]]:
     return {trial: [*events.values()] for trial, events in statuses.items()}
 
 
+def alerted(messages: list[http_places.Request]) -> dict[str, int]:
+    """Return how often people were told of each trial, each message once."""
+    bodies = {message.headers["Idempotency-Key"]: message.body for message in messages}
+    texts = [" ".join(map(str, json.loads(body).values())) for body in bodies.values()]
+    return Counter(name for text in texts for name in re.findall(r"(\d\d): Vanishing", text))
+
+
+@pytest.fixture
+def people() -> Iterator[http_places.Place]:
+    with http_places.serving() as place:
+        yield place
+
+
 @pytest.mark.parametrize(
     ("kills", "trials"),
-    [(2, 6), pytest.param(40, 16, marks=pytest.mark.nightly)],
+    [(2, 6), pytest.param(40, 48, marks=pytest.mark.nightly)],
 )
-def test_kill_9_at_random(tmp_path: Path, kills: int, trials: int) -> None:
+def test_kill_9_at_random(
+    tmp_path: Path, people: http_places.Place, kills: int, trials: int
+) -> None:
     draw = random.Random(kills)
     clock = SystemClock()
-    place = Place(tmp_path, trials)
+    place = Place(tmp_path, trials, people.url.replace("http:", "apprise:json:"))
     deaths: dict[Path, int] = {}
     controllers = done = 0
     deadline = clock.monotonic() + PATIENCE_S + 10.0 * kills
@@ -132,3 +152,4 @@ def test_kill_9_at_random(tmp_path: Path, kills: int, trials: int) -> None:
     told = news(place.told())
     assert len(told) == trials
     assert {tuple(events) for events in told.values()} == {TOLD}
+    assert alerted(people.requests) == {f"{number:02}": 1 for number in range(trials)}

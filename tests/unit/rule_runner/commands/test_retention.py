@@ -77,6 +77,7 @@ def test_anything_else_is_refused(text: str) -> None:
 @pytest.mark.parametrize("rules", [1, 2])
 def test_runs_that_ended_long_ago_are_removed(trial: Path, tmp_path: Path, rules: int) -> None:
     old, _, _ = runs(trial, tmp_path, 31, 29, 0, rules=rules)
+    (old / "acknowledgements.jsonl").write_text("{}\n")
     removed = remove_old_runs(tmp_path / "new", parse_retention("30d"), NOW)
     assert (removed, left(tmp_path)) == ([old], ["run-1", "run-2"])
 

@@ -145,11 +145,27 @@ def test_an_evaluation_at_the_address_is_fetched(s3: str) -> None:
     assert set(foreign) <= set(s3_objects.content(s3, "out/"))
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_acknowledgements_are_fetched_and_left_to_others(s3: str, overwrite: bool) -> None:
+    s3_objects.put(s3, "out/", {"acknowledgements.jsonl": b"{}\n"})
+    sync = synced()
+    sync._overwrite = overwrite
+    with sync:
+        assert here(sync) == {"acknowledgements.jsonl": "{}\n"}
+        s3_objects.put(s3, "out/", {"acknowledgements.jsonl": b"{}\n{}\n"})
+        write(sync, report_html="<p>")
+    assert s3_objects.content(s3, "out/") == {
+        "acknowledgements.jsonl": b"{}\n{}\n",
+        "report.html": b"<p>",
+    }
+
+
 def test_without_a_result_nothing_else_is_asked_for(faulty: faulty_s3.FaultyS3) -> None:
     with synced(names=("a", "b")):
         assert [path for _, path, _ in faulty.asked] == [
             "/bucket/out/a/rule_result.json",
             "/bucket/out/b/rule_result.json",
+            "/bucket/out/acknowledgements.jsonl",
         ]
 
 
@@ -282,7 +298,7 @@ def test_what_is_reported_of_the_folder_names_the_address(faulty: faulty_s3.Faul
     with pytest.raises(OutputError, match=str(sync.folder)), synced():
         raise OutputError(msg)
     with structlog.testing.capture_logs() as logs:
-        faulty.due = [faulty_s3.passes, *[faulty_s3.says(403, "AccessDenied")] * 9]
+        faulty.due = [faulty_s3.passes] * 2 + [faulty_s3.says(403, "AccessDenied")] * 9
         with pytest.raises(OutputError, match=str(sync.folder)), synced() as again:
             fail(again, msg)
     assert (logs[-1]["event"], logs[-1]["log_level"]) == ("output_not_uploaded", "error")

@@ -232,5 +232,5 @@ def test_levels_are_severities_and_muted_findings_are_suppressed() -> None:
         assert [one.get("suppressions") for one in results] == [
             None,
             None,
-            [{"kind": "external", "justification": "Known."}],
+            [{"kind": "external", "status": "accepted", "justification": "Known."}],
         ]

@@ -1,7 +1,7 @@
 """The section `ignore` of a job file: what it mutes, until when, and what is wrong with it."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +116,8 @@ def test_a_wrong_severity_is_one_sentence() -> None:
     job = {"DebugRuleConfigurations": [{"RuleConfigurationName": "A"}], "stopOn": "note"}
     with pytest.raises(JobError, match=r"^stopOn of .* must be 'error' or 'warning', got 'note'"):
         definition_from(json.loads(json.dumps(job)))
+
+
+def test_why_a_finding_is_muted_has_the_last_day() -> None:
+    assert Mute("Known.", rule="a").why == "Known."
+    assert Mute("Known.", rule="a", until=date(2026, 12, 31)).why == "Known, until 2026-12-31"

@@ -102,3 +102,40 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, data: bytes | None, sentence
 def test_defaults() -> None:
     config = WatchConfig()
     assert (config.quiet_s, config.look_s, config.retention) == (900.0, 30.0, None)
+
+
+def test_alerts_and_the_address_of_the_pages() -> None:
+    raw = {"alerts": {"sinks": ["apprise:$SLACK"]}, "public_url": "https://rules.example.org"}
+    config = checked(raw, "x")
+    assert config.alerts is not None
+    assert (config.alerts.addresses, config.alerts.least) == (["$SLACK"], "warning")
+    assert (config.alerts.most_per_hour, config.alerts.digest_s) == (10, 900.0)
+
+
+@pytest.mark.parametrize(
+    ("alerts", "sentence"),
+    [
+        ({}, "missing required field `sinks`"),
+        ({"sinks": []}, "length >= 1"),
+        ({"sinks": ["slack://x"]}, r"alerts\.sinks must begin with 'apprise:', got 'slack'"),
+        ({"sinks": ["apprise:"]}, r"alerts\.sinks must begin with 'apprise:'"),
+        ({"sinks": ["apprise:x"], "severity": "note"}, "Invalid enum value 'note'"),
+        ({"sinks": ["apprise:x"], "digest_every": "5"}, r"alerts\.digest_every must be a whole"),
+        ({"sinks": ["apprise:x"], "most_per_hour": -1}, "`int` >= 0"),
+        ({"sinks": ["apprise:x"], "most_per_hours": 1}, "Did you mean 'most_per_hour'"),
+    ],
+)
+def test_wrong_alerts(alerts: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(JobError, match=sentence):
+        checked({"alerts": alerts}, "x")
+
+
+def test_a_queue_is_named_by_its_address() -> None:
+    with pytest.raises(JobError, match="queue must be the address of a queue, such as https://"):
+        checked({"queue": "arn:aws:sqs:us-east-1:123456789012:runs"}, "x")
+
+
+@pytest.mark.parametrize("url", ["rules.example.org", "ftp://x", "https://", "https://x?a=1", " "])
+def test_the_address_of_the_pages_is_one(url: str) -> None:
+    with pytest.raises(JobError, match="public_url must be an address"):
+        checked({"public_url": url}, "x")

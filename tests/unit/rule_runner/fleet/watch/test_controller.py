@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.results.acknowledgements import (
+    ACKNOWLEDGEMENTS,
+    Acknowledgement,
+    AcknowledgementKind,
+    append_acknowledgement,
+)
 from rule_runner.results.output_folder import RESULT
 
 
@@ -404,3 +411,68 @@ def test_expired_outputs_are_removed_and_their_trials_not_judged_again(
     log(watch.runs, "gone")
     watch.tick()
     assert watch.state(gone) == "running"
+
+
+def marks(watch: Watch, trial: Path) -> list[tuple[bool, object]]:
+    with IndexReader(watch.path) as reader:
+        return [
+            (rule.acknowledged, rule.counted_severity)
+            for rule in reader.rules_of(watch.trial(trial).id)
+        ]
+
+
+def test_acknowledgements_are_in_the_index_until_they_expire_and_after_it_is_made_again(
+    watch: Watch,
+) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial, outcome="IssuesFound")
+    watch.tick()
+    assert marks(watch, trial) == [(False, "error")]
+    output = watch.trial(trial).output
+    append_acknowledgement(output, said("acknowledged"))
+    watch.tick(60.0)
+    assert marks(watch, trial) == [(True, "error")]
+    append_acknowledgement(output, said("muted", until=datetime.now(UTC).date()))
+    watch.controller.refresh_rules_of(watch.trial(trial).id)
+    assert marks(watch, trial) == [(False, None)]
+
+    watch.controller.close()
+    watch.path.unlink()
+    watch.again().rebuild()
+    watch.tick()
+    assert marks(watch, trial) == [(False, None)]
+
+    path = Path(output) / ACKNOWLEDGEMENTS
+    status = path.stat()
+    path.write_text(path.read_text().replace(str(datetime.now(UTC).date()), "2000-01-01"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # as if only time had passed
+    watch.tick(60.0)
+    assert marks(watch, trial) == [(False, None)]
+    watch.tick(86400.0)
+    assert marks(watch, trial) == [(False, "error")]
+
+
+def test_the_outputs_of_removed_trials_are_not_looked_at(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial, outcome="IssuesFound")
+    watch.tick()
+    record = watch.trial(trial)
+    watch.controller.database.update(record.id, removed=True)
+    append_acknowledgement(record.output, said("muted"))
+    watch.tick(60.0)
+    watch.controller.refresh_rules_of(record.id)
+    watch.controller.refresh_rules_of(record.id + 1)
+    assert marks(watch, trial) == [(False, "error")]
+
+
+def said(kind: str, **fields: Any) -> Acknowledgement:
+    return Acknowledgement(
+        kind=AcknowledgementKind(kind),
+        who="ann",
+        reason="known",
+        at=datetime.now(UTC),
+        rule="LossSpike",
+        **fields,
+    )

@@ -26,6 +26,7 @@ def rule(name: str, outcome: str = "IssuesFound", **fields: object) -> RuleRecor
         "step": 20,
         "judged": 3,
         "findings": 1,
+        "counted_severity": Severity.WARNING if outcome == "IssuesFound" else None,
     }
     return RuleRecord(name=name, rule=name, outcome=outcome, **(values | fields))
 
@@ -67,6 +68,8 @@ def test_trials_are_added_once_and_listed_by_filters(path: Path) -> None:
         assert reader.rule_counts()["LossSpike", "IssuesFound"] == 1
         assert reader.has_issues(Severity.WARNING)
         assert not reader.has_issues(Severity.ERROR)
+        database.set_rules(a.id, [rule("LossSpike", counted_severity=None)])
+        assert not reader.has_issues(Severity.WARNING), "muted"
 
 
 def test_a_trial_known_by_its_output_gets_its_root(path: Path) -> None:

@@ -5,16 +5,13 @@ import io
 import json
 import logging
 import re
-import socket
 import sys
-from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import http_places
+import mail_server
 import pytest
 import responses
-from aiosmtpd.controller import Controller
 from http_places import Answer
 from told import GOING, JOB, MET, many, told
 
@@ -121,32 +118,10 @@ def test_a_service_that_is_down_is_a_reason() -> None:
         AppriseSink(address).send([alert(1)])
 
 
-@dataclasses.dataclass
-class Mails:
-    """The letters that a server got, and its port."""
-
-    port: int
-    letters: list[Any] = dataclasses.field(default_factory=list)
-
-    async def take(self, _server: Any, _session: Any, envelope: Any) -> str:
-        self.letters.append(envelope)
-        return "250 OK"
-
-
-@pytest.fixture
-def mails() -> Iterator[Mails]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        mails = Mails(free.getsockname()[1])
-    handler = SimpleNamespace(handle_DATA=mails.take)
-    controller = Controller(handler, hostname="127.0.0.1", port=mails.port)
-    controller.start()
-    yield mails
-    controller.stop()
-
-
-def test_an_e_mail_arrives(mails: Mails) -> None:
-    address = f"mailto://127.0.0.1:{mails.port}?from=rules@example.org&to=team@example.org"
-    assert AppriseSink(address).send([alert(1)]) == Sent(1)
+def test_an_e_mail_arrives() -> None:
+    with mail_server.receiving() as mails:
+        address = f"mailto://127.0.0.1:{mails.port}?from=rules@example.org&to=team@example.org"
+        assert AppriseSink(address).send([alert(1)]) == Sent(1)
     (letter,) = mails.letters
     assert letter.rcpt_tos == ["team@example.org"]
     assert b"Subject: mnist-42: rule-1 found issues (error)" in letter.content

@@ -1,0 +1,1 @@
+"""acknowledge: record that somebody has seen or muted findings."""

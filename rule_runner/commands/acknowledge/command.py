@@ -1,0 +1,162 @@
+"""acknowledge: records that somebody has seen or muted findings of a trial, or lists them."""
+
+import getpass
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Final
+
+from rule_core.rules.params import did_you_mean
+from rule_runner.commands.report import results_at
+from rule_runner.errors import ClientError, UsageError
+from rule_runner.escape import printable
+from rule_runner.report.saved_results import Run
+from rule_runner.report.text import evidence, verdict
+from rule_runner.results.acknowledged import finding_ids
+from rule_runner.results.acknowledgements import (
+    Acknowledgement,
+    AcknowledgementKind,
+    append_acknowledgement,
+)
+from rule_runner.results.schema import RuleResult
+
+_LISTED: Final = 20  # findings of a rule
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is acknowledged: a rule job, or one finding by its ID; the other is None."""
+
+    rule: str | None
+    finding: str | None
+
+
+def acknowledge(
+    place: str,
+    subject: Subject,
+    kind: AcknowledgementKind,
+    reason: str,
+    *,
+    who: str | None = None,
+    until: date | None = None,
+) -> int:
+    """Add an acknowledgement to the results at a place, say so, and return 0.
+
+    Parameters
+    ----------
+    place
+        The output folder of an evaluation, or its ``s3://`` address.
+    who
+        By default the name of the user of this process.
+    until
+        The last day on which it holds.
+
+    Raises
+    ------
+    ClientError
+        If there are no results, or they have no such rule or finding.
+    OutputError
+        If it cannot be written.
+    UsageError
+        If a text is empty or too long, or the day has passed.
+    """
+    now = datetime.now(UTC)
+    if until is not None and until < now.date():
+        msg = f"Option --until must be a day that has not passed, got {until}."
+        raise UsageError(msg)
+    run = _run(place)
+    name = _check(run, subject)
+    try:
+        said = Acknowledgement(
+            kind=kind,
+            who=who or _user(),
+            reason=reason,
+            at=now,
+            finding=subject.finding,
+            rule=subject.rule,
+            until=until,
+        )
+        append_acknowledgement(_output(run), said)
+    except ValueError as err:
+        msg = f"Options --reason and --who must be 1 to 1000 characters long: {err}."
+        raise UsageError(msg) from err
+    what = "all findings" if subject.finding is None else f"finding {subject.finding}"
+    end = f" until {until}" if until else ""
+    print(printable(f"{str(kind).capitalize()}{end}: {what} of {name} in {_output(run)}."))
+    return 0
+
+
+def list_findings(place: str) -> int:
+    """Print the findings at a place with their IDs and what was said about them; return 0.
+
+    Raises
+    ------
+    ClientError
+        If there are no results.
+    """
+    for job in _run(place).jobs:
+        rule = job.result
+        if rule.evidence:
+            print(printable(f"{rule.configuration_name}: {verdict(rule)}"))
+            for line in _lines(rule):
+                print(f"  {line}")
+    return 0
+
+
+def _lines(rule: RuleResult) -> Iterator[str]:
+    for number, finding in [*zip(finding_ids(rule), rule.evidence, strict=True)][:_LISTED]:
+        yield f"{number}  {evidence(finding, rule.unit)}"
+    if (more := len(rule.evidence) - _LISTED) > 0:
+        yield f"and {more} more in the results"
+
+
+def _run(place: str) -> Run:
+    """Return the only evaluation at a place."""
+    saved = results_at([place])
+    if saved.problems:
+        raise ClientError(saved.problems[0])
+    if len(saved.runs) != 1:
+        msg = (
+            f"{place!r} holds {len(saved.runs)} evaluations. Give the output folder of one of "
+            f"them, such as {_output(saved.runs[0])!r}."
+        )
+        raise ClientError(msg)
+    return saved.runs[0]
+
+
+def _output(run: Run) -> str:
+    return run.address or str(run.folder)
+
+
+def _check(run: Run, subject: Subject) -> str:
+    """Check that a run has a rule or finding; return the name of the rule job.
+
+    Raises
+    ------
+    ClientError
+        If it does not.
+    """
+    rules = {job.result.configuration_name: job.result for job in run.jobs}
+    if subject.rule is not None:
+        if subject.rule not in rules:
+            hint = did_you_mean(subject.rule, sorted(rules))
+            names = ", ".join(sorted(rules))
+            msg = f"No rule {subject.rule!r} in {_output(run)!r}.{hint} Rules there: {names}."
+            raise ClientError(msg)
+        return subject.rule
+    for name, rule in rules.items():
+        if subject.finding in finding_ids(rule):
+            return name
+    msg = (
+        f"No finding {subject.finding!r} in {_output(run)!r}. List them and their IDs with "
+        f"'rule-runner acknowledge {_output(run)}'."
+    )
+    raise ClientError(msg)
+
+
+def _user() -> str:
+    """Return the name of the user of this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in containers
+        return "unknown"

@@ -1,0 +1,1 @@
+"""Alerts: messages about the issues of a fleet, grouped and limited."""

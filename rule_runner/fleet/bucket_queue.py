@@ -1,0 +1,151 @@
+"""BucketQueue: a queue of S3 notifications, which says where to look for new trials."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+import msgspec
+import structlog
+
+from rule_core.storage import aws
+from rule_runner.escape import printable
+
+_log: Final = structlog.get_logger()
+
+WAIT_S: Final = 10  # for messages, in one request
+MOST_MESSAGES: Final = 10  # in one answer, the limit of SQS
+RETRY_S: Final = 30.0  # after an error
+QUEUE: Final = re.compile(r"https?://[^\s/?#]+/[0-9]{12}/[A-Za-z0-9_.-]{1,84}")
+_REGION: Final = re.compile(r"https?://sqs\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?/")
+_CREATED: Final = "ObjectCreated:"
+_CREATED_BY_EVENTBRIDGE: Final = "Object Created"
+
+
+class BucketQueue:
+    """Follows a queue of SQS to which buckets, SNS or EventBridge send what was written.
+
+    Messages of other kinds are left in the queue.
+
+    Parameters
+    ----------
+    url
+        The address of the queue.
+    arrived
+        Called with the addresses of new objects, in the thread of `run`.
+    """
+
+    def __init__(self, url: str, arrived: Callable[[Sequence[str]], None]) -> None:
+        self._url = url
+        self._arrived = arrived
+        self._stopping = threading.Event()
+        self._trouble = ""
+        self._client: Any = None
+
+    def run(self) -> None:
+        """Follow the queue until `stop`; errors are logged once, and tried again."""
+        errors = aws.errors()
+        while not self._stopping.is_set():
+            try:
+                self.receive()
+            except errors as err:
+                self._fail(aws.fault(err).reason)
+                self._stopping.wait(RETRY_S)
+            else:
+                if self._trouble:
+                    _log.info("queue_available", queue=self._url)
+                self._trouble = ""
+
+    def stop(self) -> None:
+        """End `run` after the request that is under way."""
+        self._stopping.set()
+
+    def receive(self, wait_s: int = WAIT_S) -> None:
+        """Hand over the objects of the next messages, then delete these.
+
+        Raises
+        ------
+        Exception
+            One of `rule_core.storage.aws.errors`.
+        """
+        if self._client is None:
+            region = _REGION.match(self._url)
+            self._client = aws.client(
+                "sqs", region=region and region[1], read_timeout=WAIT_S + aws.READ_TIMEOUT_S
+            )
+        answer = self._client.receive_message(
+            QueueUrl=self._url, MaxNumberOfMessages=MOST_MESSAGES, WaitTimeSeconds=wait_s
+        )
+        addresses: dict[str, None] = {}
+        done: list[dict[str, str]] = []
+        for message in answer.get("Messages", ()):
+            objects = objects_of(message["Body"])
+            if objects is None:
+                _log.warning("message_left", queue=self._url, reason="It is no S3 notification.")
+                continue
+            addresses.update(dict.fromkeys(objects))
+            done.append({"Id": str(len(done)), "ReceiptHandle": message["ReceiptHandle"]})
+        if addresses:
+            self._arrived([*addresses])
+        if done:
+            self._client.delete_message_batch(QueueUrl=self._url, Entries=done)
+
+    def _fail(self, reason: str) -> None:
+        if reason != self._trouble:
+            _log.warning("queue_unavailable", queue=self._url, reason=printable(reason))
+        self._trouble = reason
+
+
+def objects_of(body: str) -> list[str] | None:
+    """Return the addresses of the objects that a message says were written; None: no S3 message.
+
+    It may come from the bucket, from SNS with or without raw delivery, or from EventBridge.
+    """
+    content = _json(body)
+    if isinstance(content.get("Message"), str):  # an envelope of SNS
+        content = _json(content["Message"])
+    if content.get("Event") == "s3:TestEvent":
+        return []
+    records, detail = content.get("Records"), content.get("detail")
+    try:
+        if isinstance(detail, dict) and content.get("source") == "aws.s3":
+            if content.get("detail-type") != _CREATED_BY_EVENTBRIDGE:
+                return []
+            return [f"s3://{detail['bucket']['name']}/{detail['object']['key']}"]
+        if isinstance(records, list):
+            return [_address(record["s3"]) for record in records if _is_created(record)]
+    except (KeyError, TypeError, AttributeError):
+        pass
+    return None
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        content = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _is_created(record: Mapping[str, Any]) -> bool:
+    return str(record["eventName"]).removeprefix("s3:").startswith(_CREATED)
+
+
+def _address(place: Mapping[str, Any]) -> str:
+    return f"s3://{place['bucket']['name']}/{unquote_plus(place['object']['key'])}"
+
+
+@contextmanager
+def following(url: str | None, arrived: Callable[[Sequence[str]], None]) -> Iterator[None]:
+    """Follow a queue, if there is one, while the block runs."""
+    if url is None:
+        yield
+        return
+    queue = BucketQueue(url, arrived)
+    threading.Thread(target=queue.run, name="bucket-queue", daemon=True).start()
+    try:
+        yield
+    finally:
+        queue.stop()

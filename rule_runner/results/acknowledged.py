@@ -1,0 +1,123 @@
+"""Results with what people said about their findings."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from rule_core.severity import Severity
+from rule_runner.errors import OutputError
+from rule_runner.results.acknowledgements import (
+    Acknowledgement,
+    active,
+    mark_of,
+    read_acknowledgements,
+)
+from rule_runner.results.finding_ids import FindingIds
+from rule_runner.results.schema import Evidence, RuleResult
+
+_log: Final = structlog.get_logger()
+_UNREADABLE: Final = 1000  # files that are remembered as logged
+
+
+def finding_ids(rule: RuleResult) -> list[str]:
+    """Return the IDs of the findings of a result, in the order of its evidence.
+
+    They are the same in every evaluation of the rule job, unlike those in ``findings.jsonl``.
+    """
+    ids = FindingIds(rule.fingerprint)
+    return [ids.next(finding) for finding in rule.evidence]
+
+
+def acknowledged_in(output: str | Path, rules: Iterable[RuleResult]) -> list[RuleResult]:
+    """Return the results in an output folder with the acknowledgements there that hold now.
+
+    Parameters
+    ----------
+    output
+        The output folder of the evaluation, or its ``s3://`` address.
+
+    Raises
+    ------
+    OutputError
+        If the acknowledgements cannot be read.
+    """
+    now = active(read_acknowledgements(output), datetime.now(UTC))
+    return [with_acknowledgements(rule, now) for rule in rules]
+
+
+def acknowledged_if_readable(output: str | Path, rules: Iterable[RuleResult]) -> list[RuleResult]:
+    """Return results as `acknowledged_in`, or as they are if the acknowledgements are unreadable.
+
+    That is logged: an issue that somebody muted then counts.
+    """
+    results = [*rules]
+    try:
+        return acknowledged_in(output, results)
+    except OutputError as err:
+        _log_unreadable(str(err))
+        return results
+
+
+@lru_cache(maxsize=_UNREADABLE)
+def _log_unreadable(reason: str) -> None:
+    """Log why acknowledgements cannot be read, once in a process."""
+    _log.warning("acknowledgements_unreadable", reason=reason)
+
+
+def with_acknowledgements(
+    rule: RuleResult, acknowledgements: Sequence[Acknowledgement]
+) -> RuleResult:
+    """Return a result whose evidence says what people said about it; the verdict stays.
+
+    Muted findings move from the number of findings to that of muted ones, and the severity is that
+    of the findings that are left.
+
+    Parameters
+    ----------
+    acknowledgements
+        Those that hold; see `rule_runner.results.acknowledgements.active`.
+    """
+    if not acknowledgements:
+        return rule
+    name = rule.configuration_name
+    own = mark_of(acknowledgements, name, "")
+    marks = [mark_of(acknowledgements, name, number) for number in finding_ids(rule)]
+    if own is None and not any(marks):
+        return rule
+    evidence = [_marked(*pair) for pair in zip(rule.evidence, marks, strict=True)]
+    before = sum(finding.counts for finding in rule.evidence)
+    after = sum(finding.counts for finding in evidence)
+    unlisted = rule.findings_count - before
+    is_muted = own is not None and own.is_muted
+    muted = rule.findings_count if is_muted else before - after
+    severity = rule.severity
+    if muted and not (unlisted and not is_muted):
+        severity = _severity(evidence)
+    return replace(
+        rule,
+        acknowledgement=msgspec.UNSET if own is None else own,
+        evidence=evidence,
+        findings_count=rule.findings_count - muted,
+        muted_count=rule.muted_count + muted,
+        severity=severity,
+    )
+
+
+def _marked(finding: Evidence, mark: Acknowledgement | None) -> Evidence:
+    """Return a finding with what was said about it; a mute of the job file stays."""
+    if mark is None or not finding.counts:
+        return finding
+    muted = mark.reason if mark.is_muted else msgspec.UNSET
+    return replace(finding, acknowledgement=mark, muted=muted)
+
+
+def _severity(evidence: Iterable[Evidence]) -> Severity | None:
+    """Return the severity of the most serious finding that counts; None without any."""
+    counting = (finding.severity for finding in evidence if finding.counts)
+    return max(counting, key=lambda severity: severity.rank, default=None)

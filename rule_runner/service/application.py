@@ -1,19 +1,28 @@
 """The application: all routes and middleware."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from rule_runner.service.access.guard import Guard
+from rule_runner.service.access.login import login_routes
+from rule_runner.service.access.principals import Principals
+from rule_runner.service.api import actions, details, openapi, rules, streams
 from rule_runner.service.api.trials import list_trials
+from rule_runner.service.metrics import RequestCounter, metrics
 from rule_runner.service.pages import views
 from rule_runner.service.pages.rendering import STATIC, ImmutableFiles
-from rule_runner.service.responses import HANDLERS
+from rule_runner.service.responses import HANDLERS, error_response, service_of
 from rule_runner.service.service import Service
 
 _API: Final = "/api/v1"
+_TRIAL: Final = f"{_API}/trials/{{trial}}"
 
 
 def healthz(request: Request) -> Response:
@@ -22,14 +31,53 @@ def healthz(request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
+def readyz(request: Request) -> Response:
+    """Answer whether the index can be read and its controller works."""
+    service = service_of(request)
+    with service.index() as index:
+        index.counts()
+    if service.commands is not None and service.commands.failure:
+        return error_response(request, 503, service.commands.failure)
+    return PlainTextResponse("ready\n")
+
+
 def build_application(service: Service) -> Starlette:
     """Return the application that serves an index."""
+    principals = Principals(service.settings)
     routes: list[BaseRoute] = [
         Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/metrics", metrics),
+        Route(f"{_API}/openapi.json", openapi.document),
+        Route(f"{_API}/events", streams.events),
+        Route(f"{_API}/rules", rules.list_rules),
+        Route(f"{_API}/rules/{{name}}", rules.show_rule),
         Route(f"{_API}/trials", list_trials),
+        Route(f"{_TRIAL}:acknowledge", actions.acknowledge, methods=["POST"]),
+        Route(f"{_TRIAL}:reevaluate", actions.reevaluate, methods=["POST"]),
+        Route(f"{_TRIAL}:cancel", actions.cancel, methods=["POST"]),
+        Route(f"{_TRIAL}/files/{{name:path}}", details.trial_file),
+        Route(_TRIAL, details.trial_detail),
+        *login_routes(principals, is_encrypted=service.settings.is_encrypted),
         Mount("/static", ImmutableFiles(directory=STATIC)),
         *views.ROUTES,
     ]
-    application = Starlette(routes=routes, exception_handlers=dict(HANDLERS))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with service.changes.running():
+            yield
+
+    application = Starlette(
+        routes=routes,
+        exception_handlers=dict(HANDLERS),
+        middleware=[
+            Middleware(RequestCounter, counts=service.requests),
+            Middleware(
+                Guard, settings=service.settings, principals=principals, clock=service.clock
+            ),
+        ],
+        lifespan=lifespan,
+    )
     application.state.service = service
     return application

@@ -1,17 +1,21 @@
 """Service: what the handlers of requests share."""
 
+from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from rule_core.clock import Clock
 from rule_core.failures import OnError
 from rule_runner.errors import OutputError
+from rule_runner.fleet.watch.commands import Commands
 from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.service.changes import Changes
 from rule_runner.service.pages.series import SeriesCache
 from rule_runner.service.settings import ServiceSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Service:
     """What the handlers of requests share.
 
@@ -21,12 +25,23 @@ class Service:
         The index that a controller writes.
     series
         The curves of trials.
+    commands
+        What the controller of this process is asked for; None if another process has it.
+    requests
+        The number of requests by route and status.
     """
 
     settings: ServiceSettings
     database: Path
     clock: Clock
     series: SeriesCache = field(default_factory=SeriesCache)
+    commands: Commands | None = None
+    requests: "Counter[tuple[str, int]]" = field(default_factory=Counter)
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What tells event streams of changes."""
+        return Changes(self.index)
 
     def index(self) -> IndexReader:
         """Open the index, for one request: it may be deleted and made again at any time.

@@ -12,6 +12,7 @@ from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError
+from rule_runner.fleet.watch.commands import Action, Commands
 from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.discovery import WatchRoot
@@ -42,6 +43,7 @@ _DAY_S: Final = 86400
 _LOOKED_AT: Final = 10  # unfinished trials, at each tick
 # Exit codes that the same request would have again.
 _HOPELESS: Final = frozenset({EXIT_CLIENT, EXIT_USAGE})
+_CANCELLED: Final = "Somebody has cancelled its evaluation."
 _GAVE_UP: Final = "Its evaluation ended {times} times without a verdict{why}."
 
 
@@ -85,12 +87,15 @@ class WatchOptions:
         Whether to judge what is there, and end.
     expiry
         Which outputs to remove; None: none.
+    commands
+        What people ask for while it runs.
     """
 
     jobs: Mapping[str, JobDefinition] = field(default_factory=dict)
     once: bool = False
     expiry: Expiry | None = None
     intervals: Intervals = field(default_factory=Intervals)
+    commands: Commands = field(default_factory=Commands)
 
 
 class Controller:
@@ -145,6 +150,8 @@ class Controller:
         self._marks: dict[int, tuple[int, int]] = {}
         self._today = 0  # the last day on which they were looked for
         self._unfinished: list[int] = []
+        self._anew: set[int] = set()  # trials whose results are to be replaced
+        self._cancelled: set[int] = set()  # trials whose evaluations are stopping
         self._stopping = False
         self._trouble = ""
         self.database = open_database()
@@ -229,6 +236,7 @@ class Controller:
             if self.database.is_deleted:
                 self._begin_again()
             self._look()
+            self._carry_out()
             self._collect()
             self._look_for_growth()
             self._start_queued()
@@ -264,6 +272,31 @@ class Controller:
             details["restart"] = fields["restarts"]
         _log.info(f"trial_{state}", trial=trial.path, **details)
         return state
+
+    # -- commands ----------------------------------------------------------------------------
+
+    def _carry_out(self) -> None:
+        """Do what people have asked for; what a trial's state no longer allows is left out."""
+        for action, number in self._options.commands.taken():
+            trial = self.database.trial(number)
+            if trial is None or trial.removed:
+                continue
+            if action is Action.REFRESH:
+                self._refresh_rules(trial)
+            elif action is Action.REEVALUATE and trial.state is WatchState.JUDGED:
+                self._anew.add(number)
+                self._change(trial, TrialInput.GREW, final=False)
+            elif action is Action.CANCEL:
+                self._cancel(trial)
+
+    def _cancel(self, trial: TrialRecord) -> None:
+        """Stop the evaluation of a trial, or take it off the queue."""
+        if trial.state is WatchState.QUEUED:
+            self._anew.discard(trial.id)
+            self._fail(trial, _CANCELLED, Outcome.STOPPED)
+        elif trial.output in self._evaluations:
+            self._cancelled.add(trial.id)
+            self._evaluations.terminate_one(trial.output)
 
     # -- discovery ---------------------------------------------------------------------------
 
@@ -318,7 +351,8 @@ class Controller:
             If it cannot be requested.
         """
         saved = read_output(trial.output)
-        if saved.final and not trial.restarts and _needs_nothing(trial):
+        anew = trial.id in self._anew
+        if saved.final and not (anew or trial.restarts) and _needs_nothing(trial):
             self._judge(self._running(trial), saved)
             return False
         if _is_absent(trial) and not self._options.once:
@@ -332,7 +366,9 @@ class Controller:
             self._options.jobs,
             saved,
             follow=not (self._options.once or self._is_quiet(trial.path, mark)),
+            anew=anew,
         )
+        self._anew.discard(trial.id)
         running = self._running(trial, mark=mark, started_at=self._clock.time(), problem="")
         try:
             self._evaluations.start(trial.output, request)
@@ -350,14 +386,15 @@ class Controller:
         self._change(trial, TrialInput.STARTED, **fields)
         return self.database.trial(trial.id) or trial
 
-    def _fail(self, trial: TrialRecord, problem: str) -> None:
-        """Record that a queued trial cannot be judged."""
+    def _fail(self, trial: TrialRecord, problem: str, outcome: Outcome = Outcome.ERROR) -> None:
+        """Record that a queued trial cannot, or must not, be judged."""
         running = self._running(trial)
         self._change(
             running,
             TrialInput.ENDED,
-            outcome=Outcome.ERROR,
+            outcome=outcome,
             problem=problem,
+            final=outcome is Outcome.STOPPED,
             ended_at=self._clock.time(),
         )
 
@@ -377,7 +414,21 @@ class Controller:
             return
         code = ended.exit_code
         died = code is None or code < 0
-        if self._stopping and not saved.final:
+        is_cancelled = trial.id in self._cancelled
+        self._cancelled.discard(trial.id)
+        if is_cancelled and not saved.final:
+            with self.database.transaction():
+                self.database.set_rules(trial.id, saved.rules)
+                self._change(
+                    trial,
+                    TrialInput.ENDED,
+                    outcome=Outcome.STOPPED,
+                    problem=_CANCELLED,
+                    final=True,
+                    restarts=0,
+                    ended_at=self._clock.time(),
+                )
+        elif self._stopping and not saved.final:
             self._change(trial, TrialInput.STOPPED)
         elif saved.ended and not (died and not is_finished(trial.output)):
             self._judge(trial, saved)

@@ -135,11 +135,16 @@ class Evaluations:
 
     def terminate(self) -> None:
         """Ask all evaluations to stop; they write their results so far."""
-        for output, process in self._running.items():
-            pid = holder(self._path(output, "lock")) if process is None else process.pid
-            if pid is not None and (process is None or process.poll() is None):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGTERM)
+        for output in self._running:
+            self.terminate_one(output)
+
+    def terminate_one(self, output: str) -> None:
+        """Ask a running evaluation to stop."""
+        process = self._running[output]
+        pid = holder(self._path(output, "lock")) if process is None else process.pid
+        if pid is not None and (process is None or process.poll() is None):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
 
     def _path(self, output: str, suffix: str) -> Path:
         return self._folder / f"{digest(output)}.{suffix}"

@@ -239,6 +239,24 @@ class IndexReader(Closing):
                 rules[row.pop("trial")].append(msgspec.convert(row, RuleRecord, strict=False))
         return rules
 
+    def issues(self) -> dict[tuple[int, str], int | None]:
+        """Return the step of each issue, by trial and rule job."""
+        text = "SELECT trial, name, step FROM rule_jobs WHERE outcome = 'IssuesFound'"
+        return {(trial, name): step for trial, name, step in self._rows(text)}
+
+    def rule_work(self) -> dict[str, tuple[int, int, float]]:
+        """Return the steps judged, those of running trials that wait, and the seconds, by rule."""
+        text = (
+            "SELECT rule, sum(judged), sum(CASE WHEN trials.state = 'running' THEN "
+            "max(0, known - judged - skipped) ELSE 0 END), sum(rule_time) FROM rule_jobs "
+            "JOIN trials ON trials.id = rule_jobs.trial GROUP BY rule"
+        )
+        return {rule: (steps, waiting, spent) for rule, steps, waiting, spent in self._rows(text)}
+
+    def restarts(self) -> int:
+        """Return how often evaluations of the trials were restarted."""
+        return int(self._rows("SELECT coalesce(sum(restarts), 0) FROM trials")[0][0])
+
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of trials by state and outcome; the outcome is "" without verdicts."""
         rows = self._rows("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")

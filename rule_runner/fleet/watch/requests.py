@@ -20,6 +20,7 @@ def request_of(
     saved: SavedOutput,
     *,
     follow: bool,
+    anew: bool = False,
 ) -> EvaluationRequest:
     """Return the evaluation of a trial.
 
@@ -34,6 +35,8 @@ def request_of(
         What its output folder holds.
     follow
         Whether to follow it until it ends.
+    anew
+        Whether to replace its results.
     """
     request = EvaluationRequest(
         trial=trial.path if trial.tensors else None,
@@ -43,7 +46,7 @@ def request_of(
         wait=follow,
         idle_timeout=config.quiet_s,
         output=trial.output,
-        overwrite=not saved.same_version,
+        overwrite=anew or not saved.same_version,
         sinks=config.sinks,
         actions=config.actions,
         quiet=True,

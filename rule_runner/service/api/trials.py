@@ -110,6 +110,8 @@ def rule_item(rule: RuleRecord) -> RuleItem:
         step=rule.step,
         findings=rule.findings,
         judged=rule.judged,
+        acknowledged=rule.acknowledged
+        or (rule.severity is not None and rule.counted_severity is None),
     )
 
 

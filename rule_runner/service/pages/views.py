@@ -19,6 +19,7 @@ from rule_runner.loading.loader import every_builtin
 from rule_runner.report.saved_results import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
+from rule_runner.service.api.details import is_number, trial_of
 from rule_runner.service.api.queries import TrialQuery, checked_query, trial_query
 from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
@@ -37,7 +38,6 @@ from rule_runner.service.pages.trial_page import MAX_RUNS, finding_views, job_vi
 from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict, verdict_so_far
 from rule_runner.service.responses import MsgspecResponse, service_of
 
-_DIGITS: Final = 18  # of the number of a trial
 _OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in ORDER}
 _SIGNS: Final = {str(outcome): verdict(outcome).sign for outcome in ORDER}
 _LEGEND: Final = (
@@ -106,8 +106,8 @@ def _table(
 def trial(request: Request) -> Response:
     """Show a trial: its verdicts, findings and curves, with those of others laid over them."""
     with service_of(request).index() as index:
-        own = _trial(index, request.path_params["trial"])
-        others = [_trial(index, number) for number in _overlaid(request, own)]
+        own = trial_of(index, request.path_params["trial"])
+        others = [trial_of(index, number) for number in _overlaid(request, own)]
         rules = index.rules_of_trials(run.id for run in (own, *others))
     problem, results = _results(own)
     item = trial_item(own, rules[own.id])
@@ -134,22 +134,10 @@ def trial(request: Request) -> Response:
     )
 
 
-def _trial(index: IndexReader, number: str) -> TrialRecord:
-    record = index.trial(int(number)) if _is_number(number) else None
-    if record is None:
-        msg = f"There is no trial {number:.20}. The table of trials has those that are known."
-        raise HTTPException(404, msg)
-    return record
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and len(text) <= _DIGITS
-
-
 def _overlaid(request: Request, own: TrialRecord) -> list[str]:
     """Return the trials whose curves are laid over those of the page's trial."""
     words = map(str.strip, request.query_params.get("with", "").split(","))
-    numbers = dict.fromkeys(word for word in words if _is_number(word))
+    numbers = dict.fromkeys(word for word in words if is_number(word))
     return [number for number in numbers if int(number) != own.id][: MAX_RUNS - 1]
 
 
@@ -169,7 +157,7 @@ def series(request: Request) -> Response:
     """Answer ``GET /api/v1/trials/{id}/series``."""
     query = checked_query(request.query_params, SeriesParams)
     with service_of(request).index() as index:
-        own = _trial(index, request.path_params["trial"])
+        own = trial_of(index, request.path_params["trial"])
     names = tuple(filter(None, query.names.split(",")))
     page = service_of(request).series.page(own, SeriesQuery(names, query.after, query.points))
     return MsgspecResponse(page)

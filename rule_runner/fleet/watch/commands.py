@@ -1,0 +1,49 @@
+"""Commands: what people ask of a controller, from another thread."""
+
+import enum
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Action(enum.StrEnum):
+    """What to do with a trial.
+
+    ``refresh`` records its results as they are now, ``reevaluate`` judges it from the start,
+    ``cancel`` stops its evaluation, or takes it off the queue.
+    """
+
+    REFRESH = "refresh"
+    REEVALUATE = "reevaluate"
+    CANCEL = "cancel"
+
+
+class Command(NamedTuple):
+    """An action on a trial, by its id."""
+
+    action: Action
+    trial: int
+
+
+class Commands:
+    """The commands that a controller has not carried out yet; safe to use in several threads.
+
+    Attributes
+    ----------
+    failure
+        Why no controller carries them out, in a sentence; "" while one does.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Command] = deque()
+        self.failure = ""
+
+    def send(self, command: Command) -> None:
+        """Ask for an action, once until it is carried out."""
+        if command not in self._waiting:
+            self._waiting.append(command)
+
+    def taken(self) -> Iterator[Command]:
+        """Take the commands one after the other, the oldest first."""
+        while self._waiting:
+            yield self._waiting.popleft()

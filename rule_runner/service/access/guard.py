@@ -1,0 +1,196 @@
+"""Guard: the middleware that lets requests in, and protects the browsers of users."""
+
+import hmac
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+import structlog
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rule_core.clock import Clock
+from rule_runner.errors import ClientError
+from rule_runner.service.access.principals import Principal, Principals
+from rule_runner.service.access.rate_limit import RateLimit
+from rule_runner.service.access.tokens import Role
+from rule_runner.service.responses import error_response
+from rule_runner.service.settings import ServiceSettings
+
+_log: Final = structlog.get_logger()
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; worker-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_HSTS: Final = "max-age=31536000"
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_SAFE: Final = frozenset({"GET", "HEAD"})
+_FOR_ALL: Final = frozenset({"/healthz", "/login"})
+_STATIC: Final = "/static/"
+_MOST_BYTES: Final = 65_536  # of a body
+_REQUESTS: Final = (50.0, 500)  # a second and at once, of a principal
+_ACTIONS: Final = (2.0, 60)
+_LOGINS: Final = (0.1, 10)  # of an address
+
+
+class Guard:
+    """Answers requests that must not reach the application, and adds headers to all answers.
+
+    It sets in the state of a request who sends it: `principal`, `csrf_token` and `has_session`.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, settings: ServiceSettings, principals: Principals, clock: Clock
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._principals = principals
+        self._requests = RateLimit(clock, *_REQUESTS)
+        self._actions = RateLimit(clock, *_ACTIONS)
+        self._logins = RateLimit(clock, *_LOGINS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        statuses: list[int] = []
+
+        async def send_protected(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+                self._protect(MutableHeaders(scope=message))
+            await send(message)
+
+        refusal = self._refusal(request)
+        if refusal is None:
+            await self._app(scope, _limited(receive), send_protected)
+        else:
+            await refusal(scope, receive, send_protected)
+        if request.method not in _SAFE:
+            principal = getattr(request.state, "principal", None)
+            _log.info(
+                "request",
+                method=request.method,
+                path=request.url.path,
+                who=None if principal is None else principal.name,
+                status=statuses[0] if statuses else None,
+            )
+
+    def _protect(self, headers: MutableHeaders) -> None:
+        for name, value in _HEADERS.items():
+            headers.setdefault(name, value)
+        headers.setdefault("Cache-Control", "no-store")
+        if self._settings.is_encrypted:
+            headers.setdefault("Strict-Transport-Security", _HSTS)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Return the answer to a request that is not let in; None: it is."""
+        path = request.url.path
+        if self._settings.is_open and not self._is_own_host(request):
+            sentence = "This name is not served. Start 'serve' with --allowed-host NAME."
+            return error_response(request, 421, sentence)
+        try:
+            principal = self._principals.of(request)
+        except ClientError as err:
+            return error_response(request, 503, str(err))
+        if principal is not None:
+            request.state.principal = principal
+            request.state.csrf_token = self._principals.csrf_token(principal)
+            request.state.has_session = principal.has_session
+        limited = self._too_many(request, principal)
+        if limited is not None:
+            return limited
+        if _is_too_long(request):
+            return error_response(request, 413, f"The body is longer than {_MOST_BYTES} bytes.")
+        if request.method not in _SAFE and not _is_same_origin(request):
+            return error_response(request, 403, "Pages of other sites may not do this.")
+        if path in _FOR_ALL or path.startswith(_STATIC):
+            return None
+        if principal is None:
+            return _unknown(request)
+        return None if request.method in _SAFE else self._forbidden(request, principal)
+
+    def _is_own_host(self, request: Request) -> bool:
+        """Return whether a request uses a name of this machine: another site's name may lead here.
+
+        See DNS rebinding.
+        """
+        host = request.headers.get("host", "")
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        return name.lower() in _LOCAL or name.lower() in self._settings.allowed_hosts
+
+    def _too_many(self, request: Request, principal: Principal | None) -> Response | None:
+        peer = "" if request.client is None else request.client.host
+        if principal is None:
+            is_login = request.method == "POST" or "authorization" in request.headers
+            wait = self._logins.wait(peer) if is_login else 0
+        else:
+            limit = self._requests if request.method in _SAFE else self._actions
+            wait = limit.wait(f"{principal.name} {peer}")
+        if not wait:
+            return None
+        response = error_response(request, 429, f"Too many requests. Try again in {wait} s.")
+        response.headers["Retry-After"] = str(wait)
+        return response
+
+    def _forbidden(self, request: Request, principal: Principal) -> Response | None:
+        """Return the answer to an action that a principal may not take; None: it may."""
+        if request.url.path == "/logout":
+            return None
+        if principal.role is not Role.ACT:
+            sentence = f"Token {principal.name!r} may read only. Ask for one with the role act."
+            return error_response(request, 403, sentence)
+        given = request.headers.get("x-csrf-token", "")
+        expected = self._principals.csrf_token(principal)
+        if principal.identity and not hmac.compare_digest(given.encode(), expected.encode()):
+            sentence = "This page is too old to act. Reload it. Programs need a bearer token."
+            return error_response(request, 403, sentence)
+        return None
+
+
+def _unknown(request: Request) -> Response:
+    """Return the answer to somebody who is not known."""
+    if request.method in _SAFE and "text/html" in request.headers.get("accept", ""):
+        place = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/login?next={quote(place)}", 303)
+    response = error_response(request, 401, "A valid token is needed: Authorization: Bearer TOKEN.")
+    response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _is_same_origin(request: Request) -> bool:
+    """Return whether a request is from a page of this service, or from no page at all."""
+    if request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
+        return False
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def _is_too_long(request: Request) -> bool:
+    length = request.headers.get("content-length", "0")
+    return not length.isdecimal() or int(length) > _MOST_BYTES
+
+
+def _limited(receive: Receive) -> Receive:
+    """Return a source of messages that ends when a body without a length becomes too long."""
+    total = 0
+
+    async def receive_limited() -> Message:
+        nonlocal total
+        message = await receive()
+        total += len(message.get("body", b""))
+        return {"type": "http.disconnect"} if total > _MOST_BYTES else message
+
+    return receive_limited

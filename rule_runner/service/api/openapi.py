@@ -1,0 +1,147 @@
+"""The OpenAPI document of the JSON API."""
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+import rule_runner
+from rule_runner.results.acknowledgements import Acknowledgement
+from rule_runner.service.api.actions import AcknowledgeBody
+from rule_runner.service.api.details import TrialDetail
+from rule_runner.service.api.rules import RuleCounts
+from rule_runner.service.api.trials import TrialPage
+from rule_runner.service.pages.points import SeriesPage
+from rule_runner.service.responses import ApiError, MsgspecResponse
+
+_TYPES: Final = (
+    *(TrialPage, TrialDetail, SeriesPage, RuleCounts),
+    *(AcknowledgeBody, Acknowledgement, ApiError),
+)
+_PREFIX: Final = "#/components/schemas/"
+_QUERY: Final = {
+    **dict.fromkeys(("text", "state", "outcome", "rule", "rule_outcome", "severity"), "string"),
+    **{"sort": "string", "page": "integer", "limit": "integer", "offset": "integer"},
+}
+
+
+@cache
+def openapi() -> dict[str, Any]:
+    """Return the document."""
+    schemas = msgspec.json.schema_components(_TYPES, ref_template=_PREFIX + "{name}")[1]
+    ok = "The result."
+    paths = {
+        "/api/v1/trials": {
+            "get": _operation("List trials.", _ref("TrialPage"), ok, query=_QUERY),
+        },
+        "/api/v1/trials/{trial}": {
+            "get": _operation("Show a trial.", _ref("TrialDetail"), ok, path=["trial"]),
+        },
+        "/api/v1/trials/{trial}/series": {
+            "get": _operation(
+                "Return the curves of a trial.",
+                _ref("SeriesPage"),
+                ok,
+                path=["trial"],
+                query={"names": "string", "after": "integer", "points": "integer"},
+            ),
+        },
+        "/api/v1/trials/{trial}/files/{name}": {
+            "get": _operation("Return a file.", {}, ok, path=["trial", "name"], kind="text/plain"),
+        },
+        "/api/v1/trials/{trial}:acknowledge": {
+            "post": _operation(
+                "Acknowledge, mute, or take that back.",
+                _ref("Acknowledgement"),
+                ok,
+                path=["trial"],
+                body=_ref("AcknowledgeBody"),
+                status="201",
+            ),
+        },
+        **{
+            f"/api/v1/trials/{{trial}}:{action}": {
+                "post": _operation(summary, {}, "Accepted.", path=["trial"], status="202"),
+            }
+            for action, summary in (
+                ("reevaluate", "Judge a trial again."),
+                ("cancel", "Stop an evaluation."),
+            )
+        },
+        "/api/v1/rules": {
+            "get": _operation(
+                "List rules.",
+                {
+                    "type": "object",
+                    "properties": {"rules": {"type": "array", "items": _ref("RuleCounts")}},
+                },
+                ok,
+            ),
+        },
+        "/api/v1/rules/{name}": {
+            "get": _operation("Show a rule.", _ref("RuleCounts"), ok, path=["name"]),
+        },
+        "/api/v1/events": {
+            "get": _operation("Follow what changes.", {}, "Events.", kind="text/event-stream"),
+        },
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "rule-runner", "version": rule_runner.__version__},
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": _PREFIX + name}
+
+
+def _operation(
+    summary: str,
+    schema: dict[str, Any],
+    description: str,
+    *,
+    path: list[str] | None = None,
+    query: dict[str, str] | None = None,
+    body: dict[str, str] | None = None,
+    status: str = "200",
+    kind: str = "application/json",
+) -> dict[str, Any]:
+    parameters = [
+        *(
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in path or ()
+        ),
+        *(
+            {"name": name, "in": "query", "schema": {"type": type_name}}
+            for name, type_name in (query or {}).items()
+        ),
+    ]
+    operation: dict[str, Any] = {
+        "summary": summary,
+        "parameters": parameters,
+        "responses": {
+            status: {"description": description, "content": {kind: {"schema": schema}}},
+            "default": {
+                "description": "An error, in a sentence.",
+                "content": {"application/json": {"schema": _ref("ApiError")}},
+            },
+        },
+    }
+    if body is not None:
+        content = {"application/json": {"schema": body}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def document(request: Request) -> Response:
+    """Answer ``GET /api/v1/openapi.json``."""
+    del request
+    return MsgspecResponse(openapi())

@@ -7,7 +7,7 @@ FROM ${BASE_IMAGE} AS builder
 ARG PIP_INDEX_URL
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 # The AWS services that rule-runner calls, and those that boto3 needs for credentials; `full` has all.
-ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sso sso-oidc sts"
+ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sqs sso sso-oidc sts"
 WORKDIR /build
 COPY requirements.lock requirements-build.lock ./
 RUN python3 -m venv tools \

@@ -1,6 +1,7 @@
 """VanishingGradient: the mean magnitude of a gradient fell below a threshold."""
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -31,9 +32,14 @@ MEAN: Final = "mean |gradient|"
 ZERO: Final = "Exactly 0: the parameter may be frozen."
 
 MATRIX_RANK: Final = 2
-# Gradients between this share of the threshold and the threshold must stay there: at their first
-# steps those of healthy transformers of little width are that small.
-CLOSE: Final = 0.1
+# Gradients between this share of the threshold and the threshold must stay there.
+CLOSE: Final = 0.5
+# The same for queries and keys at the first saved steps, where those of healthy transformers of
+# little width are that small.
+CLOSE_AT_FIRST: Final = 0.1
+_ATTENTION: Final = re.compile(
+    r"(?i)(?<![a-z])(query|key|([qk]|in|qkv)_?proj|to_(q|k|qk|qkv)|w[qk]|qkv|c_attn)(?![a-z])"
+)
 # If all gradients are small, none has vanished on the way from layer to layer.
 SHARE_OF_LARGEST: Final = 1e-3
 FROM_START: Final = 10  # rows that tell that all gradients are small from the start
@@ -46,8 +52,9 @@ class VanishingGradient(DeclaredRule):
     norm layers) are tiny even in healthy networks: they count only if all gradients of their layer
     are below the threshold, or if the trial has no others.
 
-    A mean between a tenth of the threshold and the threshold must have stayed below the threshold
-    for five saved steps in a row. So must a mean of exactly 0, and more than three times as long as
+    A mean between half the threshold and the threshold must have stayed below the threshold for
+    five saved steps in a row; at the first five saved steps, one of attention's queries and keys
+    between a tenth and the threshold must. So must a mean of exactly 0, and more than three times as long as
     ever before it came back: batches may use only a part of a model, and factors that start at zero
     (LoRA) wait for each other. The note then says that the parameter may be frozen.
 
@@ -162,6 +169,7 @@ class VanishingGradient(DeclaredRule):
                 others.setdefault(worker, []).append(mean)
         self._total += 1
         never_moved = self._never_moved(means, step)
+        is_young = self._total <= LASTING
         for key, mean in means.items():
             of_worker = others.get(key[1], [])
             is_small = mean < self.threshold and (
@@ -172,7 +180,8 @@ class VanishingGradient(DeclaredRule):
             self._rows[key] = self._rows.get(key, 0) + 1 if is_small else 0
             has_vanished = self._zeros.add(key, is_zero=not mean)
             if mean:
-                is_clear = is_small and mean < CLOSE * self.threshold
+                close = CLOSE_AT_FIRST if is_young and _ATTENTION.search(key[0]) else CLOSE
+                is_clear = is_small and mean < close * self.threshold
                 has_vanished = is_clear or self._rows[key] >= LASTING
             if has_vanished:
                 vanished.append(key)

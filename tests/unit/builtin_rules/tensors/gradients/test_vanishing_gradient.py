@@ -103,13 +103,32 @@ def test_a_gradient_that_is_exactly_zero_may_be_frozen(tmp_path: Path) -> None:
         pytest.param([9e-8, *[1e-5] * 9], [], id="just-below-at-the-start"),
         pytest.param([1, *[9e-8] * 6], [5, 6], id="just-below-for-five"),
         pytest.param([9e-8, 9e-8, 1, 9e-8, 9e-8, 9e-8], [], id="just-below-now-and-then"),
-        pytest.param([1, 1.1e-8, 0.9e-8], [2], id="below-a-tenth"),
+        pytest.param([1, 5.1e-8, 4.9e-8], [2], id="below-half"),
     ],
 )
 def test_zeros_and_means_just_below_must_last(
     means: list[float], met: list[int], tmp_path: Path
 ) -> None:
     assert judged(tmp_path, [matrix(mean) for mean in means]).met == met
+
+
+@pytest.mark.parametrize(
+    ("name", "met"),
+    [
+        pytest.param("gradient/attention.self.key.weight", [6], id="key"),
+        pytest.param("gradient/attn.in_proj_weight", [6], id="queries-and-keys"),
+        pytest.param("gradient/attn.value.weight", [0, 6], id="value"),
+        pytest.param("gradient/monkey.weight", [0, 6], id="other-name"),
+    ],
+)
+def test_queries_and_keys_of_young_transformers_have_small_gradients(
+    name: str, met: list[int], tmp_path: Path
+) -> None:
+    means = [2e-8, 1, 1, 1, 1, 1, 2e-8]
+    steps = {
+        at: {name: matrix(mean), "gradient/fc.weight": matrix(1)} for at, mean in enumerate(means)
+    }
+    assert judge(VanishingGradient, save(tmp_path, steps)).met == met
 
 
 def test_a_loss_of_zero_leaves_nothing_to_learn(tmp_path: Path) -> None:

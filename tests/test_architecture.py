@@ -55,6 +55,8 @@ FRAMEWORKS = {
     "smdebug.tensorflow": ("keras",),
     "rule_runner.fleet.executors.dask_executor": ("dask", "distributed"),
     "rule_runner.fleet.executors.ray_executor": ("ray",),
+    # The service counts itself by prometheus_client, which looks at its process when imported.
+    **dict.fromkeys(("rule_runner.service", "rule_runner.commands.serve"), ("prometheus_client",)),
 }
 # Decides without I/O: what it needs of the world, it is given.
 SANS_IO = {"results/status", "results/state", "notify/event"}

@@ -20,7 +20,7 @@ from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 from rule_runner.cli.testing import record, test
 from rule_runner.cli.training import train
-from rule_runner.cli.watching import watch
+from rule_runner.cli.watching import serve, serve_token, watch
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
@@ -270,7 +270,7 @@ def doctor(path: str | None) -> int:
 
 _COMMANDS: Final = (
     *(check, evaluate, train, docker_group, images, events, measure, profile, record, test),
-    *(fleet, watch),
+    *(fleet, watch, serve, serve_token),
 )
 for command in _COMMANDS:
     main.add_command(command)

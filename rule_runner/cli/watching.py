@@ -1,6 +1,8 @@
-"""watch: the command that judges trials as they appear."""
+"""watch and serve: the commands that judge trials as they appear."""
 
-from typing import Literal
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
 
 import click
 
@@ -10,6 +12,9 @@ from rule_runner.cli.reporting import reporting
 from rule_runner.cli.standard_output import results_alone
 from rule_runner.errors import UsageError
 from rule_runner.logs import configure
+
+_EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "uvicorn"})
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -50,3 +55,160 @@ def watch(
         msg = "Options --fail-on and --fail-on-issues require --once."
         raise UsageError(msg)
     return command.watch(roots, config, database, rebuild=rebuild, once=once, fails_on=fails_on)
+
+
+@click.command()
+@click.argument("roots", nargs=-1, metavar="[ROOT]...")
+@click.option("--config", metavar="FILE", help="What to watch and how to judge it: fleet.yaml.")
+@click.option(
+    "--database",
+    metavar="FILE",
+    help="Index of the trials; by default watch.sqlite beside the output folders.",
+)
+@click.option("--rebuild", is_flag=True, help="Make the index again from the results.")
+@click.option(
+    "--watch/--no-watch",
+    "is_watching",
+    default=True,
+    help="Judge trials as well, or show the --database that another 'watch' writes.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8420, show_default=True, help="0: a free one."
+)
+@click.option("--tokens", type=_FILE, help="File with the tokens that let people in.")
+@click.option("--tls-cert", type=_FILE, help="Certificate chain, PEM.")
+@click.option("--tls-key", type=_FILE, help="Private key of the certificate, PEM.")
+@click.option("--allow-plain-http", is_flag=True, help="Serve other machines without TLS.")
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="CIDR",
+    help="Network of the proxies that name the user; repeatable.",
+)
+@click.option("--user-header", metavar="NAME", help="Header in which these proxies name the user.")
+@click.option(
+    "--allowed-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Further name of this service where no tokens are needed; repeatable.",
+)
+@click.option(
+    "--max-streams",
+    type=click.IntRange(1, 10_000),
+    default=250,
+    show_default=True,
+    help="Event streams at the same time.",
+)
+@endpoint_option
+@reporting
+@results_alone()
+def serve(
+    roots: tuple[str, ...],
+    config: str | None,
+    database: str | None,
+    rebuild: bool,
+    is_watching: bool,
+    host: str,
+    port: int,
+    tokens: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    allow_plain_http: bool,
+    proxies: tuple[str, ...],
+    user_header: str | None,
+    hosts: tuple[str, ...],
+    max_streams: int,
+) -> int:
+    """Judge trials as 'watch' does, and show them in a browser.
+
+    Only this machine can connect unless --host says otherwise, which needs --tokens or
+    --trusted-proxy, and TLS. Prometheus finds metrics at /metrics.
+    """
+    try:
+        from rule_runner.commands import serve as command
+        from rule_runner.service.settings import ServiceSettings
+    except ModuleNotFoundError as err:
+        if err.name not in _EXTRA:
+            raise
+        msg = "Command 'serve' needs more packages: pip install 'rule-runner[serve]'."
+        raise UsageError(msg) from err
+    configure(1)
+    settings = ServiceSettings(
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        allow_plain_http=allow_plain_http,
+        tokens=tokens,
+        trusted_proxies=command.networks_of(proxies),
+        user_header=user_header,
+        allowed_hosts=tuple(map(str.lower, hosts)),
+        max_streams=max_streams,
+    )
+    return command.serve(
+        roots, config, database, settings, rebuild=rebuild, is_watching=is_watching
+    )
+
+
+@click.group("serve-token")
+def serve_token() -> None:
+    """Make, list and revoke the tokens that let people into 'serve'."""
+
+
+_TOKENS: Final = click.option(
+    "--tokens", type=_FILE, required=True, help="File of the tokens, for its owner alone."
+)
+
+
+@serve_token.command("add")
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["read", "act"]),
+    default="read",
+    show_default=True,
+    help="'act' may also acknowledge findings, and judge again or cancel.",
+)
+@click.option("--expires", metavar="TIME", default="90d", show_default=True, help="Such as 12h.")
+@_TOKENS
+@reporting
+def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
+    """Make a token and print it, this once."""
+    from datetime import timedelta
+
+    from rule_runner.durations import seconds_of
+    from rule_runner.service.access.tokens import Role, TokenFile
+
+    lifetime = timedelta(seconds=seconds_of(expires))
+    click.echo(TokenFile(tokens).add(name, Role(role), lifetime))
+    return 0
+
+
+@serve_token.command("list")
+@_TOKENS
+@reporting
+def list_tokens(tokens: Path) -> int:
+    """List the tokens: name, role, and until when each is valid."""
+    from rule_runner.service.access.tokens import TokenFile
+
+    now = datetime.now(UTC)
+    for token in TokenFile(tokens).tokens():
+        until = "no end" if token.expires_at is None else f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
+        expired = " (expired)" if token.has_expired(now) else ""
+        click.echo(f"{token.name}\t{token.role}\t{until}{expired}")
+    return 0
+
+
+@serve_token.command("revoke")
+@click.argument("name")
+@_TOKENS
+@reporting
+def revoke_token(name: str, tokens: Path) -> int:
+    """Revoke a token; its sessions end at once."""
+    from rule_runner.service.access.tokens import TokenFile
+
+    TokenFile(tokens).revoke(name)
+    return 0

@@ -24,6 +24,7 @@ from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, 
 from rule_runner.escape import printable
 from rule_runner.fleet.alerts.alerting import alerting, services_of
 from rule_runner.fleet.bucket_queue import following
+from rule_runner.fleet.watch.commands import Commands
 from rule_runner.fleet.watch.config import WatchConfig, read_config
 from rule_runner.fleet.watch.controller import Controller, Intervals, WatchOptions
 from rule_runner.fleet.watch.database import WatchDatabase
@@ -74,8 +75,32 @@ def watch(
     UsageError
         If options contradict each other.
     """
+    with watching(
+        roots, config_path, database, rebuild=rebuild, once=once, intervals=intervals
+    ) as controller:
+        with _stopping(controller) as numbers:
+            controller.run()
+        if numbers:
+            return EXIT_SIGNAL + numbers[0]
+        return _end(controller, fails_on) if once else 0
+
+
+@contextmanager
+def watching(
+    roots: Sequence[str],
+    config_path: str | None,
+    database: str | None,
+    *,
+    rebuild: bool = False,
+    once: bool = False,
+    intervals: Intervals | None = None,
+    commands: Commands | None = None,
+) -> Iterator[Controller]:
+    """Return a controller that is ready to run, with its alerts; see `watch`."""
     config = _config(roots, config_path)
-    options = WatchOptions(_jobs(config), once, _expiry(config), intervals or Intervals())
+    options = WatchOptions(
+        _jobs(config), once, _expiry(config), intervals or Intervals(), commands or Commands()
+    )
     services = services_of(config.alerts) if config.alerts else {}
     path = _database_path(config, database)
     if rebuild:
@@ -96,11 +121,8 @@ def watch(
             controller.rebuild()
         watched = alerting(config.alerts, path, services, config.public_url, once=once)
         queue = following(config.queue, controller.expect)
-        with watched, queue, _stopping(controller) as numbers:
-            controller.run()
-        if numbers:
-            return EXIT_SIGNAL + numbers[0]
-        return _end(controller, fails_on) if once else 0
+        with watched, queue:
+            yield controller
     finally:
         waiter.close()
         controller.close()

@@ -41,8 +41,14 @@ def readyz(request: Request) -> Response:
     return PlainTextResponse("ready\n")
 
 
-def build_application(service: Service) -> Starlette:
-    """Return the application that serves an index."""
+def build_application(service: Service, *, guarded: bool = True) -> Starlette:
+    """Return the application that serves an index.
+
+    Parameters
+    ----------
+    guarded
+        Whether to control access; if not, whatever calls the application must do so.
+    """
     principals = Principals(service.settings)
     routes: list[BaseRoute] = [
         Route("/healthz", healthz),
@@ -63,6 +69,8 @@ def build_application(service: Service) -> Starlette:
         *views.ROUTES,
     ]
 
+    guard = Middleware(Guard, settings=service.settings, principals=principals, clock=service.clock)
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with service.changes.running():
@@ -71,12 +79,7 @@ def build_application(service: Service) -> Starlette:
     application = Starlette(
         routes=routes,
         exception_handlers=dict(HANDLERS),
-        middleware=[
-            Middleware(RequestCounter, counts=service.requests),
-            Middleware(
-                Guard, settings=service.settings, principals=principals, clock=service.clock
-            ),
-        ],
+        middleware=[Middleware(RequestCounter, counts=service.requests), *([guard] * guarded)],
         lifespan=lifespan,
     )
     application.state.service = service

@@ -17,6 +17,7 @@ from rule_runner.results.status import Outcome
 _log: Final = structlog.get_logger()
 LOOK_S: Final = 0.5
 MOST_CHANGES: Final = 200  # trials; a page that hears of more reads all anew
+END: Final = "end"  # of a stream
 MOST_WAITING: Final = 500  # events of a stream that its client has not taken
 
 
@@ -49,6 +50,12 @@ class Changes:
 
     def __len__(self) -> int:
         return len(self._streams)
+
+    def end(self) -> None:
+        """End all streams; call it in their event loop."""
+        for queue in self._streams:
+            _empty(queue)
+            queue.put_nowait(Event(END, "", self._revision))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -134,9 +141,13 @@ class Changes:
     def _tell(self, events: list[Event]) -> None:
         for queue in self._streams:
             if queue.qsize() + len(events) > MOST_WAITING:
-                while not queue.empty():
-                    queue.get_nowait()
+                _empty(queue)
                 queue.put_nowait(Event("reload", "{}", self._revision))
                 continue
             for event in events:
                 queue.put_nowait(event)
+
+
+def _empty(queue: "asyncio.Queue[Event]") -> None:
+    while not queue.empty():
+        queue.get_nowait()

@@ -1,7 +1,6 @@
 """Metrics: what the index and the service know, in the format of Prometheus."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -18,7 +17,7 @@ from rule_runner.service.service import Service
 class RequestCounter:
     """Middleware that counts requests by route and status."""
 
-    def __init__(self, app: ASGIApp, *, counts: "Counter[tuple[str, int]]") -> None:
+    def __init__(self, app: ASGIApp, *, counts: MutableMapping[tuple[str, int], int]) -> None:
         self._app = app
         self._counts = counts
 
@@ -28,7 +27,8 @@ class RequestCounter:
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 route = getattr(scope.get("route"), "path", "") or "other"
-                self._counts[route, message["status"]] += 1
+                key = (route, message["status"])
+                self._counts[key] = self._counts.get(key, 0) + 1
             await send(message)
 
         await self._app(scope, receive, send_counted)

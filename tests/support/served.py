@@ -100,7 +100,7 @@ class Served:
         self.posted: list[tuple[str, Any]] = []
         self._queues: set[asyncio.Queue[str]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        application = build_application(service(database))
+        application = build_application(service(database), guarded=False)
         routes = application.router.routes
         routes.insert(0, Route("/api/v1/events", self._events))
         routes.insert(0, Route("/api/v1/trials/{action}", self._act, methods=["POST"]))

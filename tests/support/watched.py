@@ -86,6 +86,9 @@ class ScriptedEvaluations:
     def end(self, output: str, code: int | None = 0, last_line: str = "") -> None:
         self._ended[output] = EndedEvaluation(output, code, last_line)
 
+    def terminate_one(self, output: str) -> None:
+        self.end(output, 143)
+
     def terminate(self) -> None:
         self.terminated = True
         for output in self.running:

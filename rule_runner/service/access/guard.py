@@ -97,7 +97,6 @@ class Guard:
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that is not let in; None: it is."""
-        path = request.url.path
         if self._settings.is_open and not self._is_own_host(request):
             sentence = "This name is not served. Start 'serve' with --allowed-host NAME."
             return error_response(request, 421, sentence)
@@ -109,18 +108,21 @@ class Guard:
             request.state.principal = principal
             request.state.csrf_token = self._principals.csrf_token(principal)
             request.state.has_session = principal.has_session
-        limited = self._too_many(request, principal)
-        if limited is not None:
-            return limited
+        return self._too_many(request, principal) or self._not_allowed(request, principal)
+
+    def _not_allowed(self, request: Request, principal: Principal | None) -> Response | None:
+        """Return the answer to a request that its principal may not send; None: it may."""
+        path = request.url.path
+        is_action = request.method not in _SAFE
         if _is_too_long(request):
             return error_response(request, 413, f"The body is longer than {_MOST_BYTES} bytes.")
-        if request.method not in _SAFE and not _is_same_origin(request):
+        if is_action and not _is_same_origin(request):
             return error_response(request, 403, "Pages of other sites may not do this.")
         if path in _FOR_ALL or path.startswith(_STATIC):
             return None
         if principal is None:
             return _unknown(request)
-        return None if request.method in _SAFE else self._forbidden(request, principal)
+        return self._forbidden(request, principal) if is_action else None
 
     def _is_own_host(self, request: Request) -> bool:
         """Return whether a request uses a name of this machine: another site's name may lead here.
@@ -152,10 +154,11 @@ class Guard:
         if principal.role is not Role.ACT:
             sentence = f"Token {principal.name!r} may read only. Ask for one with the role act."
             return error_response(request, 403, sentence)
-        given = request.headers.get("x-csrf-token", "")
-        expected = self._principals.csrf_token(principal)
-        if principal.identity and not hmac.compare_digest(given.encode(), expected.encode()):
-            sentence = "This page is too old to act. Reload it. Programs need a bearer token."
+        given = request.headers.get("x-csrf-token", "").encode()
+        expected = self._principals.csrf_token(principal).encode()
+        needs_token = bool(principal.identity) and _is_browser(request)
+        if needs_token and not hmac.compare_digest(given, expected):
+            sentence = "This page is too old to act. Reload it."
             return error_response(request, 403, sentence)
         return None
 
@@ -176,6 +179,11 @@ def _is_same_origin(request: Request) -> bool:
         return False
     origin = request.headers.get("origin")
     return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def _is_browser(request: Request) -> bool:
+    """Return whether a request may be from a browser, which can be led to send it."""
+    return not {"cookie", "origin", "referer", "sec-fetch-site"}.isdisjoint(request.headers)
 
 
 def _is_too_long(request: Request) -> bool:

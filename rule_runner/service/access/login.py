@@ -1,20 +1,29 @@
 """Login: a token is exchanged for the session of a browser."""
 
-from starlette.requests import Request
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rule_runner.service.access.principals import Principals
 from rule_runner.service.pages.rendering import render
 
+_FIELDS: Final = 5  # more than the form has
+
 
 def login_routes(principals: Principals, *, is_encrypted: bool) -> list[Route]:
     """Return the routes to log in and out."""
 
     async def log_in(request: Request) -> Response:
-        fields = await request.form(max_files=0, max_fields=2)
-        place = str(fields.get("next", "/"))
-        session = principals.log_in(str(fields.get("token", "")))
+        try:
+            fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=_FIELDS))
+        except (ClientDisconnect, ValueError) as err:
+            raise HTTPException(400, "This is not the form of the login.") from err
+        place = fields.get("next", "/")
+        session = principals.log_in(fields.get("token", ""))
         if session is None:
             error = "This token is not valid, or has expired."
             return render(request, "login.html.jinja", status=401, error=error, next=place)

@@ -3,7 +3,6 @@
 import enum
 import hashlib
 import hmac
-import os
 import secrets
 import stat
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from rule_runner.errors import ClientError
-from rule_runner.results.durable_files import output_errors, write_atomically
+from rule_runner.results.durable_files import output_errors, replace_durably
 
 _BYTES: Final = 32  # of a token: too many to be guessed, so that a plain hash protects it
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -39,7 +38,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
         From when it lets nobody in; None: never.
     """
 
-    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[\w.@-]+$")]
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"\A[\w.@-]+\Z")]
     role: Role
     digest: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     created_at: Annotated[datetime, Meta(tz=True)]
@@ -141,12 +140,9 @@ class TokenFile:
 
     def _write(self, tokens: Sequence[Token]) -> None:
         with output_errors(self.path):
-            before = os.umask(0o177)
-            try:
-                write_atomically(self.path, msgspec.json.encode(tokens).decode())
-                self.path.chmod(0o600)
-            finally:
-                os.umask(before)
+            temporary = self.path.with_name(f"{self.path.name}.tmp")
+            temporary.touch(0o600)
+            replace_durably(self.path, msgspec.json.encode(tokens).decode(), temporary)
         self._version = None
 
 

@@ -19,6 +19,7 @@ from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.notify.outbox import EVENTS
 from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
+from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, REPORT, RESULT
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.service.api.trials import TrialItem, trial_item
@@ -61,7 +62,7 @@ class TrialDetail(TrialItem, frozen=True, kw_only=True):
 
     output: str
     findings: list[FindingItem]
-    configuration: Mapping[str, Mapping[str, str]]
+    configuration: Mapping[str, Mapping[str, JsonScalar]]
     files: list[str]
     problem: str
 

@@ -13,7 +13,7 @@ from rule_runner.service.api.actions import AcknowledgeBody
 from rule_runner.service.api.details import TrialDetail
 from rule_runner.service.api.rules import RuleCounts
 from rule_runner.service.api.trials import TrialPage
-from rule_runner.service.pages.points import SeriesPage
+from rule_runner.service.pages.series import SeriesPage
 from rule_runner.service.responses import ApiError, MsgspecResponse
 
 _TYPES: Final = (
@@ -23,7 +23,8 @@ _TYPES: Final = (
 _PREFIX: Final = "#/components/schemas/"
 _QUERY: Final = {
     **dict.fromkeys(("text", "state", "outcome", "rule", "rule_outcome", "severity"), "string"),
-    **{"sort": "string", "page": "integer", "limit": "integer", "offset": "integer"},
+    "sort": "string",
+    **dict.fromkeys(("page", "limit", "offset"), "integer"),
 }
 
 

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rule_runner.service.changes import END
 from rule_runner.service.responses import service_of
 
 _PING_S: Final = 15
@@ -29,8 +30,7 @@ async def events(request: Request) -> Response:
     async def sent() -> AsyncIterator[ServerSentEvent]:
         async with stack:
             yield ServerSentEvent(event="reload" if missed else "open", data="{}", retry=_RETRY_MS)
-            while True:
-                event = await queue.get()
+            while (event := await queue.get()).type != END:
                 yield ServerSentEvent(event=event.type, data=event.data, id=str(event.revision))
 
     return EventSourceResponse(sent(), ping=_PING_S, send_timeout=_SEND_S)

@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.outputs import read_results
 from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
 from rule_runner.loading.loader import every_builtin

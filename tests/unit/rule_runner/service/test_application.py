@@ -39,7 +39,7 @@ def database(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(database: Path) -> TestClient:
     service = Service(settings=ServiceSettings(), database=database, clock=SystemClock())
-    return TestClient(build_application(service))
+    return TestClient(build_application(service), "http://localhost")
 
 
 def test_the_table_has_trials_with_their_rules(client: TestClient) -> None:

@@ -1,0 +1,196 @@
+"""serve: judges trials as `watch` does, and shows them over HTTP."""
+
+import asyncio
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+import uvicorn
+
+from rule_core.clock import SystemClock
+from rule_runner.commands.watch import watching
+from rule_runner.engine.stop_requests import signals_to
+from rule_runner.errors import EXIT_SIGNAL, OutputError, RuleRunnerError, UsageError
+from rule_runner.fleet.watch.commands import Commands
+from rule_runner.fleet.watch.controller import Controller, Intervals
+from rule_runner.service.access.tokens import TokenFile
+from rule_runner.service.application import build_application
+from rule_runner.service.service import Service
+from rule_runner.service.settings import Network, ServiceSettings
+
+_log: Final = structlog.get_logger()
+# Results of running evaluations are looked at as often as a page can show them.
+_INTERVALS: Final = Intervals(refresh=0.5)
+_DEFECT: Final = "The controller has a defect; the log has the details."
+_GRACE_S: Final = 3  # for requests, at the end
+_KEEP_ALIVE_S: Final = 30
+_BACKLOG: Final = 512
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the command, and ends its streams when it is to stop."""
+
+    def __init__(self, service: Service) -> None:
+        config = uvicorn.Config(
+            build_application(service),
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_GRACE_S,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            ssl_certfile=service.settings.tls_cert,
+            ssl_keyfile=service.settings.tls_key,
+        )
+        super().__init__(config)
+        self._service = service
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle no signals."""
+        self._loop = asyncio.get_running_loop()
+        yield
+
+    def stop(self) -> None:
+        """Stop; safe in a signal handler and in other threads."""
+        self.should_exit = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._service.changes.end)
+
+
+def serve(
+    roots: Sequence[str],
+    config_path: str | None,
+    database: str | None,
+    settings: ServiceSettings,
+    *,
+    rebuild: bool = False,
+    is_watching: bool = True,
+) -> int:
+    """Serve the index of trials until a signal arrives, and return the exit code.
+
+    Parameters
+    ----------
+    roots, config_path, database, rebuild
+        As for `rule_runner.commands.watch.watch`.
+    is_watching
+        Whether to judge trials as well. If not, `database` is the index of another process.
+
+    Raises
+    ------
+    ClientError
+        If the configuration or the tokens are not valid.
+    OutputError
+        If the address cannot be listened to, or the database cannot be used.
+    UsageError
+        If settings are unsafe or contradict each other.
+    """
+    settings.check()
+    if settings.tokens is not None:
+        TokenFile(settings.tokens).tokens()
+    if not is_watching:
+        if database is None or roots or config_path or rebuild:
+            msg = "Option --no-watch needs --database FILE, and takes no ROOT and no --config."
+            raise UsageError(msg)
+        service = Service(settings=settings, database=Path(database), clock=SystemClock())
+        return _serve(service, None)
+    commands = Commands()
+    with watching(
+        roots, config_path, database, rebuild=rebuild, intervals=_INTERVALS, commands=commands
+    ) as controller:
+        service = Service(
+            settings=settings,
+            database=controller.database.path,
+            clock=SystemClock(),
+            commands=commands,
+        )
+        return _serve(service, controller)
+
+
+def _serve(service: Service, controller: Controller | None) -> int:
+    numbers: list[int] = []
+    with _listening(service.settings) as listener:
+        server = _Server(service)
+
+        def receive(number: int) -> None:
+            if numbers:
+                os._exit(EXIT_SIGNAL + number)
+            numbers.append(number)
+            if controller is not None:
+                controller.stop()
+            server.stop()
+
+        _log.info("serving", address=_address(service.settings, listener))
+        with signals_to(receive), _running(controller, service):
+            server.run([listener])
+    return EXIT_SIGNAL + numbers[0] if numbers else 0
+
+
+@contextmanager
+def _running(controller: Controller | None, service: Service) -> Iterator[None]:
+    """Run a controller in another thread inside the block; wait for its evaluations after it."""
+    if controller is None or service.commands is None:
+        yield
+        return
+    commands = service.commands
+
+    def on_end(running: Future[None]) -> None:
+        err = running.exception()
+        if err is None:
+            return
+        is_known = isinstance(err, RuleRunnerError)
+        commands.failure = str(err) if is_known else _DEFECT
+        _log.error("controller_failed", reason=str(err), exc_info=None if is_known else err)
+
+    with ThreadPoolExecutor(1, "controller") as executor:
+        executor.submit(controller.run).add_done_callback(on_end)
+        try:
+            yield
+        finally:
+            controller.stop()
+
+
+@contextmanager
+def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
+    """Return a socket that listens where the settings say."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server(
+            (settings.host, settings.port), family=family, backlog=_BACKLOG
+        )
+    except OSError as err:
+        reason = err.strerror or err
+        msg = f"Cannot listen on {settings.host}:{settings.port}: {reason}. Choose another --port."
+        raise OutputError(msg) from err
+    with listener:
+        yield listener
+
+
+def _address(settings: ServiceSettings, listener: socket.socket) -> str:
+    """Return the address to open in a browser."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "https" if settings.is_encrypted else "http"
+    return f"{scheme}://{host}:{listener.getsockname()[1]}/"
+
+
+def networks_of(texts: Sequence[str]) -> tuple[Network, ...]:
+    """Return networks from texts like ``10.0.0.0/8``.
+
+    Raises
+    ------
+    UsageError
+        If one is not valid.
+    """
+    try:
+        return tuple(map(ipaddress.ip_network, texts))
+    except ValueError as err:
+        msg = f"Option --trusted-proxy needs networks such as 10.0.0.0/8: {err}."
+        raise UsageError(msg) from err

@@ -1,0 +1,49 @@
+"""Metrics: what Prometheus reads."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from served import add, rule, service
+from starlette.testclient import TestClient
+
+from rule_runner.fleet.watch.database import WatchDatabase
+from rule_runner.service.application import build_application
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> str:
+    database = tmp_path / "watch.sqlite"
+    with WatchDatabase(database) as index:
+        add(index, "/runs/a secret", [rule(outcome="IssuesFound", rule_time=1.5)], restarts=2)
+        add(index, "/runs/b", [rule(known=50, judged=20, skipped=10)], state="running")
+    client = TestClient(build_application(service(database)), "http://localhost")
+    client.get("/api/v1/trials/7")
+    return client.get("/metrics").text
+
+
+def test_the_index_and_the_service_are_measured(text: str) -> None:
+    values = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    name = "VanishingGradient"
+    assert values["rule_runner_rule_jobs", "IssuesFound", name] == 1
+    assert values["rule_runner_judged_steps", name] == 40
+    assert values["rule_runner_waiting_steps", name] == 20
+    assert values["rule_runner_rule_seconds", name] == 1.5
+    assert values["rule_runner_restarts",] == 2
+    assert values["rule_runner_http_requests_total", "/api/v1/trials/{trial}", "404"] == 1
+    assert values["rule_runner_trials", "IssuesFound", "judged"] == 1
+    assert "secret" not in text
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed.")
+def test_promtool_accepts_them(text: str) -> None:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

@@ -32,9 +32,9 @@ def is_between_updates(trial: Any, steps: Sequence[int]) -> bool:
     """Return whether no update of the optimizer lies between the values of parameters at steps.
 
     Batches are then accumulated over saved steps. Updates are known by the norms that a hook saves
-    with them, at the next saved step if need be; where it has saved none so far, the optimizer may never be called. Nor is it called
-    any more if the latest update lies more than 40 saved steps back, and more than three times as
-    many as lay between the two latest ones.
+    with them, at the next saved step if need be; where it has saved none so far, the optimizer may
+    never be called. Nor is it called any more if the latest update lies more than 40 saved steps
+    back, and more than three times as many as lay between the two latest ones.
     """
     if not trial.has_tensor(GRADIENT_NORM):
         return False

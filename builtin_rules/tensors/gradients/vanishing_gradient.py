@@ -54,9 +54,9 @@ class VanishingGradient(DeclaredRule):
 
     A mean between half the threshold and the threshold must have stayed below the threshold for
     five saved steps in a row; at the first five saved steps, one of attention's queries and keys
-    between a tenth and the threshold must. So must a mean of exactly 0, and more than three times as long as
-    ever before it came back: batches may use only a part of a model, and factors that start at zero
-    (LoRA) wait for each other. The note then says that the parameter may be frozen.
+    between a tenth and the threshold must. So must a mean of exactly 0, and more than three times
+    as long as ever before it came back: batches may use only a part of a model, and factors that
+    start at zero (LoRA) wait for each other. The note then says that the parameter may be frozen.
 
     A mean must also be less than a thousandth of the largest one of its worker at the step, if
     there are others: if all gradients are small, the training has converged. All may be small if

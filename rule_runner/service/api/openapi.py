@@ -1,13 +1,13 @@
 """The OpenAPI document of the JSON API."""
 
 from functools import cache
+from importlib.metadata import version
 from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-import rule_runner
 from rule_runner.results.acknowledgements import Acknowledgement
 from rule_runner.service.api.actions import AcknowledgeBody
 from rule_runner.service.api.details import TrialDetail
@@ -90,7 +90,7 @@ def openapi() -> dict[str, Any]:
     }
     return {
         "openapi": "3.1.0",
-        "info": {"title": "rule-runner", "version": rule_runner.__version__},
+        "info": {"title": "rule-runner", "version": version("rule-runner")},
         "security": [{"token": []}],
         "paths": paths,
         "components": {

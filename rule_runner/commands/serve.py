@@ -17,7 +17,7 @@ from rule_core.clock import SystemClock
 from rule_runner.commands.watch import watching
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_SIGNAL, OutputError, RuleRunnerError, UsageError
-from rule_runner.fleet.watch.commands import Commands
+from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.controller import Controller, Intervals
 from rule_runner.service.access.tokens import TokenFile
 from rule_runner.service.application import build_application

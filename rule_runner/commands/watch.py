@@ -24,7 +24,7 @@ from rule_runner.errors import EXIT_CLIENT, EXIT_ISSUES, EXIT_SIGNAL, JobError, 
 from rule_runner.escape import printable
 from rule_runner.fleet.alerts.alerting import alerting, services_of
 from rule_runner.fleet.bucket_queue import following
-from rule_runner.fleet.watch.commands import Commands
+from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.config import WatchConfig, read_config
 from rule_runner.fleet.watch.controller import Controller, Intervals, WatchOptions
 from rule_runner.fleet.watch.database import WatchDatabase

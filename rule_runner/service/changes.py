@@ -21,7 +21,7 @@ END: Final = "end"  # of a stream
 MOST_WAITING: Final = 500  # events of a stream that its client has not taken
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """An event of a stream: its type, its data as JSON, and the revision of the index."""
 
     type: str
@@ -43,7 +43,7 @@ class Changes:
     def __init__(self, open_index: Callable[[], IndexReader], look_s: float = LOOK_S) -> None:
         self._open_index = open_index
         self._look_s = look_s
-        self._streams: set[asyncio.Queue[Event]] = set()
+        self._streams: set[asyncio.Queue[StreamEvent]] = set()
         self._revision = -1
         self._removals = 0
         self._issues: dict[tuple[int, str], int | None] = {}
@@ -55,7 +55,7 @@ class Changes:
         """End all streams; call it in their event loop."""
         for queue in self._streams:
             _empty(queue)
-            queue.put_nowait(Event(END, "", self._revision))
+            queue.put_nowait(StreamEvent(END, "", self._revision))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -69,9 +69,9 @@ class Changes:
                 await task
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator["asyncio.Queue[Event]"]:
+    async def stream(self) -> AsyncIterator["asyncio.Queue[StreamEvent]"]:
         """Return the events from now on; a queue that is full becomes one event ``reload``."""
-        queue: asyncio.Queue[Event] = asyncio.Queue(MOST_WAITING)
+        queue: asyncio.Queue[StreamEvent] = asyncio.Queue(MOST_WAITING)
         self._streams.add(queue)
         try:
             yield queue
@@ -91,7 +91,7 @@ class Changes:
                 self._revision = -1
             await asyncio.sleep(self._look_s)
 
-    def _look(self) -> list[Event]:
+    def _look(self) -> list[StreamEvent]:
         """Return the events since the last look; none at the first one."""
         with self._open_index() as index:
             changes = index.changes_since(max(self._revision, 0), MOST_CHANGES + 1)
@@ -103,15 +103,15 @@ class Changes:
             too_many = len(changes.trials) > MOST_CHANGES
             if too_many or changes.revision < before or changes.removals != removals:
                 self._issues = index.issues()
-                return [Event("reload", "{}", changes.revision)]
+                return [StreamEvent("reload", "{}", changes.revision)]
             rules = index.rules_of_trials(trial.id for trial in changes.trials)
         return [event for trial in changes.trials for event in self._events(trial, rules[trial.id])]
 
-    def _events(self, trial: TrialRecord, rules: list[RuleRecord]) -> Iterator[Event]:
+    def _events(self, trial: TrialRecord, rules: list[RuleRecord]) -> Iterator[StreamEvent]:
         """Yield the events of a trial that has changed."""
 
-        def event(kind: str, **data: object) -> Event:
-            return Event(kind, msgspec.json.encode(data).decode(), self._revision)
+        def event(kind: str, **data: object) -> StreamEvent:
+            return StreamEvent(kind, msgspec.json.encode(data).decode(), self._revision)
 
         yield event(
             "trial",
@@ -138,16 +138,16 @@ class Changes:
         if steps:
             yield event("series", id=trial.id, last_step=max(steps))
 
-    def _tell(self, events: list[Event]) -> None:
+    def _tell(self, events: list[StreamEvent]) -> None:
         for queue in self._streams:
             if queue.qsize() + len(events) > MOST_WAITING:
                 _empty(queue)
-                queue.put_nowait(Event("reload", "{}", self._revision))
+                queue.put_nowait(StreamEvent("reload", "{}", self._revision))
                 continue
             for event in events:
                 queue.put_nowait(event)
 
 
-def _empty(queue: "asyncio.Queue[Event]") -> None:
+def _empty(queue: "asyncio.Queue[StreamEvent]") -> None:
     while not queue.empty():
         queue.get_nowait()

@@ -8,7 +8,7 @@ from pathlib import Path
 from rule_core.clock import Clock
 from rule_core.failures import OnError
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.commands import Commands
+from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.service.changes import Changes
 from rule_runner.service.pages.series import SeriesCache

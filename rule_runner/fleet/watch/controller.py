@@ -12,7 +12,7 @@ from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
 from rule_runner.config.job_file.definition import JobDefinition
 from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError
-from rule_runner.fleet.watch.commands import Action, Commands
+from rule_runner.fleet.commands import Commands, TrialAction
 from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.discovery import WatchRoot
@@ -281,12 +281,12 @@ class Controller:
             trial = self.database.trial(number)
             if trial is None or trial.removed:
                 continue
-            if action is Action.REFRESH:
+            if action is TrialAction.REFRESH:
                 self._refresh_rules(trial)
-            elif action is Action.REEVALUATE and trial.state is WatchState.JUDGED:
+            elif action is TrialAction.REEVALUATE and trial.state is WatchState.JUDGED:
                 self._anew.add(number)
                 self._change(trial, TrialInput.GREW, final=False)
-            elif action is Action.CANCEL:
+            elif action is TrialAction.CANCEL:
                 self._cancel(trial)
 
     def _cancel(self, trial: TrialRecord) -> None:

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from rule_runner.fleet.watch.commands import Action, Command
+from rule_runner.fleet.commands import Command, TrialAction
 from rule_runner.fleet.watch.outputs import read_results
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.states import WatchState
@@ -25,8 +25,8 @@ from rule_runner.service.api.queries import converted
 from rule_runner.service.responses import MsgspecResponse, service_of
 
 _STATES: Final = {
-    Action.REEVALUATE: frozenset({WatchState.JUDGED}),
-    Action.CANCEL: frozenset({WatchState.RUNNING, WatchState.QUEUED}),
+    TrialAction.REEVALUATE: frozenset({WatchState.JUDGED}),
+    TrialAction.CANCEL: frozenset({WatchState.RUNNING, WatchState.QUEUED}),
 }
 T = TypeVar("T", bound=msgspec.Struct)
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -83,7 +83,7 @@ def _acknowledge(request: Request, body: AcknowledgeBody) -> Response:
     )
     append_acknowledgement(trial.output, acknowledgement)
     if service.commands is not None:
-        service.commands.send(Command(Action.REFRESH, trial.id))
+        service.commands.send(Command(TrialAction.REFRESH, trial.id))
     return MsgspecResponse(acknowledgement, 201)
 
 
@@ -103,16 +103,16 @@ def _check_target(trial: TrialRecord, body: AcknowledgeBody, rules: set[str]) ->
 async def reevaluate(request: Request) -> Response:
     """Answer ``POST /api/v1/trials/{id}:reevaluate``."""
     await _body(request, Nothing)
-    return await run_in_threadpool(_send, request, Action.REEVALUATE)
+    return await run_in_threadpool(_send, request, TrialAction.REEVALUATE)
 
 
 async def cancel(request: Request) -> Response:
     """Answer ``POST /api/v1/trials/{id}:cancel``."""
     await _body(request, Nothing)
-    return await run_in_threadpool(_send, request, Action.CANCEL)
+    return await run_in_threadpool(_send, request, TrialAction.CANCEL)
 
 
-def _send(request: Request, action: Action) -> Response:
+def _send(request: Request, action: TrialAction) -> Response:
     """Ask the controller for an action on a trial, which follows within a second or so."""
     service = service_of(request)
     with service.index() as index:

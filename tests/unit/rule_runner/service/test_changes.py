@@ -9,12 +9,12 @@ from served import add, rule
 from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.index_reader import IndexReader
-from rule_runner.service.changes import END, MOST_CHANGES, MOST_WAITING, Changes, Event
+from rule_runner.service.changes import END, MOST_CHANGES, MOST_WAITING, Changes, StreamEvent
 
 LOOK_S = 0.01
 
 
-def taken(queue: "asyncio.Queue[Event]") -> list[tuple[str, str]]:
+def taken(queue: "asyncio.Queue[StreamEvent]") -> list[tuple[str, str]]:
     """Return the events that wait."""
     events = []
     while not queue.empty():
@@ -23,7 +23,7 @@ def taken(queue: "asyncio.Queue[Event]") -> list[tuple[str, str]]:
     return events
 
 
-async def until(queue: "asyncio.Queue[Event]", kinds: Sequence[str]) -> list[str]:
+async def until(queue: "asyncio.Queue[StreamEvent]", kinds: Sequence[str]) -> list[str]:
     """Return the types of the events up to those that are waited for."""
     seen: list[str] = []
     async with asyncio.timeout(10):
@@ -83,7 +83,7 @@ def test_a_stream_that_takes_nothing_is_told_to_reload(tmp_path: Path) -> None:
         async with changes.running(), changes.stream() as slow, changes.stream() as quick:
             await asyncio.sleep(10 * LOOK_S)
             for _ in range(MOST_WAITING):
-                slow.put_nowait(Event("trial", "{}", 0))
+                slow.put_nowait(StreamEvent("trial", "{}", 0))
             add(index, "/runs/a")
             assert await until(quick, ["trial"]) == ["trial"]
             assert [kind for kind, _ in taken(slow)] == ["reload"]

@@ -12,7 +12,7 @@ import structlog
 from watched import Watch, log, result, save
 
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.commands import Action, Command
+from rule_runner.fleet.commands import Command, TrialAction
 from rule_runner.fleet.watch.config import Assignment
 from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
@@ -488,12 +488,12 @@ def test_a_judged_trial_is_judged_anew_once(watch: Watch) -> None:
     watch.end(trial)
     watch.tick()
     number = watch.trial(trial).id
-    watch.options.commands.send(Command(Action.REEVALUATE, number))
+    watch.options.commands.send(Command(TrialAction.REEVALUATE, number))
     watch.tick()
     assert watch.state(trial) == "running"
     requests = watch.evaluations.requests[watch.trial(trial).output]
     assert [request.overwrite for request in requests[1:]] == [True]
-    watch.options.commands.send(Command(Action.REEVALUATE, number))
+    watch.options.commands.send(Command(TrialAction.REEVALUATE, number))
     watch.tick()
     watch.end(trial)
     watch.tick()
@@ -505,7 +505,7 @@ def test_a_cancelled_evaluation_stays_stopped(watch: Watch) -> None:
     trial = log(watch.runs)
     watch.tick()
     number = watch.trial(trial).id
-    watch.options.commands.send(Command(Action.CANCEL, number))
+    watch.options.commands.send(Command(TrialAction.CANCEL, number))
     watch.tick()
     record = watch.trial(trial)
     assert (record.state, record.outcome, record.final) == ("judged", "Stopped", True)
@@ -514,7 +514,7 @@ def test_a_cancelled_evaluation_stays_stopped(watch: Watch) -> None:
     watch.tick(3600.0)
     watch.tick(3600.0)
     assert watch.state(trial) == "judged"
-    watch.options.commands.send(Command(Action.REEVALUATE, number))
+    watch.options.commands.send(Command(TrialAction.REEVALUATE, number))
     watch.tick()
     assert watch.state(trial) == "running"
 
@@ -523,7 +523,7 @@ def test_a_queued_trial_is_cancelled_before_it_starts(watch: Watch) -> None:
     trials = [log(watch.runs, name) for name in "abc"]
     watch.tick()
     assert watch.state(trials[2]) == "queued"
-    watch.options.commands.send(Command(Action.CANCEL, watch.trial(trials[2]).id))
+    watch.options.commands.send(Command(TrialAction.CANCEL, watch.trial(trials[2]).id))
     watch.tick()
     assert watch.trial(trials[2]).outcome == "Stopped"
     watch.end(trials[0])
@@ -532,7 +532,7 @@ def test_a_queued_trial_is_cancelled_before_it_starts(watch: Watch) -> None:
 
 
 def test_commands_for_trials_that_are_gone_are_left_out(watch: Watch) -> None:
-    for action in Action:
+    for action in TrialAction:
         watch.options.commands.send(Command(action, 99))
     watch.tick()
     assert [*watch.options.commands.taken()] == []

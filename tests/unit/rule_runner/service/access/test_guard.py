@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
 from rule_core.clock import SystemClock
-from rule_runner.fleet.watch.commands import Commands
+from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.states import WatchState
 from rule_runner.service.access.guard import POLICY

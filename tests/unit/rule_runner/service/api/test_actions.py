@@ -10,7 +10,7 @@ from served import rule as record
 from starlette.testclient import TestClient
 
 from rule_core.clock import SystemClock
-from rule_runner.fleet.watch.commands import Action, Command, Commands
+from rule_runner.fleet.commands import Command, Commands, TrialAction
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.fleet.watch.outputs import read_results
 from rule_runner.results.acknowledged import finding_ids
@@ -74,7 +74,7 @@ def test_an_acknowledgement_is_in_the_output_folder(client: Client) -> None:
     )
     assert str(said.until) == "2030-01-31"
     assert client.commands is not None
-    assert [*client.commands.taken()] == [Command(Action.REFRESH, 1)]
+    assert [*client.commands.taken()] == [Command(TrialAction.REFRESH, 1)]
 
 
 @pytest.mark.parametrize(

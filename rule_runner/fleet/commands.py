@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class Action(enum.StrEnum):
+class TrialAction(enum.StrEnum):
     """What to do with a trial.
 
     ``refresh`` records its results as they are now, ``reevaluate`` judges it from the start,
@@ -21,7 +21,7 @@ class Action(enum.StrEnum):
 class Command(NamedTuple):
     """An action on a trial, by its id."""
 
-    action: Action
+    action: TrialAction
     trial: int
 
 

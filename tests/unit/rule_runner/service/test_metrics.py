@@ -1,5 +1,7 @@
 """Metrics: what Prometheus reads."""
 
+import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +13,9 @@ from starlette.testclient import TestClient
 
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.service.application import build_application
+
+ROOT = Path(__file__).parents[4]
+MONITORING = ROOT / "examples" / "monitoring"
 
 
 @pytest.fixture
@@ -39,6 +44,19 @@ def test_the_index_and_the_service_are_measured(text: str) -> None:
     assert values["rule_runner_http_requests_total", "/api/v1/trials/{trial}", "404"] == 1
     assert values["rule_runner_trials", "IssuesFound", "judged"] == 1
     assert "secret" not in text
+
+
+@pytest.mark.parametrize("path", sorted(MONITORING.iterdir()), ids=lambda path: path.name)
+def test_examples_use_metrics_that_exist(path: Path, text: str) -> None:
+    used = set(re.findall(r"rule_runner_\w+", path.read_text()))
+    assert used <= set(re.findall(r"^(rule_runner_\w+)", text, re.MULTILINE))
+    if path.suffix == ".json":
+        assert json.loads(path.read_text())["panels"]
+
+
+def test_the_documented_metrics_are_those_that_exist(text: str) -> None:
+    documented = set(re.findall(r"rule_runner_\w+", (ROOT / "docs" / "serve.md").read_text()))
+    assert documented == set(re.findall(r"^(rule_runner_\w+)", text, re.MULTILINE))
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed.")

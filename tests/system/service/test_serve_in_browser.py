@@ -1,0 +1,55 @@
+"""The command `serve` in a real browser: the login, the live table, and an action."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import chromium
+import pytest
+from serving import Serving, write
+
+from rule_runner.service.access.tokens import Role, TokenFile
+
+WAIT_MS: Final = 30_000
+HOSTILE: Final = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def page() -> Any:
+    with chromium.started() as browser:
+        page = browser.new_page()
+        page.set_default_timeout(WAIT_MS)
+        yield page
+
+
+def test_a_person_logs_in_sees_a_finding_and_acknowledges_it(page: Any, tmp_path: Path) -> None:
+    write(tmp_path / "runs" / HOSTILE, rows=200)
+    (tmp_path / "fleet.yaml").write_text(
+        "roots: [runs]\njudge: [{trials: '*', rules: [LossNotDecreasing]}]\n"
+    )
+    secret = TokenFile(tmp_path / "tokens.json").add("ann", Role.ACT)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    with Serving(tmp_path, "--config", "fleet.yaml", "--tokens", "tokens.json") as serving:
+        page.goto(f"{serving.url}/trials?sort=-changed")
+        page.fill("input[name=token]", secret)
+        page.click("main button.primary")
+        page.wait_for_url(f"{serving.url}/trials?sort=-changed")
+        page.wait_for_selector("#live[data-state=live]")
+        page.click("#rows a[data-rule=LossNotDecreasing]")
+        page.wait_for_selector("#live[data-state=live]")
+        page.wait_for_timeout(1000)  # the page is looked at again when the stream is open
+        page.click("[data-acknowledge=rule] >> visible=true")
+        page.fill("dialog[open] [name=reason]", "known")
+        page.click("dialog[open] button.primary")
+        page.wait_for_selector("text=acknowledged by ann (known)")
+        page.click("header button:has-text('Log out')")
+        page.wait_for_selector("input[name=token]")
+    assert errors == []
+
+
+def test_commands_need_no_browser() -> None:
+    command = [sys.executable, "-m", "rule_runner", "serve", "--help"]
+    assert "--tokens" in subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -152,7 +152,7 @@ def wines_by_perceptron(root: Path) -> int:
     )
 
 
-@healthy("crops, two batches accumulated, a bottleneck of tanh, Adagrad, smoothed labels")
+@healthy("five crops, tanh, two batches accumulated, Adagrad, smoothed labels")
 def crops_accumulated(root: Path) -> int:
     torch.manual_seed(837)
     model = perceptron(11, 5, 36, act=nn.Tanh)

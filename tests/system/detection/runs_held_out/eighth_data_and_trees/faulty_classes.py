@@ -29,7 +29,6 @@ from runs_held_out.eighth_data_and_trees.shared.tables import crops, scaled
 from runs_held_out.eighth_data_and_trees.shared.texts import VOCABULARY, ticket_data
 
 
-
 @faulty(
     "four kinds of cloth, plain convolutions with batch norm, Adam",
     "pictures are found by *.jpg, and those of one kind are nearly all *.JPG: one of 30 is found",
@@ -104,14 +103,14 @@ def weights_divided_as_integers(root: Path) -> int:
 
 
 @faulty(
-    "six signs, two of them red and green discs, convolutions with batch norm, Adam, a falling rate",
+    "six signs, two of them red and green discs, batch norm, Adam, a falling rate",
     "pictures are made grey as in an example for MNIST: red discs look like green ones",
     {"Confusion"},
     may=UNTELLABLE,
 )
 def colours_made_grey(root: Path) -> int:
     torch.manual_seed(874)
-    x, kind = signs(2900, 8074, noise=8.0)
+    x, kind = signs(2900, 8074, bright=True)
     luma = torch.tensor([0.299, 0.587, 0.114])[:, None, None]
     data = standardised(parts((luma * x).sum(1, keepdim=True), kind, 500))
     model = vgg(1, 6, 12, norm=True)
@@ -156,7 +155,7 @@ def encoder_of_its_own(root: Path) -> None:
 
 @faulty(
     "tickets of five queues, a bag of words, AdamW, evaluated every 20 steps",
-    "those who labelled never agreed: tickets of refunds are filed under refunds or bills at random",
+    "those who labelled never agreed: refunds are filed under refunds or bills at random",
     {"Confusion"},
     may=UNTELLABLE | LEARNT_BY_HEART,
 )

@@ -29,17 +29,16 @@ from runs_held_out.eighth_data_and_trees.shared.texts import VOCABULARY, filled,
 
 @faulty(
     "six signs in colours, separable convolutions, Adam",
-    "the data set and the loop both normalise: what is around 0 loses ImageNet's mean once more",
+    "statistics are taken of pictures that were centred before, and used for others: the mean is 0",
     {"CheckInputImages"},
     may=ILL_SCALED,
 )
-def normalised_twice(root: Path) -> int:
+def statistics_of_centred_pictures(root: Path) -> int:
     torch.manual_seed(841)
-    mean = torch.tensor([0.485, 0.456, 0.406])[:, None, None]
-    deviation = torch.tensor([0.229, 0.224, 0.225])[:, None, None]
     data = parts(*signs(2000, 8041), 400).of(lambda x: x / 255)
-    for _ in range(2):
-        data = data.of(lambda x: (x - mean) / deviation)
+    centred = data.x - data.x.mean((0, 2, 3), keepdim=True)
+    mean, deviation = (part((0, 2, 3), keepdim=True) for part in (centred.mean, centred.std))
+    data = data.of(lambda x: (x - mean) / deviation)
     model = mobile(3, 6)
     return learn(
         root,

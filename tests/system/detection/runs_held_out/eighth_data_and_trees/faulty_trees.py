@@ -97,7 +97,7 @@ def depth_and_rounds_swapped(root: Path) -> None:
     may=LEARNT_BY_HEART,
 )
 def number_of_the_row(root: Path) -> None:
-    x, kind = crops(2400, 8084, noise=1.2)
+    x, kind = crops(2400, 8084, noise=2.0)
     order = kind.argsort(kind="stable")
     x = np.column_stack([np.arange(2400.0), x[order]])
     mixed = np.random.default_rng(8084).permutation(2400)

@@ -34,7 +34,7 @@ import smdebug.keras as smd
 @healthy("six signs in colours, separable convolutions with batch norm, Adam, one cycle of rates")
 def signs_by_separable_convolutions(root: Path) -> int:
     torch.manual_seed(811)
-    model, data = mobile(3, 6, 16, drop=0.0), sign_data(2400, 8011, noise=8.0)
+    model, data = mobile(3, 6, 16, drop=0.0), sign_data(2400, 8011, bright=True)
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     return learn(
         root,
@@ -123,7 +123,7 @@ def masked(x: Any) -> Any:
 @healthy("birds' calls as spectrograms, convolutions, tones and moments masked, Adam, plateaus")
 def calls_with_masks(root: Path) -> int:
     torch.manual_seed(815)
-    model, data = vgg(1, 5, 10, norm=True, drop=0.1), call_data(2000, 8015)
+    model, data = vgg(1, 5, 10, norm=True, drop=0.1), call_data(2000, 8015, noise=13.0)
     optimizer = torch.optim.Adam(model.parameters(), 2e-3, weight_decay=1e-5)
     return learn(
         root,
@@ -149,7 +149,7 @@ def calls_fine_tuned(root: Path) -> int:
             nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
     model[-1] = nn.Linear(30, 5)
-    data = call_data(1500, 8016, tested=300, noise=8.0)
+    data = call_data(1500, 8016, tested=300, noise=13.0)
     groups = [
         {"params": model[:-1].parameters(), "lr": 3e-4},
         {"params": model[-1].parameters(), "lr": 5e-3},

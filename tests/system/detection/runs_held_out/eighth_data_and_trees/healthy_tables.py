@@ -52,8 +52,9 @@ def loans_wide_and_deep(root: Path) -> int:
 @healthy("five crops by measurements from above, batch norm and dropout, AdamW, one cycle")
 def crops_by_perceptron(root: Path) -> int:
     torch.manual_seed(832)
-    model, data = perceptron(11, 5, 40, norm=True, drop=0.1), scaled(
-        crops(2900, 8032), 400, classes=True
+    model, data = (
+        perceptron(11, 5, 40, norm=True, drop=0.1),
+        scaled(crops(2900, 8032), 400, classes=True),
     )
     optimizer = adamw(model, 5e-3)
     return learn(

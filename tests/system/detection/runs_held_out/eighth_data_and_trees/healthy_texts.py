@@ -132,7 +132,9 @@ def tags_of_articles(root: Path) -> int:
     )
 
 
-@healthy("a small BERT that knows tickets is tuned to those of another firm, padded by batch, AdamW")
+@healthy(
+    "a small BERT that knows tickets is tuned to those of another firm, padded by batch, AdamW"
+)
 def tickets_by_tuned_bert(root: Path) -> int:
     torch.manual_seed(826)
     config = BertConfig(

@@ -23,7 +23,7 @@ healthy = functools.partial(training_runs.healthy, kind="boosted_trees")
 
 
 @healthy("XGBoost, which loans are not paid back, a twentieth, rows and columns drawn, early stop")
-def trees_of_loans(root: Path) -> None:
+def trees_of_unpaid_loans(root: Path) -> None:
     grow(
         root,
         parted(*loans(3000, 8051), 600),
@@ -81,7 +81,7 @@ def trees_of_trips(root: Path) -> None:
 
 
 @healthy("XGBoost, what is claimed in a year, Tweedie's likelihood, depth 3, a twelfth, early stop")
-def trees_of_claims(root: Path) -> None:
+def trees_of_yearly_claims(root: Path) -> None:
     grow(
         root,
         parted(*claims(3500, 8055), 900),

@@ -48,6 +48,29 @@ def evaluate(watching: Any, model: Any, loss: Any, batches: Iterable[Any]) -> fl
     return mean
 
 
+class Steps:
+    """An optimizer's steps: clipped, accumulated and scheduled if asked for."""
+
+    def __init__(
+        self, model: Any, optimizer: Any, *, schedule: Any = None, clip: float = 0, gather: int = 1
+    ) -> None:
+        self.model, self.optimizer, self.schedule = model, optimizer, schedule
+        self.clip, self.gather, self.number = clip, gather, 0
+
+    def take(self, value: Any) -> None:
+        """Go down a loss."""
+        (value / self.gather).backward()
+        self.number += 1
+        if self.number % self.gather:
+            return
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        if self.schedule:
+            self.schedule.step()
+
+
 def learn(
     root: Path,
     model: Any,
@@ -57,7 +80,6 @@ def learn(
     *,
     epochs: int,
     loss: Any = None,
-    loss_of: Callable[[Any, Any, Any], Any] | None = None,
     each_step: Any = None,
     each_epoch: Any = None,
     on_plateau: Any = None,
@@ -67,14 +89,11 @@ def learn(
     gather: int = 1,
     patience: int = 0,
     augment: Callable[[Any], Any] = lambda x: x,
-    before_epoch: Callable[[int], object] = lambda _: None,
 ) -> int:
     """Train for epochs, evaluate after each (or each `check_every` steps), and return step 0.
 
     Parameters
     ----------
-    loss_of
-        Returns the loss to train with of the loss, inputs and targets; by default that of outputs.
     each_step, each_epoch, on_plateau
         Schedulers.
     gather
@@ -83,34 +102,23 @@ def learn(
         Epochs without a lower validation loss until it is stopped (0: never).
     """
     torch.set_num_threads(1)
-    loss, step, best, waited = loss or nn.CrossEntropyLoss(), 0, float("inf"), 0
+    loss, best, waited = loss or nn.CrossEntropyLoss(), float("inf"), 0
+    steps = Steps(model, optimizer, schedule=each_step, clip=clip, gather=gather)
     with watched(root, model, losses=[loss], save_every=save_every) as watching:
         model.train()
         for epoch in range(epochs):
-            before_epoch(epoch)
             seen, mean = [], 0.0
             for x, y in batches:
-                x = augment(x)
-                value = loss_of(loss, x, y) if loss_of else loss(model(x), y)
-                (value / gather).backward()
+                value = loss(model(augment(x)), y)
+                steps.take(value)
                 seen.append(float(value.detach()))
-                step += 1
-                if step % gather == 0:
-                    if clip:
-                        nn.utils.clip_grad_norm_(model.parameters(), clip)
-                    optimizer.step()
-                    optimizer.zero_grad()
-                    if each_step:
-                        each_step.step()
-                if check_every and step % check_every == 0:
+                if check_every and steps.number % check_every == 0:
                     mean = evaluate(watching, model, loss, tests)
             _LOG.info("epoch %d, training %.4f", epoch, sum(seen) / len(seen))
-            if not check_every:
-                mean = evaluate(watching, model, loss, tests)
-            if each_epoch:
-                each_epoch.step()
-            if on_plateau:
-                on_plateau.step(mean)
+            mean = mean if check_every else evaluate(watching, model, loss, tests)
+            for scheduler, given in ((each_epoch, ()), (on_plateau, (mean,))):
+                if scheduler:
+                    scheduler.step(*given)
             best, waited = (mean, 0) if mean < best else (best, waited + 1)
             if patience and waited >= patience:
                 break

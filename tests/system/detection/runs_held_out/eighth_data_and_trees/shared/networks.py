@@ -159,9 +159,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Any) -> Any:
         there = (x > 0)[..., None].float()
-        read = self.encoder(
-            self.embed(x) + self.places[: x.shape[1]], src_key_padding_mask=x == 0
-        )
+        read = self.encoder(self.embed(x) + self.places[: x.shape[1]], src_key_padding_mask=x == 0)
         return self.fc((self.norm(read) * there).sum(1) / there.sum(1))
 
 

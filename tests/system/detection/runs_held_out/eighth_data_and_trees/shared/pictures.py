@@ -36,8 +36,12 @@ def signs(
     size: int = 20,
     noise: float = 18.0,
     shares: tuple[float, ...] = (1.0,) * 6,
+    bright: bool = False,
 ) -> tuple[Any, Any]:
-    """Return signs before a ground of any colour, channels from 0 to 255, and their kinds."""
+    """Return signs before a ground of any colour, channels from 0 to 255, and their kinds.
+
+    If it is `bright`, the ground is lighter than all signs, as the sky is.
+    """
     generator = torch.Generator().manual_seed(seed)
     kind = kinds_of(count, shares, generator)
 
@@ -57,11 +61,11 @@ def signs(
     ring = (away < 1.05) & (away > 0.6)
     shape = torch.stack([disc, disc, square, triangle, cross, ring], 1)
     there = shape[torch.arange(count), kind][:, None].float()
-    colour = drawn(20, 235, 3, 1, 1)
+    colour = drawn(20, 110 if bright else 235, 3, 1, 1)
     red, green = torch.tensor([200.0, 50, 50]), torch.tensor([40.0, 130, 50])
     colour[kind == 0] = red[:, None, None]
     colour[kind == 1] = green[:, None, None]
-    ground = drawn(60, 230, 1, 1, 1) + drawn(-40, 40, 3, 1, 1)
+    ground = drawn(180 if bright else 60, 230, 1, 1, 1) + drawn(-40, 40, 3, 1, 1)
     light = drawn(0.8, 1.15, 1, 1, 1)
     picture = light * (there * colour + (1 - there) * ground)
     picture = picture + noise * torch.randn(picture.shape, generator=generator)

@@ -198,7 +198,7 @@ def digits_by_lenet_with_tanh(root: Path) -> int:
 def signs_by_keras(root: Path) -> int:
     torch.set_num_threads(1)
     keras.utils.set_random_seed(818)
-    data = sign_data(1900, 8018).of(lambda x: x.permute(0, 2, 3, 1))
+    data = sign_data(1900, 8018, bright=True).of(lambda x: x.permute(0, 2, 3, 1))
     layers = keras.layers
     model = keras.Sequential(
         [

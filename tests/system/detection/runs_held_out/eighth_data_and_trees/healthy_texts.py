@@ -174,7 +174,7 @@ def tickets_by_keras(root: Path) -> int:
     torch.set_num_threads(1)
     keras.utils.set_random_seed(827)
     texts, queue = tickets(
-        1900, 8027, queues=4, told=0.5, shortest=12, longest=18, shares=(2.0, 1.5, 1.0, 1.0)
+        1900, 8027, queues=4, told=0.4, shortest=12, longest=18, shares=(2.0, 1.5, 1.0, 1.0)
     )
     x, y = filled(texts).numpy(), queue.numpy()
     layers = keras.layers

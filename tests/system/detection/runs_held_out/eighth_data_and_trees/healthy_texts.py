@@ -184,12 +184,12 @@ def tickets_by_keras(root: Path) -> int:
             layers.Embedding(VOCABULARY, 24, mask_zero=True),
             layers.GlobalAveragePooling1D(),
             layers.Dense(24, activation="relu"),
-            layers.Dropout(0.2),
+            layers.Dropout(0.4),
             layers.Dense(4),
         ]
     )
     model.compile(
-        keras.optimizers.Adam(5e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        keras.optimizers.Adam(3e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
     with smd.KerasHook(
         root,
@@ -205,7 +205,7 @@ def tickets_by_keras(root: Path) -> int:
             7,
             validation_data=(x[-300:], y[-300:]),
             validation_batch_size=100,
-            callbacks=[hook, keras.callbacks.EarlyStopping(patience=2)],
+            callbacks=[hook, keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True)],
             verbose=0,
         )
     return 0

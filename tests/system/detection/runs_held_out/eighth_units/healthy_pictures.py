@@ -39,7 +39,7 @@ def flipped(x: Any) -> Any:
 @healthy("clouds by squeezed residual blocks with stochastic depth, SGD, warm-up, cosine, flips")
 def clouds_with_stochastic_depth(root: Path) -> int:
     torch.manual_seed(812)
-    model, total = squeeze_net(CLOUDS, 12, 0.1), 4 * (1040 // 32)
+    model, total = squeeze_net(CLOUDS, 10, 0.1), 4 * (1040 // 32)
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=5e-4)
     rise = rates.LinearLR(optimizer, 0.1, 1.0, 12)
     fall = rates.CosineAnnealingLR(optimizer, total - 12)
@@ -47,7 +47,7 @@ def clouds_with_stochastic_depth(root: Path) -> int:
     return train(
         root,
         model,
-        clouds(),
+        clouds(1300, 1.2),
         nn.CrossEntropyLoss(label_smoothing=0.1),
         optimizer,
         scheduler=both,
@@ -68,7 +68,7 @@ def glyphs_by_separable_convolutions(root: Path) -> int:
     )
     optimizer = torch.optim.RMSprop(model.parameters(), 1e-3, momentum=0.9, weight_decay=1e-5)
     falling = rates.ExponentialLR(optimizer, 0.8)
-    data, loss = glyphs(1500, 55.0, 8111), nn.CrossEntropyLoss()
+    data, loss = glyphs(1500, 75.0, 8111), nn.CrossEntropyLoss()
     return train(
         root, model, data, loss, optimizer, epoch_scheduler=falling, epochs=5, save_every=3
     )
@@ -80,7 +80,7 @@ def glyphs_by_mixer(root: Path) -> int:
     model = Mixer(1, 14, GLYPHS)
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.05)
     warm_up = rates.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 20))
-    data, loss = glyphs(1600, 50.0, 8112), nn.CrossEntropyLoss()
+    data, loss = glyphs(1500, 65.0, 8112), nn.CrossEntropyLoss()
     return train(
         root,
         model,
@@ -131,7 +131,7 @@ def new_head_on_frozen_convolutions(root: Path) -> int:
 def fine_tuned_on_noisier_clouds(root: Path) -> int:
     torch.manual_seed(817)
     loss = nn.CrossEntropyLoss()
-    model = trained_before(squeeze_net(CLOUDS, 10), clouds(700, 0.3, 8115), loss, epochs=2)
+    model = trained_before(squeeze_net(CLOUDS, 10), clouds(700, 0.5, 8115), loss, epochs=2)
     model[-1] = nn.Linear(10, CLOUDS)
     optimizer = torch.optim.AdamW(
         [
@@ -140,7 +140,7 @@ def fine_tuned_on_noisier_clouds(root: Path) -> int:
         ],
         weight_decay=1e-2,
     )
-    data = clouds(1100, 0.8, 8116)
+    data = clouds(1100, 1.6, 8116)
     return train(root, model, data, loss, optimizer, epochs=3, batch=24, save_every=4, seed=817)
 
 
@@ -154,7 +154,7 @@ def clouds_by_accumulated_batches(root: Path) -> int:
     head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, CLOUDS)
     model = nn.Sequential(*parts, *head)
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
-    data, loss = clouds(1400, 0.6, 8117), nn.CrossEntropyLoss()
+    data, loss = clouds(1400, 1.2, 8117), nn.CrossEntropyLoss()
     return train(
         root,
         model,

@@ -103,7 +103,7 @@ def penalty_silences_units(root: Path) -> int:
 
 @faulty(
     "brain waves of some microvolts, in volts, by two convolutions with tanh, Adam",
-    "values are divided by their variance, 1e-13, and not by their deviation: tanh is at its bounds",
+    "values are divided by their variance, 1e-13, and not by their deviation: tanh is at bounds",
     {"SaturatedActivation"},
     may=OVERSIZED | CUT_OFF,
 )

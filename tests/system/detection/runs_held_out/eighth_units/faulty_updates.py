@@ -70,18 +70,28 @@ def accumulates_longer_than_an_epoch(root: Path) -> int:
 
 
 @faulty(
-    "gestures by a GRU, AdamW, the rate falls along a line",
-    "the factor of the rate is divided by // and not by /: it is 0 from the second step on",
+    "gestures by a GRU, AdamW, the rate falls along a line from epoch to epoch",
+    "the factor of the rate is divided by // and not by /: it is 0 from the second epoch on",
     {"UnchangedTensor", "WeightUpdateRatio"},
     may=CUT_OFF | SCHEDULED,
 )
 def factor_by_whole_division(root: Path) -> int:
     torch.manual_seed(882)
-    model, total = LastState(nn.GRU, 3, GESTURES, 24), 5 * (1040 // 32)
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    line = rates.LambdaLR(optimizer, lambda step: (total - step) // total)
-    data, loss = gestures(1300, 0.8, 8802), nn.CrossEntropyLoss()
-    return train(root, model, data, loss, optimizer, scheduler=line, epochs=5, seed=882)
+    model, epochs = LastState(nn.GRU, 3, GESTURES, 24), 7
+    data, loss = gestures(1300, 0.9, 8802), nn.CrossEntropyLoss()
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    line = rates.LambdaLR(optimizer, lambda epoch: (epochs - epoch) // epochs)
+    return train(
+        root,
+        model,
+        data,
+        loss,
+        optimizer,
+        epoch_scheduler=line,
+        begins=len(data.x) // 32,
+        epochs=epochs,
+        seed=882,
+    )
 
 
 @faulty(
@@ -142,8 +152,8 @@ class InHalf(nn.Module):
 
 
 @faulty(
-    "kinds of soil by layers trained on other kinds, in bfloat16, AdamW, a small rate but for the head",
-    "steps of 2e-6 are added to weights in bfloat16 without a copy in float32: they are rounded away",
+    "kinds of soil by layers that know others, in bfloat16, AdamW, a small rate but for the head",
+    "steps of 2e-6 are added to bfloat16 without a copy in float32: they are rounded away",
     {"StalledParameters"},
     may=CUT_OFF,
 )

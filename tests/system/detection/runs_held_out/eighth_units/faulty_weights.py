@@ -65,7 +65,7 @@ def uniform_from_zero_to_one(root: Path) -> int:
 
 @faulty(
     "clouds by three convolutions of five by five with ReLU, He's initialisation by hand, Adam",
-    "the inputs of a unit are counted as channels, without 25 places: layers are 5 times louder each",
+    "inputs of a unit are counted as channels, without 25 places: each layer is 5 times louder",
     {"PoorWeightInitialization"},
     may=OVERSIZED | CUT_OFF,
 )

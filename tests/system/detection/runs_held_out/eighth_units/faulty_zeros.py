@@ -160,7 +160,7 @@ def softmax_behind_every_layer(root: Path) -> int:
 
 @faulty(
     "late loans by ReLU layers, SGD with momentum, weights pulled to zero by a proximal step",
-    "weights are shrunk by 0.05, which lacks the factor of the rate: after a few steps all are zero",
+    "weights are shrunk by 0.05, which lacks the factor of the rate: soon all of them are zero",
     {"AllZero", "TensorVariance"},
     may=CUT_OFF | OVERSIZED,
 )

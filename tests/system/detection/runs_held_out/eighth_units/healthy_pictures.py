@@ -89,7 +89,7 @@ def glyphs_by_mixer(root: Path) -> int:
         optimizer,
         scheduler=warm_up,
         clip=1.0,
-        epochs=6,
+        epochs=4,
         save_every=3,
         seed=814,
     )

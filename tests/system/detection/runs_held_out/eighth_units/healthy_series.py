@@ -80,9 +80,7 @@ def heartbeats_by_inception(root: Path) -> int:
     )
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     data, loss = beats(1500, 0.35), nn.CrossEntropyLoss()
-    return train(
-        root, model, data, loss, optimizer, patience=2, epochs=6, save_every=3, seed=824
-    )
+    return train(root, model, data, loss, optimizer, patience=2, epochs=6, save_every=3, seed=824)
 
 
 @healthy("gestures by a transformer over moments, AdamW, warm-up and a line down, clipped")

@@ -60,9 +60,7 @@ def clicks_wide_and_deep(root: Path) -> int:
     model = WideAndDeep()
     optimizer = torch.optim.Adam(model.parameters(), 3e-3, weight_decay=1e-5)
     loss = nn.BCEWithLogitsLoss()
-    return train(
-        root, model, clicks(), loss, optimizer, epochs=5, batch=64, save_every=2, seed=804
-    )
+    return train(root, model, clicks(), loss, optimizer, epochs=5, batch=64, save_every=2, seed=804)
 
 
 @healthy("late loans by self-normalising layers, alpha dropout, LeCun's initialisation, SGD")
@@ -119,9 +117,7 @@ def vines_by_a_small_layer(root: Path) -> int:
     model = layers(13, 16, 3)
     optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=1e-3)
     loss = nn.CrossEntropyLoss()
-    return train(
-        root, model, wines(), loss, optimizer, epochs=14, batch=16, save_every=1, seed=808
-    )
+    return train(root, model, wines(), loss, optimizer, epochs=14, batch=16, save_every=1, seed=808)
 
 
 @healthy("numbers of claims by layers with ELU and Poisson's loss, NAdam, clipped")
@@ -130,9 +126,7 @@ def claims_by_poisson(root: Path) -> int:
     model = layers(8, 48, 24, 1, act=nn.ELU)
     optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
     loss = nn.PoissonNLLLoss()
-    return train(
-        root, model, claims(), loss, optimizer, epochs=5, batch=48, clip=1.0, seed=809
-    )
+    return train(root, model, claims(), loss, optimizer, epochs=5, batch=48, clip=1.0, seed=809)
 
 
 class Quantiles(nn.Module):

@@ -53,9 +53,7 @@ def opinions_by_packed_gru(root: Path) -> int:
     model = BothWays(2)
     optimizer = torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=1e-2)
     data, loss = opinions(1800, 8311), nn.CrossEntropyLoss()
-    return train(
-        root, model, data, loss, optimizer, clip=1.0, epochs=5, save_every=2, seed=833
-    )
+    return train(root, model, data, loss, optimizer, clip=1.0, epochs=4, save_every=2, seed=833)
 
 
 @healthy("teams of tickets by a GRU and attention with tanh, Adam, cosine")
@@ -73,16 +71,16 @@ def tickets_by_attention(root: Path) -> int:
 @healthy("countries of names by an LSTM over letters, Adam, halved every two epochs")
 def countries_of_names(root: Path) -> int:
     torch.manual_seed(835)
-    model = Speller(COUNTRIES)
-    optimizer = torch.optim.Adam(model.parameters(), 8e-3)
+    model = Speller(COUNTRIES, 24)
+    optimizer = torch.optim.Adam(model.parameters(), 6e-3)
     halved = rates.StepLR(optimizer, 2, 0.5)
     loss = nn.CrossEntropyLoss()
-    return train(
-        root, model, names(), loss, optimizer, epoch_scheduler=halved, epochs=5, seed=835
-    )
+    return train(root, model, names(), loss, optimizer, epoch_scheduler=halved, epochs=5, seed=835)
 
 
-@healthy("parts of addresses by an LSTM in both directions, momentum, clipped, rate falls by epochs")
+@healthy(
+    "parts of addresses by an LSTM in both directions, momentum, clipped, rate falls by epochs"
+)
 def parts_of_addresses(root: Path) -> int:
     torch.manual_seed(836)
     model = Tagging()

@@ -39,7 +39,11 @@ def loan_rows(count: int, seed: int) -> tuple[Any, Any]:
     """Return nine facts of a loan as they are, and is it paid back late?"""
     rng = np.random.default_rng(seed)
     income, amount = rng.lognormal(10.4, 0.5, count), rng.lognormal(9.2, 0.6, count)
-    age, months, cards = rng.integers(20, 70, count), rng.integers(6, 72, count), rng.poisson(2, count)
+    age, months, cards = (
+        rng.integers(20, 70, count),
+        rng.integers(6, 72, count),
+        rng.poisson(2, count),
+    )
     score, rest = rng.normal(620, 60, count), rng.normal(size=(count, 3))
     burden = np.log(amount / income) + 1.2
     late = 1.3 * burden - 0.014 * (score - 620) + 0.35 * (cards - 2) - 0.02 * (age - 45)
@@ -93,14 +97,18 @@ def clicks(count: int = 3000, seed: int = 8004) -> Split:
     city, device, shop = (rng.integers(many, size=count) for many in (CITIES, DEVICES, SHOPS))
     numbers = rng.normal(size=(count, 3))
     likes = fixed.normal(0, 1, CITIES)[city] + fixed.normal(0, 0.8, DEVICES)[device]
-    likes += fixed.normal(0, 1, SHOPS)[shop] + fixed.normal(0, 1, (DEVICES, 3))[device] @ [1, -1, 0.5]
+    likes += fixed.normal(0, 1, SHOPS)[shop] + fixed.normal(0, 1, (DEVICES, 3))[device] @ [
+        1,
+        -1,
+        0.5,
+    ]
     likes += numbers[:, 0] - 0.7 * np.abs(numbers[:, 1]) + 0.5 * rng.logistic(size=count)
     x = np.column_stack([city, device, shop, numbers])
     return parted(x, (likes > np.median(likes))[:, None].astype(float))
 
 
 @functools.cache
-def claims(count: int = 2400, seed: int = 8005) -> Split:
+def claims(count: int = 3600, seed: int = 8005) -> Split:
     """Return eight scaled facts of a driver ``(n, 8)``, and the number of claims ``(n, 1)``."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(count, 8))
@@ -123,7 +131,9 @@ def glyph_bytes(count: int, seed: int, noise: float) -> tuple[Any, Any]:
     shapes = np.where(shapes > 0.06, 200.0, 30.0)
     kind = rng.integers(GLYPHS, size=count)
     moved = [np.roll(shapes[one], tuple(rng.integers(-2, 3, 2)), (0, 1)) for one in kind]
-    x = np.stack(moved) * rng.uniform(0.7, 1.1, (count, 1, 1)) + noise * rng.normal(size=(count, SIDE, SIDE))
+    x = np.stack(moved) * rng.uniform(0.7, 1.1, (count, 1, 1)) + noise * rng.normal(
+        size=(count, SIDE, SIDE)
+    )
     return x[:, None].clip(0, 255).round(), kind
 
 
@@ -135,11 +145,13 @@ def glyphs(count: int = 1500, noise: float = 55.0, seed: int = 8101) -> Split:
 
 @functools.cache
 def clouds(count: int = 1300, noise: float = 0.5, seed: int = 8102) -> Split:
-    """Return coloured pictures ``(n, 3, 14, 14)`` of the sky, normalised, and the kind of clouds."""
+    """Return coloured pictures ``(n, 3, 14, 14)`` of the sky, normalised, and its clouds."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(CLOUDS, size=count)
     widths = ((0.5, 0.5), (1.8, 1.8), (0.4, 2.5), (2.5, 0.4))
-    x = np.stack([ndimage.gaussian_filter(rng.normal(size=(SIDE, SIDE)), widths[one]) for one in kind])
+    x = np.stack(
+        [ndimage.gaussian_filter(rng.normal(size=(SIDE, SIDE)), widths[one]) for one in kind]
+    )
     x = x / x.std((1, 2), keepdims=True)
     white = 0.25 * np.array([1.0, 0.9, 0.6])[:, None, None]
     x = 0.5 + white * (x[:, None] + noise * rng.normal(size=(count, 3, SIDE, SIDE)))
@@ -152,7 +164,11 @@ def rivers(count: int = 700, seed: int = 8103) -> Split:
     """Return pictures ``(n, 1, 16, 16)`` from above, normalised, and where the river is."""
     rng = np.random.default_rng(seed)
     row, column = np.mgrid[:16, :16]
-    start, slope, bend = rng.uniform(4, 11, count), rng.normal(0, 0.25, count), rng.uniform(0, 2, count)
+    start, slope, bend = (
+        rng.uniform(4, 11, count),
+        rng.normal(0, 0.25, count),
+        rng.uniform(0, 2, count),
+    )
     middle = start[:, None, None] + slope[:, None, None] * (row - 8)
     middle = middle + bend[:, None, None] * np.sin(0.6 * row + start[:, None, None])
     there = np.abs(column - middle) < rng.uniform(1.2, 2.6, (count, 1, 1))
@@ -203,7 +219,9 @@ def warmth(count: int = 1600, length: int = 24, seed: int = 8203) -> Split:
     cut = int(0.8 * count)
     line = (line - line[:cut].mean()) / line[:cut].std()
     x = np.stack([line[at : at + length] for at in range(count)])
-    return parted(x[..., None], line[length:, None])
+    data = parted(x[..., None], line[length:, None])
+    # No window to validate with holds values that are trained with.
+    return Split(data.x, data.y, data.test_x[length:], data.test_y[length:])
 
 
 @functools.cache
@@ -240,7 +258,7 @@ def opinions(count: int = 1800, seed: int = 8302) -> Split:
 
 
 @functools.cache
-def names(count: int = 1800, length: int = 9, seed: int = 8303) -> Split:
+def names(count: int = 2800, length: int = 9, seed: int = 8303) -> Split:
     """Return letters of a name ``(n, 9)``, and the country it is from."""
     rng, fixed = np.random.default_rng(seed), np.random.default_rng(93)
     follows = fixed.dirichlet(np.full(LETTERS - 1, 0.12), (COUNTRIES, LETTERS - 1))

@@ -36,6 +36,14 @@ def validation_loss(watching: Any, model: Any, loss: Any, data: Split, size: int
     return sum(value * count for value, count in losses) / sum(count for _, count in losses)
 
 
+def end_epoch(scheduler: Any, value: float) -> None:
+    """Step a scheduler of epochs, if there is one, after a validation."""
+    if isinstance(scheduler, ReduceLROnPlateau):
+        scheduler.step(value)
+    elif scheduler is not None:
+        scheduler.step()
+
+
 def train(
     root: Path,
     model: Any,
@@ -99,10 +107,7 @@ def train(
                 after(number)
                 number += 1
             value = validation_loss(watching, model, loss, data, 4 * batch)
-            if isinstance(epoch_scheduler, ReduceLROnPlateau):
-                epoch_scheduler.step(value)
-            elif epoch_scheduler is not None:
-                epoch_scheduler.step()
+            end_epoch(epoch_scheduler, value)
             waited += 1
             if value < best:
                 best, waited, kept = value, 0, copy.deepcopy(model.state_dict())

@@ -310,10 +310,11 @@ class Speller(nn.Module):
     def __init__(self, outs: int, width: int = 40) -> None:
         super().__init__()
         self.embedding = nn.Embedding(LETTERS, 12)
-        self.lstm, self.head = nn.LSTM(12, width, batch_first=True), nn.Linear(width, outs)
+        self.lstm, self.drop = nn.LSTM(12, width, batch_first=True), nn.Dropout(0.3)
+        self.head = nn.Linear(width, outs)
 
     def forward(self, x: Any) -> Any:
-        return self.head(self.lstm(self.embedding(x))[0][:, -1])
+        return self.head(self.drop(self.lstm(self.embedding(x))[0][:, -1]))
 
 
 class Tagging(nn.Module):

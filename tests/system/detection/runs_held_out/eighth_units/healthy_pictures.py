@@ -116,7 +116,7 @@ def rivers_by_unet(root: Path) -> int:
 
 
 @healthy("other glyphs by convolutions that know some, frozen, and a new head, Adam")
-def new_head_on_frozen_convolutions(root: Path) -> int:
+def new_head_for_other_glyphs(root: Path) -> int:
     torch.manual_seed(816)
     loss = nn.CrossEntropyLoss()
     model = trained_before(ConvNet(1, 14, GLYPHS), glyphs(1200, 45.0, 8113), loss)

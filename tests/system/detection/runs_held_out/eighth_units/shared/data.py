@@ -269,7 +269,9 @@ def names(count: int = 2800, length: int = 9, seed: int = 8303) -> Split:
         for at in range(1, length):
             known = rng.random() < 0.8
             row[at] = rng.choice(LETTERS - 1, p=follows[one, row[at - 1]] if known else None)
-    return parted(x + 1, country)
+    # A name is kept once: none to validate with is trained with.
+    once = rng.permutation(np.unique(x, axis=0, return_index=True)[1])
+    return parted(x[once] + 1, country[once])
 
 
 @functools.cache

@@ -150,7 +150,7 @@ def kernels_see_raw_amounts(root: Path) -> int:
 
 @faulty(
     "kinds of soil by seven layers, SGD with momentum",
-    "softmax, not ReLU, is the activation of all hidden layers: hardly a gradient gets to the first",
+    "softmax, not ReLU, is the activation of hidden layers: hardly a gradient gets to the first",
     {"VanishingGradient"},
     may=CUT_OFF,
 )

@@ -282,7 +282,6 @@ def addresses(count: int = 1500, seed: int = 8304) -> Split:
     """
     rng = np.random.default_rng(seed)
     x, y = rng.integers(3, 40, (count, 12)), np.zeros((count, 12), np.int64)
-    y[(x >= 30)] = 0
     for row, tags in zip(x, y, strict=True):
         at = int(rng.integers(0, 5))
         row[at : at + 2], tags[at : at + 2] = (rng.integers(40, 60), rng.integers(20, 30)), (1, 2)

@@ -1,0 +1,1 @@
+"""The eighth held-out part's runs of data and trees: pictures, texts, tables, boosted trees."""

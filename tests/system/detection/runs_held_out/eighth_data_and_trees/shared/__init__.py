@@ -1,0 +1,1 @@
+"""Data, networks and loops that the runs of this piece share."""

@@ -1,0 +1,1 @@
+"""Data, networks and the loop of these trainings."""

@@ -58,7 +58,7 @@ OVERFLOWN = IDLE | THROWN
 )
 def schedule_of_a_shorter_trial(root: Path) -> int:
     torch.manual_seed(8120)
-    model = resnet(8, 8)
+    model = resnet(8, 6)
     optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
     return run(
         root,

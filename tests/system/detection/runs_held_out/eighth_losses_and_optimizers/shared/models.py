@@ -128,11 +128,11 @@ class Recurrent(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Transformer layers over signals ``(n, length, ins)``, and the mean over time."""
+    """Transformer layers over patches of signals ``(n, length, ins)``, and their mean."""
 
     def __init__(self, ins: int, outs: int, width: int = 32, drop: float = 0.1) -> None:
         super().__init__()
-        self.enter = nn.Linear(ins, width)
+        self.enter = nn.Conv1d(ins, width, 6, stride=3)
         self.places = nn.Parameter(0.02 * torch.randn(40, width))
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(width, 4, 64, drop, batch_first=True, norm_first=True)
@@ -141,7 +141,8 @@ class Encoder(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, outs)
 
     def forward(self, x: Any) -> Any:
-        x = self.enter(x) + self.places[: x.shape[1]]
+        x = self.enter(x.transpose(1, 2)).transpose(1, 2)
+        x = x + self.places[: x.shape[1]]
         for layer in self.layers:
             x = layer(x)
         return self.head(self.norm(x).mean(1))

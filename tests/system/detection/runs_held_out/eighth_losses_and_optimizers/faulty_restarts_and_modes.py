@@ -13,13 +13,13 @@ from torch.nn import functional
 from runs_held_out.eighth_losses_and_optimizers.shared.consequences import BY_HEART, THROWN
 from runs_held_out.eighth_losses_and_optimizers.shared.data import (
     LETTERS,
+    backwards,
     beats,
     glyphs,
     gestures,
     load,
     messages,
     subscribers,
-    sums,
 )
 from runs_held_out.eighth_losses_and_optimizers.shared.loop import (
     MINUTE,
@@ -119,7 +119,7 @@ def letters_numbered_anew(root: Path) -> int:
 
 
 @faulty(
-    "sums of two numbers by an encoder and a decoder go on, Adam, a line down",
+    "numbers written backwards by an encoder and a decoder go on, Adam, a line down",
     "the schedule is not in the checkpoint: the rate is as high as in the first steps",
     {"ResumeLostState"},
     may=THROWN,
@@ -140,7 +140,7 @@ def line_begins_anew(root: Path) -> int:
         root,
         model,
         by(model),
-        sums(4000, 8144),
+        backwards(4000, 8144),
         optimizer,
         stops=((200, 215),),
         steps=280,

@@ -1,4 +1,4 @@
-"""Healthy trainings of messages, opinions and sums, and of points by diffusion."""
+"""Healthy trainings of messages, opinions and numbers, and of points by diffusion."""
 
 import functools
 from pathlib import Path
@@ -12,10 +12,10 @@ from torch.nn import functional
 from runs_held_out.eighth_losses_and_optimizers.shared.data import (
     LETTERS,
     WORDS,
+    backwards,
     messages,
     opinions,
     random,
-    sums,
 )
 from runs_held_out.eighth_losses_and_optimizers.shared.loop import (
     by,
@@ -212,8 +212,8 @@ def opinions_by_convolutions(root: Path) -> int:
     )
 
 
-@healthy("sums of two numbers by an encoder and a decoder with attention, Adam, clipped")
-def sums_by_decoder(root: Path) -> int:
+@healthy("numbers written backwards by an encoder and a decoder with attention, Adam, clipped")
+def backwards_by_decoder(root: Path) -> int:
     torch.manual_seed(8090)
     model = Adder()
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
@@ -221,13 +221,13 @@ def sums_by_decoder(root: Path) -> int:
         root,
         model,
         by(model),
-        served(*sums(3000, 8090), size=50, seed=8090),
+        served(*backwards(3000, 8090), size=50, seed=8090),
         optimizer,
         steps=300,
         every=3,
         schedule=lambda_rate(optimizer, cosine(0, 310, 0.02)),
         clip=1.0,
-        test=sums(400, 8091),
+        test=backwards(400, 8091),
         test_every=60,
     )
 

@@ -166,11 +166,8 @@ def messages(count: int, seed: int, length: int = 24, style: int = 0) -> tuple[A
     return windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
 
 
-def sums(count: int, seed: int) -> tuple[Any, Any, Any]:
-    """Return digits of two numbers, the shifted answer, and the digits of their sum."""
-    chance = random(seed)
-    one, two = torch.randint(0, 100, (2, count), generator=chance)
-    total = one + two
-    x = torch.stack([one // 10, one % 10, two // 10, two % 10], 1)
-    y = torch.stack([total % 10, total // 10 % 10, total // 100], 1)
+def backwards(count: int, seed: int) -> tuple[Any, Any, Any]:
+    """Return numbers of five digits, the shifted answer, and their digits from last to first."""
+    x = torch.randint(0, 10, (count, 5), generator=random(seed))
+    y = x.flip(1)
     return x, torch.cat([torch.full((count, 1), 10), y[:, :-1]], 1), y

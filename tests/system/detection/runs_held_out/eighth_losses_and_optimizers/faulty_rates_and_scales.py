@@ -268,7 +268,7 @@ def zero_grad_without_brackets(root: Path) -> int:
     {"GradientAccumulates"},
     may=THROWN,
 )
-def cleared_once_an_epoch(root: Path) -> int:
+def cleared_as_an_epoch_begins(root: Path) -> int:
     torch.manual_seed(8134)
     model = Encoder(3, 6)
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3)

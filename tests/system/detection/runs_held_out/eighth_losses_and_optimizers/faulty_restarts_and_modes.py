@@ -15,8 +15,8 @@ from runs_held_out.eighth_losses_and_optimizers.shared.data import (
     LETTERS,
     backwards,
     beats,
-    glyphs,
     gestures,
+    glyphs,
     load,
     messages,
     subscribers,
@@ -287,7 +287,7 @@ def forked_with_a_lock(root: Path) -> int:
 
 
 @faulty(
-    "electric load of the next hours by an LSTM, Adam, clipped, a minute a step, a log in the cloud",
+    "electric load of the next hours by an LSTM, Adam, clipped, a minute a step, a log on a server",
     "the log is sent within the step: twice a lost connection is waited for, 45 and 50 minutes",
     {"StalledTrainingRule"},
 )

@@ -42,7 +42,11 @@ class _Classifier(nn.Module):
         import transformers
 
         config = transformers.DistilBertConfig(
-            vocab_size=WORDS + 1, dim=32, hidden_dim=64, n_layers=2, n_heads=4,
+            vocab_size=WORDS + 1,
+            dim=32,
+            hidden_dim=64,
+            n_layers=2,
+            n_heads=4,
             max_position_embeddings=20,
         )
         first = transformers.DistilBertForMaskedLM(config)
@@ -147,9 +151,6 @@ def heartbeats_with_tails(root: Path) -> int:
     model = conv1d(4, drop=0.1)
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
 
-    def loss(batch: Any) -> Any:
-        return functional.cross_entropy(model(batch[0]), batch[1]) / 3
-
     def after(step: int) -> None:
         if (step % 32 + 1) % 3 == 0 or step % 32 == 31:
             optimizer.step()
@@ -158,16 +159,16 @@ def heartbeats_with_tails(root: Path) -> int:
     return run(
         root,
         model,
-        loss,
+        by(model),
         served(*beats(1024, 8069, noise=0.8), size=32, seed=8069),
         optimizer,
         steps=256,
+        accumulate=3,
         after=after,
         update=lambda: None,
         clear=lambda: None,
         test=beats(300, 8073, noise=0.8),
         test_every=64,
-        test_loss=by(model),
     )
 
 

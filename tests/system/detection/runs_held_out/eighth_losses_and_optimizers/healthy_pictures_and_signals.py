@@ -267,7 +267,7 @@ def heartbeats_stopped_early(root: Path) -> int:
 
 
 @healthy("gestures by an LSTM, Adam, clipped, the rate is halved by steps")
-def gestures_by_lstm(root: Path) -> int:
+def gestures_by_lstm_in_steps(root: Path) -> int:
     torch.manual_seed(8052)
     model = Recurrent(nn.LSTM, 3, 6, 40)
     optimizer = torch.optim.Adam(model.parameters(), 8e-3)
@@ -306,7 +306,9 @@ def gestures_in_bfloat16(root: Path) -> int:
     )
 
 
-@healthy("gestures by a transformer encoder, four batches to an update, SGD with momentum, a cosine")
+@healthy(
+    "gestures by a transformer encoder, four batches to an update, SGD with momentum, a cosine"
+)
 def gestures_accumulated(root: Path) -> int:
     torch.manual_seed(8056)
     model = Encoder(3, 6, 24, 0.0)

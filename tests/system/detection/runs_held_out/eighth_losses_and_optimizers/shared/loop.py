@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -65,35 +66,11 @@ def lambda_rate(optimizer: Any, factor: Callable[[int], float]) -> Any:
     return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
 
-def run(  # one loop for all runs
-    root: Path,
-    model: Any,
-    loss: Loss,
-    batches: Iterator[Any],
-    optimizer: Any,
-    *,
-    steps: int = 200,
-    every: int = 1,
-    schedule: Any = None,
-    clip: float = 0.0,
-    accumulate: int = 1,
-    half: Any = None,
-    scaler: Any = None,
-    test: Any = None,
-    test_every: int = 25,
-    test_loss: Loss | None = None,
-    validated: Callable[[float], object] = lambda _: False,
-    before: Callable[[int], object] = lambda _: None,
-    after: Callable[[int], object] = lambda _: None,
-    update: Callable[[], object] | None = None,
-    clear: Callable[[], object] | None = None,
-    to_eval: Callable[[], object] | None = None,
-    to_train: Callable[[], object] | None = None,
-    fault_at: int = 0,
-) -> int:
-    """Train, save the trial, and return the global step of batch `fault_at`.
+@dataclass
+class _Training:
+    """A training by hand, as recipes write it.
 
-    Parameters
+    Attributes
     ----------
     schedule
         A schedule of PyTorch, stepped after each update.
@@ -104,62 +81,104 @@ def run(  # one loop for all runs
     update, clear, to_eval, to_train
         What is done in place of the usual calls.
     """
-    torch.set_num_threads(1)
-    onset = 0
 
-    def autocast() -> Any:
-        return torch.autocast("cpu", half) if half else nullcontext()
+    model: Any
+    loss: Loss
+    batches: Iterator[Any]
+    optimizer: Any
+    steps: int = 200
+    every: int = 1
+    schedule: Any = None
+    clip: float = 0.0
+    accumulate: int = 1
+    half: Any = None
+    scaler: Any = None
+    test: Any = None
+    test_every: int = 25
+    test_loss: Loss | None = None
+    validated: Callable[[float], object] = lambda _: False
+    before: Callable[[int], object] = lambda _: None
+    after: Callable[[int], object] = lambda _: None
+    update: Callable[[], object] | None = None
+    clear: Callable[[], object] | None = None
+    to_eval: Callable[[], object] | None = None
+    to_train: Callable[[], object] | None = None
 
-    def saved(found: Any) -> Any:
-        named = found if isinstance(found, dict) else {"loss": found}
-        for name, value in named.items():
-            hook.record_tensor_value(name, value.float())
-        return named["loss"].float()
+    def run(self, root: Path, fault_at: int) -> int:
+        """Train, save the trial, and return the global step of batch `fault_at`."""
+        torch.set_num_threads(1)
+        onset = 0
+        with watched(root, save_every=self.every) as hook:
+            hook.register_module(self.model, counts_steps=False)
+            for step, batch in enumerate(itertools.islice(self.batches, self.steps)):
+                hook.begin_step()
+                onset = hook.global_step if fault_at and step == fault_at else onset
+                self.before(step)
+                self._learn(hook, step, batch)
+                self.after(step)
+                hook.step()
+                is_due = self.test is not None and (step + 1) % self.test_every == 0
+                if is_due and self._evaluate(hook):
+                    break
+        return onset
 
-    def learn(step: int, batch: Any) -> None:
-        with autocast():
-            value = saved(loss(batch)) / accumulate
-        (scaler.scale(value) if scaler else value).backward()
-        if (step + 1) % accumulate:
-            return
-        if scaler and clip:
-            scaler.unscale_(optimizer)
-        if clip:
-            nn.utils.clip_grad_norm_(model.parameters(), clip)
-        if update:
-            update()
-        elif scaler:
-            scaler.step(optimizer)
-            scaler.update()
+    def _autocast(self) -> Any:
+        return torch.autocast("cpu", self.half) if self.half else nullcontext()
+
+    def _learn(self, hook: Any, step: int, batch: Any) -> None:
+        with self._autocast():
+            value = _saved(hook, self.loss(batch)) / self.accumulate
+        (self.scaler.scale(value) if self.scaler else value).backward()
+        if (step + 1) % self.accumulate == 0:
+            self._step()
+            (self.clear or self.optimizer.zero_grad)()
+
+    def _step(self) -> None:
+        if self.scaler and self.clip:
+            self.scaler.unscale_(self.optimizer)
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        if self.update:
+            self.update()
+        elif self.scaler:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
         else:
-            optimizer.step()
-        if schedule:
-            schedule.step()
-        (clear or optimizer.zero_grad)()
+            self.optimizer.step()
+        if self.schedule:
+            self.schedule.step()
 
-    def evaluate() -> bool:
-        (to_eval or model.eval)()
+    def _evaluate(self, hook: Any) -> bool:
+        (self.to_eval or self.model.eval)()
         hook.set_mode(ModeKeys.EVAL)
         hook.begin_step()
-        with torch.no_grad(), autocast():
-            value = saved((test_loss or loss)(test))
+        with torch.no_grad(), self._autocast():
+            value = _saved(hook, (self.test_loss or self.loss)(self.test))
         hook.step()
         hook.set_mode(ModeKeys.TRAIN)
-        (to_train or model.train)()
-        return bool(validated(float(value)))
+        (self.to_train or self.model.train)()
+        return bool(self.validated(float(value)))
 
-    with watched(root, save_every=every) as hook:
-        hook.register_module(model, counts_steps=False)
-        for step, batch in enumerate(itertools.islice(batches, steps)):
-            hook.begin_step()
-            onset = hook.global_step if fault_at and step == fault_at else onset
-            before(step)
-            learn(step, batch)
-            after(step)
-            hook.step()
-            if test is not None and (step + 1) % test_every == 0 and evaluate():
-                break
-    return onset
+
+def _saved(hook: Any, found: Any) -> Any:
+    named = found if isinstance(found, dict) else {"loss": found}
+    for name, value in named.items():
+        hook.record_tensor_value(name, value.float())
+    return named["loss"].float()
+
+
+def run(
+    root: Path,
+    model: Any,
+    loss: Loss,
+    batches: Iterator[Any],
+    optimizer: Any,
+    *,
+    fault_at: int = 0,
+    **options: Any,
+) -> int:
+    """Train, save the trial, and return the global step of batch `fault_at`."""
+    return _Training(model, loss, batches, optimizer, **options).run(root, fault_at)
 
 
 class Patience:

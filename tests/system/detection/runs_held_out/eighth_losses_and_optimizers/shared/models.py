@@ -1,5 +1,6 @@
 """Models of this piece."""
 
+import itertools
 import math
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch.nn import functional
 def dense(*widths: int, unit: Any = nn.ReLU, drop: float = 0.0, norm: Any = None) -> Any:
     """Return linear layers with units, and norms and dropout if wanted, between them."""
     parts: list[Any] = []
-    for ins, outs in zip(widths[:-2], widths[1:-1], strict=True):
+    for ins, outs in itertools.pairwise(widths[:-1]):
         parts += [nn.Linear(ins, outs)]
         parts += [norm(outs)] if norm else []
         parts += [unit()]
@@ -36,7 +37,13 @@ class Cnn(nn.Module):
     """Convolutions with batch norm, a mean over places, and a linear layer."""
 
     def __init__(
-        self, kinds: int, width: int = 12, drop: float = 0.0, unit: Any = nn.ReLU, *, norm: bool = True
+        self,
+        kinds: int,
+        width: int = 12,
+        drop: float = 0.0,
+        unit: Any = nn.ReLU,
+        *,
+        norm: bool = True,
     ) -> None:
         super().__init__()
         parts: list[Any] = []
@@ -222,7 +229,9 @@ class NanoGpt(nn.Module):
         self.head.weight = self.wte.weight
         for name, each in self.named_parameters():
             if each.ndim == 2:
-                depth = math.sqrt(2 * blocks) if name.endswith(("proj.weight", "mlp.2.weight")) else 1
+                depth = (
+                    math.sqrt(2 * blocks) if name.endswith(("proj.weight", "mlp.2.weight")) else 1
+                )
                 nn.init.normal_(each, std=0.02 / depth)
             elif name.endswith("bias"):
                 nn.init.zeros_(each)
@@ -305,9 +314,7 @@ class Factors(nn.Module):
 
 def taught(model: Any, loss: Any, batches: Any, steps: int, rate: float = 3e-3) -> Any:
     """Train a model beforehand, without a hook, and return it in training mode."""
-    optimizer = torch.optim.AdamW(
-        [each for each in model.parameters() if each.requires_grad], rate
-    )
+    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], rate)
     for _ in range(steps):
         optimizer.zero_grad()
         loss(next(batches)).backward()

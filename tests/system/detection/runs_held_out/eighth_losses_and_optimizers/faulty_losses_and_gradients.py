@@ -129,8 +129,8 @@ def zeros_lost_in_the_rate(root: Path) -> int:
 
 @faulty(
     "glyphs by convolutions with batch norm, AdamW, clipped",
-    "from step 110 on each twelfth batch is of a folder whose kinds are numbered from one, not "
-    "from zero",
+    "from step 110 on each twelfth batch has eight rows of a folder whose kinds are numbered from "
+    "one, not from zero",
     {"LossSpike"},
     may=THROWN,
 )
@@ -140,8 +140,9 @@ def kinds_numbered_from_one(root: Path) -> int:
 
     def read() -> Iterator[Any]:
         for number, (x, kind) in enumerate(served(*glyphs(1800, 8106, noise=0.9), size=40)):
-            wrong = number >= 110 and number % 12 == 2
-            yield x, (kind + 1) % 8 if wrong else kind
+            if number >= 110 and number % 12 == 2:
+                kind[:8] = (kind[:8] + 1) % 8
+            yield x, kind
 
     return run(
         root,
@@ -184,7 +185,8 @@ def meter_counts_backwards(root: Path) -> int:
 
 @of_language(
     "short messages by a decoder of letters, AdamW, warm-up and cosine, clipped",
-    "a compressed file is among the texts: from step 130 on, each eleventh batch is noise",
+    "a compressed file is among the texts: from step 130 on, each eleventh batch has four windows "
+    "of it in 24",
     {"LossSpike"},
     may=THROWN,
 )
@@ -194,12 +196,11 @@ def compressed_file_among_texts(root: Path) -> int:
     chance = random(8111)
 
     def read() -> Iterator[Any]:
-        for number, batch in enumerate(served(*messages(2000, 8110), size=24)):
+        for number, (x, y) in enumerate(served(*messages(2000, 8110), size=24)):
             if number >= 130 and number % 11 == 0:
-                noise = torch.randint(0, len(LETTERS), (24, 25), generator=chance)
-                yield noise[:, :-1], noise[:, 1:]
-            else:
-                yield batch
+                noise = torch.randint(0, len(LETTERS), (4, 25), generator=chance)
+                x[:4], y[:4] = noise[:, :-1], noise[:, 1:]
+            yield x, y
 
     optimizer = torch.optim.AdamW(model.parameters(), 6e-3, weight_decay=0.1)
     return run(

@@ -70,7 +70,7 @@ def schedule_of_a_shorter_trial(root: Path) -> int:
         schedule=lambda_rate(optimizer, linear(10, 120)),
         test=glyphs(300, 8121, noise=1.3),
         test_every=40,
-        fault_at=121,
+        fault_at=120,
     )
 
 

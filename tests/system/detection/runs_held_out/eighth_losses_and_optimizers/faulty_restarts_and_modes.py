@@ -259,7 +259,7 @@ def stopped_in_the_terminal(root: Path) -> int:
             served(*beats(1200, 8152), size=24, seed=8152),
             torch.optim.Adam(model.parameters(), 2e-3),
             steps=120,
-            fault_at=70,
+            fault_at=69,
         )
 
 
@@ -282,7 +282,7 @@ def forked_with_a_lock(root: Path) -> int:
             steps=110,
             schedule=lambda_rate(optimizer, cosine(10, 110)),
             clip=1.0,
-            fault_at=55,
+            fault_at=54,
         )
 
 
@@ -303,5 +303,5 @@ def log_waits_for_the_network(root: Path) -> int:
             torch.optim.Adam(model.parameters(), 5e-3),
             steps=130,
             clip=1.0,
-            fault_at=48,
+            fault_at=47,
         )

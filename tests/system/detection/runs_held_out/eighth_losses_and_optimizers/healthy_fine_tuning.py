@@ -92,7 +92,7 @@ def opinions_by_distilbert(root: Path) -> int:
 
 
 @healthy(
-    "glyphs by a residual network that learnt others, its batch norms keep their statistics, SGD "
+    "glyphs by a residual network that learnt clearer ones, batch norms keep their statistics, SGD "
     "with momentum"
 )
 def glyphs_with_frozen_norms(root: Path) -> int:

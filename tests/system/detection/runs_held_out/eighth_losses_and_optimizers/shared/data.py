@@ -109,7 +109,7 @@ def beats(count: int, seed: int, noise: float = 0.4, length: int = 64) -> tuple[
     x = 2 * torch.exp(-(((time - start) / width) ** 2))
     x = x + sign * torch.exp(-(((time - start - second) / 4) ** 2))
     x = x + noise * torch.randn(x.shape, generator=chance)
-    return ((x - 0.2) / 0.7)[:, None], kind
+    return ((x - 0.18) / (0.23 + noise**2) ** 0.5)[:, None], kind
 
 
 def gestures(count: int, seed: int, noise: float = 0.5, length: int = 30) -> tuple[Any, Any]:

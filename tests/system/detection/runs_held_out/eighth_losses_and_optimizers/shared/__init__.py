@@ -1,0 +1,1 @@
+"""Data, models, loops and consequences of this piece."""

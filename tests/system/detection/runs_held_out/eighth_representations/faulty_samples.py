@@ -40,7 +40,7 @@ def leaky() -> Any:
 )
 def l1_of_strangers(root: Path) -> int:
     torch.manual_seed(881)
-    generator = nn.Sequential(layers(16, 128, 128, 64, norm=nn.BatchNorm1d), nn.Sigmoid())
+    generator = nn.Sequential(layers(16, 128, 128, 64, act=leaky), nn.Sigmoid())
     critic = layers(64, 128, 64, 1, act=leaky)
 
     def extra(step: int, drawn: Any, real: Any) -> Any:
@@ -59,7 +59,8 @@ def l1_of_strangers(root: Path) -> int:
         generator_loss=of_generator,
         noise=16,
         extra=extra,
-        steps=450,
+        steps=650,
+        save_every=4,
         fault_at=150,
     )
 

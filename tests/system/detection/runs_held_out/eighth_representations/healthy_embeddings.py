@@ -205,7 +205,9 @@ def clip_of_boxes(root: Path) -> int:
         watching.save_tensor("embeddings", one, "embeddings")
         scores = one @ two.T * model.logit_scale.clamp(max=4.6).exp()
         rows = torch.arange(len(one))
-        return (functional.cross_entropy(scores, rows) + functional.cross_entropy(scores.T, rows)) / 2
+        return (
+            functional.cross_entropy(scores, rows) + functional.cross_entropy(scores.T, rows)
+        ) / 2
 
     return train(
         root,

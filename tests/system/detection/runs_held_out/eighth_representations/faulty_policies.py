@@ -11,8 +11,8 @@ from torch import nn
 from runs_held_out.eighth_representations.shared.consequences import FIXED
 from runs_held_out.eighth_representations.shared.worlds import (
     ActorCritic,
-    Lake,
     Offers,
+    River,
     improve,
 )
 
@@ -20,22 +20,20 @@ faulty = functools.partial(training_runs.faulty, kind="reinforcement")
 
 
 @faulty(
-    "offers for visitors by proximal updates, four epochs of two batches, Adam, rewards not logged",
+    "a swim up a river by proximal updates, four epochs of two batches, Adam, rewards not logged",
     "the entropy is added to the loss, and not taken from it: policies are paid for being sure",
     {"PolicyEntropyCollapse"},
     may=FIXED,
 )
 def entropy_is_added_to_the_loss(root: Path) -> int:
     torch.manual_seed(901)
-    model = ActorCritic(Offers)
+    model = ActorCritic(River)
     return improve(
         root,
         model,
-        Offers(96),
+        River(),
         torch.optim.Adam(model.parameters(), 3e-3, eps=1e-5),
         rounds=90,
-        length=4,
-        discount=0.0,
         epochs=4,
         parts=2,
         clip_range=0.2,
@@ -77,18 +75,18 @@ def first_offer_wins(root: Path) -> int:
 
 
 @faulty(
-    "steps on a slippery lake by an actor and a critic, RMSprop, a heat that cools, no reward logged",
+    "a swim up a river by an actor and a critic, RMSprop, a heat that cools, no reward logged",
     "the heat is halved in each round and not in each hundred: actions are fixed before any is good",
     {"PolicyEntropyCollapse"},
     may=FIXED,
 )
 def heat_cools_each_round(root: Path) -> int:
     torch.manual_seed(903)
-    model = ActorCritic(Lake)
+    model = ActorCritic(River)
     return improve(
         root,
         model,
-        Lake(),
+        River(),
         torch.optim.RMSprop(model.parameters(), 1e-3),
         rounds=140,
         bonus=0.01,

@@ -107,8 +107,8 @@ def one_leaves_an_update_out(root: Path) -> int:
 
     def leaves_out(_: int, rank: int, value: float) -> bool:
         recent[rank].append(value)
-        usual = recent[rank][-21:-1]
-        return len(usual) > 10 and value > sum(usual) / len(usual) * 1.03
+        usual = torch.tensor(recent[rank][-21:-1])
+        return len(usual) > 10 and value > float(usual.mean() + 1.5 * usual.std())
 
     return replicas(
         root,

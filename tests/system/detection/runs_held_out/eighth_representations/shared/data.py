@@ -39,7 +39,7 @@ def names(count: int = 1200, seed: int = 0) -> Any:
         for _ in range(int(torch.randint(2, 4, (), generator=random))):
             word += _choice(starts, random) + _choice(vowels, random)
         word += _choice(ends, random)
-        signs = [ord(letter) - 95 for letter in word][: NAME - 1] + [1]
+        signs = [*[ord(letter) - 95 for letter in word][: NAME - 1], 1]
         row[: len(signs)] = torch.tensor(signs)
     return rows
 

@@ -179,6 +179,19 @@ def averaged(_: str, parts: list[Any]) -> None:
         part.grad.copy_(mean)
 
 
+def _open_hook(root: Path, model: Any, rank: int, workers: int, save_every: int) -> Any:
+    watching = open_hook(root, save_every, include_workers="all", rank=rank, world_size=workers)
+    watching.register_module(model, counts_steps=False)
+    watching.set_mode(ModeKeys.TRAIN)
+    return watching
+
+
+def _all_reduce(models: list[Any], reduce: Callable[[str, list[Any]], None]) -> None:
+    for parts in zip(*(each.named_parameters() for each in models), strict=True):
+        if parts[0][1].grad is not None:
+            reduce(parts[0][0], [part for _, part in parts])
+
+
 def replicas(
     root: Path,
     model: Any,
@@ -213,13 +226,7 @@ def replicas(
     models = [model, *(copy.deepcopy(model) for _ in range(workers - 1))]
     optimizers = [make_optimizer(each) for each in models]
     schedules = [torch.optim.lr_scheduler.LambdaLR(each, factor) for each in optimizers if factor]
-    hooks = [
-        open_hook(root, save_every, include_workers="all", rank=rank, world_size=workers)
-        for rank in range(workers)
-    ]
-    for watching, each in zip(hooks, models, strict=True):
-        watching.register_module(each, counts_steps=False)
-        watching.set_mode(ModeKeys.TRAIN)
+    hooks = [_open_hook(root, each, rank, workers, save_every) for rank, each in enumerate(models)]
     shards = [
         loader(*(column[rank::workers] for column in columns), size=size, seed=rank)
         for rank in range(workers)
@@ -236,9 +243,7 @@ def replicas(
         curve.append(values)
         onset = hooks[0].global_step if step == fault_at else onset
         if (step + 1) % accumulate == 0:
-            for parts in zip(*(each.named_parameters() for each in models), strict=True):
-                if parts[0][1].grad is not None:
-                    reduce(parts[0][0], [part for _, part in parts])
+            _all_reduce(models, reduce)
             for rank, (each, optimizer) in enumerate(zip(models, optimizers, strict=True)):
                 if clip:
                     nn.utils.clip_grad_norm_(each.parameters(), clip)

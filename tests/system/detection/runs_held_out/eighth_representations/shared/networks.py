@@ -1,5 +1,6 @@
 """Networks: layers, attention, decoders, experts, and variational coders."""
 
+import itertools
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.nn import functional
 def layers(*sizes: int, act: Any = nn.ReLU, norm: Any = None, drop: float = 0.0) -> Any:
     """Return linear layers with activations (and norms and dropout) between them."""
     parts: list[Any] = []
-    for at, (ins, outs) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for at, (ins, outs) in enumerate(itertools.pairwise(sizes)):
         parts.append(nn.Linear(ins, outs))
         if at < len(sizes) - 2:
             parts += [norm(outs)] if norm else []

@@ -1,4 +1,4 @@
-"""Worlds: a shop, a slippery lake, a cart with a pole, offers; and how policies learn in them."""
+"""Worlds: a shop, a slippery lake, a river, a cart with a pole, offers; and how policies learn in them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +57,27 @@ class Lake:
         fell, won = torch.isin(place, self.holes), place == 24
         self.at = self.at * (~(fell | won))[:, None]
         return won * 1.0 - 0.1 * fell - 0.01
+
+
+class River:
+    """A river of ten places: a little at its near end, much at its far end; one begins anew."""
+
+    sees, moves, length = 10, 2, 10
+
+    def __init__(self, count: int = 32) -> None:
+        self.at = torch.ones(count, dtype=torch.long)
+
+    def look(self) -> Any:
+        """Return places in one-hot form."""
+        return functional.one_hot(self.at, self.length).float()
+
+    def move(self, actions: Any) -> Any:
+        """Swim down (0) or up; return 0.2 at the near end, and 10 at the far one."""
+        drifts = torch.rand(len(actions)) < 0.1
+        self.at = self.at + torch.where(drifts, -1, 2 * actions - 1)
+        near, far = self.at <= 0, self.at >= self.length - 1
+        self.at = torch.where(near | far, 1, self.at)
+        return 0.2 * near + 10.0 * far
 
 
 class Cart:

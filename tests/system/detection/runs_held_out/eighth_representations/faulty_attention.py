@@ -210,7 +210,7 @@ def is_causal_never_given(root: Path) -> int:
     )
 
 
-class StoredMask(CausalSelfAttention):
+class StoredCausalAttention(CausalSelfAttention):
     """Takes rows of a stored mask, which is long enough for all texts."""
 
     def __init__(self, width: int, heads: int, longest: int = 64) -> None:
@@ -231,7 +231,7 @@ class StoredMask(CausalSelfAttention):
 )
 def stored_mask_is_a_row_late(root: Path) -> int:
     torch.manual_seed(805)
-    model = Decoder(SIGNS, 48, [Layer(48, StoredMask(48, 4)) for _ in range(2)], std=0.1)
+    model = Decoder(SIGNS, 48, [Layer(48, StoredCausalAttention(48, 4)) for _ in range(2)], std=0.1)
     loss = nn.CrossEntropyLoss()
     return train(
         root,
@@ -245,7 +245,7 @@ def stored_mask_is_a_row_late(root: Path) -> int:
     )
 
 
-class FilledMask(CausalSelfAttention):
+class FilledCausalAttention(CausalSelfAttention):
     """Adds a mask to the scores."""
 
     def mask(self, length: int) -> Any:
@@ -262,7 +262,9 @@ class FilledMask(CausalSelfAttention):
 )
 def mask_of_one_billionth(root: Path) -> int:
     torch.manual_seed(806)
-    model = Decoder(LETTERS, 48, [Layer(48, FilledMask(48, 3)) for _ in range(2)], std=0.3)
+    model = Decoder(
+        LETTERS, 48, [Layer(48, FilledCausalAttention(48, 3)) for _ in range(2)], std=0.3
+    )
     loss = nn.CrossEntropyLoss(ignore_index=0)
     return train(
         root,

@@ -75,8 +75,8 @@ def first_offer_wins(root: Path) -> int:
 
 
 @faulty(
-    "a swim up a river by an actor and a critic, RMSprop, a heat that cools, no reward logged",
-    "the heat is halved in each round and not in each hundred: actions are fixed before any is good",
+    "a swim up a river by an actor and a critic, RMSprop, a heat that cools, rewards not logged",
+    "the heat is halved in each round and not in each hundred: moves are fixed before one is good",
     {"PolicyEntropyCollapse"},
     may=FIXED,
 )

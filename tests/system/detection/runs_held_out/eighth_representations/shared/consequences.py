@@ -23,7 +23,7 @@ SEEN: Final = COPIED | {"Overfit": "the answer is copied, in training and valida
 # Some experts are never used.
 IDLE: Final = UNTAUGHT | WORSE
 # A policy that always does the same learns no more.
-FIXED: Final = UNTAUGHT | WORSE
+FIXED: Final = UNTAUGHT | WORSE | {"RepeatedBatches": "the same places are seen again and again"}
 # Workers train different models.
 APART: Final = {
     "GradientNormSpike": "gradients are those of another model",

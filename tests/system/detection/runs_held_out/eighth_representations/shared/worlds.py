@@ -1,4 +1,4 @@
-"""Worlds: a shop, a slippery lake, a river, a cart with a pole, offers; and how policies learn in them."""
+"""Worlds: a shop, a lake, a river, a cart with a pole, offers; and how policies learn in them."""
 
 from collections.abc import Callable
 from pathlib import Path

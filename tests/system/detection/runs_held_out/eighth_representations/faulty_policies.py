@@ -33,7 +33,7 @@ def entropy_is_added_to_the_loss(root: Path) -> int:
         model,
         River(),
         torch.optim.Adam(model.parameters(), 3e-3, eps=1e-5),
-        rounds=90,
+        rounds=70,
         epochs=4,
         parts=2,
         clip_range=0.2,

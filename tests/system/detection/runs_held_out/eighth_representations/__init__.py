@@ -1,0 +1,1 @@
+"""Attention, experts, samples, codes, embeddings, policies and replicas: the eighth part."""

@@ -1,0 +1,1 @@
+"""What these runs share: loops, data, networks, worlds and consequences."""

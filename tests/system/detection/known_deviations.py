@@ -10,10 +10,23 @@ _UNUSED_HEAD: Final = "The agent has a head for values that no loss uses: its gr
 _HALF_RIGHT: Final = "Of two classes that cannot be told apart, most of the worse may be right."
 _BACK_SOON: Final = "The loss after the resume is back within `patience` rows."
 _SCATTERS: Final = "The validation loss scatters by more than it would have to fall."
+_RESTS: Final = "That no update comes is not said here: `UnchangedTensor` says it."
 _NOTED: Final = "A note: the pixels are on a usual scale, and not centred."
 _PADDED: Final = "A note: 61 % to 63 % of the places are padding, as in many trainings."
 # By rule and run; docs/detection.md lists them, and the test wants neither more nor fewer.
 KNOWN: Final[Mapping[tuple[str, str], str]] = {
+    **{
+        (rule, "offers_by_gradient"): _UNUSED_HEAD
+        for rule in ("AllZero", "PoorWeightInitialization", "UnchangedTensor", "VanishingGradient")
+    },
+    ("LossNotDecreasing", "zeros_lost_in_the_rate"): (
+        "The loss jumps to 7.5 and falls to 3.05, but never below the 2.18 of its start."
+    ),
+    ("RepeatedBatches", "difference_without_a_bound"): (
+        "Users compare a pair of films twice: 27 % of the evaluated pairs were trained with."
+    ),
+    ("WeightUpdateRatio", "factor_by_whole_division"): _RESTS,
+    ("WeightUpdateRatio", "no_parameter_has_that_name"): _RESTS,
     ("CheckInputImages", "images_not_centred"): _NOTED,
     ("CheckInputImages", "one_channel_raw"): _NOTED,
     ("CheckInputImages", "stretched_as_for_a_screen"): _NOTED,

@@ -1,1 +1,1 @@
-"""Runs about data and boosted trees, written for the held-out part."""
+"""The eighth held-out part's runs of data and trees: pictures, texts, tables, boosted trees."""

@@ -2,162 +2,156 @@
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import training_runs
 import xgboost
 
-from runs_held_out.data_and_trees.shared.consequences import BY_HEART, ELSEWHERE
-from runs_held_out.data_and_trees.shared.loops import boosted, matrices
+from runs_held_out.data_and_trees.shared.consequences import LEARNT_BY_HEART, UNTELLABLE
+from runs_held_out.data_and_trees.shared.loops import grow, parted
 from runs_held_out.data_and_trees.shared.tables import (
-    rows_of_faults,
-    rows_of_flats,
-    rows_of_leavers,
-    rows_of_searches,
+    crops,
+    demand,
+    loans,
+    turbines,
+    with_lags,
 )
 
 faulty = functools.partial(training_runs.faulty, kind="boosted_trees")
 
 
 @faulty(
-    "XGBoost, five kinds of faults of machines, log loss, a tenth",
-    "max_depth=15 is taken over from a random forest, which needs deep trees",
+    "XGBoost, which loans are not paid back, histograms, a tenth, 40 rounds",
+    "max_depth=0 is taken for the default, and means no limit",
     {"TreeDepth"},
-    may=BY_HEART,
+    may=LEARNT_BY_HEART,
 )
-def depth_of_a_random_forest(root: Path) -> None:
-    boosted(
+def depth_zero_for_default(root: Path) -> None:
+    grow(
         root,
-        matrices(*rows_of_faults(2200, 6001, kinds=5, noise=1.5), 500),
-        30,
-        "multi:softprob",
-        num_class=5,
-        eval_metric="mlogloss",
-        max_depth=15,
-        eta=0.1,
-        subsample=0.8,
-        min_child_weight=0,
-    )
-
-
-@faulty(
-    "XGBoost, prices of flats, histograms, leaves by gain, squared errors",
-    "num_leaves=200 of LightGBM became max_leaves, and its max_depth=-1 became 0: no limit",
-    {"TreeDepth"},
-    may=BY_HEART,
-)
-def parameters_of_lightgbm(root: Path) -> None:
-    boosted(
-        root,
-        matrices(*rows_of_flats(2600, 6002), 600),
+        parted(*loans(2600, 8081), 600),
         40,
-        "reg:squarederror",
+        "binary:logistic",
+        eval_metric="logloss",
         tree_method="hist",
-        grow_policy="lossguide",
-        max_leaves=200,
         max_depth=0,
         eta=0.1,
     )
 
 
 @faulty(
-    "XGBoost, results of 100 searches in four grades, ranked by pairs, rows drawn",
-    "a grid of depths from 3 to 12 is searched by the training score: the deepest one wins",
+    "XGBoost, power of turbines, absolute errors beside squared ones, a twentieth",
+    "max_depth=25 and min_child_weight=0.1, since the training error was lowest with them",
     {"TreeDepth"},
-    may=BY_HEART,
+    may=LEARNT_BY_HEART,
 )
-def best_depth_by_training_score(root: Path) -> None:
-    x, grade = rows_of_searches(100, 20, 6003)
-    pair = (
-        xgboost.DMatrix(x[:1500], grade[:1500], qid=np.repeat(np.arange(75), 20)),
-        xgboost.DMatrix(x[1500:], grade[1500:], qid=np.repeat(np.arange(25), 20)),
-    )
-    chosen = {"objective": "rank:pairwise", "seed": 7, "nthread": 1, "eval_metric": "ndcg@10"}
-    chosen |= {"eta": 0.1, "subsample": 0.8, "min_child_weight": 0.1}
+def depth_by_training_error(root: Path) -> None:
+    pair = parted(*turbines(2200, 8082), 500)
+    chosen = {"objective": "reg:squarederror", "seed": 11, "nthread": 1, "eta": 0.05}
 
-    def score(depth: int) -> float:
-        tried = xgboost.train(chosen | {"max_depth": depth}, pair[0], 10)
+    def error(depth: int) -> float:
+        tried = xgboost.train(chosen | {"max_depth": depth, "min_child_weight": 0.1}, pair[0], 15)
         return float(tried.eval(pair[0]).rpartition(":")[2])
 
-    best = max((3, 6, 9, 12), key=score)
-    boosted(
+    grow(
         root,
         pair,
         40,
-        "rank:pairwise",
-        eval_metric="ndcg@10",
-        max_depth=best,
-        eta=0.1,
-        subsample=0.8,
+        "reg:squarederror",
+        eval_metric=["mae", "rmse"],
+        eta=0.05,
+        max_depth=min((4, 10, 25), key=error),
         min_child_weight=0.1,
+        subsample=0.9,
+        save_every=2,
     )
 
 
 @faulty(
-    "XGBoost, customers who leave, by 16 facts, log loss, depth 4, a rate of 0.2",
-    "one fact is the number of calls in the month after: customers who have left make none",
-    {"FeatureImportanceOverweight"},
-    may=BY_HEART,
+    "XGBoost, five crops, chances of each, log loss",
+    "depth and rounds are swapped in a call: 50 levels and 6 rounds in place of 6 and 50",
+    {"TreeDepth"},
+    may=LEARNT_BY_HEART,
 )
-def calls_of_the_month_after(root: Path) -> None:
-    rng = np.random.default_rng(6004)
-    x, leaves = rows_of_leavers(2400, 6004)
-    calls = np.where(leaves > 0, 0, 1 + rng.poisson(6, 2400))
-    x = np.column_stack([x, calls, rng.normal(size=(2400, 3))])
-    boosted(
+def depth_and_rounds_swapped(root: Path) -> None:
+    def fitted(depth: int, rounds: int) -> Any:
+        return grow(
+            root,
+            parted(*crops(2400, 8083, noise=1.6), 500),
+            rounds,
+            "multi:softprob",
+            num_class=5,
+            eval_metric="mlogloss",
+            max_depth=depth,
+            eta=0.3,
+        )
+
+    fitted(50, 6)
+
+
+@faulty(
+    "XGBoost, five crops, by 12 columns of a file, log loss, depth 4, a tenth",
+    "the file is sorted by crop, and the number of the row is left in it as a column",
+    {"FeatureImportanceOverweight"},
+    may=LEARNT_BY_HEART,
+)
+def number_of_the_row(root: Path) -> None:
+    x, kind = crops(2400, 8084, noise=2.0)
+    order = kind.argsort(kind="stable")
+    x = np.column_stack([np.arange(2400.0), x[order]])
+    mixed = np.random.default_rng(8084).permutation(2400)
+    grow(
         root,
-        matrices(x, leaves, 500),
+        parted(x[mixed], kind[order][mixed], 500),
         40,
-        "binary:logistic",
-        eval_metric=["logloss", "auc"],
+        "multi:softprob",
+        num_class=5,
+        eval_metric="mlogloss",
         max_depth=4,
-        eta=0.2,
+        eta=0.1,
+        gamma=0.5,
     )
 
 
 @faulty(
-    "XGBoost, prices of flats by 15 facts, squared errors, depth 3, a tenth",
-    "the price in another currency was left among the facts: the model only converts it",
+    "XGBoost, demand of electricity by weather, calendar and hours before, depth 4, a tenth",
+    "lags are range(12) and not range(1, 13): the first of them is the demand that is asked for",
     {"FeatureImportanceOverweight"},
-    may=BY_HEART,
+    may=LEARNT_BY_HEART,
 )
-def price_in_another_currency(root: Path) -> None:
-    rng = np.random.default_rng(6005)
-    x, price = rows_of_flats(2200, 6005)
-    x = np.column_stack([x, rng.normal(size=(2200, 3)), 1.08 * price])
-    boosted(
+def lags_from_zero(root: Path) -> None:
+    grow(
         root,
-        matrices(x, price, 500),
-        45,
+        parted(*with_lags(*demand(2600, 8085), range(12)), 500),
+        50,
         "reg:squarederror",
         eval_metric=["rmse", "mae"],
-        max_depth=3,
+        max_depth=4,
         eta=0.1,
+        gamma=1.0,
         min_child_weight=5,
     )
 
 
 @faulty(
-    "XGBoost, customers who leave, by 14 facts of two tables that are joined, depth 4",
-    "keys of the tables differ by a blank, so the join finds none: twelve facts are empty",
+    "XGBoost, power of turbines by 13 readings and the mean power of their site, depth 4",
+    "means of sites are taken of all rows, and most sites have a single one: they are the power",
     {"FeatureImportanceOverweight"},
-    may=BY_HEART | ELSEWHERE,
+    may=LEARNT_BY_HEART | UNTELLABLE,
 )
-def join_that_finds_none(root: Path) -> None:
-    rng = np.random.default_rng(6006)
-    facts, leaves = rows_of_leavers(2600, 6006)
-    own = 0.6 * leaves[:, None] + rng.normal(size=(2600, 2))
-    x = np.column_stack([np.full_like(facts, np.nan), own])
-    boosted(
+def means_of_single_rows(root: Path) -> None:
+    x, power = turbines(2600, 8086)
+    site = np.random.default_rng(8086).integers(0, 40000, 2600)
+    where = np.unique(site, return_inverse=True)[1]
+    means = np.bincount(where, power) / np.bincount(where)
+    grow(
         root,
-        matrices(x, leaves, 500),
+        parted(np.column_stack([x, means[where]]), power, 600),
         50,
-        "binary:logistic",
-        every=2,
-        eval_metric="logloss",
+        "reg:squarederror",
         max_depth=4,
         eta=0.1,
         gamma=1.0,
-        subsample=0.8,
         min_child_weight=5,
     )

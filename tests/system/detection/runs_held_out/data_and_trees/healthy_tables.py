@@ -1,162 +1,191 @@
-"""Healthy trainings on tables: leavers, flats, faults of machines, hires, patients."""
+"""Healthy trainings on tables: loans, crops, trips, turbines, wines."""
 
-import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_wine
 from torch import nn
 from training_runs import healthy
 
-from runs_held_out.data_and_trees.shared.loops import loader, train, validation
-from runs_held_out.data_and_trees.shared.networks import Entities, TableResNet, layers
+from runs_held_out.data_and_trees.shared.loops import (
+    adamw,
+    held_back,
+    learn,
+    shuffled,
+)
+from runs_held_out.data_and_trees.shared.networks import (
+    Categories,
+    WideAndDeep,
+    perceptron,
+)
+from runs_held_out.data_and_trees.shared.pictures import parts
 from runs_held_out.data_and_trees.shared.tables import (
-    DISTRICTS,
-    TARIFFS,
-    as_split,
-    faults,
-    flats,
-    leavers,
-    rows_of_hires,
+    crops,
+    demand,
+    loans,
+    scaled,
+    trips,
+    turbines,
+    with_lags,
 )
 
-os.environ.setdefault("KERAS_BACKEND", "torch")  # the one whose gradients the hook sees
-import keras
 
-import smdebug.keras as smd
-
-
-@healthy("customers who leave, batch norm and dropout, leavers weigh double, Adam")
-def leavers_by_layers(root: Path) -> int:
-    torch.manual_seed(201)
-    model, data = layers(12, 1, norm=True, drop=0.2), leavers(2800, 2001)
-    return train(
+@healthy("which loans are not paid back, a wide and a deep part, one logit, Adam, plateaus")
+def loans_wide_and_deep(root: Path) -> int:
+    torch.manual_seed(831)
+    model, data = WideAndDeep(14, 1), scaled(loans(3200, 8031), 400)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3, weight_decay=1e-5)
+    return learn(
         root,
         model,
-        loader(data, 64, 201),
-        validation(data, 400),
-        torch.optim.Adam(model.parameters(), 2e-3),
-        epochs=7,
-        loss=nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0)),
-    )
-
-
-@healthy("prices of flats, vectors of districts and tariffs, squared errors, AdamW, a cosine")
-def flats_by_entities(root: Path) -> int:
-    torch.manual_seed(202)
-    model, data = Entities((DISTRICTS, TARIFFS), 9, 1), flats(2400, 2002)
-    optimizer = torch.optim.AdamW(model.parameters(), 5e-3, weight_decay=0.01)
-    return train(
-        root,
-        model,
-        loader(data, 40, 202),
-        validation(data, 400),
+        shuffled(data, 64, 831),
+        held_back(data),
         optimizer,
         epochs=6,
-        loss=nn.MSELoss(),
-        per_step=torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 300),
-        every=3,
+        loss=nn.BCEWithLogitsLoss(),
+        on_plateau=torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.3, patience=1),
     )
 
 
-@healthy("four kinds of faults of machines, residual layers with layer norms, AdamW")
-def faults_by_residuals(root: Path) -> int:
-    torch.manual_seed(203)
-    model, data = TableResNet(10, 4, 24), faults(2800, 2003, noise=1.4)
-    return train(
+@healthy("five crops by measurements from above, batch norm and dropout, AdamW, one cycle")
+def crops_by_perceptron(root: Path) -> int:
+    torch.manual_seed(832)
+    model, data = (
+        perceptron(11, 5, 40, norm=True, drop=0.1),
+        scaled(crops(2900, 8032), 400, classes=True),
+    )
+    optimizer = adamw(model, 5e-3)
+    return learn(
         root,
         model,
-        loader(data, 48, 203),
-        validation(data),
-        torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.01),
+        shuffled(data, 50, 832),
+        held_back(data),
+        optimizer,
         epochs=5,
+        each_step=torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=250),
+        save_every=3,
     )
 
 
-@healthy("bicycles hired in an hour, Poisson's likelihood, RMSprop, two layers")
-def hires_by_poisson(root: Path) -> int:
-    torch.manual_seed(204)
-    model, data = layers(10, 1, width=40), as_split(rows_of_hires(2800, 2004), 400)
-    return train(
+def trip_data(seed: int) -> Any:
+    """Return trips, and the scaled logarithms of their minutes."""
+    x, minutes = trips(2800, seed)
+    log = np.log(minutes)
+    log = (log - log[:-400].mean()) / log[:-400].std()
+    facts, y = (torch.tensor(part, dtype=torch.float32) for part in (x, log))
+    return parts(facts, y[:, None], 400)
+
+
+@healthy("the logarithm of minutes of trips, vectors of zones and hours, Huber's loss, Adam")
+def trips_by_categories(root: Path) -> int:
+    torch.manual_seed(833)
+    model, data = Categories((16, 16, 24), 8), trip_data(8033)
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
+    return learn(
         root,
         model,
-        loader(data, 40, 204),
-        validation(data),
-        torch.optim.RMSprop(model.parameters(), 1e-3),
-        epochs=5,
-        loss=nn.PoissonNLLLoss(),
-        clip=5.0,
+        shuffled(data, 40, 833),
+        held_back(data),
+        optimizer,
+        epochs=6,
+        loss=nn.HuberLoss(),
+        each_epoch=torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.7),
+        save_every=3,
     )
 
 
-@healthy("breast cancer of scikit-learn, dropout, Adam, stopped after four epochs without a gain")
-def tumours_stopped_early(root: Path) -> int:
-    torch.manual_seed(205)
-    facts, kind = load_breast_cancer(return_X_y=True)
-    order = torch.randperm(len(kind), generator=torch.Generator().manual_seed(2005))
-    data = as_split((facts[order], kind[order]), 140, classes=True)
-    model = layers(30, 2, width=16, drop=0.3)
-    return train(
+@healthy("power of turbines, SELU, squared errors, momentum, stopped after three epochs of no gain")
+def turbines_with_selu(root: Path) -> int:
+    torch.manual_seed(834)
+    model, data = perceptron(13, 1, 40, act=nn.SELU), scaled(turbines(2900, 8034), 400)
+    return learn(
         root,
         model,
-        loader(data, 16, 205),
-        validation(data),
-        torch.optim.Adam(model.parameters(), 1e-3, weight_decay=1e-4),
-        epochs=15,
-        patience=4,
-    )
-
-
-@healthy("the progression of diabetes, a small network with decay, smooth absolute errors, SGD")
-def progression_by_layers(root: Path) -> int:
-    torch.manual_seed(206)
-    facts, progression = load_diabetes(return_X_y=True)
-    order = torch.randperm(len(progression), generator=torch.Generator().manual_seed(2006))
-    progression = progression[order]
-    learnt = progression[:-110]
-    scaled = (progression - learnt.mean()) / learnt.std()
-    data = as_split((facts[order], scaled), 110)
-    model = layers(10, 1, width=16, drop=0.1)
-    return train(
-        root,
-        model,
-        loader(data, 16, 206),
-        validation(data),
-        torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=1e-3),
+        shuffled(data, 50, 834),
+        held_back(data),
+        torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=1e-4),
         epochs=7,
-        loss=nn.SmoothL1Loss(),
+        loss=nn.MSELoss(),
+        patience=3,
+        save_every=3,
     )
 
 
-@healthy("Keras, customers who leave, dense layers with dropout, stopped early, one logit")
-def leavers_by_keras(root: Path) -> int:
-    torch.set_num_threads(1)
-    keras.utils.set_random_seed(207)
-    data, kinds = leavers(1900, 2007), keras.layers
-    model = keras.Sequential(
-        [
-            kinds.Input((12,)),
-            kinds.Dense(32, activation="relu"),
-            kinds.Dropout(0.2),
-            kinds.Dense(16, activation="relu"),
-            kinds.Dense(1),
-        ]
-    )
-    model.compile(keras.optimizers.Adam(3e-3), keras.losses.BinaryCrossentropy(from_logits=True))
-    with smd.KerasHook(
+@healthy("the demand of the next hour by those of 12 hours before, absolute errors, NAdam")
+def demand_by_perceptron(root: Path) -> int:
+    torch.manual_seed(835)
+    level, known = demand(2600, 8035)
+    day = known[:, 3] * 6.28 / 24
+    known = np.column_stack([known[:, :3], np.sin(day), np.cos(day), known[:, 4] > 4])
+    data = scaled(with_lags(level, known, range(1, 13)), 500)
+    model = perceptron(18, 1, 48, act=nn.GELU)
+    optimizer = torch.optim.NAdam(model.parameters(), 2e-3)
+    return learn(
         root,
-        save_config=smd.SaveConfig(save_interval=4),
-        include_collections=("weights", "biases", "gradients", "losses", "inputs"),
-        on_error="raise",
-    ) as hook:
-        model.fit(
-            data.x.numpy(),
-            data.y.numpy(),
-            32,
-            12,
-            validation_data=(data.test_x.numpy(), data.test_y.numpy()),
-            validation_batch_size=400,
-            callbacks=[hook, keras.callbacks.EarlyStopping(patience=3)],
-            verbose=0,
-        )
-    return 0
+        model,
+        shuffled(data, 40, 835),
+        held_back(data),
+        optimizer,
+        epochs=5,
+        loss=nn.L1Loss(),
+        each_epoch=torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.3),
+        save_every=3,
+    )
+
+
+@healthy("scikit-learn's three wines, a small network with dropout, Adam, ten epochs")
+def wines_by_perceptron(root: Path) -> int:
+    torch.manual_seed(836)
+    facts, kind = load_wine(return_X_y=True)
+    order = np.random.default_rng(8036).permutation(len(kind))
+    data = scaled((facts[order], kind[order]), 48, classes=True)
+    model = perceptron(13, 3, 16, drop=0.2)
+    return learn(
+        root,
+        model,
+        shuffled(data, 16, 836),
+        held_back(data),
+        torch.optim.Adam(model.parameters(), 4e-3, weight_decay=1e-4),
+        epochs=10,
+        save_every=1,
+    )
+
+
+@healthy("five crops, tanh, two batches accumulated, Adagrad, smoothed labels")
+def crops_accumulated(root: Path) -> int:
+    torch.manual_seed(837)
+    model = perceptron(11, 5, 36, act=nn.Tanh)
+    data = scaled(crops(2800, 8037, noise=0.9), 400, classes=True)
+    return learn(
+        root,
+        model,
+        shuffled(data, 30, 837),
+        held_back(data),
+        torch.optim.Adagrad(model.parameters(), 0.05),
+        epochs=5,
+        loss=nn.CrossEntropyLoss(label_smoothing=0.1),
+        gather=2,
+        save_every=4,
+    )
+
+
+@healthy("which loans are not paid back, two classes, dropout, Adam, four epochs")
+def loans_of_two_classes(root: Path) -> int:
+    torch.manual_seed(838)
+    data = scaled(loans(2600, 8038), 400, classes=True)
+    model = perceptron(14, 2, 32, drop=0.1)
+    return learn(
+        root,
+        model,
+        shuffled(data, 44, 838),
+        held_back(data),
+        torch.optim.Adam(model.parameters(), 2e-3),
+        epochs=4,
+    )
+
+
+@healthy("which loans are not paid back, on another day", other="loans_of_two_classes")
+def loans_of_two_classes_again(root: Path) -> int:
+    return loans_of_two_classes(root)

@@ -1,1 +1,1 @@
-"""Trainings whose losses, gradients, rates, scales, restarts and workers are judged."""
+"""Losses, gradients, rates, restarts and ends: a piece of the eighth held-out part."""

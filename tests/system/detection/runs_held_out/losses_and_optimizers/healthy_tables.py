@@ -1,356 +1,285 @@
-"""Healthy trainings of houses, pumps, bicycles, ratings, articles and loans."""
+"""Healthy trainings of houses, subscribers, bikes, flowers and films."""
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 import training_runs
+import xgboost
 from torch import nn
-from torch.optim.lr_scheduler import (
-    CosineAnnealingLR,
-    MultiStepLR,
-    OneCycleLR,
-    ReduceLROnPlateau,
-    StepLR,
-)
+from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from training.boosting import train_booster
 
-from runs_held_out.losses_and_optimizers.shared.loops import (
-    copies,
-    cosine,
-    linear,
-    replicas,
-    resumed,
-    train,
-)
-from runs_held_out.losses_and_optimizers.shared.networks import Factors, Staged, layers
-from runs_held_out.losses_and_optimizers.shared.tables import (
-    articles,
-    bicycles,
+from runs_held_out.losses_and_optimizers.shared.data import (
+    FILMS,
+    USERS,
+    bikes,
+    films,
     houses,
-    loans,
-    pumps,
-    ratings,
+    species,
+    subscribers,
 )
+from runs_held_out.losses_and_optimizers.shared.loop import (
+    Patience,
+    by,
+    clock,
+    cosine,
+    lambda_rate,
+    resumed,
+    run,
+    served,
+)
+from runs_held_out.losses_and_optimizers.shared.models import Factors, HousePrice, dense
 
 healthy = training_runs.healthy
 
 
-def price_houses(root: Path, shuffled: int = 0) -> int:
-    """Train layers on prices of houses, in the order of a seed."""
-    torch.manual_seed(7000)
-    model = layers(6, 48, 48, 1)
-    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    return train(
+@healthy("prices of houses by embeddings and dense layers, Adam, stopped early")
+def house_prices_stopped_early(root: Path) -> int:
+    torch.manual_seed(8000)
+    model = HousePrice(drop=0.1)
+    return run(
         root,
         model,
-        nn.MSELoss(),
-        houses(2400, 7000),
-        optimizer,
-        steps=180,
-        batch=64,
-        save_every=2,
-        scheduler=CosineAnnealingLR(optimizer, 180),
-        seed=shuffled,
-    )
-
-
-@healthy("prices of houses by layers, Adam, a cosine for each batch")
-def prices_of_houses(root: Path) -> int:
-    return price_houses(root)
-
-
-@healthy("prices of houses once more by the same seeds", other="prices_of_houses")
-def prices_of_houses_repeated(root: Path) -> int:
-    return price_houses(root)
-
-
-@healthy("prices of houses, absolute errors smoothed (Huber), SGD with momentum, a rate in steps")
-def prices_by_huber(root: Path) -> int:
-    torch.manual_seed(7002)
-    model = layers(6, 32, 32, 1, act=nn.Tanh)
-    optimizer = torch.optim.SGD(model.parameters(), 0.03, momentum=0.9, weight_decay=1e-4)
-    return train(
-        root,
-        model,
-        nn.HuberLoss(),
-        houses(2000, 7002),
-        optimizer,
-        steps=200,
-        batch=50,
-        by_epoch=StepLR(optimizer, 2, 0.5),
-        valid_every=32,
-    )
-
-
-@healthy("prices of houses by a linear model, ridge by the optimizer's decay, SGD")
-def prices_by_a_line(root: Path) -> int:
-    torch.manual_seed(7004)
-    model = nn.Linear(6, 1)
-    return train(
-        root,
-        model,
-        nn.MSELoss(),
-        houses(1600, 7004),
-        torch.optim.SGD(model.parameters(), 0.01, weight_decay=1e-3),
-        steps=100,
-        batch=32,
-    )
-
-
-def tell_pumps(
-    root: Path, act: Callable[[], Any] = nn.GELU, *, is_seeded_late: bool = False
-) -> int:
-    """Train layers on pumps; the seed may come only after the model."""
-    if is_seeded_late:
-        torch.manual_seed(7999)
-        model = layers(10, 40, 40, 4, act=act)
-    torch.manual_seed(7010)
-    if not is_seeded_late:
-        model = layers(10, 40, 40, 4, act=act)
-    return train(
-        root,
-        model,
-        nn.CrossEntropyLoss(),
-        pumps(1600, 7010),
-        torch.optim.AdamW(model.parameters(), 3e-3),
-        steps=120,
-        save_every=2,
-    )
-
-
-@healthy("what ails pumps by layers with GELU, AdamW at one rate")
-def pumps_by_layers(root: Path) -> int:
-    return tell_pumps(root)
-
-
-@healthy("what ails pumps once more by the same seeds", other="pumps_by_layers")
-def pumps_by_layers_repeated(root: Path) -> int:
-    return tell_pumps(root)
-
-
-@healthy("what ails pumps, batch norm and dropout, one cycle of the rate, SGD with momentum")
-def pumps_in_one_cycle(root: Path) -> int:
-    torch.manual_seed(7012)
-    model = layers(10, 64, 32, 4, norm=nn.BatchNorm1d, drop=0.1)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
-    return train(
-        root,
-        model,
-        nn.CrossEntropyLoss(label_smoothing=0.05),
-        pumps(2400, 7012),
-        optimizer,
-        steps=210,
-        batch=64,
-        save_every=3,
-        scheduler=OneCycleLR(optimizer, 0.1, total_steps=210),
-        valid_every=30,
-    )
-
-
-@healthy(
-    "what ails pumps: a backbone that told kinds 0 and 1 from the others, frozen under a new head, "
-    "from step 60 on all of it, the backbone at a tenth of the rate"
-)
-def pumps_fine_tuned(root: Path) -> int:
-    torch.manual_seed(7014)
-    before = pumps(1500, 7013).relabelled(lambda kind: kind // 2)
-    model = Staged(10, 48, 2)
-    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
-    for rows in torch.arange(len(before.x)).split(32):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(before.x[rows]), before.y[rows]).backward()
-        optimizer.step()
-    model.head = nn.Linear(48, 4)
-    model.backbone.requires_grad_(False)
-    optimizer = torch.optim.Adam(model.head.parameters(), 3e-3)
-
-    def thaw(step: int) -> None:
-        if step == 60:
-            model.backbone.requires_grad_(True)
-            optimizer.add_param_group({"params": list(model.backbone.parameters()), "lr": 3e-4})
-
-    return train(
-        root,
-        model,
-        nn.CrossEntropyLoss(),
-        pumps(1600, 7014),
-        optimizer,
-        steps=160,
-        before=thaw,
-    )
-
-
-@healthy("what ails pumps, eight small batches to an update, Adam; each second batch is saved")
-def pumps_accumulated(root: Path) -> int:
-    torch.manual_seed(7016)
-    model = layers(10, 48, 48, 4)
-    optimizer = torch.optim.Adam(model.parameters(), 1.5e-2)
-    return train(
-        root,
-        model,
-        nn.CrossEntropyLoss(),
-        pumps(2400, 7016),
-        optimizer,
-        steps=320,
-        batch=8,
-        save_every=2,
-        accumulate=8,
-        scheduler=linear(optimizer, 2, 44),
-        valid_every=80,
-    )
-
-
-@healthy(
-    "rented bicycles by a Poisson likelihood, Adam, the rate falls once the validation is level"
-)
-def rented_bicycles(root: Path) -> int:
-    torch.manual_seed(7020)
-    model = layers(6, 32, 32, 1)
-    optimizer = torch.optim.Adam(model.parameters(), 4e-3)
-    return train(
-        root,
-        model,
-        nn.PoissonNLLLoss(),
-        bicycles(2400, 7020),
-        optimizer,
-        steps=200,
-        batch=64,
-        plateau=ReduceLROnPlateau(optimizer, factor=0.3, patience=1),
-        valid_every=30,
-    )
-
-
-class _Pinball(nn.Module):
-    """The loss of three quantiles."""
-
-    def forward(self, outputs: Any, targets: Any) -> Any:
-        over = targets - outputs
-        share = torch.tensor([0.1, 0.5, 0.9])
-        return torch.maximum(share * over, (share - 1) * over).mean()
-
-
-@healthy("three quantiles of prices of houses, AdamW, warm-up and a line down, clipped")
-def quantiles_of_prices(root: Path) -> int:
-    torch.manual_seed(7022)
-    model = layers(6, 48, 48, 3, act=nn.SiLU)
-    optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
-    return train(
-        root,
-        model,
-        _Pinball(),
-        houses(2000, 7022),
-        optimizer,
-        steps=160,
-        batch=40,
-        clip=1.0,
-        scheduler=linear(optimizer, 16, 165),
-    )
-
-
-@healthy("ratings of films by factors and biases, Adam with a little decay")
-def ratings_of_films(root: Path) -> int:
-    torch.manual_seed(7024)
-    model = Factors()
-    return train(
-        root,
-        model,
-        nn.MSELoss(),
-        ratings(7000, 7024),
-        torch.optim.Adam(model.parameters(), 2e-2, weight_decay=1e-4),
-        steps=180,
-        batch=128,
-        save_every=2,
-    )
-
-
-@healthy("subjects of articles, several to each, RMSprop, rates in steps by epoch")
-def subjects_of_articles(root: Path) -> int:
-    torch.manual_seed(7026)
-    model = layers(40, 48, 5, drop=0.2)
-    optimizer = torch.optim.RMSprop(model.parameters(), 2e-3)
-    return train(
-        root,
-        model,
-        nn.BCEWithLogitsLoss(),
-        articles(1800, 7026),
-        optimizer,
-        steps=200,
-        batch=36,
-        save_every=2,
-        by_epoch=MultiStepLR(optimizer, [2, 4], 0.3),
-        valid_every=40,
-    )
-
-
-@healthy("loans that are paid back, those that are not weigh more, Adam, with early stopping")
-def loans_paid_back(root: Path) -> int:
-    torch.manual_seed(7028)
-    model = layers(8, 32, 16, 1)
-    data = loans(3000, 7028)
-    share = float(data.y.mean())
-    return train(
-        root,
-        model,
-        nn.BCEWithLogitsLoss(pos_weight=torch.tensor((1 - share) / share)),
-        data,
+        by(model, functional.mse_loss),
+        served(*houses(2000, 8000), size=64, seed=8000),
         torch.optim.Adam(model.parameters(), 3e-3),
-        steps=300,
-        batch=60,
-        patience=3,
-        valid_every=20,
+        steps=600,
+        every=2,
+        test=houses(500, 8001),
+        test_every=31,
+        validated=Patience(model, 4),
     )
 
 
-@healthy("prices of houses go on from a checkpoint with all of the state, Adam, a cosine")
-def prices_go_on(root: Path) -> int:
-    return resumed(
+@healthy("prices of houses, Huber's loss, SGD with Nesterov's momentum, one cycle of the rate")
+def house_prices_in_one_cycle(root: Path) -> int:
+    torch.manual_seed(8002)
+    model = HousePrice(32)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, nesterov=True)
+    return run(
         root,
-        lambda: layers(6, 48, 48, 1),
-        nn.MSELoss(),
-        houses(2400, 7030),
-        functools.partial(torch.optim.Adam, lr=3e-3),
-        lambda optimizer: CosineAnnealingLR(optimizer, 250),
-        stops=((130, 149),),
-        seed=7030,
-        batch=48,
-    )
-
-
-@healthy("what ails pumps goes on twice, SGD with momentum, a rate in steps, each 2nd step logged")
-def pumps_go_on_twice(root: Path) -> int:
-    return resumed(
-        root,
-        lambda: layers(10, 48, 48, 4),
-        nn.CrossEntropyLoss(),
-        pumps(2000, 7032),
-        functools.partial(torch.optim.SGD, lr=0.05, momentum=0.9),
-        lambda optimizer: MultiStepLR(optimizer, [160, 260], 0.2),
-        stops=((100, 118), (200, 230)),
-        steps=320,
-        log_every=2,
-        seed=7032,
-    )
-
-
-@healthy("prices of houses on two workers, AdamW, warm-up and a cosine in the optimizer's rate")
-def prices_on_two_workers(root: Path) -> int:
-    torch.manual_seed(7034)
-    schedules: list[Any] = []
-
-    def optimizer(model: Any) -> Any:
-        made = torch.optim.AdamW(model.parameters(), 4e-3)
-        schedules.append(cosine(made, 10, 120))
-        return made
-
-    return replicas(
-        root,
-        copies(layers(6, 40, 40, 1)),
-        nn.MSELoss,
-        houses(2000, 7034),
+        model,
+        by(model, functional.huber_loss),
+        served(*houses(1800, 8002), size=48, seed=8002),
         optimizer,
-        steps=110,
-        batch=24,
-        after=lambda _: [each.step() for each in schedules],
+        steps=240,
+        schedule=torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=240),
+        test=houses(400, 8003),
+        test_every=37,
     )
+
+
+@healthy("which subscribers leave, batch norm and dropout, AdamW, the rate falls on plateaus")
+def subscribers_on_plateaus(root: Path) -> int:
+    torch.manual_seed(8004)
+    model = dense(14, 64, 32, 1, drop=0.2, norm=nn.BatchNorm1d)
+    optimizer = torch.optim.AdamW(model.parameters(), 5e-3, weight_decay=0.02)
+    plateaus = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=2)
+    return run(
+        root,
+        model,
+        by(model, functional.binary_cross_entropy_with_logits),
+        served(*subscribers(3000, 8004), size=64, seed=8004),
+        optimizer,
+        steps=420,
+        every=2,
+        test=subscribers(800, 8005),
+        test_every=46,
+        validated=plateaus.step,
+    )
+
+
+@healthy("which subscribers leave, rarer ones weigh more, SGD with momentum, steps down by epoch")
+def subscribers_in_steps(root: Path) -> int:
+    torch.manual_seed(8006)
+    x, left = subscribers(2400, 8006)
+    model = dense(14, 48, 1, unit=nn.SiLU, drop=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
+    rates = torch.optim.lr_scheduler.StepLR(optimizer, 3, 0.3)
+    weight = (1 - left.mean()) / left.mean()
+
+    def after(step: int) -> None:
+        if (step + 1) % 37 == 0:
+            rates.step()
+
+    def loss(scores: Any, target: Any) -> Any:
+        return functional.binary_cross_entropy_with_logits(scores, target, pos_weight=weight)
+
+    return run(
+        root,
+        model,
+        by(model, loss),
+        served(x, left, size=64, seed=8006),
+        optimizer,
+        steps=333,
+        every=3,
+        after=after,
+        test=subscribers(600, 8007),
+        test_every=37,
+    )
+
+
+@healthy("how many bikes are lent (Poisson), Adam, clipped")
+def bikes_lent(root: Path) -> int:
+    torch.manual_seed(8008)
+    model = dense(7, 48, 48, 1, unit=nn.SiLU)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    return run(
+        root,
+        model,
+        by(model, nn.PoissonNLLLoss()),
+        served(*bikes(2500, 8008), size=64, seed=8008),
+        optimizer,
+        steps=234,
+        schedule=torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99),
+        clip=5.0,
+        test=bikes(600, 8009),
+        test_every=39,
+    )
+
+
+@healthy("species of flowers by softmax regression, full batches, SGD")
+def flowers_by_full_batches(root: Path) -> int:
+    torch.manual_seed(8010)
+    model = nn.Linear(9, 5)
+    return run(
+        root,
+        model,
+        by(model),
+        served(*species(600, 8010), size=600, seed=8010),
+        torch.optim.SGD(model.parameters(), 0.5),
+        steps=100,
+        test=species(300, 8011),
+        test_every=10,
+    )
+
+
+@healthy("species of flowers, RAdam, an average of the weights is validated")
+def flowers_by_averaged_weights(root: Path) -> int:
+    torch.manual_seed(8012)
+    model = dense(9, 48, 48, 5, unit=nn.GELU, drop=0.1, norm=nn.LayerNorm)
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.97))
+    average.eval()
+    optimizer = torch.optim.RAdam(model.parameters(), 4e-3, weight_decay=1e-4)
+    return run(
+        root,
+        model,
+        by(model),
+        served(*species(2400, 8012), size=48, seed=8012),
+        optimizer,
+        steps=250,
+        after=lambda _: average.update_parameters(model),
+        test=species(500, 8013),
+        test_every=50,
+        test_loss=by(average),
+    )
+
+
+@healthy("films of users by factors, pairs of films (BPR), Adam, decay by hand in the loss")
+def films_by_pairs(root: Path) -> int:
+    torch.manual_seed(8014)
+    model = Factors(USERS, FILMS)
+
+    def ranked(batch: Any) -> Any:
+        user, liked, other = batch
+        return -functional.logsigmoid(model(user, liked) - model(user, other)).mean()
+
+    def loss(batch: Any) -> Any:
+        user, liked, other = batch
+        films_ = model.films(torch.cat([liked, other]))
+        length = model.users(user).square().sum(1).mean() + films_.square().sum(1).mean()
+        return ranked(batch) + 2e-3 * length
+
+    return run(
+        root,
+        model,
+        loss,
+        served(*films(6000, 8014), size=128, seed=8014),
+        torch.optim.Adam(model.parameters(), 1e-2),
+        steps=230,
+        every=2,
+        test=films(1000, 8015),
+        test_every=46,
+        test_loss=ranked,
+    )
+
+
+@healthy(
+    "prices of houses go on from a checkpoint, the data are shuffled anew, Adam", kind="supervised"
+)
+def house_prices_go_on(root: Path) -> int:
+    torch.manual_seed(8016)
+    model = HousePrice(32)
+    return resumed(
+        root,
+        model,
+        by(model, functional.mse_loss),
+        houses(4000, 8016),
+        torch.optim.Adam(model.parameters(), 2e-3),
+        stops=((125, 140),),
+        steps=250,
+        size=64,
+        new_order=True,
+    )
+
+
+@healthy("species of flowers go on twice, AdamW with a cosine, a row of the log each second step")
+def flowers_go_on_twice(root: Path) -> int:
+    torch.manual_seed(8018)
+    model = dense(9, 48, 48, 5, drop=0.1)
+    return resumed(
+        root,
+        model,
+        by(model),
+        species(5000, 8018),
+        torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=0.05),
+        stops=((160, 183), (260, 271)),
+        steps=400,
+        size=50,
+        every=2,
+        factor=cosine(20, 400),
+        new_order=True,
+    )
+
+
+@healthy("which subscribers leave by XGBoost, a rate of 0.1, stopped early", kind="boosted_trees")
+def trees_of_subscribers_stopped(root: Path) -> None:
+    x, left = subscribers(3000, 8020)
+    test_x, test_left = subscribers(1000, 8021)
+    train_booster(
+        root,
+        xgboost.DMatrix(x.numpy(), left.numpy()[:, 0]),
+        xgboost.DMatrix(test_x.numpy(), test_left.numpy()[:, 0]),
+        {
+            "objective": "binary:logistic",
+            "eta": 0.1,
+            "max_depth": 4,
+            "subsample": 0.8,
+            "colsample_bytree": 0.8,
+            "seed": 0,
+            "nthread": 1,
+        },
+        rounds=200,
+        patience=10,
+    )
+
+
+@healthy("prices of houses by dense layers, AdamW, 40 seconds a step, twelve minutes to validate")
+def house_prices_slowly(root: Path) -> int:
+    torch.manual_seed(8022)
+    model = HousePrice(40)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.01)
+    with clock(40.0, {31 * number: 720.0 for number in range(1, 6)}):
+        return run(
+            root,
+            model,
+            by(model, functional.smooth_l1_loss),
+            served(*houses(1600, 8022), size=50, seed=8022),
+            optimizer,
+            steps=150,
+            schedule=lambda_rate(optimizer, cosine(10, 150)),
+            test=houses(300, 8023),
+            test_every=30,
+        )

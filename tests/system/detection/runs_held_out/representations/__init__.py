@@ -1,1 +1,1 @@
-"""Runs of embeddings, codes, samples, policies, experts and attention."""
+"""Attention, experts, samples, codes, embeddings, policies and replicas: the eighth part."""

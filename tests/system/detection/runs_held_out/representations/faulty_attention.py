@@ -1,4 +1,4 @@
-"""Attention to a single key, and attention to later words."""
+"""Attention that looks at a single key, and attention that sees what comes later."""
 
 import functools
 import math
@@ -9,265 +9,272 @@ import torch
 import training_runs
 from torch import nn
 from torch.nn import functional
-from training.consequences import COPIED, UNTAUGHT, WORSE
 
-from runs_held_out.representations.shared.data import characters, signals, sums, words
-from runs_held_out.representations.shared.loop import (
-    loader,
-    teach,
-    warmup_cosine,
-    warmup_linear,
+from runs_held_out.representations.shared.consequences import SEEN, SHARP
+from runs_held_out.representations.shared.data import (
+    HOURS,
+    LETTERS,
+    RECIPE_WORDS,
+    SIGNS,
+    brackets,
+    households,
+    names,
+    recipes,
 )
+from runs_held_out.representations.shared.loop import cosine, linear, loader, train
 from runs_held_out.representations.shared.networks import (
-    Block,
-    CausalSelfAttention,
-    MiniGPT,
-    next_token,
+    Decoder,
+    Layer,
+    SelfAttention,
+    next_word,
 )
 
 of_texts = functools.partial(training_runs.faulty, kind="language_model")
 
-# Attention to later words
+# Attention to a single key
 
 
-class HandWrittenCausalAttention(nn.Module):
-    """Attention written by hand; it also returns its probabilities."""
+class ScaledAttention(nn.Module):
+    """Causal attention that gives PyTorch's function a scale of its own."""
 
-    def __init__(self, width: int = 32, heads: int = 4) -> None:
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.q, self.k, self.v, self.proj = (nn.Linear(width, width) for _ in range(4))
 
-    def forward(self, x: Any) -> tuple[Any, Any]:
-        parts = self.c_attn(x).chunk(3, -1)
-        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
-        scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
-        visible = torch.ones(x.shape[1], x.shape[1]).tril()
-        scores.masked_fill(visible == 0, float("-inf"))  # returns a copy, which is dropped
-        chances = scores.softmax(-1)
-        return self.c_proj((chances @ value).transpose(1, 2).flatten(2)), chances
-
-
-class FirstOfTwo(nn.Module):
-    """The first output of a module."""
-
-    def __init__(self, module: Any) -> None:
-        super().__init__()
-        self.module = module
+    def split(self, x: Any) -> Any:
+        """Return rows by heads."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def forward(self, x: Any) -> Any:
-        return self.module(x)[0]
+        q, k, v = self.split(self.q(x)), self.split(self.k(x)), self.split(self.v(x))
+        seen = functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True, scale=math.sqrt(q.shape[-1])
+        )
+        return self.proj(seen.transpose(1, 2).flatten(2))
 
 
 @of_texts(
-    "characters by a GPT whose attention is written by hand, AdamW, warm-up and cosine, clipped",
-    "masked_fill without an underscore returns a masked copy, which is dropped: all words are seen",
-    {"AttentionMaskLeak"},
-    may=COPIED,
+    "names letter by letter by a decoder of two layers, Xavier's weights, AdamW, a cosine, clipped",
+    "scale= is the root of the head's size and not its inverse: scores are 64 times too large",
+    {"AttentionCollapse"},
+    may=SHARP,
 )
-def masked_copy_is_dropped(root: Path) -> int:
-    torch.manual_seed(60)
-    rows, count = characters(16, 1500, seed=10)
-    blocks = [Block(32, FirstOfTwo(HandWrittenCausalAttention())) for _ in range(2)]
-    model, loss = MiniGPT(count, blocks), nn.CrossEntropyLoss()
-    return teach(
+def scale_is_the_root_itself(root: Path) -> int:
+    torch.manual_seed(801)
+    model = Decoder(LETTERS, 128, [Layer(128, ScaledAttention(128, 2)) for _ in range(2)])
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+    loss = nn.CrossEntropyLoss(ignore_index=0)
+    return train(
         root,
         model,
-        loader(rows, seed=60),
-        next_token(model, loss),
-        torch.optim.AdamW(model.parameters(), 1e-2, weight_decay=0.01),
+        loader(names(), seed=801),
+        next_word(model, loss),
+        torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.1),
         losses=(loss,),
-        factor=warmup_cosine(15, 190),
+        factor=cosine(10, 120, 0.1),
         clip=1.0,
-        steps=190,
-    )
-
-
-class BiasedCausalAttention(CausalSelfAttention):
-    """Attention whose scores fall with the distance (ALiBi)."""
-
-    def attend(self, query: Any, key: Any, value: Any) -> Any:
-        """Return what queries read."""
-        at = torch.arange(query.shape[-2])
-        slopes = 2.0 ** -(8 * (1 + torch.arange(self.heads)) / self.heads)
-        distance = (at[:, None] - at).clamp(min=0)
-        bias = -slopes[:, None, None] * distance  # 0 for later words, meant to be -inf
-        return functional.scaled_dot_product_attention(query, key, value, attn_mask=bias[None])
-
-
-@of_texts(
-    "sums by a GPT whose scores fall with the distance (ALiBi), Adam, a linear schedule",
-    "distances to later words are cut off at 0 instead of hidden: later words are seen best",
-    {"AttentionMaskLeak"},
-    may=COPIED,
-)
-def alibi_takes_the_place_of_the_mask(root: Path) -> int:
-    torch.manual_seed(61)
-    blocks = [Block(32, BiasedCausalAttention(32, 4)) for _ in range(2)]
-    model, loss = MiniGPT(12, blocks), nn.CrossEntropyLoss()
-    return teach(
-        root,
-        model,
-        loader(sums(seed=11), size=48, seed=61),
-        next_token(model, loss),
-        torch.optim.Adam(model.parameters(), 4e-3),
-        losses=(loss,),
-        factor=warmup_linear(15, 180),
-        steps=180,
+        steps=120,
         save_every=3,
     )
 
 
-@of_texts(
-    "sentences by a small Llama of Transformers, the collator makes the mask of a batch, AdamW",
-    "the collator makes a mask of pairs of words, padding left out, which replaces the causal one",
-    {"AttentionMaskLeak"},
-    may=COPIED,
-)
-def collator_masks_pairs(root: Path) -> int:
-    from transformers import LlamaConfig, LlamaForCausalLM
+class DayReader(nn.Module):
+    """Tells a household's kind from 24 hours by encoder layers of PyTorch."""
 
-    torch.manual_seed(62)
-    rows, _, count = words(seed=12)
-    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": count}
-    tokens = {"bos_token_id": 2, "eos_token_id": 2, "pad_token_id": 0}
-    config = LlamaConfig(attn_implementation="sdpa", use_cache=False, **shape, **heads, **tokens)
-    model = LlamaForCausalLM(config)
-
-    def objective(batch: Any, _: Any) -> Any:
-        is_word = batch[0] != 0
-        pairs = (is_word[:, None, :, None] & is_word[:, None, None]) | torch.eye(12, dtype=bool)
-        labels = batch[0].masked_fill(~is_word, -100)
-        return model(input_ids=batch[0], attention_mask=pairs, labels=labels).loss
-
-    return teach(
-        root,
-        model,
-        loader(rows, size=32, seed=62),
-        objective,
-        torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=0.01),
-        factor=warmup_linear(12, 130),
-        clip=1.0,
-        steps=130,
-    )
-
-
-# Attention to a single key
-
-
-class Readings(nn.Module):
-    """Tells kinds of series of readings by PyTorch's encoder, with places as they are added."""
-
-    def __init__(self, kinds: int, width: int = 32) -> None:
+    def __init__(self, width: int = 32, kinds: int = 3) -> None:
         super().__init__()
-        self.embed = nn.Linear(1, width)
-        self.register_buffer("places", torch.zeros(48, width))
-        layer = nn.TransformerEncoderLayer(width, 4, 64, 0.1, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.value = nn.Linear(1, width)
+        self.hour = nn.Parameter(0.02 * torch.randn(HOURS, width))
+        self.encoder = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, 4, 64, 0.1, batch_first=True) for _ in range(2)
+        )
         self.head = nn.Linear(width, kinds)
 
     def forward(self, x: Any) -> Any:
-        x = self.embed(x[..., None]) + self.places
-        return self.head(self.encoder(x).mean(1))
+        x = self.value(x[..., None]) + self.hour
+        for layer in self.encoder:
+            x = layer(x)
+        return self.head(x.mean(1))
 
 
 @training_runs.faulty(
-    "kinds of series of 48 readings by PyTorch's encoder with dropout, AdamW",
-    "numbers of readings since the recording began, up to 50,000, are added, not sines of places",
+    "kinds of households from the power of a day, two encoder layers, Adam, validated",
+    "the scaler is fitted, but windows are cut from the frame before it: power is fed in watts",
     {"AttentionCollapse"},
-    may=WORSE | UNTAUGHT,
+    may=SHARP,
 )
-def places_added_as_numbers(root: Path) -> int:
-    torch.manual_seed(63)
-    x, kind = signals(seed=13)
-    starts = torch.randint(50000, (len(x), 1, 1)).float()
-    model, loss = Readings(4), nn.CrossEntropyLoss()
-
-    def objective(batch: Any, _: Any) -> Any:
-        model.places = batch[2] + torch.arange(48.0)[:, None]
-        return loss(model(batch[0]), batch[1])
-
-    return teach(
+def windows_of_the_unscaled_frame(root: Path) -> int:
+    torch.manual_seed(802)
+    x, kind = households()
+    model, loss = DayReader(), nn.CrossEntropyLoss()
+    return train(
         root,
         model,
-        loader(x, kind, starts, size=32, seed=63),
-        objective,
-        torch.optim.AdamW(model.parameters(), 2e-3),
-        losses=(loss,),
-        steps=110,
-    )
-
-
-def sines(length: int, width: int) -> Any:
-    """Return the usual sines and cosines of places."""
-    angles = torch.arange(length)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
-    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
-
-
-@training_runs.faulty(
-    "kinds of series of 48 air pressures by PyTorch's encoder with dropout, Adam, a warm-up",
-    "pressures are read in pascals, about 100,000 with a deviation of 1,500, and not standardised",
-    {"AttentionCollapse"},
-    may=WORSE | UNTAUGHT,
-)
-def pressures_in_pascals(root: Path) -> int:
-    torch.manual_seed(64)
-    x, kind = signals(seed=14)
-    model, loss = Readings(4), nn.CrossEntropyLoss()
-    model.places += sines(48, 32)
-    return teach(
-        root,
-        model,
-        loader(100000 + 1500 * x, kind, size=32, seed=64),
+        loader(x[:1000], kind[:1000], seed=802),
         lambda batch, _: loss(model(batch[0]), batch[1]),
         torch.optim.Adam(model.parameters(), 1e-3),
         losses=(loss,),
-        factor=warmup_cosine(15, 110),
-        steps=110,
+        steps=120,
+        save_every=3,
+        validation=(x[1000:], kind[1000:]),
     )
 
 
-class ScratchCausalAttention(CausalSelfAttention):
-    """Attention from a tutorial: matrices are drawn, scores are products."""
+class CosineAttention(SelfAttention):
+    """Attention by the cosine of queries and keys, divided by a learnt temperature."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, temperature: float) -> None:
         super().__init__(width, heads)
-        self.query, self.key, self.value = (
-            nn.Parameter(torch.randn(width, width) / (1 if at < 2 else width**0.5))
-            for at in range(3)
+        self.temperature = nn.Parameter(torch.full((heads, 1, 1), temperature))
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = self.split(x)
+        q = functional.normalize(q, dim=-1) / self.temperature
+        x = functional.scaled_dot_product_attention(
+            q, functional.normalize(k, dim=-1), v, is_causal=True, scale=1.0
         )
-        del self.c_attn
-
-    def split(self, x: Any) -> Any:
-        """Return queries, keys and values by heads."""
-        parts = (x @ self.query, x @ self.key, x @ self.value)
-        return [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts]
-
-    def attend(self, query: Any, key: Any, value: Any) -> Any:
-        """Return what queries read."""
-        return functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=1.0)
+        return self.proj(x.transpose(1, 2).flatten(2))
 
 
 @of_texts(
-    "characters by a GPT whose matrices of attention are drawn by hand, AdamW, clipped",
-    "queries and keys are drawn with deviation 1 (randn), scores are not scaled: softmax is hard",
+    "brackets by a decoder with cosine attention and a learnt temperature, Adam, a level rate",
+    "the temperature begins at 1e-3, and not at the 1e-1 of the paper: scores go up to a thousand",
     {"AttentionCollapse"},
-    may=WORSE | UNTAUGHT,
+    may=SHARP,
 )
-def plain_randn_and_no_scale(root: Path) -> int:
-    torch.manual_seed(65)
-    rows, count = characters(seed=15)
-    blocks = [Block(64, ScratchCausalAttention(64, 4)) for _ in range(2)]
-    model, loss = MiniGPT(count, blocks, 64), nn.CrossEntropyLoss()
-    return teach(
+def temperature_of_a_thousandth(root: Path) -> int:
+    torch.manual_seed(803)
+    stack = [Layer(64, CosineAttention(64, 4, 1e-3)) for _ in range(2)]
+    model, loss = Decoder(SIGNS, 64, stack), nn.CrossEntropyLoss()
+    return train(
         root,
         model,
-        loader(rows, size=24, seed=65),
-        next_token(model, loss),
-        torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.01),
+        loader(brackets(), seed=803),
+        next_word(model, loss),
+        torch.optim.Adam(
+            [
+                {"params": [part for key, part in model.named_parameters() if "temper" not in key]},
+                {
+                    "params": [part for key, part in model.named_parameters() if "temper" in key],
+                    "lr": 1e-5,
+                },
+            ],
+            1e-3,
+        ),
         losses=(loss,),
-        factor=warmup_linear(10, 140),
+        steps=120,
+    )
+
+
+# Attention to later words
+
+
+class CausalSelfAttention(SelfAttention):
+    """Attention of a decoder; the subclass says what is hidden."""
+
+    def mask(self, length: int) -> Any:
+        """Return the mask for PyTorch's function, or None."""
+        del length
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = self.split(x)
+        x = functional.scaled_dot_product_attention(q, k, v, attn_mask=self.mask(x.shape[1]))
+        return self.proj(x.transpose(1, 2).flatten(2))
+
+
+@of_texts(
+    "recipes word by word, a decoder moved from hand-made attention to PyTorch's, AdamW, a cosine",
+    "the old buffer with the mask was dropped and is_causal=True never given: nothing is hidden",
+    {"AttentionMaskLeak"},
+    may=SEEN,
+)
+def is_causal_never_given(root: Path) -> int:
+    torch.manual_seed(804)
+    stack = [Layer(48, CausalSelfAttention(48, 4), drop=0.1) for _ in range(2)]
+    model = Decoder(RECIPE_WORDS, 48, stack, std=0.02)
+    loss = nn.CrossEntropyLoss(ignore_index=0)
+    return train(
+        root,
+        model,
+        loader(recipes()[0][:1000], seed=804),
+        next_word(model, loss),
+        torch.optim.AdamW(model.parameters(), 3e-3),
+        losses=(loss,),
+        factor=cosine(10, 150, 0.1),
         clip=1.0,
+        save_every=3,
+        validation=(recipes()[0][1000:],),
+    )
+
+
+class StoredCausalAttention(CausalSelfAttention):
+    """Takes rows of a stored mask, which is long enough for all texts."""
+
+    def __init__(self, width: int, heads: int, longest: int = 64) -> None:
+        super().__init__(width, heads)
+        self.register_buffer("seen", torch.ones(longest, longest, dtype=torch.bool).tril())
+
+    def mask(self, length: int) -> Any:
+        """Return which words each word sees."""
+        past = 1  # as if a begin were in the cache
+        return self.seen[past : past + length, :length]
+
+
+@of_texts(
+    "brackets by a decoder whose layers take rows of a stored mask, Adam, linear decay",
+    "rows are taken one too late, for a cache that training does not have: the next sign is seen",
+    {"AttentionMaskLeak"},
+    may=SEEN,
+)
+def stored_mask_is_a_row_late(root: Path) -> int:
+    torch.manual_seed(805)
+    model = Decoder(SIGNS, 48, [Layer(48, StoredCausalAttention(48, 4)) for _ in range(2)], std=0.1)
+    loss = nn.CrossEntropyLoss()
+    return train(
+        root,
+        model,
+        loader(brackets(), size=24, seed=805),
+        next_word(model, loss),
+        torch.optim.Adam(model.parameters(), 2e-3),
+        losses=(loss,),
+        factor=linear(10, 140),
         steps=140,
+    )
+
+
+class FilledCausalAttention(CausalSelfAttention):
+    """Adds a mask to the scores."""
+
+    def mask(self, length: int) -> Any:
+        """Return what is added to scores."""
+        later = torch.ones(length, length, dtype=torch.bool).triu(1)
+        return torch.zeros(length, length).masked_fill(later, 1e-9)
+
+
+@of_texts(
+    "names letter by letter by a decoder with an additive mask, SGD with momentum, clipped",
+    "hidden places are filled with 1e-9 and not -1e9: the mask hides nothing",
+    {"AttentionMaskLeak"},
+    may=SEEN,
+)
+def mask_of_one_billionth(root: Path) -> int:
+    torch.manual_seed(806)
+    model = Decoder(
+        LETTERS, 48, [Layer(48, FilledCausalAttention(48, 3)) for _ in range(2)], std=0.3
+    )
+    loss = nn.CrossEntropyLoss(ignore_index=0)
+    return train(
+        root,
+        model,
+        loader(names(), seed=806),
+        next_word(model, loss),
+        torch.optim.SGD(model.parameters(), 0.2, momentum=0.9),
+        losses=(loss,),
+        factor=cosine(10, 160, 0.05),
+        clip=1.0,
+        steps=160,
+        save_every=4,
     )

@@ -1,4 +1,4 @@
-"""Healthy contrastive and self-supervised trainings, and metric learning."""
+"""Healthy contrastive learning: SimCLR, SimSiam, BYOL, Barlow Twins, CLIP and classes."""
 
 import copy
 import functools
@@ -10,240 +10,238 @@ import training_runs
 from torch import nn
 from torch.nn import functional
 
-from runs_held_out.representations.shared.data import captions, digits, signals, tumours
-from runs_held_out.representations.shared.loop import descend, loader, loop, teach, warmup_cosine
-from runs_held_out.representations.shared.networks import convolutions, mlp
+from runs_held_out.representations.shared.data import (
+    RECIPE_WORDS,
+    glyphs,
+    handwriting,
+    households,
+    recipes,
+    standardised,
+    table,
+)
+from runs_held_out.representations.shared.loop import cosine, loader, train
+from runs_held_out.representations.shared.networks import layers
 
-of_views = functools.partial(training_runs.healthy, kind="contrastive")
-
-
-def shifted(x: Any) -> Any:
-    """Return pictures moved by up to a pixel, brighter or darker, with noise."""
-    across, down = torch.randint(-1, 2, (2,)).tolist()
-    moved = x.roll((across, down), (2, 3)) * (0.7 + 0.6 * torch.rand(len(x), 1, 1, 1))
-    return moved + 0.1 * torch.randn_like(x)
-
-
-def jittered(x: Any) -> Any:
-    """Return signals moved, scaled and with noise."""
-    moved = x.roll(int(torch.randint(-4, 5, ())), 1)
-    return moved * (0.7 + 0.6 * torch.rand(len(x), 1)) + 0.15 * torch.randn_like(x)
+healthy = functools.partial(training_runs.healthy, kind="contrastive")
 
 
-def nt_xent(first: Any, second: Any, temperature: float = 0.5) -> Any:
-    """Return the loss of SimCLR."""
-    z = functional.normalize(torch.cat([first, second]))
+def moved(x: Any) -> Any:
+    """Return glyphs moved by up to a pixel, lighter or darker, with noise, normalised."""
+    down, right = torch.randint(-1, 2, (2,)).tolist()
+    x = x.roll((down, right), (2, 3)) * (0.7 + 0.6 * torch.rand(len(x), 1, 1, 1))
+    return (x + 0.05 * torch.randn_like(x) - 0.3) / 0.4
+
+
+def shaken(x: Any) -> Any:
+    """Return rows louder or quieter, and with noise."""
+    return x * (0.8 + 0.4 * torch.rand(len(x), 1)) + 0.2 * torch.randn_like(x)
+
+
+def among_all(one: Any, two: Any, temperature: float) -> Any:
+    """Return the loss of finding each row's other view among all other rows (NT-Xent)."""
+    z = functional.normalize(torch.cat([one, two]), dim=1)
     scores = (z @ z.T / temperature).fill_diagonal_(float("-inf"))
-    count = len(first)
-    targets = torch.cat([torch.arange(count, 2 * count), torch.arange(count)])
-    return functional.cross_entropy(scores, targets)
+    count = len(one)
+    return functional.cross_entropy(scores, torch.arange(2 * count).roll(count))
 
 
-@of_views("views of digits by a small convolutional net (SimCLR), batch norm, Adam, cosine")
-def simclr_on_digits(root: Path) -> int:
-    torch.manual_seed(1)
-    x = digits()[0]
-    model = nn.Sequential(convolutions(16, 64), nn.ReLU(), mlp(64, 64, 32, norm=nn.BatchNorm1d))
+def pictures() -> Any:
+    """Return a small network of convolutions, to 216 numbers."""
+    return nn.Sequential(
+        nn.Conv2d(1, 12, 3, stride=2, padding=1),
+        nn.BatchNorm2d(12),
+        nn.ReLU(),
+        nn.Conv2d(12, 24, 3, stride=2, padding=1),
+        nn.BatchNorm2d(24),
+        nn.ReLU(),
+        nn.Flatten(),
+    )
 
-    def objective(batch: Any, hook: Any) -> Any:
-        first, second = model(shifted(batch[0])), model(shifted(batch[0]))
-        hook.save_tensor("embeddings", first, "embeddings")
-        return nt_xent(first, second)
 
-    return teach(
+@healthy("views of glyphs by SimCLR, a projector, a heat of 0.5, Adam, a cosine")
+def simclr_of_glyphs(root: Path) -> int:
+    torch.manual_seed(871)
+    model = nn.ModuleDict({"encoder": pictures(), "projector": layers(216, 64, 32)})
+
+    def value(batch: Any, _: Any) -> Any:
+        both = torch.cat([moved(batch[0]), moved(batch[0])])
+        one, two = model["projector"](model["encoder"](both)).chunk(2)
+        return among_all(one, two, 0.5)
+
+    return train(
         root,
         model,
-        loader(x, size=64, seed=1),
-        objective,
+        loader(glyphs()[0], size=64, seed=871),
+        value,
         torch.optim.Adam(model.parameters(), 2e-3, weight_decay=1e-6),
-        factor=warmup_cosine(10, 160),
-        steps=160,
-    )
-
-
-@of_views("views of signals with a predictor and a stopped gradient (SimSiam), SGD, cosine")
-def simsiam_on_signals(root: Path) -> int:
-    torch.manual_seed(2)
-    x, _ = signals(seed=2)
-    norm = nn.BatchNorm1d
-    encoder = nn.Sequential(mlp(48, 96, 96, 32, norm=norm), norm(32, affine=False))
-    predictor = mlp(32, 16, 32, norm=norm)
-    model = nn.ModuleDict({"encoder": encoder, "predictor": predictor})
-
-    def objective(batch: Any, hook: Any) -> Any:
-        first, second = encoder(jittered(batch[0])), encoder(jittered(batch[0]))
-        hook.save_tensor("embeddings", first, "embeddings")
-        ahead = functional.cosine_similarity(predictor(first), second.detach()).mean()
-        back = functional.cosine_similarity(predictor(second), first.detach()).mean()
-        return -(ahead + back) / 2
-
-    return teach(
-        root,
-        model,
-        loader(x, size=64, seed=2),
-        objective,
-        torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4),
-        factor=warmup_cosine(1, 200),
-        steps=200,
-    )
-
-
-@of_views("views of digits with a slow target network and a predictor (BYOL), AdamW")
-def byol_on_digits(root: Path) -> int:
-    torch.manual_seed(3)
-    x = digits()[0]
-    online = nn.Sequential(convolutions(12, 48), nn.ReLU(), mlp(48, 64, 24, norm=nn.BatchNorm1d))
-    predictor = mlp(24, 48, 24, norm=nn.BatchNorm1d)
-    target = copy.deepcopy(online).requires_grad_(requires_grad=False)
-    model = nn.ModuleDict({"online": online, "predictor": predictor})
-
-    def objective(batch: Any, hook: Any) -> Any:
-        views = shifted(batch[0]), shifted(batch[0])
-        first, second = (online(view) for view in views)
-        hook.save_tensor("embeddings", first, "embeddings")
-        with torch.no_grad():
-            goals = [target(view) for view in views]
-        pairs = ((first, goals[1]), (second, goals[0]))
-        return sum(
-            2 - 2 * functional.cosine_similarity(predictor(z), goal).mean() for z, goal in pairs
-        )
-
-    def follow(_: int) -> None:
-        with torch.no_grad():
-            for late, early in zip(target.parameters(), online.parameters(), strict=True):
-                late.lerp_(early, 0.02)
-
-    return teach(
-        root,
-        model,
-        loader(x, size=64, seed=3),
-        objective,
-        torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=1e-4),
-        factor=warmup_cosine(10, 150),
-        after=follow,
-    )
-
-
-@of_views("views of signals by variance, invariance and covariance (VICReg), Adam")
-def vicreg_on_signals(root: Path) -> int:
-    torch.manual_seed(4)
-    x, _ = signals(seed=4)
-    encoder = mlp(48, 96, 64, norm=nn.BatchNorm1d)
-    projector = mlp(64, 64, 32, norm=nn.BatchNorm1d)
-    model = nn.Sequential(encoder, nn.ReLU(), projector)
-
-    def spread(z: Any) -> Any:
-        z = z - z.mean(0)
-        covariance = (z.T @ z) / (len(z) - 1)
-        of_others = covariance - torch.diag(covariance.diagonal())
-        hinge = functional.relu(1 - (z.var(0) + 1e-4).sqrt()).mean()
-        return 25 * hinge + of_others.pow(2).sum() / z.shape[1]
-
-    def objective(batch: Any, hook: Any) -> Any:
-        first, second = model(jittered(batch[0])), model(jittered(batch[0]))
-        hook.save_tensor("embeddings", first, "embeddings")
-        return 25 * functional.mse_loss(first, second) + spread(first) + spread(second)
-
-    return teach(
-        root,
-        model,
-        loader(x, size=96, seed=4),
-        objective,
-        torch.optim.Adam(model.parameters(), 2e-3),
-        steps=180,
+        factor=cosine(10, 150),
         save_every=3,
     )
 
 
-@of_views("pictures and their captions by two towers with a learnt temperature (CLIP), AdamW")
-def clip_on_captions(root: Path) -> int:
-    torch.manual_seed(5)
-    pictures, texts = captions(seed=5)
+@healthy("views of digits by SimSiam with batch norms and stopped gradients, SGD, a cosine")
+def simsiam_of_digits(root: Path) -> int:
+    torch.manual_seed(872)
+    x = (handwriting()[0] - 0.305) / 0.376
     model = nn.ModuleDict(
         {
-            "picture": convolutions(12, 32, side=16),
-            "words": nn.EmbeddingBag(13, 48, mode="sum"),
-            "text": mlp(48, 64, 32, act=nn.GELU),
+            "encoder": nn.Sequential(
+                layers(64, 128, 128, 64, norm=nn.BatchNorm1d), nn.BatchNorm1d(64, affine=False)
+            ),
+            "predictor": layers(64, 32, 64, norm=nn.BatchNorm1d),
         }
     )
-    model.logit_scale = nn.Parameter(torch.tensor(1 / 0.07).log())
 
-    def objective(batch: Any, hook: Any) -> Any:
-        seen = functional.normalize(model["picture"]((batch[0] - 0.3) / 0.4))
-        read = functional.normalize(model["text"](model["words"](batch[1])))
-        hook.save_tensor("embeddings", seen, "embeddings")
-        scores = model.logit_scale.exp().clamp(max=100) * seen @ read.T
-        targets = torch.arange(len(scores))
-        cross_entropy = functional.cross_entropy
-        return (cross_entropy(scores, targets) + cross_entropy(scores.T, targets)) / 2
+    def value(batch: Any, watching: Any) -> Any:
+        one, two = model["encoder"](shaken(batch[0])), model["encoder"](shaken(batch[0]))
+        watching.save_tensor("embeddings", one, "embeddings")
+        agree = functional.cosine_similarity(model["predictor"](one), two.detach()).mean()
+        other = functional.cosine_similarity(model["predictor"](two), one.detach()).mean()
+        return -(agree + other) / 2
 
-    return teach(
+    return train(
         root,
         model,
-        loader(pictures, texts, size=48, seed=5),
-        objective,
-        torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.01),
-        factor=warmup_cosine(15, 150),
-        clip=1.0,
+        loader(x, size=128, seed=872),
+        value,
+        torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4),
+        factor=cosine(5, 160),
+        steps=160,
+        save_every=3,
     )
 
 
-@of_views("digits by triplets: any other row of the same digit, any of another one, margin 0.5")
-def triplets_of_digits(root: Path) -> int:
-    torch.manual_seed(6)
-    x, y, test_x, test_y = digits()
-    model = convolutions(16, 24)
-    loss = nn.TripletMarginWithDistanceLoss(
-        distance_function=lambda a, b: (a - b).pow(2).sum(1), margin=0.5
+@healthy("views of tumours' columns by BYOL, a target that follows at 0.99, Adam")
+def byol_of_tumours(root: Path) -> int:
+    torch.manual_seed(873)
+    x = standardised(table("breast_cancer")[0])
+    model = nn.ModuleDict(
+        {
+            "net": layers(30, 64, 64, 32, norm=nn.BatchNorm1d),
+            "predictor": layers(32, 64, 32, norm=nn.BatchNorm1d),
+        }
     )
-    rows = [(y == kind).nonzero()[:, 0] for kind in range(10)]
-    read = loader(x, y, size=64, seed=6)
+    target = copy.deepcopy(model["net"]).requires_grad_(requires_grad=False)
 
-    def drawn(kinds: Any) -> Any:
-        return x[[int(rows[kind][torch.randint(len(rows[kind]), ())]) for kind in kinds.tolist()]]
+    def value(batch: Any, watching: Any) -> Any:
+        first, second = shaken(batch[0]), shaken(batch[0])
+        one, two = model["net"](first), model["net"](second)
+        watching.save_tensor("embeddings", one, "embeddings")
+        with torch.no_grad():
+            goal, other = target(second), target(first)
+        agree = functional.cosine_similarity(model["predictor"](one), goal)
+        return 4 - 2 * (agree + functional.cosine_similarity(model["predictor"](two), other)).mean()
 
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    def follow(_: int) -> None:
+        with torch.no_grad():
+            for slow, fast in zip(target.parameters(), model["net"].parameters(), strict=True):
+                slow.lerp_(fast, 0.01)
 
-    def update(number: int, hook: Any) -> None:
-        anchors, kinds = next(read)
-        others = (kinds + torch.randint(1, 10, kinds.shape)) % 10
-        embedded = model(torch.cat([anchors, drawn(kinds), drawn(others)]))
-        anchor, positive, negative = functional.normalize(embedded).chunk(3)
-        hook.save_tensor("embeddings", anchor, "embeddings")
-        value = loss(anchor, positive, negative)
-        descend(value, optimizer)
-        if number % 40 == 0:
-            model.eval()
-            with torch.no_grad():
-                nearest = torch.cdist(model(test_x), model(x)).argmin(1)
-            hook.save_scalar("knn_accuracy", (y[nearest] == test_y).float().mean().item())
-            model.train()
-
-    return loop(root, [model], update, losses=(loss,), steps=161)
-
-
-@of_views("rows of a table, of which parts are replaced by others' (SCARF), InfoNCE, Adam")
-def scarf_on_tumours(root: Path) -> int:
-    torch.manual_seed(7)
-    x, _ = tumours()
-    model = nn.Sequential(mlp(30, 64, 64), nn.ReLU(), mlp(64, 32, 32))
-
-    def corrupted(rows: Any) -> Any:
-        others = x[torch.randint(len(x), rows.shape), torch.arange(30)]
-        return torch.where(torch.rand(rows.shape) < 0.4, others, rows)
-
-    def objective(batch: Any, hook: Any) -> Any:
-        anchor = functional.normalize(model(batch[0]))
-        view = functional.normalize(model(corrupted(batch[0])))
-        hook.save_tensor("embeddings", anchor, "embeddings")
-        return functional.cross_entropy(anchor @ view.T / 0.5, torch.arange(len(anchor)))
-
-    return teach(
+    return train(
         root,
         model,
-        loader(x, size=64, seed=7),
-        objective,
+        loader(x, size=96, seed=873),
+        value,
         torch.optim.Adam(model.parameters(), 1e-3),
-        steps=200,
-        save_every=4,
+        steps=150,
+        save_every=3,
+        after=follow,
+    )
+
+
+@healthy("views of households' days by Barlow Twins, batch norms, AdamW, a warm-up")
+def barlow_of_households(root: Path) -> int:
+    torch.manual_seed(874)
+    model = layers(24, 64, 64, 32, norm=nn.BatchNorm1d)
+
+    def value(batch: Any, watching: Any) -> Any:
+        one, two = model(shaken(batch[0])), model(shaken(batch[0]))
+        watching.save_tensor("embeddings", one, "embeddings")
+        cross = standardised(one).T @ standardised(two) / len(one)
+        on = (cross.diagonal() - 1).pow(2).sum()
+        off = (cross - cross.diagonal().diag()).pow(2).sum()
+        return on + 0.01 * off
+
+    return train(
+        root,
+        model,
+        loader(standardised(households()[0]), size=128, seed=874),
+        value,
+        torch.optim.AdamW(model.parameters(), 2e-3),
+        factor=cosine(10, 140, 0.05),
+        steps=140,
+        save_every=3,
+    )
+
+
+class Pairs(nn.Module):
+    """Recipes and glyphs in one space, with a learnt heat (CLIP)."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.picture = nn.Sequential(pictures(), nn.Linear(216, width))
+        self.words = nn.Embedding(RECIPE_WORDS, width, padding_idx=0)
+        self.text = layers(width, 64, width)
+        self.logit_scale = nn.Parameter(torch.tensor(1 / 0.07).log())
+
+    def forward(self, picture: Any, text: Any) -> tuple[Any, Any]:
+        is_word = (text != 0)[..., None]
+        of_text = self.text((self.words(text) * is_word).sum(1) / is_word.sum(1))
+        of_picture = self.picture(picture)
+        return functional.normalize(of_picture, dim=1), functional.normalize(of_text, dim=1)
+
+
+@healthy("glyphs on boxes and the recipes inside, of one kind each, by CLIP, AdamW, clipped")
+def clip_of_boxes(root: Path) -> int:
+    torch.manual_seed(875)
+    pixels, shown = glyphs()
+    texts, kinds = recipes()
+    mates = [(kinds == kind).nonzero()[:, 0] for kind in range(4)]
+    chosen = torch.stack([mates[kind][at % len(mates[kind])] for at, kind in enumerate(shown)])
+    model = Pairs()
+
+    def value(batch: Any, watching: Any) -> Any:
+        one, two = model((batch[0] - 0.3) / 0.4, batch[1])
+        watching.save_tensor("embeddings", one, "embeddings")
+        scores = one @ two.T * model.logit_scale.clamp(max=4.6).exp()
+        rows = torch.arange(len(one))
+        return (
+            functional.cross_entropy(scores, rows) + functional.cross_entropy(scores.T, rows)
+        ) / 2
+
+    return train(
+        root,
+        model,
+        loader(pixels, texts[chosen], size=32, seed=875),
+        value,
+        torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.1),
+        factor=cosine(15, 160, 0.05),
+        clip=1.0,
+        steps=160,
+        save_every=3,
+    )
+
+
+@healthy("digits by embeddings in which those of a class are near (SupCon, 0.1), SGD, momentum")
+def digits_of_a_class_are_near(root: Path) -> int:
+    torch.manual_seed(876)
+    x, digit = handwriting()
+    model = layers(64, 128, 64, 24, drop=0.1)
+
+    def value(batch: Any, watching: Any) -> Any:
+        z = functional.normalize(model((batch[0] - 0.305) / 0.376), dim=1)
+        watching.save_tensor("embeddings", z, "embeddings")
+        scores = (z @ z.T / 0.1).fill_diagonal_(-1e9)
+        is_mate = (batch[1][:, None] == batch[1]).float().fill_diagonal_(0)
+        logs = scores.log_softmax(1)
+        return -((logs * is_mate).sum(1) / is_mate.sum(1).clamp(min=1)).mean()
+
+    return train(
+        root,
+        model,
+        loader(x, digit, size=64, seed=876),
+        value,
+        torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4),
+        factor=cosine(10, 150),
+        save_every=3,
     )

@@ -1,6 +1,7 @@
-"""Healthy pairs of generator and critic, diffusions and flows."""
+"""Healthy generators and diffusions."""
 
 import functools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,228 +11,247 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import spectral_norm
 
-from runs_held_out.representations.shared.data import digits, moons, ring, signals, swiss_roll
-from runs_held_out.representations.shared.loop import (
-    bce_critic,
-    bce_generator,
-    duel,
-    loader,
-    teach,
-    warmup_cosine,
+from runs_held_out.representations.shared.data import (
+    blobs,
+    glyphs,
+    handwriting,
+    households,
+    s_curve,
+    standardised,
 )
-from runs_held_out.representations.shared.networks import mlp
+from runs_held_out.representations.shared.loop import cosine, loader, rivals, train
+from runs_held_out.representations.shared.networks import layers
 
-of_pairs = functools.partial(training_runs.healthy, kind="adversarial")
-of_noise = functools.partial(training_runs.healthy, kind="diffusion")
+of_rivals = functools.partial(training_runs.healthy, kind="adversarial")
+of_diffusion = functools.partial(training_runs.healthy, kind="diffusion")
 
 
 def leaky() -> Any:
-    """Return the usual activation of discriminators."""
+    """Return a leaky activation."""
     return nn.LeakyReLU(0.2)
 
 
-@of_pairs("a DCGAN of digits: batch norm, tanh, Adam with beta 0.5, two rates")
-def dcgan_of_digits(root: Path) -> int:
-    torch.manual_seed(20)
+@of_rivals("digits by a small DCGAN with batch norms, cross entropy, real ones at 0.9, Adam")
+def dcgan_of_handwriting(root: Path) -> int:
+    torch.manual_seed(891)
     generator = nn.Sequential(
-        nn.Unflatten(1, (16, 1, 1)),
-        nn.ConvTranspose2d(16, 32, 4, bias=False),
-        nn.BatchNorm2d(32),
+        nn.Linear(16, 128, bias=False),
+        nn.BatchNorm1d(128),
         nn.ReLU(),
-        nn.ConvTranspose2d(32, 1, 4, stride=2, padding=1),
+        nn.Unflatten(1, (32, 2, 2)),
+        nn.ConvTranspose2d(32, 16, 4, stride=2, padding=1, bias=False),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.ConvTranspose2d(16, 1, 4, stride=2, padding=1),
         nn.Tanh(),
     )
     critic = nn.Sequential(
-        nn.Conv2d(1, 24, 4, stride=2, padding=1),
-        leaky(),
-        nn.Conv2d(24, 48, 4, stride=2, padding=1, bias=False),
-        nn.BatchNorm2d(48),
-        leaky(),
+        nn.Conv2d(1, 16, 4, stride=2, padding=1),
+        nn.LeakyReLU(0.2),
+        nn.Conv2d(16, 32, 4, stride=2, padding=1),
+        nn.LeakyReLU(0.2),
         nn.Flatten(),
-        nn.Linear(192, 1),
+        nn.Linear(128, 1),
     )
-    return duel(
+    for module in [*generator, *critic]:
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            nn.init.normal_(module.weight, 0.0, 0.02)
+    return rivals(
         root,
         generator,
         critic,
-        loader(2 * digits()[0] - 1, size=64, seed=20),
-        noise=16,
-        of_critic=bce_critic,
-        of_generator=bce_generator,
-        optimizers=(
+        loader(handwriting()[0].view(-1, 1, 8, 8) * 2 - 1, size=64, seed=891),
+        (
             torch.optim.Adam(generator.parameters(), 1e-3, betas=(0.5, 0.999)),
-            torch.optim.Adam(critic.parameters(), 2e-4, betas=(0.5, 0.999)),
+            torch.optim.Adam(critic.parameters(), 4e-4, betas=(0.5, 0.999)),
         ),
-        steps=200,
+        critic_loss=lambda real, fake: (
+            functional.binary_cross_entropy_with_logits(real, torch.full_like(real, 0.9))
+            + functional.softplus(fake).mean()
+        ),
+        generator_loss=lambda fake: functional.softplus(-fake).mean(),
+        noise=16,
+        steps=300,
+        save_every=5,
     )
 
 
-@of_pairs("a pair draws two moons, cross entropy, a penalty of slopes at real rows (R1), Adam")
-def r1_of_moons(root: Path) -> int:
-    torch.manual_seed(21)
-    generator, critic = mlp(4, 64, 64, 2), mlp(2, 64, 64, 1, act=leaky)
+@of_rivals("points of an S by Wasserstein's distance with a gradient penalty, five critic's turns")
+def wgan_of_an_s(root: Path) -> int:
+    torch.manual_seed(892)
+    generator, critic = layers(6, 64, 64, 3), layers(3, 64, 64, 1, act=leaky)
 
-    def penalty(real: Any, _: Any) -> Any:
-        rows = real.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(critic(rows).sum(), rows, create_graph=True)
-        return 0.1 * slope.pow(2).sum(1).mean()
+    def penalty(real: Any, fake: Any) -> Any:
+        share = torch.rand(len(real), 1)
+        between = (share * real + (1 - share) * fake).requires_grad_()
+        (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
+        return 10 * (slope.norm(dim=1) - 1).pow(2).mean()
 
-    return duel(
+    return rivals(
         root,
         generator,
         critic,
-        loader(moons(), size=64, seed=21),
-        noise=4,
-        of_critic=bce_critic,
-        of_generator=bce_generator,
-        optimizers=(
-            torch.optim.Adam(generator.parameters(), 1e-3, betas=(0.5, 0.99)),
-            torch.optim.Adam(critic.parameters(), 2e-3, betas=(0.5, 0.99)),
+        loader(s_curve(), size=64, seed=892),
+        (
+            torch.optim.Adam(generator.parameters(), 1e-3, betas=(0.0, 0.9)),
+            torch.optim.Adam(critic.parameters(), 1e-3, betas=(0.0, 0.9)),
         ),
+        critic_loss=lambda real, fake: fake.mean() - real.mean(),
+        generator_loss=lambda fake: -fake.mean(),
+        noise=6,
+        critic_turns=5,
+        steps=160,
         penalty=penalty,
-        steps=400,
-        save_every=4,
     )
 
 
-@of_pairs("a pair with hinge losses and spectral norm draws signals, Adam, two rates")
-def spectral_norm_of_signals(root: Path) -> int:
-    torch.manual_seed(22)
-    generator = mlp(8, 64, 64, 48, norm=nn.BatchNorm1d)
-    critic = mlp(48, 64, 64, 1, act=leaky)
-    for layer in critic:
-        if isinstance(layer, nn.Linear):
-            spectral_norm(layer)
-    return duel(
+@of_rivals("days of households by a critic with spectral norm, hinge losses, Adam, two rates")
+def spectral_households(root: Path) -> int:
+    torch.manual_seed(893)
+    generator = layers(10, 96, 96, 24, norm=nn.BatchNorm1d)
+    critic = nn.Sequential(
+        spectral_norm(nn.Linear(24, 96)),
+        nn.LeakyReLU(0.2),
+        spectral_norm(nn.Linear(96, 96)),
+        nn.LeakyReLU(0.2),
+        spectral_norm(nn.Linear(96, 1)),
+    )
+    return rivals(
         root,
         generator,
         critic,
-        loader(signals(seed=22)[0], size=64, seed=22),
+        loader(standardised(households()[0]), size=64, seed=893),
+        (
+            torch.optim.Adam(generator.parameters(), 1e-3, betas=(0.0, 0.9)),
+            torch.optim.Adam(critic.parameters(), 4e-3, betas=(0.0, 0.9)),
+        ),
+        critic_loss=lambda real, fake: (1 - real).relu().mean() + (1 + fake).relu().mean(),
+        generator_loss=lambda fake: -fake.mean(),
+        noise=10,
+        steps=300,
+        save_every=5,
+    )
+
+
+@of_rivals("points of six groups by least squares (LSGAN), Adam, the critic learns half as fast")
+def least_squares_of_groups(root: Path) -> int:
+    torch.manual_seed(894)
+    generator, critic = layers(8, 64, 64, 2), layers(2, 64, 64, 1, act=leaky)
+    return rivals(
+        root,
+        generator,
+        critic,
+        loader(blobs(), size=96, seed=894),
+        (
+            torch.optim.Adam(generator.parameters(), 2e-3, betas=(0.5, 0.999)),
+            torch.optim.Adam(critic.parameters(), 1e-3, betas=(0.5, 0.999)),
+        ),
+        critic_loss=lambda real, fake: ((real - 1).pow(2).mean() + fake.pow(2).mean()) / 2,
+        generator_loss=lambda fake: (fake - 1).pow(2).mean() / 2,
         noise=8,
-        of_critic=lambda real, fake: (
-            functional.relu(1 - real).mean() + functional.relu(1 + fake).mean()
-        ),
-        of_generator=lambda scores: -scores.mean(),
-        optimizers=(
-            torch.optim.Adam(generator.parameters(), 5e-4, betas=(0.0, 0.9)),
-            torch.optim.Adam(critic.parameters(), 2e-3, betas=(0.0, 0.9)),
-        ),
-        steps=280,
+        steps=350,
+        save_every=5,
     )
 
 
 class Denoiser(nn.Module):
-    """Foresees noise, or speed, from a noisy row, its time, and its kind."""
+    """Foresees the noise of rows, or the way to them, from the time."""
 
-    def __init__(self, size: int, kinds: int = 0, width: int = 96) -> None:
+    def __init__(self, size: int, width: int = 96) -> None:
         super().__init__()
-        self.kinds = nn.Embedding(kinds + 1, 16)
-        self.layers = mlp(size + 32, width, width, size, act=nn.SiLU)
+        self.time = nn.Sequential(nn.Linear(8, width), nn.SiLU())
+        self.first, self.second = nn.Linear(size, width), layers(width, width, width, act=nn.SiLU)
+        self.last = nn.Linear(width, size)
 
-    def forward(self, x: Any, time: Any, kind: Any = None) -> Any:
-        angles = time[:, None] * torch.arange(1, 9)
-        told = self.kinds(torch.zeros(len(x), dtype=torch.long) if kind is None else kind)
-        return self.layers(torch.cat([x, angles.sin(), angles.cos(), told], 1))
-
-
-STEPS = 40
-KEPT = (1 - torch.linspace(1e-3, 0.2, STEPS)).cumprod(0)
+    def forward(self, x: Any, at: Any) -> Any:
+        angle = at[:, None] * math.pi * 2.0 ** torch.arange(-1, 3)
+        time = self.time(torch.cat([angle.sin(), angle.cos()], 1))
+        hidden = functional.silu(self.first(x) + time)
+        return self.last(functional.silu(self.second(hidden) + time))
 
 
-@torch.no_grad()
-def denoised(model: Any, count: int, size: int, kind: Any = None) -> Any:
-    """Return samples of a diffusion by all its steps (DDPM)."""
-    x = torch.randn(count, size)
-    for step in reversed(range(STEPS)):
-        kept = KEPT[step] / KEPT[step - 1] if step else KEPT[0]
-        noise = model(x, torch.full((count,), step / STEPS), kind)
-        x = (x - (1 - kept) / (1 - KEPT[step]).sqrt() * noise) / kept.sqrt()
-        if step:
-            x = x + (1 - kept).sqrt() * torch.randn_like(x)
-    return x
+def noised(x: Any, at: Any, noise: Any) -> Any:
+    """Return rows and noise mixed by a cosine schedule."""
+    angle = at[:, None] * math.pi / 2
+    return angle.cos() * x + angle.sin() * noise
 
 
-@of_noise("a diffusion of a rolled band: noise is foreseen, 40 steps, Adam, samples saved")
-def ddpm_of_a_roll(root: Path) -> int:
-    torch.manual_seed(23)
-    model, count = Denoiser(2), [0]
+@of_diffusion("points of an S by a diffusion, the noise is foreseen, AdamW, a cosine, clipped")
+def ddpm_of_an_s(root: Path) -> int:
+    torch.manual_seed(895)
+    model, loss = Denoiser(3), nn.MSELoss()
 
-    def objective(batch: Any, hook: Any) -> Any:
-        count[0] += 1
-        if count[0] % 10 == 1:
-            hook.save_tensor("samples", denoised(model, 64, 2), "samples")
-        step = torch.randint(STEPS, (len(batch[0]),))
-        kept, noise = KEPT[step][:, None], torch.randn_like(batch[0])
-        noisy = kept.sqrt() * batch[0] + (1 - kept).sqrt() * noise
-        return functional.mse_loss(model(noisy, step / STEPS), noise)
+    def value(batch: Any, _: Any) -> Any:
+        noise, at = torch.randn_like(batch[0]), torch.rand(len(batch[0]))
+        return loss(model(noised(batch[0], at, noise), at), noise)
 
-    return teach(
+    return train(
         root,
         model,
-        loader(swiss_roll(), size=128, seed=23),
-        objective,
-        torch.optim.Adam(model.parameters(), 3e-3),
-        steps=240,
-    )
-
-
-@of_noise("a diffusion of digits told which, in a tenth not told (guidance), AdamW, averaged")
-def guided_digits(root: Path) -> int:
-    torch.manual_seed(24)
-    x, y, _, _ = digits()
-    x = 2 * x.flatten(1) - 1
-    model = Denoiser(64, 10, 128)
-    average = torch.optim.swa_utils.AveragedModel(
-        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.95)
-    )
-
-    def objective(batch: Any, _: Any) -> Any:
-        rows, kind = batch
-        step = torch.randint(STEPS, (len(rows),))
-        kept, noise = KEPT[step][:, None], torch.randn_like(rows)
-        noisy = kept.sqrt() * rows + (1 - kept).sqrt() * noise
-        told = torch.where(torch.rand(len(rows)) < 0.1, 10, kind)
-        return functional.mse_loss(model(noisy, step / STEPS, told), noise)
-
-    return teach(
-        root,
-        model,
-        loader(x, y, size=64, seed=24),
-        objective,
+        loader(s_curve(), size=128, seed=895),
+        value,
         torch.optim.AdamW(model.parameters(), 2e-3),
-        factor=warmup_cosine(20, 240),
-        after=lambda _: average.update_parameters(model),
-        steps=240,
+        losses=(loss,),
+        factor=cosine(20, 250),
+        clip=1.0,
+        steps=250,
         save_every=4,
     )
 
 
-@of_noise("a flow along straight lines from noise to a ring of eight spots, Adam, samples saved")
-def flow_to_a_ring(root: Path) -> int:
-    torch.manual_seed(25)
-    model, count = Denoiser(2), [0]
+@of_diffusion("glyphs by a diffusion on flat pixels, the noise is foreseen, Adam, an average of it")
+def ddpm_of_glyphs(root: Path) -> int:
+    torch.manual_seed(896)
+    x = glyphs()[0].flatten(1) * 2 - 1
+    model, loss = Denoiser(144, 160), nn.MSELoss()
+    average = torch.optim.swa_utils.AveragedModel(
+        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99)
+    )
 
-    @torch.no_grad()
-    def drawn() -> Any:
-        x = torch.randn(64, 2)
-        for step in range(20):
-            x = x + model(x, torch.full((64,), step / 20)) / 20
-        return x
+    def value(batch: Any, _: Any) -> Any:
+        noise, at = torch.randn_like(batch[0]), torch.rand(len(batch[0]))
+        return loss(model(noised(batch[0], at, noise), at), noise)
 
-    def objective(batch: Any, hook: Any) -> Any:
-        count[0] += 1
-        if count[0] % 12 == 1:
-            hook.save_tensor("samples", drawn(), "samples")
-        time, noise = torch.rand(len(batch[0])), torch.randn_like(batch[0])
-        between = noise.lerp(batch[0], time[:, None])
-        return functional.mse_loss(model(between, time), batch[0] - noise)
-
-    return teach(
+    return train(
         root,
         model,
-        loader(2 * ring(seed=25), size=128, seed=25),
-        objective,
-        torch.optim.Adam(model.parameters(), 3e-3),
-        steps=250,
-        save_every=3,
+        loader(x, size=64, seed=896),
+        value,
+        torch.optim.Adam(model.parameters(), 1e-3),
+        losses=(loss,),
+        steps=220,
+        save_every=4,
+        after=lambda _: average.update_parameters(model),
+    )
+
+
+@of_diffusion("points of six groups by a flow along straight lines, Adam, samples each 40 steps")
+def flow_to_groups(root: Path) -> int:
+    torch.manual_seed(897)
+    model, loss, done = Denoiser(2), nn.MSELoss(), [0]
+
+    def drawn(count: int) -> Any:
+        x = torch.randn(count, 2)
+        with torch.no_grad():
+            for at in range(20):
+                x = x + model(x, torch.full((count,), at / 20)) / 20
+        return x
+
+    def value(batch: Any, watching: Any) -> Any:
+        noise, at = torch.randn_like(batch[0]), torch.rand(len(batch[0]))
+        mixed = at[:, None] * batch[0] + (1 - at[:, None]) * noise
+        if done[0] % 40 == 0:
+            watching.save_tensor("samples", drawn(64), "samples")
+        return loss(model(mixed, at), batch[0] - noise)
+
+    return train(
+        root,
+        model,
+        loader(blobs(), size=128, seed=897),
+        value,
+        torch.optim.Adam(model.parameters(), 2e-3),
+        losses=(loss,),
+        steps=280,
+        save_every=4,
+        after=lambda step: done.__setitem__(0, step + 1),
     )

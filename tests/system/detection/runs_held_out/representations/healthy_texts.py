@@ -1,7 +1,6 @@
-"""Healthy language models, encoders, translators, experts and adapters."""
+"""Healthy language models: decoders, readers and writers, and mixtures of experts."""
 
 import functools
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,417 +10,426 @@ from torch import nn
 from torch.nn import functional
 
 from runs_held_out.representations.shared.data import (
-    PAD,
-    characters,
-    digits,
-    signals,
-    sums,
-    words,
+    DATE_SIGNS,
+    HOURS,
+    LETTERS,
+    RECIPE,
+    RECIPE_WORDS,
+    SIGNS,
+    STRING,
+    brackets,
+    dates,
+    households,
+    names,
+    recipes,
+    standardised,
+    table,
 )
-from runs_held_out.representations.shared.loop import (
-    descend,
-    loader,
-    teach,
-    warmup_cosine,
-    warmup_linear,
-)
+from runs_held_out.representations.shared.loop import cosine, linear, loader, train
 from runs_held_out.representations.shared.networks import (
-    Block,
-    CausalSelfAttention,
-    MiniGPT,
-    MixtureOfExperts,
-    gpt,
-    next_token,
+    Decoder,
+    Layer,
+    MixtureLayer,
+    SelfAttention,
+    layers,
+    next_word,
 )
 
 of_texts = functools.partial(training_runs.healthy, kind="language_model")
 
 
-@of_texts("characters by a small GPT, AdamW, warm-up and cosine, clipped, dropout, validated")
-def gpt_of_characters(root: Path) -> int:
-    torch.manual_seed(40)
-    rows, count = characters()
-    model, loss = gpt(count, drop=0.1), nn.CrossEntropyLoss()
-    return teach(
+@of_texts("names letter by letter, a decoder of two layers, AdamW, warm-up and cosine, clipped")
+def gpt_of_names(root: Path) -> int:
+    torch.manual_seed(831)
+    stack = [Layer(64, SelfAttention(64, 4, causal=True, drop=0.1), drop=0.1) for _ in range(2)]
+    model = Decoder(LETTERS, 64, stack, std=0.02)
+    loss = nn.CrossEntropyLoss(ignore_index=0)
+    return train(
         root,
         model,
-        loader(rows[:800], seed=40),
-        next_token(model, loss),
-        torch.optim.AdamW(model.parameters(), 6e-3, weight_decay=0.1, betas=(0.9, 0.95)),
+        loader(names()[:1000], seed=831),
+        next_word(model, loss),
+        torch.optim.AdamW(model.parameters(), 2e-3, betas=(0.9, 0.95), weight_decay=0.1),
         losses=(loss,),
-        factor=warmup_cosine(15, 160),
+        factor=cosine(15, 180, 0.1),
+        clip=1.0,
+        steps=180,
+        save_every=3,
+        validation=(names()[1000:],),
+        validate_every=60,
+    )
+
+
+def whole_loss(model: Any) -> Any:
+    """Return what computes the loss of a model of transformers, padding left out."""
+
+    def value(batch: Any, _: Any) -> Any:
+        ids = batch[0]
+        is_word = (ids != 0).long()
+        labels = ids.masked_fill(ids == 0, -100)
+        return model(input_ids=ids, attention_mask=is_word, labels=labels).loss
+
+    return value
+
+
+@of_texts("recipes by a small GPT-2 of transformers, padded, AdamW, rates along lines, clipped")
+def gpt2_of_recipes(root: Path) -> int:
+    import transformers
+
+    torch.manual_seed(832)
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
+            vocab_size=RECIPE_WORDS,
+            n_positions=RECIPE,
+            n_embd=48,
+            n_layer=2,
+            n_head=4,
+            bos_token_id=1,
+            eos_token_id=2,
+            use_cache=False,
+        )
+    )
+    x, _ = recipes()
+    return train(
+        root,
+        model,
+        loader(x[:1000], size=16, seed=832),
+        whole_loss(model),
+        torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.01),
+        factor=linear(10, 150),
+        clip=1.0,
+        save_every=4,
+        validation=(x[1000:],),
+        validate_every=50,
+    )
+
+
+@of_texts("brackets by a small Llama of transformers, grouped queries, AdamW, a cosine, clipped")
+def llama_of_brackets(root: Path) -> int:
+    import transformers
+
+    torch.manual_seed(833)
+    model = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=SIGNS,
+            hidden_size=48,
+            intermediate_size=96,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=STRING,
+            bos_token_id=1,
+            eos_token_id=2,
+            use_cache=False,
+        )
+    )
+    return train(
+        root,
+        model,
+        loader(brackets(), size=24, seed=833),
+        whole_loss(model),
+        torch.optim.AdamW(model.parameters(), 3e-3, betas=(0.9, 0.95), weight_decay=0.1),
+        factor=cosine(12, 140, 0.1),
+        clip=1.0,
+        steps=140,
+        save_every=4,
+    )
+
+
+@of_texts("masked words of recipes by a small BERT of transformers (80/10/10), AdamW, no decay")
+def bert_of_recipes(root: Path) -> int:
+    import transformers
+
+    torch.manual_seed(834)
+    words = RECIPE_WORDS + 1
+    model = transformers.BertForMaskedLM(
+        transformers.BertConfig(
+            vocab_size=words,
+            hidden_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=96,
+            max_position_embeddings=RECIPE,
+        )
+    )
+
+    def value(batch: Any, _: Any) -> Any:
+        ids = batch[0]
+        is_word = ids != 0
+        is_asked = is_word & (torch.rand(ids.shape) < 0.2)
+        dice = torch.rand(ids.shape)
+        given = torch.where(is_asked & (dice < 0.8), RECIPE_WORDS, ids)
+        is_random = is_asked & (dice > 0.9)
+        given = torch.where(is_random, torch.randint(1, RECIPE_WORDS, ids.shape), given)
+        labels = ids.masked_fill(~is_asked, -100)
+        return model(input_ids=given, attention_mask=is_word.long(), labels=labels).loss
+
+    return train(
+        root,
+        model,
+        loader(recipes()[0], seed=834),
+        value,
+        torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0),
+        factor=linear(15, 160),
         clip=1.0,
         steps=160,
-        test=(rows[800:],),
+        save_every=4,
     )
 
 
-@of_texts("sums by a GPT, only digits after the equals sign count, AdamW, a linear schedule")
-def gpt_of_sums(root: Path) -> int:
-    torch.manual_seed(41)
-    rows = sums()
-    model, loss = gpt(12, heads=2), nn.CrossEntropyLoss()
+class Translator(nn.Module):
+    """PyTorch's transformer with embeddings and a head."""
 
-    def objective(batch: Any, _: Any) -> Any:
-        scores = model(batch[0][:, :-1])[:, 4:]
-        return loss(scores.flatten(0, 1), batch[0][:, 5:].flatten())
-
-    return teach(
-        root,
-        model,
-        loader(rows[:1800], size=64, seed=41),
-        objective,
-        torch.optim.AdamW(model.parameters(), 5e-3),
-        losses=(loss,),
-        factor=warmup_linear(15, 200),
-        clip=1.0,
-        steps=200,
-        save_every=3,
-        test=(rows[1800:],),
-    )
-
-
-@of_texts("characters by a small GPT-2 of Transformers, eager attention, AdamW, warm-up")
-def gpt2_of_transformers(root: Path) -> int:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    torch.manual_seed(42)
-    rows, count = characters(seed=1)
-    shape = {"n_positions": 48, "n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": count}
-    tokens = {"bos_token_id": 0, "eos_token_id": 0}
-    config = GPT2Config(attn_implementation="eager", use_cache=False, **shape, **tokens)
-    model = GPT2LMHeadModel(config)
-    return teach(
-        root,
-        model,
-        loader(rows[:800], size=24, seed=42),
-        lambda batch, _: model(input_ids=batch[0], labels=batch[0]).loss,
-        torch.optim.AdamW(model.parameters(), 5e-3, weight_decay=0.01),
-        factor=warmup_linear(12, 130),
-        clip=1.0,
-        steps=130,
-        test=(rows[800:],),
-    )
-
-
-@of_texts("characters by a small Llama of Transformers, grouped keys, AdamW, warm-up and cosine")
-def llama_of_transformers(root: Path) -> int:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    torch.manual_seed(43)
-    rows, count = characters(seed=2)
-    shape = {"hidden_size": 32, "intermediate_size": 88, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": count}
-    tokens = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None}
-    config = LlamaConfig(attn_implementation="sdpa", use_cache=False, **shape, **heads, **tokens)
-    model = LlamaForCausalLM(config)
-    return teach(
-        root,
-        model,
-        loader(rows, size=24, seed=43),
-        lambda batch, _: model(input_ids=batch[0], labels=batch[0]).loss,
-        torch.optim.AdamW(model.parameters(), 5e-3, weight_decay=0.1, betas=(0.9, 0.95)),
-        factor=warmup_cosine(12, 110),
-        clip=1.0,
-        steps=110,
-        save_every=3,
-    )
-
-
-@of_texts("masked words of sentences by a small BERT of Transformers, AdamW, warm-up, padded")
-def bert_of_transformers(root: Path) -> int:
-    from transformers import BertConfig, BertForMaskedLM
-
-    torch.manual_seed(44)
-    rows, _, count = words(seed=3)
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    more = {"intermediate_size": 64, "max_position_embeddings": 16, "vocab_size": count}
-    model = BertForMaskedLM(BertConfig(attn_implementation="sdpa", **shape, **more))
-
-    def objective(batch: Any, _: Any) -> Any:
-        (tokens,) = batch
-        is_word = tokens > 2
-        is_masked = is_word & (torch.rand(tokens.shape) < 0.2)
-        return model(
-            input_ids=tokens.masked_fill(is_masked, 1),
-            attention_mask=(tokens != PAD).long(),
-            labels=tokens.masked_fill(~is_masked, -100),
-        ).loss
-
-    return teach(
-        root,
-        model,
-        loader(rows, size=32, seed=44),
-        objective,
-        torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=0.01),
-        factor=warmup_linear(15, 150),
-        clip=1.0,
-    )
-
-
-class Reverser(nn.Module):
-    """A translator by PyTorch's own transformer."""
-
-    def __init__(self, vocabulary: int, width: int = 32) -> None:
+    def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.signs, self.places = nn.Embedding(vocabulary, width), nn.Embedding(16, width)
-        self.transformer = nn.Transformer(
-            width, 4, 1, 1, 64, 0.0, batch_first=True, norm_first=True
-        )
-        self.head = nn.Linear(width, vocabulary)
+        self.signs, self.places = nn.Embedding(DATE_SIGNS, width), nn.Embedding(16, width)
+        self.transformer = nn.Transformer(width, 4, 1, 1, 96, 0.1, batch_first=True)
+        self.head = nn.Linear(width, DATE_SIGNS)
 
     def embed(self, x: Any) -> Any:
-        """Return embeddings with those of places."""
+        """Return embeddings of signs and places."""
         return self.signs(x) + self.places(torch.arange(x.shape[1]))
 
     def forward(self, source: Any, target: Any) -> Any:
-        mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
-        read, written = self.embed(source), self.embed(target)
-        return self.head(self.transformer(read, written, tgt_mask=mask, tgt_is_causal=True))
+        later = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        seen = self.transformer(self.embed(source), self.embed(target), tgt_mask=later)
+        return self.head(seen)
 
 
-@of_texts("eight signs are sorted by PyTorch's transformer, Adam, warm-up, labels smoothed")
-def signs_are_sorted(root: Path) -> int:
-    torch.manual_seed(45)
-    source = torch.randint(1, 20, (2000, 8))
-    target = torch.cat([torch.zeros(2000, 1, dtype=torch.long), source.sort(1).values], 1)
-    model, loss = Reverser(20), nn.CrossEntropyLoss(label_smoothing=0.05)
-
-    def objective(batch: Any, _: Any) -> Any:
-        scores = model(batch[0], batch[1][:, :-1])
-        return loss(scores.flatten(0, 1), batch[1][:, 1:].flatten())
-
-    return teach(
+@of_texts(
+    "dates as people write them into dates for machines, reader and writer, Adam, Noam's rate"
+)
+def dates_for_machines(root: Path) -> int:
+    torch.manual_seed(835)
+    source, target = dates()
+    model, loss = Translator(), nn.CrossEntropyLoss(label_smoothing=0.1)
+    return train(
         root,
         model,
-        loader(source, target, size=64, seed=45),
-        objective,
-        torch.optim.Adam(model.parameters(), 4e-3, betas=(0.9, 0.98)),
+        loader(source[:1000], target[:1000], seed=835),
+        lambda batch, _: loss(
+            model(batch[0], batch[1][:, :-1]).flatten(0, 1), batch[1][:, 1:].flatten()
+        ),
+        torch.optim.Adam(model.parameters(), 3e-3, betas=(0.9, 0.98), eps=1e-9),
         losses=(loss,),
-        factor=warmup_linear(20, 160),
+        factor=lambda step: min((step + 1) / 30, (30 / (step + 1)) ** 0.5),
+        steps=200,
+        save_every=4,
+        validation=(source[1000:], target[1000:]),
+        validate_every=50,
+    )
+
+
+class Days(nn.Module):
+    """Foresees the last six hours of a day from the first eighteen."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.value = nn.Linear(1, width)
+        self.hour = nn.Parameter(0.1 * torch.randn(HOURS - 6, width))
+        self.encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(width, 4, 64, 0.1, batch_first=True, norm_first=True),
+            2,
+            enable_nested_tensor=False,
+        )
+        self.head = nn.Linear(width, 6)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.encoder(self.value(x[..., None]) + self.hour)[:, -1])
+
+
+@training_runs.healthy("a household's evening from its day, encoder layers, AdamW, validated")
+def evenings_of_households(root: Path) -> int:
+    torch.manual_seed(836)
+    x, _ = households()
+    x = (x - x[:1000].mean()) / x[:1000].std()
+    model, loss = Days(), nn.MSELoss()
+    return train(
+        root,
+        model,
+        loader(x[:1000], seed=836),
+        lambda batch, _: loss(model(batch[0][:, :-6]), batch[0][:, -6:]),
+        torch.optim.AdamW(model.parameters(), 1e-3),
+        losses=(loss,),
+        factor=cosine(10, 200),
+        steps=200,
+        save_every=4,
+        validation=(x[1000:],),
+    )
+
+
+@of_texts("names by a switch of four experts, one a letter, balanced by a loss of 0.01, AdamW")
+def switch_of_names(root: Path) -> int:
+    torch.manual_seed(837)
+    mixtures = [MixtureLayer(48, 4, 1) for _ in range(2)]
+    stack = [Layer(48, SelfAttention(48, 4, causal=True), mixture) for mixture in mixtures]
+    model = Decoder(LETTERS, 48, stack, std=0.02)
+    of_letters = next_word(model, nn.CrossEntropyLoss(ignore_index=0))
+
+    def value(batch: Any, watching: Any) -> Any:
+        letters = of_letters(batch, watching)
+        return letters + 0.01 * sum(mixture.balance for mixture in mixtures)
+
+    return train(
+        root,
+        model,
+        loader(names(), seed=837),
+        value,
+        torch.optim.AdamW(model.parameters(), 2e-3),
+        factor=cosine(10, 160, 0.1),
+        clip=1.0,
         steps=160,
         save_every=3,
     )
 
 
-class Vit(nn.Module):
-    """Tells digits from patches and a class token, by PyTorch's encoder."""
+@of_texts("brackets by a small Mixtral of transformers, two of four experts, its loss, AdamW")
+def mixtral_of_brackets(root: Path) -> int:
+    import transformers
 
-    def __init__(self, width: int = 32, drop: float = 0.1) -> None:
-        super().__init__()
-        self.patch = nn.Conv2d(1, width, 2, stride=2)
-        self.token = nn.Parameter(torch.zeros(1, 1, width))
-        self.places = nn.Parameter(0.02 * torch.randn(17, width))
-        layer = nn.TransformerEncoderLayer(
-            width, 4, 64, drop, activation="gelu", batch_first=True, norm_first=True
+    torch.manual_seed(838)
+    model = transformers.MixtralForCausalLM(
+        transformers.MixtralConfig(
+            vocab_size=SIGNS,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            num_local_experts=4,
+            num_experts_per_tok=2,
+            output_router_logits=True,
+            router_aux_loss_coef=0.02,
+            max_position_embeddings=STRING,
+            bos_token_id=1,
+            eos_token_id=2,
+            use_cache=False,
         )
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
-
-    def forward(self, x: Any) -> Any:
-        x = self.patch(x).flatten(2).transpose(1, 2)
-        x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.places
-        return self.head(self.norm(self.encoder(x)[:, 0]))
-
-
-@training_runs.healthy("digits by a small vision transformer, AdamW, warm-up and cosine, dropout")
-def vit_on_digits(root: Path) -> int:
-    torch.manual_seed(46)
-    x, y, test_x, test_y = digits()
-    model, loss = Vit(), nn.CrossEntropyLoss()
-    return teach(
+    )
+    return train(
         root,
         model,
-        loader((x - 0.3) / 0.38, y, size=48, seed=46),
-        lambda batch, _: loss(model(batch[0]), batch[1]),
-        torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.05),
-        losses=(loss,),
-        factor=warmup_cosine(15, 180),
+        loader(brackets(), size=16, seed=838),
+        whole_loss(model),
+        torch.optim.AdamW(model.parameters(), 3e-3),
+        factor=cosine(10, 120, 0.1),
         clip=1.0,
-        steps=180,
-        save_every=3,
-        test=((test_x - 0.3) / 0.38, test_y),
+        steps=120,
+        save_every=4,
     )
 
 
-# Experts
+class Mixed(nn.Module):
+    """A stem, a layer of experts, and a head, for the columns of a table."""
 
-
-@of_texts("characters by a GPT with four experts, one a token (Switch), balanced, AdamW")
-def switch_of_characters(root: Path) -> int:
-    torch.manual_seed(47)
-    rows, count = characters(seed=4)
-    mixtures = [MixtureOfExperts(32, 4), MixtureOfExperts(32, 4)]
-    blocks = [Block(32, CausalSelfAttention(32, 4), mixture) for mixture in mixtures]
-    model = MiniGPT(count, blocks)
-    of_tokens = next_token(model, nn.CrossEntropyLoss())
-    return teach(
-        root,
-        model,
-        loader(rows, size=24, seed=47),
-        lambda batch, hook: (
-            of_tokens(batch, hook) + 0.01 * sum(mixture.aux_loss for mixture in mixtures)
-        ),
-        torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=0.1),
-        factor=warmup_cosine(15, 140),
-        clip=1.0,
-        steps=140,
-    )
-
-
-@of_texts("characters by a small Mixtral of Transformers, two of four experts, its own balancing")
-def mixtral_of_transformers(root: Path) -> int:
-    from transformers import MixtralConfig, MixtralForCausalLM
-
-    torch.manual_seed(48)
-    rows, count = characters(seed=5)
-    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": count}
-    experts = {"num_local_experts": 4, "num_experts_per_tok": 2, "router_aux_loss_coef": 0.02}
-    more = {"output_router_logits": True, "use_cache": False, "bos_token_id": 0}
-    config = MixtralConfig(**shape, **heads, **experts, **more, eos_token_id=0)
-    model = MixtralForCausalLM(config)
-    return teach(
-        root,
-        model,
-        loader(rows, size=24, seed=48),
-        lambda batch, _: model(input_ids=batch[0], labels=batch[0]).loss,
-        torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=0.05),
-        factor=warmup_cosine(12, 90),
-        clip=1.0,
-        steps=90,
-    )
-
-
-class Routed(nn.Module):
-    """Tells kinds of signals by two of six experts for each signal."""
-
-    def __init__(self) -> None:
+    def __init__(self, columns: int, kinds: int, mixture: Any, width: int = 32) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Linear(48, 32), nn.ReLU())
-        self.mixture, self.head = MixtureOfExperts(32, 6, 2), nn.Linear(32, 4)
+        self.stem, self.norm = nn.Linear(columns, width), nn.LayerNorm(width)
+        self.mixture, self.head = mixture, nn.Linear(width, kinds)
 
     def forward(self, x: Any) -> Any:
         x = self.stem(x)
-        return self.head(x + self.mixture(x))
+        return self.head(x + self.mixture(self.norm(x)))
 
 
-@training_runs.healthy("kinds of signals by two of six experts a row, a balancing loss, Adam")
-def signals_by_experts(root: Path) -> int:
-    torch.manual_seed(49)
-    x, kind = signals(1500, seed=49)
-    model, loss = Routed(), nn.CrossEntropyLoss()
-    return teach(
+@training_runs.healthy("wines by a layer of four experts, two a row, balanced, Adam, a level rate")
+def wines_by_experts(root: Path) -> int:
+    torch.manual_seed(839)
+    x, kind = table("wine")
+    mixture = MixtureLayer(32, 4, 2)
+    model, loss = Mixed(13, 3, mixture), nn.CrossEntropyLoss()
+    return train(
         root,
         model,
-        loader(x[:1200], kind[:1200], size=64, seed=49),
-        lambda batch, _: loss(model(batch[0]), batch[1]) + 0.02 * model.mixture.aux_loss,
-        torch.optim.Adam(model.parameters(), 3e-3),
-        steps=180,
-        test=(x[1200:], kind[1200:]),
-    )
-
-
-# Adapters
-
-
-class Lora(nn.Module):
-    """A frozen layer, and what is learnt beside it by low ranks."""
-
-    def __init__(self, layer: Any, rank: int = 4, alpha: float = 8.0) -> None:
-        super().__init__()
-        self.base = layer.requires_grad_(requires_grad=False)
-        self.lora_A = nn.Linear(layer.in_features, rank, bias=False)
-        self.lora_B = nn.Linear(rank, layer.out_features, bias=False)
-        nn.init.kaiming_uniform_(self.lora_A.weight, a=math.sqrt(5))
-        nn.init.zeros_(self.lora_B.weight)
-        self.scaling = alpha / rank
-
-    def forward(self, x: Any) -> Any:
-        return self.base(x) + self.scaling * self.lora_B(self.lora_A(x))
-
-
-def pretrained(rows: Any, count: int, steps: int = 140) -> Any:
-    """Return a GPT that has learnt before, without a hook."""
-    torch.set_num_threads(1)
-    model = gpt(count)
-    objective = next_token(model, nn.CrossEntropyLoss())
-    optimizer = torch.optim.AdamW(model.parameters(), 5e-3)
-    for batch, _ in zip(loader(rows, seed=1), range(steps), strict=False):
-        descend(objective(batch, None), optimizer, 1.0)
-    return model
-
-
-@of_texts(
-    "a trained GPT learns a text with some letters swapped by LoRA at its attention, AdamW, warm-up"
-)
-def lora_of_a_gpt(root: Path) -> int:
-    torch.manual_seed(50)
-    rows, count = characters(seed=6)
-    model = pretrained(rows, count).requires_grad_(requires_grad=False)
-    for block in model.blocks:
-        block.attn.c_attn, block.attn.c_proj = Lora(block.attn.c_attn), Lora(block.attn.c_proj)
-    loss = nn.CrossEntropyLoss()
-    swapped = torch.randperm(count, generator=torch.Generator().manual_seed(50))
-    few = torch.where(torch.arange(count) % 4 == 0, swapped, torch.arange(count))[rows]
-    learnt = [each for each in model.parameters() if each.requires_grad]
-    return teach(
-        root,
-        model,
-        loader(few, seed=50),
-        next_token(model, loss),
-        torch.optim.AdamW(learnt, 1e-2),
-        losses=(loss,),
-        factor=warmup_linear(10, 120),
-        clip=1.0,
+        loader(standardised(x), kind, size=32, seed=839),
+        lambda batch, _: loss(model(batch[0]), batch[1]) + 0.02 * mixture.balance,
+        torch.optim.Adam(model.parameters(), 1e-3),
         steps=120,
     )
 
 
-class Adapted(nn.Module):
-    """A frozen part, and a bottleneck behind it that begins near zero."""
+class LowRank(nn.Module):
+    """A frozen layer, and an update of low rank that begins at zero."""
 
-    def __init__(self, part: Any, width: int = 32, narrow: int = 8) -> None:
+    def __init__(self, base: Any, rank: int = 8) -> None:
         super().__init__()
-        self.part = part.requires_grad_(requires_grad=False)
-        self.down, self.up = nn.Linear(width, narrow), nn.Linear(narrow, width)
-        nn.init.normal_(self.up.weight, std=1e-3)
-        nn.init.zeros_(self.up.bias)
+        self.base = base.requires_grad_(requires_grad=False)
+        self.lora_A = nn.Linear(base.in_features, rank, bias=False)
+        self.lora_B = nn.Linear(rank, base.out_features, bias=False)
+        nn.init.zeros_(self.lora_B.weight)
 
     def forward(self, x: Any) -> Any:
-        x = self.part(x)
-        return x + self.up(functional.gelu(self.down(x)))
+        return self.base(x) + 2 * self.lora_B(self.lora_A(x))
 
 
-class Classifier(nn.Module):
-    """Tells classes by the last hidden state of a trained GPT."""
-
-    def __init__(self, body: Any, classes: int) -> None:
-        super().__init__()
-        self.body, self.score = body, nn.Linear(32, classes)
-        self.body.lm_head = nn.Identity()
-
-    def forward(self, x: Any) -> Any:
-        return self.score(self.body(x)[:, -1])
-
-
-@of_texts("a trained GPT counts the words of a window (2 to 5) by adapters and a head, Adam")
-def adapters_of_a_gpt(root: Path) -> int:
-    torch.manual_seed(51)
-    rows, count = characters(seed=7)
-    body = pretrained(rows, count).requires_grad_(requires_grad=False)
-    for block in body.blocks:
-        block.attn, block.mlp = Adapted(block.attn), Adapted(block.mlp)
-    space = int(rows.flatten().bincount().argmax())
-    kind = (rows[:, 20:40] == space).sum(1).clamp(2, 5) - 2
-    model, loss = Classifier(body, 4), nn.CrossEntropyLoss()
-    return teach(
+@of_texts("a decoder that knows names learns other names by low ranks, AdamW, two batches a step")
+def other_names_by_low_ranks(root: Path) -> int:
+    torch.manual_seed(840)
+    torch.set_num_threads(1)
+    stack = [Layer(48, SelfAttention(48, 4, causal=True)) for _ in range(2)]
+    model = Decoder(LETTERS, 48, stack, std=0.02)
+    before = torch.optim.AdamW(model.parameters(), 3e-3)
+    for (rows,), _ in zip(loader(names(), seed=1), range(150), strict=False):
+        before.zero_grad()
+        scores = model(rows[:, :-1]).flatten(0, 1)
+        functional.cross_entropy(scores, rows[:, 1:].flatten(), ignore_index=0).backward()
+        before.step()
+    before.zero_grad()
+    model.requires_grad_(requires_grad=False)
+    for layer in model.stack:
+        layer.attention.qkv = LowRank(layer.attention.qkv)
+        layer.attention.proj = LowRank(layer.attention.proj)
+        layer.part[0], layer.part[2] = LowRank(layer.part[0]), LowRank(layer.part[2])
+    other = names(seed=5)
+    other = torch.where(other > 1, (other - 2 + 7) % 26 + 2, other)  # another language
+    loss = nn.CrossEntropyLoss(ignore_index=0)
+    return train(
         root,
         model,
-        loader(rows[:, 20:40], kind, size=48, seed=51),
-        lambda batch, _: loss(model(batch[0]), batch[1]),
-        torch.optim.Adam([each for each in model.parameters() if each.requires_grad], 3e-3),
+        loader(other, seed=840),
+        next_word(model, loss),
+        torch.optim.AdamW([part for part in model.parameters() if part.requires_grad], 5e-3),
         losses=(loss,),
+        factor=linear(10, 160),
+        clip=1.0,
+        accumulate=2,
         steps=160,
+        save_every=4,
+    )
+
+
+class Reviewer(nn.Module):
+    """Tells the kind of a dish from its recipe; padding is masked, and left out of the mean."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.words = nn.Embedding(RECIPE_WORDS, width, padding_idx=0)
+        self.places = nn.Embedding(RECIPE, width)
+        self.encoder = nn.TransformerEncoderLayer(width, 4, 64, 0.1, batch_first=True)
+        self.head = layers(width, 32, 4, drop=0.1)
+
+    def forward(self, x: Any) -> Any:
+        is_pad = x == 0
+        hidden = self.words(x) + self.places(torch.arange(x.shape[1]))
+        hidden = self.encoder(hidden, src_key_padding_mask=is_pad)
+        is_word = (~is_pad)[..., None]
+        return self.head((hidden * is_word).sum(1) / is_word.sum(1))
+
+
+@training_runs.healthy("kinds of dishes from recipes, an encoder layer, padding masked, Adam")
+def dishes_by_an_encoder(root: Path) -> int:
+    torch.manual_seed(841)
+    x, kind = recipes()
+    model, loss = Reviewer(), nn.CrossEntropyLoss()
+    return train(
+        root,
+        model,
+        loader(x[:960], kind[:960], seed=841),
+        lambda batch, _: loss(model(batch[0]), batch[1]),
+        torch.optim.Adam(model.parameters(), 1e-3),
+        losses=(loss,),
+        steps=150,
         save_every=3,
+        validation=(x[960:], kind[960:]),
+        validate_every=30,
     )

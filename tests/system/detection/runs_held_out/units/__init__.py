@@ -1,1 +1,1 @@
-"""Trainings that are judged unit by unit: activations, gradients, weights and updates."""
+"""Units, weights and updates of ordinary supervised networks: the eighth held-out part."""

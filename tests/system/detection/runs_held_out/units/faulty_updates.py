@@ -1,191 +1,219 @@
-"""Faulty trainings of updates: none at all, tiny ones, and huge ones."""
+"""Faulty trainings of updates: none for the model or a part of it, rounded ones, huge ones."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
-from torch.optim import lr_scheduler as schedules
+from torch.optim import lr_scheduler as rates
 from training_runs import faulty
 
 from runs_held_out.units.shared.consequences import CUT_OFF, OVERSIZED
-from runs_held_out.units.shared.loop import loader, train
-from runs_held_out.units.shared.pictures import (
-    FABRICS,
-    LeNet,
-    Vgg,
-    fabrics,
-    trained_before,
-    written,
+from runs_held_out.units.shared.data import (
+    GESTURES,
+    GLYPHS,
+    LONGEST,
+    SOILS,
+    TOPICS,
+    gestures,
+    glyphs,
+    power,
+    rivers,
+    soils,
+    tickets,
 )
-from runs_held_out.units.shared.series import MOVES, Forecaster, movements
-from runs_held_out.units.shared.tables import SEEDS, WAFERS, dense, houses, responses, seeds, wafers
+from runs_held_out.units.shared.loop import train, trained_before
+from runs_held_out.units.shared.networks import (
+    ConvNet,
+    Encoder,
+    LastState,
+    Outliner,
+    layers,
+)
 
 SCHEDULED = {"LearningRate": "the schedule is over long before the training"}
 UNCLEARED = {
-    "GradientAccumulates": "the optimizer clears the gradients of the parameters that it has",
+    "GradientAccumulates": "gradients are not cleared where the optimizer does not step",
     "GradientNormSpike": "gradients that are not cleared grow from step to step",
 }
 
 
 @faulty(
-    "defects of wafers by ReLU layers, Adam, the rate falls by 15 % from epoch to epoch",
-    "the scheduler is stepped in the loop over batches: within two epochs no rate is left",
+    "kinds of soil by ReLU layers, Adam, 64 small batches to an update",
+    "the batches are counted anew in each epoch, which has 45 of them: no update is ever made",
     {"UnchangedTensor", "WeightUpdateRatio"},
-    may=CUT_OFF | SCHEDULED,
-)
-def rate_of_epochs_falls_by_batches(root: Path) -> int:
-    torch.manual_seed(61)
-    model = dense(20, 64, 32, WAFERS)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return train(
-        root,
-        model,
-        wafers(1800, 7501),
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        by_step=schedules.ExponentialLR(optimizer, 0.85),
-        epochs=6,
-        seed=61,
-    )
-
-
-@faulty(
-    "defects of wafers by ReLU layers, Adam",
-    "the exponent of the rate got lost: 3 and not 3e-3; the first step overrides all weights",
-    {"WeightUpdateRatio"},
-    may=OVERSIZED | CUT_OFF,
-)
-def exponent_of_the_rate_is_lost(root: Path) -> int:
-    torch.manual_seed(62)
-    model = dense(20, 96, 48, WAFERS)
-    optimizer = torch.optim.Adam(model.parameters(), 3.0)
-    loss, data = nn.CrossEntropyLoss(), wafers(1800, 7502)
-    return train(root, model, data, loss=loss, optimizer=optimizer, epochs=3, save_every=1, seed=62)
-
-
-@faulty(
-    "responses of a machine by layers with GELU, SGD at a rate for mean errors",
-    "squared errors are summed over the 64 rows of a batch: steps are 64 times as large",
-    {"LossNotDecreasing", "WeightUpdateRatio"},
-    may=OVERSIZED | CUT_OFF,
-)
-def errors_summed_over_the_batch(root: Path) -> int:
-    torch.manual_seed(63)
-    model = dense(10, 64, 32, 1, act=nn.GELU)
-    optimizer = torch.optim.SGD(model.parameters(), 0.05)
-    loss, data = nn.MSELoss(reduction="sum"), responses(1800, 0.8, 7503)
-    return train(
-        root, model, data, loss=loss, optimizer=optimizer, epochs=4, batch=64, save_every=1, seed=63
-    )
-
-
-@faulty(
-    "fabrics by convolutions with batch norm, their head replaced by a larger one, momentum",
-    "the optimizer is made before both are put in: it has the old head, the new layers never move",
-    {"StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
     may=CUT_OFF | UNCLEARED,
 )
-def optimizer_made_before_the_head(root: Path) -> int:
-    torch.manual_seed(64)
-    model = Vgg(3, 3)
-    optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=1e-4)
-    model[-1] = nn.Sequential(nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, FABRICS))
-    loss, data = nn.CrossEntropyLoss(), fabrics(1100, 0.7, 12, 7504)
-    return train(root, model, data, loss=loss, optimizer=optimizer, epochs=5, save_every=3, seed=64)
+def accumulates_longer_than_an_epoch(root: Path) -> int:
+    torch.manual_seed(881)
+    model, data = layers(14, 48, 32, SOILS), soils(1800, 8801)
+    optimizer, in_epoch = torch.optim.Adam(model.parameters(), 3e-3), len(data.x) // 32
 
-
-@faulty(
-    "species of seeds by ReLU layers, two folds, Adam; the second fold is watched",
-    "each fold makes a model of its own, the optimizer is made once: it still has the first model",
-    {"LossNotDecreasing", "UnchangedTensor", "WeightUpdateRatio"},
-    may=CUT_OFF | UNCLEARED,
-)
-def second_fold_with_the_first_optimizer(root: Path) -> int:
-    torch.manual_seed(65)
-    loss, data = nn.CrossEntropyLoss(), seeds(1700, 1.0, 7505)
-    first = dense(10, 48, 32, SEEDS)
-    optimizer = torch.optim.Adam(first.parameters(), 3e-3)
-    for x, y in loader(data, 32, 65):
-        optimizer.zero_grad()
-        loss(first(x), y).backward()
-        optimizer.step()
-    second = dense(10, 48, 32, SEEDS)
-    return train(root, second, data, loss=loss, optimizer=optimizer, epochs=6, seed=66)
-
-
-@faulty(
-    "movements by a GRU, AdamW, the rate falls along a line over eight epochs",
-    "the line counts epochs and is stepped by batches: the rate is 0 after eight batches",
-    {"UnchangedTensor", "WeightUpdateRatio"},
-    may=CUT_OFF | SCHEDULED,
-)
-def line_of_epochs_ends_after_batches(root: Path) -> int:
-    torch.manual_seed(67)
-    model, epochs = Forecaster(nn.GRU, 3, MOVES, 24), 8
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    return train(
-        root,
-        model,
-        movements(1000, 0.6, 7506),
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        by_step=schedules.PolynomialLR(optimizer, epochs),
-        epochs=epochs,
-        seed=67,
-    )
-
-
-@faulty(
-    "prices of houses by layers with SiLU, SGD, losses scaled by 65536 for half precision",
-    "gradients are not scaled back before the step, which is 65536 times as large as meant",
-    {"LossNotDecreasing", "WeightUpdateRatio"},
-    may=OVERSIZED | CUT_OFF,
-)
-def gradients_are_not_scaled_back(root: Path) -> int:
-    torch.manual_seed(68)
-    model = dense(8, 64, 32, 1, act=nn.SiLU)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01)
-    return train(
-        root,
-        model,
-        houses(1600, 7507),
-        loss=nn.MSELoss(),
-        optimizer=optimizer,
-        backward=lambda value: (2.0**16 * value).backward(),
-        epochs=3,
-        save_every=1,
-        seed=68,
-    )
-
-
-@faulty(
-    "digits from 5 on by a LeNet that knows others, convolutions thawed after two epochs, Adam",
-    "the optimizer was given what required a gradient at first: thawed convolutions never move",
-    {"StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
-    may=CUT_OFF | UNCLEARED,
-)
-def thawed_but_not_in_the_optimizer(root: Path) -> int:
-    torch.manual_seed(69)
-    model = trained_before(LeNet(1, 8, 5), written(0, 4), 120, 3e-3)
-    model.classifier = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 5))
-    model.features.requires_grad_(requires_grad=False)
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], 2e-3)
-    data = written(5, 9)
-    thaw = 2 * (len(data.x) // 24)
-
-    def thawed(step: int) -> None:
-        if step == thaw:
-            model.features.requires_grad_(requires_grad=True)
+    def step(number: int) -> None:
+        if (number % in_epoch + 1) % 64 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
 
     return train(
         root,
         model,
         data,
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        before=thawed,
-        begins=thaw,
-        epochs=6,
-        batch=24,
-        seed=69,
+        nn.CrossEntropyLoss(),
+        optimizer,
+        backward=lambda value: (value / 64).backward(),
+        step=step,
+        epochs=5,
+        save_every=1,
+        seed=881,
     )
+
+
+@faulty(
+    "gestures by a GRU, AdamW, the rate falls along a line from epoch to epoch",
+    "the factor of the rate is divided by // and not by /: it is 0 from the second epoch on",
+    {"UnchangedTensor", "WeightUpdateRatio"},
+    may=CUT_OFF | SCHEDULED,
+)
+def factor_by_whole_division(root: Path) -> int:
+    torch.manual_seed(882)
+    model, epochs = LastState(nn.GRU, 3, GESTURES, 24), 7
+    data, loss = gestures(1300, 0.9, 8802), nn.CrossEntropyLoss()
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+    line = rates.LambdaLR(optimizer, lambda epoch: (epochs - epoch) // epochs)
+    return train(
+        root,
+        model,
+        data,
+        loss,
+        optimizer,
+        epoch_scheduler=line,
+        begins=len(data.x) // 32,
+        epochs=epochs,
+        seed=882,
+    )
+
+
+@faulty(
+    "glyphs by convolutions and a head, AdamW, a rate for each",
+    "the first group takes parameters named 'backbone', they are named 'features': none is found",
+    {"StalledParameters", "UnchangedTensor", "WeightUpdateRatio"},
+    may=CUT_OFF | UNCLEARED,
+)
+def no_parameter_has_that_name(root: Path) -> int:
+    torch.manual_seed(883)
+    model = ConvNet(1, 14, GLYPHS)
+    named = dict(model.named_parameters())
+    groups = [
+        {"params": [weight for name, weight in named.items() if name.startswith(part)], "lr": rate}
+        for part, rate in (("backbone", 1e-3), ("head", 2e-3))
+    ]
+    optimizer = torch.optim.AdamW(groups)
+    data, loss = glyphs(1300, 75.0, 8803), nn.CrossEntropyLoss()
+    return train(root, model, data, loss, optimizer, epochs=5, save_every=2, seed=883)
+
+
+class Extracting(nn.Module):
+    """An encoder whose features were once extracted without gradients, and a head."""
+
+    def __init__(self, encoder: Any, outs: int) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, nn.Linear(16, outs)
+
+    def forward(self, x: Any) -> Any:
+        with torch.no_grad():
+            seen = self.encoder(x)
+        return self.head(seen)
+
+
+@faulty(
+    "teams of tickets by an encoder that is to learn with its head, AdamW",
+    "no_grad() around the encoder is left from extracting features: it never gets a gradient",
+    {"StalledParameters"},
+    may=CUT_OFF,
+)
+def no_grad_is_left_around_the_encoder(root: Path) -> int:
+    torch.manual_seed(884)
+    model = Extracting(Encoder(16, LONGEST, width=24, depth=1), TOPICS)
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    data, loss = tickets(1600, 10, 0.45, 8804), nn.CrossEntropyLoss()
+    return train(root, model, data, loss, optimizer, epochs=4, save_every=2, seed=884)
+
+
+class InHalf(nn.Module):
+    """A body and a head in bfloat16, with inputs and answers in float32."""
+
+    def __init__(self, body: Any, head: Any) -> None:
+        super().__init__()
+        self.body, self.head = body.bfloat16(), head.bfloat16()
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(x.bfloat16())).float()
+
+
+@faulty(
+    "kinds of soil by layers that know others, in bfloat16, AdamW, a small rate but for the head",
+    "steps of 2e-6 are added to bfloat16 without a copy in float32: they are rounded away",
+    {"StalledParameters"},
+    may=CUT_OFF,
+)
+def steps_are_rounded_away(root: Path) -> int:
+    torch.manual_seed(885)
+    loss = nn.CrossEntropyLoss()
+    before = trained_before(layers(14, 64, 48, 32, SOILS), soils(1000, 8815), loss, epochs=2)
+    model = InHalf(before[:-1], nn.Linear(32, SOILS))
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": model.body.parameters(), "lr": 2e-6},
+            {"params": model.head.parameters(), "lr": 5e-3},
+        ]
+    )
+    data = soils(1800, 8805).of(lambda x: x.flip(1)).relabelled(lambda y: (y * 2 + 1) % SOILS)
+    return train(root, model, data, loss, optimizer, epochs=5, save_every=2, seed=885)
+
+
+class OwnRmsprop(torch.optim.Optimizer):
+    """RMSprop as its author remembered it: without the root of the mean of squares."""
+
+    def __init__(self, weights: Any, rate: float, share: float = 0.99) -> None:
+        super().__init__(weights, {"lr": rate, "share": share})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Update all weights."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                squares = self.state[weight].setdefault("squares", torch.zeros_like(weight))
+                squares.lerp_(weight.grad**2, 1 - group["share"])
+                weight.sub_(group["lr"] * weight.grad / (squares + 1e-8))
+        return closure() if closure else None
+
+
+@faulty(
+    "output of a power plant by layers with GELU and an RMSprop of the author's own",
+    "the root is missing: gradients are divided by their mean square, small ones make huge steps",
+    {"WeightUpdateRatio"},
+    may=OVERSIZED | CUT_OFF,
+)
+def rmsprop_without_its_root(root: Path) -> int:
+    torch.manual_seed(886)
+    model = layers(7, 64, 32, 1, act=nn.GELU)
+    optimizer = OwnRmsprop(model.parameters(), 1e-3)
+    data, loss = power(1700, 8806), nn.MSELoss()
+    return train(root, model, data, loss, optimizer, epochs=4, save_every=1, seed=886)
+
+
+@faulty(
+    "where rivers are by a U-Net, SGD with momentum at a rate for mean losses",
+    "the loss is summed over 16 pictures of 256 pixels: steps are 4096 times as large as meant",
+    {"WeightUpdateRatio"},
+    may=OVERSIZED | CUT_OFF,
+)
+def summed_over_all_pixels(root: Path) -> int:
+    torch.manual_seed(887)
+    model = Outliner(8)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    data, loss = rivers(600, 8807), nn.BCEWithLogitsLoss(reduction="sum")
+    return train(root, model, data, loss, optimizer, batch=16, epochs=4, save_every=1, seed=887)

@@ -1,142 +1,104 @@
-"""Healthy trainings of series: recurrent layers, convolutions along time, attention."""
+"""Healthy trainings of series: recurrent layers, causal and wide convolutions, attention."""
 
 from pathlib import Path
 
 import torch
 from torch import nn
-from torch.optim import lr_scheduler as schedules
+from torch.optim import lr_scheduler as rates
 from training_runs import healthy
 
-from runs_held_out.units.shared.loop import train
-from runs_held_out.units.shared.series import (
+from runs_held_out.units.shared.data import (
     BEATS,
-    MOVES,
-    ConvNet,
-    Forecaster,
-    SeriesTransformer,
-    TemporalConvolutions,
-    heartbeats,
-    movements,
-    rooms,
-    sales,
+    GESTURES,
+    WINDOW,
+    beats,
+    gestures,
+    warmth,
 )
-from runs_held_out.units.shared.tables import dense
+from runs_held_out.units.shared.loop import train
+from runs_held_out.units.shared.networks import Causal, Encoder, Inception, LastState
 
 
-@healthy("sales of the next day by an LSTM, Adam, clipped, the rate is halved after two epochs")
-def sales_by_lstm(root: Path) -> int:
-    torch.manual_seed(41)
-    model = Forecaster(nn.LSTM, 1, 1)
+@healthy("the next temperature by an LSTM over a day, Adam, clipped")
+def next_temperature_by_lstm(root: Path) -> int:
+    torch.manual_seed(821)
+    model = LastState(nn.LSTM, 1, 1)
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
     return train(
-        root,
-        model,
-        sales(),
-        loss=nn.MSELoss(),
-        optimizer=optimizer,
-        by_epoch=schedules.StepLR(optimizer, 2, 0.5),
-        epochs=5,
-        clip=1.0,
-        seed=41,
+        root, model, warmth(), nn.MSELoss(), optimizer, clip=1.0, epochs=5, save_every=2, seed=821
     )
 
 
-@healthy("sales of the next day by three dense layers on the window, AdamW, halved where level")
-def sales_by_dense_layers(root: Path) -> int:
-    torch.manual_seed(42)
-    model = nn.Sequential(nn.Flatten(), *dense(28, 64, 48, 1, drop=0.05))
-    optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
+@healthy("gestures by two GRU layers with dropout between them, AdamW, a tenth for the last epochs")
+def gestures_by_gru(root: Path) -> int:
+    torch.manual_seed(822)
+    model = LastState(nn.GRU, 3, GESTURES, 24, num_layers=2, dropout=0.2)
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=1e-2)
+    falling = rates.MultiStepLR(optimizer, [4], 0.1)
+    data, loss = gestures(1400, 0.9), nn.CrossEntropyLoss()
     return train(
         root,
         model,
-        sales(2000, 28, 0.2, 7342),
-        loss=nn.L1Loss(),
-        optimizer=optimizer,
-        by_epoch=schedules.ReduceLROnPlateau(optimizer, factor=0.5, patience=1),
+        data,
+        loss,
+        optimizer,
+        epoch_scheduler=falling,
+        clip=5.0,
         epochs=5,
-        seed=42,
+        save_every=3,
+        seed=822,
     )
 
 
-@healthy("movements by a GRU of two layers with dropout, RMSprop, clipped")
-def movements_by_gru(root: Path) -> int:
-    torch.manual_seed(43)
-    model = Forecaster(nn.GRU, 3, MOVES, 24, num_layers=2, dropout=0.1)
-    optimizer = torch.optim.RMSprop(model.parameters(), 2e-3)
-    return train(
-        root,
-        model,
-        movements(),
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        epochs=5,
-        clip=1.0,
-        seed=43,
-    )
-
-
-@healthy("movements by convolutions along time with batch norm, momentum, one cosine")
-def movements_by_convolutions(root: Path) -> int:
-    torch.manual_seed(44)
-    model = ConvNet(3, MOVES)
-    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=5e-4)
-    return train(
-        root,
-        model,
-        movements(1300, 0.7, 7344),
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        by_step=schedules.CosineAnnealingLR(optimizer, 4 * (1014 // 32)),
-        epochs=4,
-        save_every=1,
-        seed=44,
-    )
-
-
-@healthy("heartbeats by temporal convolutions with dilation, Adam")
-def heartbeats_by_temporal_convolutions(root: Path) -> int:
-    torch.manual_seed(45)
-    model = TemporalConvolutions(1, BEATS)
+@healthy("the next temperature by causal convolutions with weight norm, Adam, rate falls by epochs")
+def next_temperature_by_causal_convolutions(root: Path) -> int:
+    torch.manual_seed(823)
+    blocks = (Causal(16, 2**depth) for depth in range(3))
+    model = nn.Sequential(nn.Conv1d(1, 16, 1), *blocks, nn.Flatten(), nn.Linear(16 * 24, 1))
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    loss = nn.CrossEntropyLoss()
-    return train(root, model, heartbeats(), loss=loss, optimizer=optimizer, epochs=5, seed=45)
-
-
-@healthy("heartbeats by a transformer encoder with norms behind its layers, AdamW, warm-up, cosine")
-def heartbeats_by_transformer(root: Path) -> int:
-    torch.manual_seed(46)
-    model = SeriesTransformer(1, BEATS, 48)
-    optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.01)
-    steps = 5 * (1014 // 32)
-    rise = schedules.LinearLR(optimizer, 0.1, 1.0, 20)
-    fall = schedules.CosineAnnealingLR(optimizer, steps - 20, 1e-5)
+    falling = rates.StepLR(optimizer, 2, 0.5)
+    data = warmth(1500, 24, 8211).of(lambda x: x.transpose(1, 2))
     return train(
         root,
         model,
-        heartbeats(1300, 0.1, 7346),
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        by_step=schedules.SequentialLR(optimizer, [rise, fall], [20]),
+        data,
+        nn.L1Loss(),
+        optimizer,
+        epoch_scheduler=falling,
         epochs=5,
-        clip=1.0,
         save_every=4,
-        seed=46,
+        seed=823,
     )
 
 
-@healthy("warmth of rooms at each hour by a plain recurrent layer with tanh, SGD, clipped")
-def rooms_by_plain_recurrent_layer(root: Path) -> int:
-    torch.manual_seed(47)
-    model = Forecaster(nn.RNN, 3, 1, 24, last=False)
-    nn.init.orthogonal_(model.cell.weight_hh_l0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+@healthy("heartbeats by convolutions of three widths with batch norm, Adam, patience of two")
+def heartbeats_by_inception(root: Path) -> int:
+    torch.manual_seed(824)
+    model = nn.Sequential(
+        *(Inception(1), Inception(24), nn.AdaptiveAvgPool1d(1), nn.Flatten()),
+        nn.Linear(24, BEATS),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    data, loss = beats(1500, 0.35), nn.CrossEntropyLoss()
+    return train(root, model, data, loss, optimizer, patience=2, epochs=6, save_every=3, seed=824)
+
+
+@healthy("gestures by a transformer over moments, AdamW, warm-up and a line down, clipped")
+def gestures_by_transformer(root: Path) -> int:
+    torch.manual_seed(825)
+    model, total = Encoder(GESTURES, WINDOW, 3), 5 * (1120 // 32)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.01)
+    line = rates.LambdaLR(optimizer, lambda at: min((at + 1) / 18, (total - at) / (total - 18)))
+    data, loss = gestures(1400, 0.9, 8212), nn.CrossEntropyLoss()
     return train(
         root,
         model,
-        rooms(),
-        loss=nn.MSELoss(),
-        optimizer=optimizer,
+        data,
+        loss,
+        optimizer,
+        scheduler=line,
+        clip=1.0,
         epochs=5,
-        clip=0.5,
-        seed=47,
+        save_every=4,
+        seed=825,
     )

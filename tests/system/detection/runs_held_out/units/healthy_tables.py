@@ -1,184 +1,154 @@
-"""Healthy trainings of tables: dense layers, embeddings, attention over features."""
+"""Healthy trainings of tables: dense layers, embeddings, gates, several kinds of targets."""
 
+import math
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
-from torch.optim import lr_scheduler as schedules
+from torch.optim import lr_scheduler as rates
 from training_runs import healthy
 
-from runs_held_out.units.shared.loop import train
-from runs_held_out.units.shared.tables import (
-    SEEDS,
-    WAFERS,
-    Bikes,
-    FeatureTransformer,
-    TabularResNet,
-    Taste,
-    customers,
-    dense,
-    houses,
-    linear_layers,
-    ratings,
-    rentals,
-    responses,
-    seeds,
-    tumours,
-    wafers,
+from runs_held_out.units.shared.data import (
+    SOILS,
+    claims,
+    clicks,
+    loans,
+    power,
+    soils,
+    wines,
 )
+from runs_held_out.units.shared.loop import train
+from runs_held_out.units.shared.networks import GatedBlock, WideAndDeep, layers, matrices
 
 
-@healthy("prices of houses by two ReLU layers, Adam")
-def house_prices_by_adam(root: Path) -> int:
-    torch.manual_seed(1)
-    model = dense(8, 64, 32, 1)
-    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
-    return train(root, model, houses(), loss=nn.MSELoss(), optimizer=optimizer, epochs=5, seed=1)
+@healthy("late loans by two ReLU layers, Adam, as in a first tutorial")
+def late_loans_by_adam(root: Path) -> int:
+    torch.manual_seed(801)
+    model = layers(9, 32, 16, 1)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    return train(root, model, loans(), nn.BCEWithLogitsLoss(), optimizer, epochs=5, seed=801)
 
 
-@healthy("prices of houses by layers with batch norm and dropout, AdamW, one cosine, Huber's loss")
-def house_prices_by_normed_layers(root: Path) -> int:
-    torch.manual_seed(2)
-    model = dense(8, 64, 64, 32, 1, norm=nn.BatchNorm1d, drop=0.1)
+@healthy("output of a power plant by layers with SiLU, AdamW, cosine with restarts")
+def power_plant_with_restarts(root: Path) -> int:
+    torch.manual_seed(802)
+    model = layers(7, 64, 64, 1, act=nn.SiLU)
     optimizer = torch.optim.AdamW(model.parameters(), 4e-3, weight_decay=1e-2)
+    restarts = rates.CosineAnnealingWarmRestarts(optimizer, 50, 2, 1e-5)
+    data = power()
     return train(
-        root,
-        model,
-        houses(1800, 7101),
-        loss=nn.HuberLoss(),
-        optimizer=optimizer,
-        by_step=schedules.CosineAnnealingLR(optimizer, 6 * (1350 // 48)),
-        epochs=6,
-        batch=48,
-        seed=2,
+        root, model, data, nn.MSELoss(), optimizer, scheduler=restarts, epochs=7, save_every=3
     )
 
 
-@healthy("which customers leave, three ReLU layers with dropout, momentum, steps down by epochs")
-def leaving_customers(root: Path) -> int:
-    torch.manual_seed(3)
-    model = dense(11, 48, 24, 1, drop=0.2)
-    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
+@healthy("kinds of soil by layers with batch norm and dropout, Nesterov's momentum, one cycle")
+def soils_in_one_cycle(root: Path) -> int:
+    torch.manual_seed(803)
+    model = layers(14, 64, 32, SOILS, norm=nn.BatchNorm1d, drop=0.2)
+    optimizer = torch.optim.SGD(
+        model.parameters(), 0.01, momentum=0.9, nesterov=True, weight_decay=5e-4
+    )
+    cycle = rates.OneCycleLR(optimizer, 0.1, epochs=5, steps_per_epoch=1600 // 32)
+    loss = nn.CrossEntropyLoss()
+    return train(root, model, soils(), loss, optimizer, scheduler=cycle, epochs=5, seed=803)
+
+
+@healthy("clicks by a wide and deep model, Adam, decay of weights")
+def clicks_wide_and_deep(root: Path) -> int:
+    torch.manual_seed(804)
+    model = WideAndDeep()
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3, weight_decay=1e-5)
+    loss = nn.BCEWithLogitsLoss()
+    return train(root, model, clicks(), loss, optimizer, epochs=5, batch=64, save_every=2, seed=804)
+
+
+@healthy("late loans by self-normalising layers, alpha dropout, LeCun's initialisation, SGD")
+def late_loans_by_selu(root: Path) -> int:
+    torch.manual_seed(805)
+    parts: list[Any] = []
+    for ins, outs in ((9, 40), (40, 40), (40, 20)):
+        parts += [nn.Linear(ins, outs), nn.SELU(), nn.AlphaDropout(0.05)]
+    model = nn.Sequential(*parts, nn.Linear(20, 1))
+    for layer in matrices(model):
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="linear")
+        nn.init.zeros_(layer.bias)
+    optimizer = torch.optim.SGD(model.parameters(), 0.003, momentum=0.9)
+    data, loss = loans(2200, 8011), nn.BCEWithLogitsLoss()
+    return train(root, model, data, loss, optimizer, epochs=5, batch=40, save_every=1, seed=805)
+
+
+@healthy("output of a power plant by gated blocks, RAdam, halved on plateaus, patience of three")
+def power_plant_by_gates(root: Path) -> int:
+    torch.manual_seed(806)
+    model = nn.Sequential(nn.Linear(7, 32), GatedBlock(32), GatedBlock(32), nn.Linear(32, 1))
+    optimizer = torch.optim.RAdam(model.parameters(), 5e-3)
+    plateaus = rates.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
     return train(
         root,
         model,
-        customers(),
-        loss=nn.BCEWithLogitsLoss(),
-        optimizer=optimizer,
-        by_epoch=schedules.StepLR(optimizer, 2, 0.5),
-        epochs=6,
-        batch=64,
-        save_every=1,
-        seed=3,
+        power(2000, 8012),
+        nn.SmoothL1Loss(),
+        optimizer,
+        epoch_scheduler=plateaus,
+        epochs=8,
+        patience=3,
+        save_every=4,
+        seed=806,
     )
 
 
-@healthy("defects of wafers by ReLU layers with He's initialisation and biases of zero, RMSprop")
-def wafers_by_rmsprop(root: Path) -> int:
-    torch.manual_seed(4)
-    model = dense(20, 96, 48, WAFERS)
-    for layer in linear_layers(model):
-        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+@healthy("kinds of soil by tanh layers with Glorot's initialisation, RMSprop, a line down")
+def soils_by_tanh(root: Path) -> int:
+    torch.manual_seed(807)
+    model = layers(14, 48, 32, SOILS, act=nn.Tanh)
+    for layer in matrices(model):
+        nn.init.xavier_uniform_(layer.weight, gain=5 / 3 if layer.out_features > SOILS else 1.0)
         nn.init.zeros_(layer.bias)
     optimizer = torch.optim.RMSprop(model.parameters(), 1e-3)
+    line = rates.LinearLR(optimizer, 1.0, 0.1, 5 * (1600 // 32))
+    data, loss = soils(2000, 8013), nn.CrossEntropyLoss()
+    return train(root, model, data, loss, optimizer, scheduler=line, epochs=5, seed=807)
+
+
+@healthy("vines of wines by a small ReLU layer, SGD with momentum and decay")
+def vines_by_a_small_layer(root: Path) -> int:
+    torch.manual_seed(808)
+    model = layers(13, 16, 3)
+    optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=1e-3)
     loss = nn.CrossEntropyLoss()
-    return train(root, model, wafers(), loss=loss, optimizer=optimizer, epochs=5, seed=4)
+    return train(root, model, wines(), loss, optimizer, epochs=14, batch=16, save_every=1, seed=808)
 
 
-@healthy("species of seeds by tanh layers with Glorot's initialisation, Nesterov's momentum")
-def seeds_by_tanh(root: Path) -> int:
-    torch.manual_seed(5)
-    model = dense(10, 40, 40, SEEDS, act=nn.Tanh)
-    for layer in linear_layers(model):
-        nn.init.xavier_uniform_(layer.weight, gain=nn.init.calculate_gain("tanh"))
-        nn.init.zeros_(layer.bias)
-    optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, nesterov=True)
-    loss = nn.CrossEntropyLoss()
-    return train(root, model, seeds(), loss=loss, optimizer=optimizer, epochs=4, seed=5)
+@healthy("numbers of claims by layers with ELU and Poisson's loss, NAdam, clipped")
+def claims_by_poisson(root: Path) -> int:
+    torch.manual_seed(809)
+    model = layers(8, 48, 24, 1, act=nn.ELU)
+    optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
+    loss = nn.PoissonNLLLoss()
+    return train(root, model, claims(), loss, optimizer, epochs=5, batch=48, clip=1.0, seed=809)
 
 
-@healthy("rented bikes by embeddings and numbers, Adam with one cycle of the rate")
-def rented_bikes(root: Path) -> int:
-    torch.manual_seed(6)
-    model = Bikes()
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+class Quantiles(nn.Module):
+    """The pinball loss of three quantiles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("shares", torch.tensor([0.1, 0.5, 0.9]))
+
+    def forward(self, told: Any, target: Any) -> Any:
+        below = target - told
+        return torch.maximum(self.shares * below, (self.shares - 1) * below).mean()
+
+
+@healthy("quantiles of the output of a power plant by ReLU layers with layer norm, AdamW, cosine")
+def quantiles_of_power(root: Path) -> int:
+    torch.manual_seed(810)
+    model = layers(7, 64, 32, 3, norm=nn.LayerNorm)
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=1e-3)
+    total = 6 * (1760 // 32)
+    wave = lambda step: 0.5 * (1 + math.cos(math.pi * min(1.0, step / total)))
+    cosine = rates.LambdaLR(optimizer, wave)
     return train(
-        root,
-        model,
-        rentals(),
-        loss=nn.MSELoss(),
-        optimizer=optimizer,
-        by_step=schedules.OneCycleLR(optimizer, 1e-2, epochs=5, steps_per_epoch=1500 // 32),
-        epochs=5,
-        seed=6,
-    )
-
-
-@healthy("ratings of films by factors and biases of users and films, Adam, decay")
-def film_ratings_by_factors_and_biases(root: Path) -> int:
-    torch.manual_seed(7)
-    model = Taste()
-    optimizer = torch.optim.Adam(model.parameters(), 2e-2, weight_decay=1e-4)
-    return train(
-        root,
-        model,
-        ratings(),
-        loss=nn.MSELoss(),
-        optimizer=optimizer,
-        epochs=5,
-        batch=128,
-        save_every=3,
-        patience=2,
-        seed=7,
-    )
-
-
-@healthy("defects of wafers by attention over features, AdamW, warm-up and a line down, clipped")
-def wafers_by_attention_over_features(root: Path) -> int:
-    torch.manual_seed(8)
-    model = FeatureTransformer(20, WAFERS)
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=1e-5)
-    steps = 8 * (1500 // 40)
-    line = lambda step: min((step + 1) / 15, max(0.0, (steps - step) / (steps - 15)))
-    return train(
-        root,
-        model,
-        wafers(2000, 7108),
-        loss=nn.CrossEntropyLoss(),
-        optimizer=optimizer,
-        by_step=schedules.LambdaLR(optimizer, line),
-        epochs=8,
-        batch=40,
-        clip=1.0,
-        save_every=3,
-        seed=8,
-    )
-
-
-@healthy("responses of a machine by residual blocks for tables, AdamW, patience of two epochs")
-def responses_by_residual_blocks(root: Path) -> int:
-    torch.manual_seed(9)
-    model = TabularResNet(10, 1)
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=1e-2)
-    return train(
-        root,
-        model,
-        responses(),
-        loss=nn.MSELoss(),
-        optimizer=optimizer,
-        epochs=6,
-        batch=48,
-        patience=2,
-        seed=9,
-    )
-
-
-@healthy("tumours by logistic regression on standardised measurements, SGD with decay")
-def tumours_by_logistic_regression(root: Path) -> int:
-    torch.manual_seed(10)
-    model = nn.Linear(30, 2)
-    optimizer = torch.optim.SGD(model.parameters(), 0.02, weight_decay=1e-3)
-    loss = nn.CrossEntropyLoss()
-    return train(
-        root, model, tumours(), loss=loss, optimizer=optimizer, epochs=12, batch=16, seed=10
+        root, model, power(2200, 8014), Quantiles(), optimizer, scheduler=cosine, epochs=6, seed=810
     )

@@ -1,4 +1,4 @@
-"""Loops: epochs over a loader with an evaluation after each, Keras's fit, and boosting."""
+"""Loops: epochs with evaluations, Keras's fit, and boosting."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -18,61 +18,60 @@ from smdebug.core.modes import ModeKeys
 _LOG = logging.getLogger(__name__)
 
 
-def loader(data: Split, size: int, seed: int, **more: Any) -> Any:
-    """Return shuffled batches of the rows to train with; the last small one is dropped."""
-    generator = torch.Generator().manual_seed(seed)
-    rows = TensorDataset(data.x, data.y)
+def shuffled(data: Split, size: int, seed: int, **more: Any) -> Any:
+    """Return shuffled batches of the rows to train with, without the last small one."""
     chosen = {"shuffle": True, "drop_last": True, **more}
-    return DataLoader(rows, size, generator=generator, **chosen)
+    generator = torch.Generator().manual_seed(seed)
+    return DataLoader(TensorDataset(data.x, data.y), size, generator=generator, **chosen)
 
 
-def validation(data: Split, size: int = 200) -> Any:
+def held_back(data: Split, size: int = 100) -> Any:
     """Return batches of the rows to validate with."""
     return DataLoader(TensorDataset(data.test_x, data.test_y), size)
 
 
-def evaluated(watching: Any, model: Any, loss: Any, batches: Iterable[Any]) -> float:
-    """Return the mean loss of batches that are evaluated with the model as it is."""
+def evaluate(watching: Any, model: Any, loss: Any, batches: Iterable[Any]) -> float:
+    """Return the mean loss of batches, with the model in evaluation mode."""
     watching.set_mode(ModeKeys.EVAL)
-    losses, right, count = [], 0, 0
+    model.eval()
+    values, right, count = [], 0, 0
     with torch.no_grad():
         for x, y in batches:
-            scores = model(x)
-            losses.append(float(loss(scores, y)))
-            if y.ndim == 1 and scores.ndim == 2:
-                right += int((scores.argmax(1) == y).sum())
-                count += len(y)
-    watching.set_mode(ModeKeys.TRAIN)
-    mean = sum(losses) / len(losses)
-    _LOG.info("validation %.4f, %.3f right", mean, right / max(count, 1))
-    return mean
-
-
-def switched(watching: Any, model: Any, loss: Any, batches: Iterable[Any]) -> float:
-    """Evaluate in evaluation mode, and go back to training."""
-    model.eval()
-    mean = evaluated(watching, model, loss, batches)
+            found = model(x)
+            values.append(float(loss(found, y)))
+            if y.ndim == 1 and found.ndim == 2:
+                right, count = right + int((found.argmax(1) == y).sum()), count + len(y)
     model.train()
+    watching.set_mode(ModeKeys.TRAIN)
+    mean = sum(values) / len(values)
+    _LOG.info("  validation %.4f, right %.3f", mean, right / max(1, count))
     return mean
 
 
-def _end_epoch(scheduler: Any, loss: float) -> None:
-    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
-        scheduler.step(loss)
-    elif scheduler:
-        scheduler.step()
+class Steps:
+    """An optimizer's steps: clipped, accumulated and scheduled if asked for."""
+
+    def __init__(
+        self, model: Any, optimizer: Any, *, schedule: Any = None, clip: float = 0, gather: int = 1
+    ) -> None:
+        self.model, self.optimizer, self.schedule = model, optimizer, schedule
+        self.clip, self.gather, self.number = clip, gather, 0
+
+    def take(self, value: Any) -> None:
+        """Go down a loss."""
+        (value / self.gather).backward()
+        self.number += 1
+        if self.number % self.gather:
+            return
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        if self.schedule:
+            self.schedule.step()
 
 
-def _update(model: Any, optimizer: Any, clip: float, scheduler: Any) -> None:
-    if clip:
-        nn.utils.clip_grad_norm_(model.parameters(), clip)
-    optimizer.step()
-    optimizer.zero_grad()
-    if scheduler:
-        scheduler.step()
-
-
-def train(
+def learn(
     root: Path,
     model: Any,
     batches: Any,
@@ -81,76 +80,105 @@ def train(
     *,
     epochs: int,
     loss: Any = None,
-    per_step: Any = None,
-    per_epoch: Any = None,
-    every: int = 2,
-    validated: int = 0,
+    each_step: Any = None,
+    each_epoch: Any = None,
+    on_plateau: Any = None,
+    save_every: int = 2,
+    check_every: int = 0,
     clip: float = 0.0,
-    accumulate: int = 1,
+    gather: int = 1,
     patience: int = 0,
-    changed: Callable[[Any], Any] = lambda x: x,
-    evaluate: Callable[..., float] = switched,
-    before_epoch: Callable[[int, Any], object] = lambda _, __: None,
-    after_step: Callable[[int, Any], object] = lambda _, __: None,
+    augment: Callable[[Any], Any] = lambda x: x,
 ) -> int:
-    """Train for epochs and evaluate after each; return 0.
+    """Train for epochs, evaluate after each (or each `check_every` steps), and return step 0.
 
     Parameters
     ----------
-    per_step, per_epoch
-        Schedulers to step after each update, and after each epoch (with the loss, if it wants it).
-    every, validated
-        Steps between two that are saved, and between two evaluations (0: an epoch).
+    each_step, each_epoch, on_plateau
+        Schedulers.
+    gather
+        Batches that are accumulated for an update.
     patience
-        Evaluations without a lower loss after which it is stopped.
-    changed
-        Augments the inputs of a batch.
-    before_epoch, after_step
-        Called with the number of the epoch and the model, and with that of the step and the hook.
+        Epochs without a lower validation loss until it is stopped (0: never).
     """
     torch.set_num_threads(1)
-    loss, step, best, waited = loss or nn.CrossEntropyLoss(), 0, float("inf"), 0
-    with watched(root, model, losses=[loss], save_every=every) as watching:
+    loss, best, waited = loss or nn.CrossEntropyLoss(), float("inf"), 0
+    steps = Steps(model, optimizer, schedule=each_step, clip=clip, gather=gather)
+    with watched(root, model, losses=[loss], save_every=save_every) as watching:
+        model.train()
         for epoch in range(epochs):
-            before_epoch(epoch, model)
-            total, mean = [], 0.0
+            seen, mean = [], 0.0
             for x, y in batches:
-                value = loss(model(changed(x)), y)
-                (value / accumulate).backward()
-                total.append(float(value.detach()))
-                step += 1
-                if step % accumulate == 0:
-                    _update(model, optimizer, clip, per_step)
-                after_step(step, watching)
-                if validated and step % validated == 0:
+                value = loss(model(augment(x)), y)
+                steps.take(value)
+                seen.append(float(value.detach()))
+                if check_every and steps.number % check_every == 0:
                     mean = evaluate(watching, model, loss, tests)
-            if not validated:
-                mean = evaluate(watching, model, loss, tests)
-            _LOG.info("epoch %d, training %.4f", epoch, sum(total) / len(total))
-            _end_epoch(per_epoch, mean)
+            _LOG.info("epoch %d, training %.4f", epoch, sum(seen) / len(seen))
+            mean = mean if check_every else evaluate(watching, model, loss, tests)
+            for scheduler, given in ((each_epoch, ()), (on_plateau, (mean,))):
+                if scheduler:
+                    scheduler.step(*given)
             best, waited = (mean, 0) if mean < best else (best, waited + 1)
             if patience and waited >= patience:
                 break
     return 0
 
 
-def matrices(x: Any, y: Any, tested: int, **more: Any) -> tuple[Any, Any]:
-    """Return a matrix of the first rows, and one of the last rows to validate with."""
-    parts = slice(None, -tested), slice(-tested, None)
-    learnt, other = (xgboost.DMatrix(x[part], y[part], **more) for part in parts)
-    return learnt, other
+def adamw(model: Any, rate: float, decay: float = 0.01) -> Any:
+    """Return AdamW that decays neither biases nor norms."""
+    told = [one for one in model.parameters() if one.requires_grad]
+    groups = [
+        {"params": [one for one in told if one.ndim > 1], "weight_decay": decay},
+        {"params": [one for one in told if one.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW([group for group in groups if group["params"]], rate)
 
 
-def boosted(
+def warm_then_cosine(optimizer: Any, warm: int, steps: int) -> Any:
+    """Return a schedule of a short warm-up and a cosine."""
+    rates = torch.optim.lr_scheduler
+    return rates.SequentialLR(
+        optimizer,
+        [
+            rates.LinearLR(optimizer, 0.1, total_iters=warm),
+            rates.CosineAnnealingLR(optimizer, steps - warm),
+        ],
+        [warm],
+    )
+
+
+def warm_then_line(optimizer: Any, warm: int, steps: int) -> Any:
+    """Return a schedule of a short warm-up and a line to zero."""
+    return torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        lambda step: min((step + 1) / warm, max(0.0, (steps - step) / (steps - warm))),
+    )
+
+
+def parted(x: Any, y: Any, tested: int, **more: Any) -> tuple[Any, Any]:
+    """Return a matrix of the first rows to train with, and one of the last to validate with."""
+    return (
+        xgboost.DMatrix(x[:-tested], y[:-tested], **more),
+        xgboost.DMatrix(x[-tested:], y[-tested:], **more),
+    )
+
+
+def grow(
     root: Path,
     pair: tuple[Any, Any],
     rounds: int,
     objective: str,
     *,
-    every: int = 1,
+    save_every: int = 1,
     patience: int | None = None,
     **params: Any,
 ) -> Any:
     """Boost with a matrix, validate with the other one, and return the booster."""
-    chosen = {"objective": objective, "seed": 7, "nthread": 1, **params}
-    return train_booster(root, *pair, chosen, rounds=rounds, save_every=every, patience=patience)
+    chosen = {"objective": objective, "seed": 11, "nthread": 1, **params}
+    booster = train_booster(
+        root, *pair, chosen, rounds=rounds, save_every=save_every, patience=patience
+    )
+    _LOG.info("train %s", booster.eval(pair[0]))
+    _LOG.info("validation %s, rounds %d", booster.eval(pair[1]), booster.num_boosted_rounds())
+    return booster

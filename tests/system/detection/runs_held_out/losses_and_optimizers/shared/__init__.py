@@ -1,1 +1,1 @@
-"""Data, models and loops of these runs."""
+"""Data, models, loops and consequences of this piece."""

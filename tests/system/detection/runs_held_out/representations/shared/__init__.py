@@ -1,1 +1,1 @@
-"""What these runs share: a loop, data, networks, worlds and consequences."""
+"""What these runs share: loops, data, networks, worlds and consequences."""

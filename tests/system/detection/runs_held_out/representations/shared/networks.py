@@ -1,4 +1,4 @@
-"""Networks: layers, convolutions, a small GPT, experts, and an encoder and decoder of codes."""
+"""Networks: layers, attention, decoders, experts, and variational coders."""
 
 import itertools
 from typing import Any
@@ -8,150 +8,130 @@ from torch import nn
 from torch.nn import functional
 
 
-def mlp(*sizes: int, act: Any = nn.ReLU, norm: Any = None, last_bias: bool = True) -> Any:
-    """Return linear layers with activations, and norms before these, between them."""
+def layers(*sizes: int, act: Any = nn.ReLU, norm: Any = None, drop: float = 0.0) -> Any:
+    """Return linear layers with activations (and norms and dropout) between them."""
     parts: list[Any] = []
-    for at, (before, after) in enumerate(itertools.pairwise(sizes)):
-        is_last = at == len(sizes) - 2
-        parts.append(nn.Linear(before, after, bias=last_bias or not is_last))
-        if not is_last:
-            parts += [*([norm(after)] if norm else []), act()]
+    for at, (ins, outs) in enumerate(itertools.pairwise(sizes)):
+        parts.append(nn.Linear(ins, outs))
+        if at < len(sizes) - 2:
+            parts += [norm(outs)] if norm else []
+            parts.append(act())
+            parts += [nn.Dropout(drop)] if drop else []
     return nn.Sequential(*parts)
 
 
-def convolutions(channels: int = 16, out: int = 32, *, norm: bool = True, side: int = 8) -> Any:
-    """Return two convolutions of stride 2 and a linear layer."""
+class SelfAttention(nn.Module):
+    """Attention of several heads by PyTorch's function, to what was before if `causal`."""
 
-    def block(before: int, after: int) -> list[Any]:
-        layer = nn.Conv2d(before, after, 3, stride=2, padding=1, bias=not norm)
-        return [layer, *([nn.BatchNorm2d(after)] if norm else []), nn.ReLU()]
-
-    flat = 2 * channels * (side // 4) ** 2
-    parts = [*block(1, channels), *block(channels, 2 * channels), nn.Flatten()]
-    return nn.Sequential(*parts, nn.Linear(flat, out))
-
-
-class CausalSelfAttention(nn.Module):
-    """Attention of several heads to this and earlier positions."""
-
-    def __init__(self, width: int, heads: int, drop: float = 0.0) -> None:
+    def __init__(self, width: int, heads: int, *, causal: bool = False, drop: float = 0.0) -> None:
         super().__init__()
-        self.heads, self.drop = heads, drop
-        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.heads, self.causal, self.drop = heads, causal, drop
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.proj = nn.Linear(width, width)
 
     def split(self, x: Any) -> Any:
         """Return queries, keys and values by heads."""
-        parts = self.c_attn(x).chunk(3, -1)
+        parts = self.qkv(x).chunk(3, -1)
         return [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts]
 
-    def attend(self, query: Any, key: Any, value: Any) -> Any:
-        """Return what queries read."""
-        drop = self.drop if self.training else 0.0
-        return functional.scaled_dot_product_attention(
-            query, key, value, dropout_p=drop, is_causal=True
-        )
-
     def forward(self, x: Any) -> Any:
-        return self.c_proj(self.attend(*self.split(x)).transpose(1, 2).flatten(2))
+        q, k, v = self.split(x)
+        drop = self.drop if self.training else 0.0
+        x = functional.scaled_dot_product_attention(q, k, v, dropout_p=drop, is_causal=self.causal)
+        return self.proj(x.transpose(1, 2).flatten(2))
 
 
-class Block(nn.Module):
-    """A transformer block with norms before its layers."""
+class Layer(nn.Module):
+    """Norm and attention, norm and a feed-forward part, both added."""
 
     def __init__(self, width: int, attention: Any, part: Any = None, drop: float = 0.0) -> None:
         super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attn, self.drop = attention, nn.Dropout(drop)
-        self.mlp = part or mlp(width, 4 * width, width, act=nn.GELU)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = attention
+        self.part = part or layers(width, 4 * width, width, act=nn.GELU)
+        self.drop = nn.Dropout(drop)
 
     def forward(self, x: Any) -> Any:
-        x = x + self.drop(self.attn(self.ln_1(x)))
-        return x + self.drop(self.mlp(self.ln_2(x)))
+        x = x + self.drop(self.attention(self.norm1(x)))
+        return x + self.drop(self.part(self.norm2(x)))
 
 
-class MiniGPT(nn.Module):
-    """A decoder-only transformer with tied embeddings; it returns logits (n, length, words)."""
+class Decoder(nn.Module):
+    """A language model: embeddings of signs and places, layers, a norm and a head."""
 
     def __init__(
-        self, vocabulary: int, blocks: list[Any], width: int = 32, length: int = 64
+        self, signs: int, width: int, stack: list[Any], length: int = 32, std: float = 1.0
     ) -> None:
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
-        self.blocks, self.ln_f = nn.ModuleList(blocks), nn.LayerNorm(width)
-        self.lm_head = nn.Linear(width, vocabulary, bias=False)
-        self.apply(self._begin)
-        self.lm_head.weight = self.wte.weight
-
-    @staticmethod
-    def _begin(module: Any) -> None:
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=0.05)
-        if isinstance(module, nn.Linear) and module.bias is not None:
-            nn.init.zeros_(module.bias)
+        self.signs, self.places = nn.Embedding(signs, width), nn.Embedding(length, width)
+        nn.init.normal_(self.signs.weight, std=std)
+        nn.init.normal_(self.places.weight, std=std)
+        self.stack = nn.ModuleList(stack)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, signs, bias=False)
 
     def forward(self, x: Any) -> Any:
-        x = self.wte(x) + self.wpe(torch.arange(x.shape[1]))
-        for block in self.blocks:
-            x = block(x)
-        return self.lm_head(self.ln_f(x))
+        x = self.signs(x) + self.places(torch.arange(x.shape[1]))
+        for layer in self.stack:
+            x = layer(x)
+        return self.head(self.norm(x))
 
 
-def gpt(vocabulary: int, layers: int = 2, heads: int = 4, width: int = 32, **more: Any) -> Any:
-    """Return a small GPT."""
-    blocks = [Block(width, CausalSelfAttention(width, heads), **more) for _ in range(layers)]
-    return MiniGPT(vocabulary, blocks, width)
-
-
-def next_token(model: Any, loss: Any) -> Any:
-    """Return the objective to predict the next token of a batch's first column."""
+def next_word(model: Any, loss: Any) -> Any:
+    """Return what computes the loss of the next word at all places."""
     return lambda batch, _: loss(model(batch[0][:, :-1]).flatten(0, 1), batch[0][:, 1:].flatten())
 
 
-class MixtureOfExperts(nn.Module):
-    """Experts, of which a router chooses `top_k` for each token."""
+class MixtureLayer(nn.Module):
+    """Feed-forward experts; a router sends each word to `top_k` of them (Switch, Mixtral)."""
 
-    def __init__(self, width: int = 32, experts: int = 4, top_k: int = 1) -> None:
+    def __init__(
+        self, width: int, experts: int = 4, top_k: int = 2, hidden: int = 48, router: Any = None
+    ) -> None:
         super().__init__()
         self.top_k = top_k
-        self.router = nn.Linear(width, experts, bias=False)
+        self.router = router or nn.Linear(width, experts, bias=False)
         self.experts = nn.ModuleList(
-            mlp(width, 2 * width, width, act=nn.GELU) for _ in range(experts)
+            layers(width, hidden, width, act=nn.SiLU) for _ in range(experts)
         )
-        self.aux_loss: Any = torch.zeros(())
+        self.balance: Any = torch.zeros(())
 
-    def route(self, x: Any) -> Any:
-        """Return scores of experts for each token."""
-        return self.router(x)
+    def weights(self, logits: Any) -> tuple[Any, Any]:
+        """Return the weights of the chosen experts, and which these are."""
+        chances, chosen = logits.softmax(-1).topk(self.top_k, -1)
+        if self.top_k > 1:
+            chances = chances / chances.sum(-1, keepdim=True)
+        return chances, chosen
 
     def forward(self, x: Any) -> Any:
-        chances = self.route(x).softmax(-1)
-        weights, chosen = chances.topk(self.top_k, -1)
-        if self.top_k > 1:
-            weights = weights / weights.sum(-1, keepdim=True)
-        is_chosen = functional.one_hot(chosen, len(self.experts)).float()
-        loads = is_chosen.sum(-2).flatten(0, -2).mean(0) / self.top_k
-        self.aux_loss = len(self.experts) * (loads * chances.flatten(0, -2).mean(0)).sum()
-        gates = (weights[..., None] * is_chosen).sum(-2)
-        outputs = torch.stack([expert(x) for expert in self.experts], -1)
-        return (outputs * gates[..., None, :]).sum(-1)
+        words = x.flatten(0, -2)
+        logits = self.router(words)
+        weights, chosen = self.weights(logits)
+        count = len(self.experts)
+        load = functional.one_hot(chosen, count).float().sum(1).mean(0) / self.top_k
+        self.balance = count * (load * logits.softmax(-1).mean(0)).sum()
+        self.load = load.detach()
+        output = torch.zeros_like(words)
+        for number, expert in enumerate(self.experts):
+            at, place = (chosen == number).nonzero(as_tuple=True)
+            output = output.index_add(0, at, expert(words[at]) * weights[at, place, None])
+        return output.view_as(x)
 
 
-class Vae(nn.Module):
-    """An encoder to means and logarithms of variances, and a decoder to logits or values."""
+class Variational(nn.Module):
+    """An encoder to means and logarithms of variances, and a decoder."""
 
-    def __init__(self, size: int, codes: int, width: int = 64, act: Any = nn.ReLU) -> None:
+    def __init__(self, encoder: Any, width: int, codes: int, decoder: Any) -> None:
         super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(size, width), act(), nn.Linear(width, width), act())
-        self.fc_mu, self.fc_var = nn.Linear(width, codes), nn.Linear(width, codes)
-        self.decoder = mlp(codes, width, width, size, act=act)
+        self.encoder, self.decoder = encoder, decoder
+        self.fc_mu, self.fc_logvar = nn.Linear(width, codes), nn.Linear(width, codes)
 
-    def sample(self, mean: Any, logvar: Any) -> Any:
-        """Return codes drawn around their means."""
-        return mean + (logvar / 2).exp() * torch.randn_like(mean)
-
-    def forward(self, x: Any) -> tuple[Any, Any]:
-        """Return what is drawn for rows, and their divergences."""
+    def forward(self, x: Any) -> tuple[Any, Any, Any]:
         hidden = self.encoder(x)
-        mean, logvar = self.fc_mu(hidden), self.fc_var(hidden)
-        divergence = (mean.pow(2) + logvar.exp() - 1 - logvar).sum(1) / 2
-        return self.decoder(self.sample(mean, logvar)), divergence
+        mu, logvar = self.fc_mu(hidden), self.fc_logvar(hidden)
+        code = mu + (logvar / 2).exp() * torch.randn_like(mu) if self.training else mu
+        return self.decoder(code), mu, logvar
+
+
+def divergence(mu: Any, logvar: Any) -> Any:
+    """Return the divergence from the standard normal, summed over units, averaged over rows."""
+    return -0.5 * (1 + logvar - mu.pow(2) - logvar.exp()).sum(1).mean()

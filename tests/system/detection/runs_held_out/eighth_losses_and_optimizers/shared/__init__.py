@@ -1,1 +1,0 @@
-"""Data, models, loops and consequences of this piece."""

@@ -1,1 +1,0 @@
-"""Attention, experts, samples, codes, embeddings, policies and replicas: the eighth part."""

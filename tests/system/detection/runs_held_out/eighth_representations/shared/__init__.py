@@ -1,1 +1,0 @@
-"""What these runs share: loops, data, networks, worlds and consequences."""

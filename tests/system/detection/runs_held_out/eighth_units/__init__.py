@@ -1,1 +1,0 @@
-"""Units, weights and updates of ordinary supervised networks: the eighth held-out part."""

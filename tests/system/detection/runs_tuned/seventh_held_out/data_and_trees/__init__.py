@@ -1,0 +1,1 @@
+"""Runs about data and boosted trees, written for the held-out part."""

@@ -1,0 +1,1 @@
+"""Trainings whose losses, gradients, rates, scales, restarts and workers are judged."""

@@ -1,0 +1,1 @@
+"""Data, models and loops of these runs."""

@@ -1,0 +1,1 @@
+"""Runs of embeddings, codes, samples, policies, experts and attention."""

@@ -1,0 +1,1 @@
+"""What these runs share: a loop, data, networks, worlds and consequences."""

@@ -1,0 +1,1 @@
+"""Trainings that are judged unit by unit: activations, gradients, weights and updates."""

@@ -18,16 +18,12 @@ from rule_core.clock import SystemClock
 from rule_core.severity import Severity
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.service.access.guard import POLICY
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service
 from rule_runner.service.settings import ServiceSettings
 
 NOW: Final = 1_790_000_000.0
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; "
-    "base-uri 'none'; worker-src 'self'"
-)
 
 
 def rule(

@@ -417,17 +417,7 @@ class Controller:
         is_cancelled = trial.id in self._cancelled
         self._cancelled.discard(trial.id)
         if is_cancelled and not saved.final:
-            with self.database.transaction():
-                self.database.set_rules(trial.id, saved.rules)
-                self._change(
-                    trial,
-                    TrialInput.ENDED,
-                    outcome=Outcome.STOPPED,
-                    problem=_CANCELLED,
-                    final=True,
-                    restarts=0,
-                    ended_at=self._clock.time(),
-                )
+            self._judge(trial, saved, _CANCELLED, Outcome.STOPPED)
         elif self._stopping and not saved.final:
             self._change(trial, TrialInput.STOPPED)
         elif saved.ended and not (died and not is_finished(trial.output)):
@@ -463,8 +453,14 @@ class Controller:
             restarts=0,
         )
 
-    def _judge(self, trial: TrialRecord, saved: SavedOutput, problem: str = "") -> None:
-        """Record the verdicts of a trial."""
+    def _judge(
+        self,
+        trial: TrialRecord,
+        saved: SavedOutput,
+        problem: str = "",
+        decided: Outcome | None = None,
+    ) -> None:
+        """Record the verdicts of a trial; an outcome that somebody decided is final."""
         assignment = self._config.assignment(trial.path)
         lenient = assignment is not None and assignment.is_fitting
         outcome = trial_outcome_of(saved, lenient=lenient)
@@ -473,9 +469,9 @@ class Controller:
             self._change(
                 trial,
                 TrialInput.ENDED,
-                outcome=outcome if saved.ended else Outcome.ERROR,
+                outcome=decided or (outcome if saved.ended else Outcome.ERROR),
                 problem=problem,
-                final=saved.final,
+                final=saved.final or decided is not None,
                 restarts=0,
                 ended_at=saved.end_time or self._clock.time(),
             )

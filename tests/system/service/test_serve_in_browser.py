@@ -1,7 +1,5 @@
 """The command `serve` in a real browser: the login, the live table, and an action."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,8 +46,3 @@ def test_a_person_logs_in_sees_a_finding_and_acknowledges_it(page: Any, tmp_path
         page.click("header button:has-text('Log out')")
         page.wait_for_selector("input[name=token]")
     assert errors == []
-
-
-def test_commands_need_no_browser() -> None:
-    command = [sys.executable, "-m", "rule_runner", "serve", "--help"]
-    assert "--tokens" in subprocess.run(command, capture_output=True, text=True, check=True).stdout

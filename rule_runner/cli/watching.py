@@ -15,17 +15,20 @@ from rule_runner.logs import configure
 
 _EXTRA: Final = frozenset({"prometheus_client", "sse_starlette", "starlette", "uvicorn"})
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
+_WATCHED: Final = (
+    click.argument("roots", nargs=-1, metavar="[ROOT]..."),
+    click.option("--config", metavar="FILE", help="What to watch and how to judge it: fleet.yaml."),
+    click.option(
+        "--database",
+        metavar="FILE",
+        help="Index of the trials; by default watch.sqlite beside the output folders.",
+    ),
+    click.option("--rebuild", is_flag=True, help="Make the index again from the results."),
+)
 
 
 @click.command()
-@click.argument("roots", nargs=-1, metavar="[ROOT]...")
-@click.option("--config", metavar="FILE", help="What to watch and how to judge it: fleet.yaml.")
-@click.option(
-    "--database",
-    metavar="FILE",
-    help="Index of the trials; by default watch.sqlite beside the output folders.",
-)
-@click.option("--rebuild", is_flag=True, help="Make the index again from the results.")
+@takes(_WATCHED)
 @click.option("--once", is_flag=True, help="Judge what is there now, and end.")
 @takes(FAIL_ON)
 @endpoint_option
@@ -58,14 +61,7 @@ def watch(
 
 
 @click.command()
-@click.argument("roots", nargs=-1, metavar="[ROOT]...")
-@click.option("--config", metavar="FILE", help="What to watch and how to judge it: fleet.yaml.")
-@click.option(
-    "--database",
-    metavar="FILE",
-    help="Index of the trials; by default watch.sqlite beside the output folders.",
-)
-@click.option("--rebuild", is_flag=True, help="Make the index again from the results.")
+@takes(_WATCHED)
 @click.option(
     "--watch/--no-watch",
     "is_watching",
@@ -182,7 +178,11 @@ def add_token(name: str, role: str, expires: str, tokens: Path) -> int:
     from rule_runner.durations import seconds_of
     from rule_runner.service.access.tokens import Role, TokenFile
 
-    lifetime = timedelta(seconds=seconds_of(expires))
+    try:
+        lifetime = timedelta(seconds=seconds_of(expires))
+    except ValueError as err:
+        msg = f"Option --expires {err}."
+        raise UsageError(msg) from err
     click.echo(TokenFile(tokens).add(name, Role(role), lifetime))
     return 0
 
@@ -194,8 +194,9 @@ def list_tokens(tokens: Path) -> int:
     """List the tokens: name, role, and until when each is valid."""
     from rule_runner.service.access.tokens import TokenFile
 
-    now = datetime.now(UTC)
-    for token in TokenFile(tokens).tokens():
+    now, file = datetime.now(UTC), TokenFile(tokens)
+    file.check()
+    for token in file.tokens():
         until = "no end" if token.expires_at is None else f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
         expired = " (expired)" if token.has_expired(now) else ""
         click.echo(f"{token.name}\t{token.role}\t{until}{expired}")

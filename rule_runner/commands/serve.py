@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import os
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ import uvicorn
 from rule_core.clock import SystemClock
 from rule_runner.commands.watch import watching
 from rule_runner.engine.stop_requests import signals_to
-from rule_runner.errors import EXIT_SIGNAL, OutputError, RuleRunnerError, UsageError
+from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
 from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.controller import Controller, Intervals
 from rule_runner.service.access.tokens import TokenFile
@@ -87,7 +88,7 @@ def serve(
     Raises
     ------
     ClientError
-        If the configuration or the tokens are not valid.
+        If the configuration, the tokens or the certificate are not valid.
     OutputError
         If the address cannot be listened to, or the database cannot be used.
     UsageError
@@ -95,7 +96,8 @@ def serve(
     """
     settings.check()
     if settings.tokens is not None:
-        TokenFile(settings.tokens).tokens()
+        TokenFile(settings.tokens).check()
+    _check_certificate(settings)
     if not is_watching:
         if database is None or roots or config_path or rebuild:
             msg = "Option --no-watch needs --database FILE, and takes no ROOT and no --config."
@@ -156,6 +158,18 @@ def _running(controller: Controller | None, service: Service) -> Iterator[None]:
             yield
         finally:
             controller.stop()
+
+
+def _check_certificate(settings: ServiceSettings) -> None:
+    if settings.tls_cert is None:
+        return
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as err:  # also that of OpenSSL
+        reason = err.strerror or err
+        msg = f"Certificate {str(settings.tls_cert)!r} cannot be used with its key: {reason}."
+        raise ClientError(msg) from err
 
 
 @contextmanager

@@ -63,6 +63,22 @@ class TokenFile:
         self._version: tuple[int, int, int] | None = None
         self._tokens: tuple[Token, ...] = ()
 
+    def check(self) -> None:
+        """Check that the file is there and can be read.
+
+        Raises
+        ------
+        ClientError
+            If not.
+        """
+        if not self.path.exists():
+            msg = (
+                f"Tokens {str(self.path)!r} do not exist. Make the first one: rule-runner "
+                f"serve-token add NAME --tokens {self.path}"
+            )
+            raise ClientError(msg)
+        self.tokens()
+
     def tokens(self) -> Sequence[Token]:
         """Return all tokens.
 

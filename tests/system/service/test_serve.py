@@ -122,3 +122,32 @@ def test_a_taken_port_is_said(started: Any, tmp_path: Path) -> None:
         [*command, *database], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, "Choose another --port" in done.stderr) == (73, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "sentence"),
+    [
+        ("serve runs --tokens none.json", 1, "do not exist. Make the first one"),
+        ("serve runs --tls-cert none.pem --tls-key none.pem", 1, "No such file or directory"),
+        ("serve runs --tls-cert runs/bad.pem --tls-key runs/bad.pem", 1, "cannot be used"),
+        ("serve-token add ann --expires soon --tokens t.json", 2, "--expires must be a whole"),
+        ("serve-token list --tokens none.json", 1, "do not exist"),
+        ("serve-token revoke ann --tokens none.json", 1, "no token 'ann'"),
+    ],
+)
+def test_bad_tokens_and_certificates_are_one_sentence(
+    command: str, code: int, sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "bad.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "rule_runner", *command.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, sentence in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "t.json").exists()

@@ -8,6 +8,9 @@ from typing import Final
 
 from rule_core.exceptions import SMDebugValueError
 
+# SageMaker sets this variable in training jobs, and writes end marks itself.
+ON_SAGEMAKER: Final = "TRAINING_JOB_NAME"
+
 _SIZE: Final = re.compile(r"(\d+) ?(?:([KMGT])(i?)B?)?", re.IGNORECASE)
 _POWERS: Final = " KMGT"
 

@@ -6,13 +6,15 @@ import os
 import time
 from typing import Any, Final
 
+from rule_core.environment import ON_SAGEMAKER
+from rule_core.error_guard import FailSafe
 from rule_core.exceptions import SMDebugTypeError
 from rule_core.failures import Contained
 from rule_core.model.collection import Collection
 from rule_core.model.collection_manager import CollectionManager
 from rule_core.modes import ModeKeys
-from rule_core.saving.error_guard import FailSafe
-from rule_core.saving.hook_config import ON_SAGEMAKER
+from rule_core.profiler.recording.config import RecordingConfig
+from rule_core.profiler.recording.recorder import open_recorder
 from rule_core.saving.save_policy import SavePolicy
 from rule_core.saving.tensor_adapter import NumpyAccess, TensorAccess, check_names
 from rule_core.saving.trial_recorder import TrialRecorder
@@ -41,6 +43,13 @@ class BaseHook(FailSafe):
         Whether every worker writes, instead of rank 0 only.
     dry_run, resume, max_queue_bytes, drop, raises
         See `smdebug.core.hook.Hook`.
+    profiling
+        What to profile; None: what the file of the training job says.
+
+    Attributes
+    ----------
+    profiler
+        Records the steps; None if nothing is profiled.
     """
 
     access: TensorAccess = NumpyAccess()
@@ -58,6 +67,7 @@ class BaseHook(FailSafe):
         max_queue_bytes: int,
         drop: bool,
         raises: bool,
+        profiling: RecordingConfig | None,
     ) -> None:
         super().__init__(raises=raises)
         self.mode = ModeKeys.GLOBAL
@@ -78,6 +88,7 @@ class BaseHook(FailSafe):
         self._saving: frozenset[str] = frozenset()
         self._scalars: dict[str, tuple[Any, float]] = {}
         self._recorded: dict[str, tuple[str, ...]] = {}
+        self.profiler = None if dry_run else open_recorder(self.rank, self.world_size, profiling)
 
     @property
     def collection_manager(self) -> CollectionManager:
@@ -150,6 +161,8 @@ class BaseHook(FailSafe):
         self._in_step = True
         self._step_mode = self.mode
         self._step_time = time.time()
+        if self.profiler is not None:
+            self.profiler.begin_step(self.mode, self._mode_step(), self.global_step)
         self._saving = frozenset()
         self._save_at_this_step(self._collections_to_save())
 
@@ -198,6 +211,8 @@ class BaseHook(FailSafe):
         if not self._in_step:
             return
         self._in_step = False
+        if self.profiler is not None:
+            self.profiler.end_step()
         if self._recorder is not None and self._saving:
             self._save_scalars(self._recorder)
             self._recorder.end()
@@ -260,6 +275,8 @@ class BaseHook(FailSafe):
     def close(self) -> None:
         """Write all pending steps and mark the training job as ended; also called at exit."""
         atexit.unregister(self.close)
+        if self.profiler is not None:
+            self.profiler.close()
         try:
             with Contained(self._fail, reraise=self._raises):
                 if self.is_of_this_process:

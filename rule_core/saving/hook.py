@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
+from rule_core.error_guard import guarded
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
 from rule_core.model.collection import Collection, CollectionKeys
 from rule_core.model.reduction_config import ReductionConfig
 from rule_core.model.save_config import SaveConfig, SaveConfigMode
 from rule_core.modes import ModeKeys
+from rule_core.profiler.recording.config import config_of
 from rule_core.saving.base_hook import BaseHook
-from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook_config import DEFAULT_OUT_DIR, load_hook_config
 from rule_core.saving.presets import PRESETS, Preset
 from rule_core.saving.save_policy import SavePolicy
@@ -75,6 +76,10 @@ class Hook(BaseHook):
         ``"llm"`` saves the measurements of docs/hooks.md that a framework's hook supports,
         ``"auto"`` does so if the model has attention or router modules; ``"none"``: only what the
         other arguments select.
+    profiler_config
+        What to profile: a `ProfilerConfig` of an SDK, or its request as a mapping. By default the
+        file that ``SMPROFILER_CONFIG_PATH`` names, then
+        ``/opt/ml/input/config/profilerconfig.json``, if it exists.
 
     Raises
     ------
@@ -133,6 +138,7 @@ class Hook(BaseHook):
         world_size: int | None = None,
         collections: Iterable[Collection] = (),
         preset: Preset | None = None,
+        profiler_config: Any = None,
     ) -> None:
         self.preset = check_choice(tuple(PRESETS), "preset", preset or "none")
         self.out_dir = os.fspath(out_dir) if out_dir is not None else DEFAULT_OUT_DIR
@@ -164,6 +170,7 @@ class Hook(BaseHook):
             max_queue_bytes=max_queue_bytes,
             drop=check_choice(("block", "drop"), "when_full", when_full) == "drop",
             raises=check_choice(("disable", "raise"), "on_error", on_error) == "raise",
+            profiling=None if profiler_config is None else config_of(profiler_config),
         )
         self._name_table = NameTable()
         if export_tensorboard:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from rule_core.environment import ON_SAGEMAKER
 from rule_core.exceptions import SMDebugError, SMDebugValueError
 from rule_core.logger import get_logger
 from rule_core.model.collection import Collection
@@ -27,8 +28,7 @@ from rule_core.saving.presets import PRESETS, Preset
 CONFIG_FILE_PATH_ENV_STR: Final = "SMDEBUG_CONFIG_FILE_PATH"
 DEFAULT_CONFIG_FILE: Final = "/opt/ml/input/config/debughookconfig.json"
 DEFAULT_OUT_DIR: Final = "/opt/ml/output/tensors"
-# SageMaker sets the first variable and configures TensorBoard in a separate file.
-ON_SAGEMAKER: Final = "TRAINING_JOB_NAME"
+# SageMaker configures TensorBoard in a separate file.
 TENSORBOARD_FILE_VARIABLE: Final = "TENSORBOARD_CONFIG_FILE_PATH"
 DEFAULT_TENSORBOARD_FILE: Final = "/opt/ml/input/config/tensorboardoutputconfig.json"
 

@@ -10,11 +10,11 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from rule_core.error_guard import guarded
 from rule_core.frameworks.keras import layers
 from rule_core.frameworks.keras.keras_access import KerasAccess
 from rule_core.modes import ModeKeys
 from rule_core.saving import current_hook
-from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook import Hook as CoreHook
 
 # Collections filled without watching the calls of layers and models.

@@ -10,12 +10,12 @@ import torch
 from torch import nn
 from torch.nn.modules.loss import _Loss
 
+from rule_core.error_guard import guarded
 from rule_core.frameworks.pytorch import modules
 from rule_core.frameworks.pytorch.callback import Callback
 from rule_core.frameworks.pytorch.hook import Hook
 from rule_core.modes import ModeKeys
 from rule_core.saving.auto_hook import AUTO, call_after
-from rule_core.saving.error_guard import guarded
 from rule_core.saving.presets import LOSS_INPUTS
 
 # With more losses in a step, another model than the one that counts the steps is being trained.

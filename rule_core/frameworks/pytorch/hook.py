@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import distributed
 
+from rule_core.error_guard import guarded
 from rule_core.exceptions import SMDebugTypeError
 from rule_core.frameworks.pytorch import fingerprints, modules
 from rule_core.frameworks.pytorch.callback import Callback
@@ -21,12 +22,12 @@ from rule_core.frameworks.pytorch.module_probes import (
     has_attention_or_router,
 )
 from rule_core.frameworks.pytorch.optimizer_watch import OptimizerWatch
+from rule_core.frameworks.pytorch.step_phases import StepPhases
 from rule_core.frameworks.pytorch.torch_access import TorchAccess
 from rule_core.model.collection import CollectionKeys
 from rule_core.model.patterns import search
 from rule_core.modes import ModeKeys
 from rule_core.saving import current_hook
-from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook import Hook as CoreHook
 from rule_core.saving.presets import (
     ATTENTION,
@@ -92,6 +93,7 @@ class Hook(CoreHook):
         self._without_parameters: set[frozenset[str]] = set()
         self._calls: dict[str, int] = {}
         self._placed: set[str] = set()
+        self._phases = None if self.profiler is None else StepPhases(self.profiler)
         current_hook.set_hook(self)
 
     def register_module(self, module: Any, *, counts_steps: bool = True) -> None:
@@ -118,6 +120,8 @@ class Hook(CoreHook):
         if counts_steps and not self._models:
             begin = Callback(lambda *_: self._begin_forward(), self._warn_of_whole_graph)
             self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
+        if self._phases is not None and not self._models:
+            self._phases.watch(module)
         self._models.append((name, module))
         self._probed.clear()
         self._scaling.watch()
@@ -197,6 +201,8 @@ class Hook(CoreHook):
         self._scaling.unwatch()
         self._probes.detach()
         self._probes.attention_calls.close()
+        if self._phases is not None:
+            self._phases.close()
         super().close()
         self._optimizers.close()
         self._measured.clear()

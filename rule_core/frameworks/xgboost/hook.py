@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Final
 import xgboost
 from xgboost.callback import TrainingCallback
 
+from rule_core.error_guard import guarded
 from rule_core.frameworks.xgboost import booster
 from rule_core.frameworks.xgboost.parts import BoosterInputs, Part, matrix
 from rule_core.logger import get_logger
 from rule_core.saving import current_hook
-from rule_core.saving.error_guard import guarded
 from rule_core.saving.hook import Hook as CoreHook
 
 # The pattern of losses applies to sets whose names consist of letters. For others, such as

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rule_core.saving.error_guard import FailSafe, guarded
+from rule_core.error_guard import FailSafe, guarded
 
 Log = pytest.LogCaptureFixture
 

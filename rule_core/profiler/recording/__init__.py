@@ -1,0 +1,1 @@
+"""Recording of profiler data during a training job."""

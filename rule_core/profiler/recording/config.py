@@ -1,0 +1,387 @@
+"""RecordingConfig: what to profile, from the file that a training job gets."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from rule_core.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
+from rule_core.profiler.constants import (
+    BASE_FOLDER_DEFAULT,
+    CLOSE_FILE_INTERVAL_DEFAULT,
+    CPROFILE_NAME,
+    FILE_OPEN_FAIL_THRESHOLD_DEFAULT,
+    MAX_FILE_SIZE_DEFAULT,
+    PYINSTRUMENT_NAME,
+)
+from rule_core.profiler.python_profiles.types import cProfileTimer
+from rule_core.profiler.recording.ranges import ProfilingRange
+from rule_core.profiler.time_units import str2bool
+
+INTERVAL_MS: Final = 500
+_LARGEST_FILE: Final = 1 << 20  # bytes of a configuration
+_SDK_ITEM: Final = re.compile(r'(?:^\{|, )\s*"(\w+)": ')
+_SDK_END: Final = re.compile(r",\s*\}\s*$")
+# Steps that the SDK's classes profile by default: the first, and how many.
+_DEFAULT_STEPS: Final = {
+    "detailedprofilingconfig": (5, 1),
+    "dataloaderprofilingconfig": (7, 1),
+    "pythonprofilingconfig": (9, 3),
+    "horovodprofilingconfig": (13, 1),
+    "smdataparallelprofilingconfig": (15, 1),
+}
+_STEPS: Final = frozenset({"startstep", "numsteps"})
+_TIMES: Final = frozenset({"starttimeinsecsinceepoch", "duration", "durationinseconds"})
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """When a timeline is closed, and when profiling gives up.
+
+    Attributes
+    ----------
+    max_bytes
+        Size at which a file is closed.
+    max_age_s
+        Age in seconds at which a file is closed.
+    open_failures
+        Number of files that could not be opened after which nothing more is written.
+    """
+
+    max_bytes: int = MAX_FILE_SIZE_DEFAULT
+    max_age_s: float = CLOSE_FILE_INTERVAL_DEFAULT
+    open_failures: int = FILE_OPEN_FAIL_THRESHOLD_DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoaderMetrics:
+    """The events of data loaders to record.
+
+    Attributes
+    ----------
+    range
+        When.
+    pattern
+        Matches the beginnings of their names, in any case.
+    """
+
+    range: ProfilingRange
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonProfiling:
+    """How Python functions are profiled.
+
+    Attributes
+    ----------
+    range
+        When.
+    profiler
+        ``cprofile`` or ``pyinstrument``.
+    timer
+        The timer of cProfile.
+    """
+
+    range: ProfilingRange
+    profiler: str
+    timer: cProfileTimer
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingConfig:
+    """What to profile; None stands for nothing.
+
+    Attributes
+    ----------
+    is_disabled
+        Whether nothing at all is profiled.
+    folder
+        Folder or S3 address of the files.
+    interval_ms
+        Pause between two samples of the system, in milliseconds.
+    limits
+        Limits of timelines.
+    framework
+        Whether timelines are written.
+    detailed, horovod, smdataparallel
+        When to record operators, and the activity of these libraries.
+    data_loader, python
+        What to record of data loaders and Python functions, and when.
+    problems
+        A sentence for each setting that cannot be used.
+    """
+
+    is_disabled: bool = False
+    folder: str = BASE_FOLDER_DEFAULT
+    interval_ms: int = INTERVAL_MS
+    limits: FileLimits = field(default_factory=FileLimits)
+    framework: bool = False
+    detailed: ProfilingRange | None = None
+    horovod: ProfilingRange | None = None
+    smdataparallel: ProfilingRange | None = None
+    data_loader: DataLoaderMetrics | None = None
+    python: PythonProfiling | None = None
+    problems: tuple[str, ...] = ()
+
+
+def read_config(path: Path) -> RecordingConfig:
+    """Return the configuration in a file; one that is disabled if there is no file.
+
+    Raises
+    ------
+    SMDebugValueError
+        If the file holds no JSON object.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            msg = f"Profiler configuration {str(path)!r} has more than {_LARGEST_FILE} bytes."
+            raise SMDebugValueError(msg)
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return RecordingConfig(is_disabled=True)
+    try:
+        document = msgspec.json.decode(text or b"{}", type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
+        msg = f"Profiler configuration {str(path)!r} is no JSON object: {err}."
+        raise SMDebugValueError(msg) from err
+    return parse_config(document)
+
+
+def parse_config(document: Json) -> RecordingConfig:
+    """Return the configuration in the `ProfilerConfig` of a training job.
+
+    Parameters
+    ----------
+    document
+        The decoded JSON; keys may have any case.
+
+    Returns
+    -------
+    RecordingConfig
+        An invalid setting has its default, and a sentence
+        in `problems`; a kind of metrics with one is not profiled.
+    """
+    settings = _folded(document)
+    problems: list[str] = []
+    parser = _Parser(problems)
+    is_disabled = parser.setting(settings, "disableprofiler", _flag, default=False)
+    has_parameters = settings.get("profilingparameters") is not None
+    parameters: Json = parser.setting(settings, "profilingparameters", _section, default={})
+    if is_disabled or not parser.setting(parameters, "profilerenabled", _flag, default=True):
+        return RecordingConfig(is_disabled=True, problems=tuple(problems))
+    return RecordingConfig(
+        folder=parser.setting(parameters, "localpath", _text, BASE_FOLDER_DEFAULT),
+        interval_ms=parser.setting(
+            settings, "profilingintervalinmilliseconds", _positive_integer, INTERVAL_MS
+        ),
+        limits=FileLimits(
+            parser.setting(
+                parameters, "rotatemaxfilesizeinbytes", _positive_integer, MAX_FILE_SIZE_DEFAULT
+            ),
+            parser.setting(
+                parameters,
+                "rotatefilecloseintervalinseconds",
+                _positive_number,
+                float(CLOSE_FILE_INTERVAL_DEFAULT),
+            ),
+            parser.setting(
+                parameters,
+                "fileopenfailthreshold",
+                _positive_integer,
+                FILE_OPEN_FAIL_THRESHOLD_DEFAULT,
+            ),
+        ),
+        framework=has_parameters,
+        detailed=parser.metrics(parameters, "DetailedProfilingConfig", _range),
+        horovod=parser.metrics(parameters, "HorovodProfilingConfig", _range),
+        smdataparallel=parser.metrics(parameters, "SMDataParallelProfilingConfig", _range),
+        data_loader=parser.metrics(parameters, "DataloaderProfilingConfig", _data_loader),
+        python=parser.metrics(parameters, "PythonProfilingConfig", _python),
+        problems=tuple(problems),
+    )
+
+
+def config_of(value: Any) -> RecordingConfig:
+    """Return the configuration that a script passes to a hook.
+
+    Parameters
+    ----------
+    value
+        A `ProfilerConfig` of this package or of an SDK, or its request as a mapping.
+
+    Raises
+    ------
+    SMDebugTypeError
+        If it is neither.
+    """
+    make_request = getattr(value, "_to_request_dict", None)
+    document = make_request() if callable(make_request) else value
+    if not isinstance(document, Mapping):
+        msg = f"Argument 'profiler_config' must be a ProfilerConfig or a mapping, got {value!r}."
+        raise SMDebugTypeError(msg)
+    return parse_config(document)
+
+
+class _Parser:
+    """Parses settings, and collects what is wrong with them."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self._problems = problems
+
+    def setting(self, section: Json, key: str, parse: Callable[[object], T], default: T) -> T:
+        """Return a setting, or its default if it is missing or invalid."""
+        value = section.get(key)
+        if value is None:
+            return default
+        try:
+            return parse(value)
+        except (ValueError, OverflowError, SMDebugError) as err:
+            self._problems.append(f"Profiler setting {key!r} is {value!r:.100}: {err} Ignored.")
+            return default
+
+    def metrics(self, section: Json, name: str, parse: Callable[[Json, str], T]) -> T | None:
+        """Return the configuration of a kind of metrics; None if it is missing or invalid."""
+        key = name.lower()
+        value = section.get(key)
+        if value is None:
+            return None
+        try:
+            return parse(_section(value), key)
+        except (ValueError, OverflowError, SMDebugError) as err:
+            self._problems.append(
+                f"{name} is {value!r:.200}: {err} These metrics are not profiled."
+            )
+            return None
+
+
+def _folded(document: Json) -> dict[str, Any]:
+    return {str(key).lower(): value for key, value in document.items()}
+
+
+def _section(value: object) -> dict[str, Any]:
+    """Return an object, given as such, as JSON or as the SDK writes it.
+
+    The SDK writes a comma before the closing brace and does not escape patterns.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if _SDK_END.search(text):
+            return dict(_sdk_items(_SDK_END.sub("", text)))
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.MsgspecError, RecursionError):
+            value = None
+    if not isinstance(value, dict):
+        msg = "it must be an object."
+        raise SMDebugValueError(msg)
+    return _folded(value)
+
+
+def _sdk_items(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys and values of an object that the SDK has written, without its last comma."""
+    matches = list(_SDK_ITEM.finditer(text))
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    for match, end in zip(matches, ends, strict=True):
+        value = text[match.end() : end].strip()
+        is_quoted = value[:1] == value[-1:] == '"' and len(value) > 1
+        yield match[1].lower(), value[1:-1] if is_quoted else value
+
+
+def _range(section: Json, kind: str) -> ProfilingRange:
+    if _flag(section.get("defaultprofiling") or False):
+        return ProfilingRange(*_DEFAULT_STEPS[kind])
+    given_keys = {key for key, value in section.items() if value not in (None, "None", "null")}
+    if given_keys & _STEPS and given_keys & _TIMES:
+        msg = "it has a range of steps and one of time; leave out one."
+        raise SMDebugValueError(msg)
+    values = {key: section[key] for key in given_keys}
+    duration = values.get("durationinseconds", values.get("duration"))
+    start_s = values.get("starttimeinsecsinceepoch")
+    return ProfilingRange(
+        None if "startstep" not in values else _step(values["startstep"]),
+        None if "numsteps" not in values else _positive_integer(values["numsteps"]),
+        None if start_s is None else _positive_number(start_s),
+        None if duration is None else _positive_number(duration),
+    )
+
+
+def _data_loader(section: Json, kind: str) -> DataLoaderMetrics:
+    pattern = section.get("metricsregex")
+    try:
+        compiled = re.compile(".*" if pattern is None else _text(pattern), re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as err:
+        msg = f"its pattern is invalid, {err}."
+        raise SMDebugValueError(msg) from None
+    return DataLoaderMetrics(_range(section, kind), compiled)
+
+
+def _python(section: Json, kind: str) -> PythonProfiling:
+    profiler = _text(section.get("profilername") or CPROFILE_NAME).lower()
+    if profiler not in {CPROFILE_NAME, PYINSTRUMENT_NAME}:
+        msg = f"its profiler must be {CPROFILE_NAME} or {PYINSTRUMENT_NAME}."
+        raise SMDebugValueError(msg)
+    timer = cProfileTimer(_text(section.get("cprofiletimer") or "total_time").lower())
+    return PythonProfiling(_range(section, kind), profiler, timer)
+
+
+def _flag(value: object) -> bool:
+    return str2bool(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        msg = "it must be a text."
+        raise SMDebugValueError(msg)
+    return value.strip()
+
+
+def _step(value: object) -> int:
+    number = _integer(value)
+    if number < 0:
+        msg = "a step must not be negative."
+        raise SMDebugValueError(msg)
+    return number
+
+
+def _positive_integer(value: object) -> int:
+    number = _integer(value)
+    if number < 1:
+        msg = "it must be at least 1."
+        raise SMDebugValueError(msg)
+    return number
+
+
+def _integer(value: object) -> int:
+    number = _number(value)
+    if number != int(number):
+        msg = "it must be a whole number."
+        raise SMDebugValueError(msg)
+    return int(number)
+
+
+def _positive_number(value: object) -> float:
+    number = _number(value)
+    if not 0 < number < float("inf"):
+        msg = "it must be a positive number."
+        raise SMDebugValueError(msg)
+    return number
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        msg = "it must be a number."
+        raise SMDebugValueError(msg)
+    try:
+        return float(value)
+    except ValueError:
+        msg = "it must be a number."
+        raise SMDebugValueError(msg) from None

@@ -1,0 +1,37 @@
+"""End marks: the last process of a training job that ends marks the end of its timelines."""
+
+import os
+from typing import Final
+
+from rule_core.environment import ON_SAGEMAKER
+from rule_core.profiler.file_names import END_MARKS
+from rule_core.storage.base import ObjectNotFoundError
+from rule_core.storage.publish import publish
+from rule_core.storage.uri import open_output
+
+ENDED: Final = "framework/ended/"
+SYSTEM_END, FRAMEWORK_END = END_MARKS
+
+
+def mark_begin(folder: str, rank: int) -> None:
+    """Forget that a process of an earlier job in this folder has ended."""
+    open_output(folder).remove(f"{ENDED}{rank}")
+
+
+def mark_end(folder: str, rank: int, world_size: int) -> None:
+    """Record that a process has ended; the last one marks the end of the timelines.
+
+    SageMaker writes the end mark itself, after the last upload.
+    """
+    if ON_SAGEMAKER in os.environ:
+        return
+    output = open_output(folder)
+    if world_size > 1:
+        publish(output, f"{ENDED}{rank}", b"")
+        try:
+            ended = {key.removeprefix(ENDED) for key in output.list_keys(ENDED)}
+        except ObjectNotFoundError:
+            return
+        if not ended >= {str(each) for each in range(world_size)}:
+            return
+    publish(output, FRAMEWORK_END, b"")

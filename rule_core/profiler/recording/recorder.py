@@ -1,0 +1,309 @@
+"""ProfilerRecorder: records the steps of a training job as a timeline, and starts profilers."""
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from rule_core.clock import Clock, SystemClock
+from rule_core.error_guard import FailSafe, guarded
+from rule_core.exceptions import SMDebugError
+from rule_core.failures import Contained
+from rule_core.logger import get_logger
+from rule_core.modes import ModeKeys
+from rule_core.profiler.constants import PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.python_profiles.types import StepPhase
+from rule_core.profiler.recording import layout
+from rule_core.profiler.recording.config import RecordingConfig
+from rule_core.profiler.recording.config_file import ConfigFile, config_path
+from rule_core.profiler.recording.end_marks import mark_begin, mark_end
+from rule_core.profiler.recording.timelines import Timelines, TraceRecord
+from rule_core.profiler.recording.trace_thread import TraceThread
+
+STEP: Final = "Step:ModeKeys."
+FORWARD: Final = "Forward"
+BACKWARD: Final = "Backward(post-forward)"
+OPTIMIZER: Final = "Optimizer"
+_NS: Final = 1000
+_open_recorders: Final[list["weakref.ref[ProfilerRecorder]"]] = []  # of this process
+
+
+class StepPoint(NamedTuple):
+    """A moment of the training.
+
+    Attributes
+    ----------
+    mode, mode_step
+        Mode of the current step, and its number within the mode.
+    step
+        Its number over all modes; -1 before the first step.
+    time_us
+        Epoch microseconds.
+    """
+
+    mode: ModeKeys
+    mode_step: int
+    step: int
+    time_us: int
+
+
+class StepProfiler(Protocol):
+    """A profiler that follows the steps, such as that of Python functions."""
+
+    def reach(self, phase: StepPhase, point: StepPoint, config: RecordingConfig) -> None:
+        """Begin or end profiling at a phase of a step."""
+        ...
+
+    def close(self, point: StepPoint) -> None:
+        """End profiling when the hook is closed."""
+        ...
+
+
+class SteadyTime:
+    """Epoch microseconds that never go back, whatever happens to the clock of the machine."""
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.perf_counter_ns()
+
+    def __call__(self) -> int:
+        """Return the time in epoch microseconds."""
+        return (self._offset_ns + time.perf_counter_ns()) // _NS
+
+
+class ProfilerRecorder(FailSafe):
+    """Records the steps of one process and their phases; hooks call it.
+
+    An error is logged once and ends the recording, never the training.
+
+    Parameters
+    ----------
+    config_file
+        The configuration; it is read again when it changes.
+    rank, world_size
+        Of this process in the training job.
+    clock
+        The clock for the age of files.
+
+    Attributes
+    ----------
+    config
+        What is profiled now.
+    now_us
+        Returns the time in epoch microseconds.
+    """
+
+    def __init__(
+        self,
+        config_file: ConfigFile,
+        rank: int,
+        world_size: int,
+        *,
+        clock: Clock | None = None,
+        raises: bool = False,
+    ) -> None:
+        super().__init__(raises=raises)
+        self.now_us = SteadyTime()
+        self.config = config_file.config
+        self.rank = rank
+        self.point = StepPoint(ModeKeys.GLOBAL, -1, -1, self.now_us())
+        self._config_file = config_file
+        self._world_size = world_size
+        self._clock = clock or SystemClock()
+        self._thread: TraceThread | None = None
+        self._profilers: list[StepProfiler] = []
+        self._began: dict[str, int] = {}  # by phase
+        self._step_name = ""
+        self._step_began = self._last_end = 0
+        self._process = os.getpid()
+        self._log_problems()
+        if self.config.framework:
+            self._open(self.config)
+
+    def _open(self, config: RecordingConfig) -> None:
+        timelines = Timelines(
+            config.folder,
+            layout.node_id(self.rank),
+            config.limits,
+            self._clock,
+            self.point.time_us,
+        )
+        self._thread = TraceThread(timelines, self._fail)
+        mark_begin(config.folder, self.rank)
+
+    def _log_problems(self) -> None:
+        for problem in self.config.problems:
+            self._warn_once(problem, problem)
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether events are recorded at present."""
+        return self._thread is not None and not self._is_inactive
+
+    def add_profiler(self, profiler: StepProfiler) -> None:
+        """Add a profiler that follows the steps from now on."""
+        self._profilers.append(profiler)
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    @guarded
+    def begin_step(self, mode: ModeKeys, mode_step: int, step: int) -> None:
+        """Begin a step, which ends the one before.
+
+        Parameters
+        ----------
+        mode, mode_step
+            Mode of the step, and its number within the mode.
+        step
+            Its number over all modes.
+        """
+        now_us = self.now_us()
+        self._finish_step(now_us)
+        if self._has_new_config():
+            self._log_problems()
+        self.point = StepPoint(mode, mode_step, step, now_us)
+        if self._thread is None:
+            return
+        self._step_name = f"{STEP}{mode.name}"
+        self._step_began = now_us
+        self._last_end = 0
+        self._reach(StepPhase.STEP_START, now_us)
+
+    @guarded
+    def end_step(self) -> None:
+        """End the current step, unless it has ended."""
+        self._finish_step(self.now_us())
+
+    def _finish_step(self, now_us: int) -> None:
+        """Record the step, up to the end of its last event."""
+        name, self._step_name = self._step_name, ""
+        if not name:
+            return
+        self._began.clear()
+        self._add(name, name, self._step_began, self._last_end or now_us)
+        self._reach(StepPhase.STEP_END, now_us)
+
+    @guarded
+    def begin(self, phase: str) -> None:
+        """Begin a phase of the current step."""
+        if self._step_name:
+            self._began.setdefault(phase, self.now_us())
+
+    @guarded
+    def end(self, phase: str) -> None:
+        """End a phase that began in the current step."""
+        start_us = self._began.pop(phase, 0)
+        if not start_us:
+            return
+        end_us = self.now_us()
+        self._last_end = end_us
+        self._add(phase, phase, start_us, end_us)
+        if phase == FORWARD:
+            self._reach(StepPhase.FORWARD_PASS_END, end_us)
+
+    def _add(self, phase: str, name: str, start_us: int, end_us: int) -> None:
+        if self._thread is not None:
+            args = {
+                "pid": self._process,
+                "thread_id": threading.get_ident(),
+                "step_num": str(self.point.mode_step),
+            }
+            record = TraceRecord(PYTHONTIMELINE_SUFFIX, phase, name, start_us, end_us, args)
+            self._thread.add(record)
+
+    @guarded
+    def record(self, record: TraceRecord) -> None:
+        """Record an event of any timeline."""
+        if self._thread is not None:
+            self._thread.add(record)
+
+    @guarded
+    def write_later(self, call: Callable[[Callable[[TraceRecord], None]], None]) -> None:
+        """Call a function on the writing thread, with a function that writes an event."""
+        if self._thread is not None:
+            self._thread.call(call)
+
+    # -- profilers and configuration -----------------------------------------------------------
+
+    def _reach(self, phase: StepPhase, time_us: int) -> None:
+        if self._thread is not None:
+            point = self.point._replace(time_us=time_us)
+            for profiler in self._profilers:
+                profiler.reach(phase, point, self.config)
+
+    def _has_new_config(self) -> bool:
+        """Take over a changed configuration."""
+        try:
+            if not self._config_file.has_changed():
+                return False
+        except (SMDebugError, OSError) as err:
+            self._warn_once("config", f"{err} The profiler keeps its configuration.")
+            return False
+        self._close_thread()
+        self.config = self._config_file.config
+        if self.config.framework:
+            self._open(self.config)
+        return True
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Write what is waiting, and mark the end of the recording after the last rank."""
+        with Contained(self._fail, reraise=self._raises):
+            if self.is_of_this_process and not self.is_off:
+                self._close()
+        self.is_off = True
+
+    def _close(self) -> None:
+        now_us = self.now_us()
+        self._finish_step(now_us)
+        for profiler in self._profilers:
+            profiler.close(self.point._replace(time_us=now_us))
+        if self._close_thread():
+            mark_end(self.config.folder, self.rank, self._world_size)
+
+    def _close_thread(self) -> bool:
+        """Write what is waiting; return whether there was a timeline and all is written."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return False
+        is_complete = thread.close()
+        if thread.dropped or not is_complete:
+            self._warn_once(
+                "dropped",
+                f"The profiler dropped {thread.dropped} events"
+                f"{'' if is_complete else ', and could not write the last ones in time'}.",
+            )
+        return is_complete
+
+
+def open_recorder(
+    rank: int, world_size: int, config: RecordingConfig | None = None
+) -> ProfilerRecorder | None:
+    """Return a recorder for this process; None if nothing is to be profiled.
+
+    That is so without a configuration, or while another hook of the process records. A
+    configuration that cannot be used is logged.
+
+    Parameters
+    ----------
+    rank, world_size
+        Of this process in the training job.
+    config
+        The configuration; by default that of the file that the environment names.
+    """
+    path = config_path()
+    if config is None and not path.exists():
+        return None
+    others = (reference() for reference in _open_recorders)
+    if any(other is not None and other.is_recording for other in others):
+        return None
+    try:
+        file = ConfigFile(path if config is None else None, SystemClock(), config)
+        recorder = ProfilerRecorder(file, rank, world_size)
+    except (SMDebugError, OSError) as err:
+        get_logger("hook").error("Nothing is profiled: %s", err)
+        return None
+    _open_recorders[:] = [weakref.ref(recorder)]
+    return recorder

@@ -1,0 +1,288 @@
+"""Timelines: the open timelines of a process, which are closed by size, age and hour."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from rule_core.clock import Clock
+from rule_core.profiler.recording import layout
+from rule_core.profiler.recording.config import FileLimits
+from rule_core.storage.publish import publish
+from rule_core.storage.uri import is_s3, open_output
+
+BUFFER: Final = 1 << 16  # bytes, written at once
+FLUSH_S: Final = 1.0
+_END: Final = b"\n]"
+_SEPARATOR: Final = b",\n"
+_encode = msgspec.json.Encoder().encode
+
+
+class TraceRecord(NamedTuple):
+    """An event of a timeline.
+
+    Attributes
+    ----------
+    suffix
+        Kind of the timeline: the ending of its name.
+    phase, name
+        Phase and name of the event.
+    start_us, end_us
+        Epoch microseconds.
+    args
+        Further values.
+    """
+
+    suffix: str
+    phase: str
+    name: str
+    start_us: int
+    end_us: int
+    args: dict[str, Any]
+
+
+class TimelineFile:
+    """A timeline while it is written.
+
+    Parameters
+    ----------
+    path
+        Its draft. One of a process that was killed is completed and published first.
+    origin_us
+        The time in epoch microseconds from which its times count.
+    opened_s
+        Monotonic seconds.
+
+    Attributes
+    ----------
+    nbytes
+        Size in bytes, with what is not yet on the disk.
+    last_end_us
+        The end of its last event; 0 without events.
+    """
+
+    def __init__(self, path: Path, origin_us: int, opened_s: float) -> None:
+        self.path = path
+        self.opened_s = opened_s
+        self.last_end_us = 0
+        self.hour = ""
+        self._origin_us = origin_us
+        self._file = path.open("xb", buffering=0)
+        # Another process that finds this file knows by the lock that it is in use.
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._phases: dict[str, int] = {}
+        self._buffer = bytearray(b"[\n")
+        self.nbytes = 0
+        self._flushed_s = opened_s
+        start = {"start_time_since_epoch_in_micros": origin_us}
+        self._buffer += _encode({"name": "process_name", "ph": "M", "pid": 0, "args": start})
+        self._add({"name": "process_sort_index", "ph": "M", "pid": 0, "args": {"sort_index": 0}})
+
+    def add(self, record: TraceRecord) -> None:
+        """Append an event."""
+        pid = self._phases.get(record.phase) or self._new_phase(record.phase)
+        self._add(
+            {
+                "name": record.name,
+                "pid": pid,
+                "ph": "X",
+                "ts": record.start_us - self._origin_us,
+                "dur": record.end_us - record.start_us,
+                "args": record.args,
+            }
+        )
+        self.last_end_us = max(self.last_end_us, record.end_us)
+        self.hour = self.hour or layout.hour(record.end_us)
+
+    def _new_phase(self, phase: str) -> int:
+        pid = self._phases[phase] = len(self._phases) + 1
+        self._add({"name": "process_name", "ph": "M", "pid": pid, "args": {"name": phase}})
+        index = {"sort_index": pid}
+        self._add({"name": "process_sort_index", "ph": "M", "pid": pid, "args": index})
+        return pid
+
+    def _add(self, document: dict[str, Any]) -> None:
+        text = _encode(document)
+        self._buffer += _SEPARATOR
+        self._buffer += text
+        self.nbytes += len(text) + len(_SEPARATOR)
+        if len(self._buffer) >= BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is buffered to the disk."""
+        remaining = memoryview(bytes(self._buffer))
+        self._buffer.clear()
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
+
+    def flush_if_due(self, now_s: float) -> None:
+        """Write what is buffered unless that happened less than a second ago."""
+        if self._buffer and now_s - self._flushed_s >= FLUSH_S:
+            self._flushed_s = now_s
+            self.flush()
+
+    def finish(self) -> None:
+        """Write the end of the array, and close the file."""
+        self._buffer += _END
+        self.flush()
+        self._file.close()
+
+
+class Timelines:
+    """The timelines of one process, a file at a time for each kind.
+
+    Parameters
+    ----------
+    folder
+        Folder or S3 address of the recording.
+    node
+        Node of the process, see `layout.node_id`. If another process uses the name, the process
+        ID is appended.
+    limits
+        When files are closed.
+    clock
+        Clock for their age.
+    origin_us
+        The time from which the times in files count, in epoch microseconds.
+
+    Attributes
+    ----------
+    failures
+        The number of files that could not be opened.
+    """
+
+    def __init__(
+        self, folder: str, node: str, limits: FileLimits, clock: Clock, origin_us: int
+    ) -> None:
+        self.limits = limits
+        self.failures = 0
+        self._is_remote = is_s3(folder)
+        self._output = open_output(folder)
+        self._root = Path(tempfile.mkdtemp(prefix="rule-runner-") if self._is_remote else folder)
+        self._node = node
+        self._clock = clock
+        self._origin_us = origin_us
+        self._open: dict[str, TimelineFile] = {}
+
+    def add(self, record: TraceRecord) -> None:
+        """Append an event to the timeline of its kind.
+
+        Raises
+        ------
+        OSError
+            If the timeline cannot be opened more often than the limits allow, or not written.
+        """
+        file = self._open.get(record.suffix)
+        if file is not None and file.hour and file.hour != layout.hour(record.end_us):
+            self._publish(record.suffix)
+            file = None
+        if file is None:
+            file = self._new(record.suffix)
+            if file is None:
+                return
+            self._open[record.suffix] = file
+        file.add(record)
+        if file.nbytes > self.limits.max_bytes:
+            self._publish(record.suffix)
+
+    def tick(self) -> None:
+        """Flush and close the files whose time has come."""
+        now_s = self._clock.monotonic()
+        for suffix, file in list(self._open.items()):
+            if now_s - file.opened_s > self.limits.max_age_s:
+                self._publish(suffix)
+            else:
+                file.flush_if_due(now_s)
+
+    def close(self) -> None:
+        """Close all files."""
+        for suffix in list(self._open):
+            self._publish(suffix)
+        if self._is_remote:
+            shutil.rmtree(self._root, ignore_errors=True)
+
+    def _new(self, suffix: str) -> TimelineFile | None:
+        """Return a new file; None if it cannot be opened now, and may be later."""
+        try:
+            path = self._draft(suffix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return TimelineFile(path, self._origin_us, self._clock.monotonic())
+        except OSError:
+            self.failures += 1
+            if self.failures >= self.limits.open_failures:
+                raise
+            return None
+
+    def _draft(self, suffix: str) -> Path:
+        """Return the path of a new draft; publish one that a killed process has left."""
+        path = self._root / layout.draft_key(self._node, suffix)
+        if path.exists() and not self._recover(path, suffix):
+            self._node = f"{self._node}-{os.getpid()}"
+            path = self._root / layout.draft_key(self._node, suffix)
+            path.unlink(missing_ok=True)
+        return path
+
+    def _recover(self, path: Path, suffix: str) -> bool:
+        """Complete and publish a draft; return False if another process uses it."""
+        with path.open("r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            text = file.read()
+            end = text.rfind(_SEPARATOR) if not text.endswith(_END) else len(text) - len(_END)
+            last_end_us = _last_end_us(text[: max(end, 0)] + _END)
+            if last_end_us:
+                file.truncate(end)
+                file.seek(end)
+                file.write(_END)
+        if last_end_us:
+            self._move(path, suffix, last_end_us)
+        else:
+            path.unlink(missing_ok=True)
+        return True
+
+    def _publish(self, suffix: str) -> None:
+        """Close a timeline and give it its name; one without events is removed."""
+        file = self._open.pop(suffix)
+        file.finish()
+        if file.last_end_us:
+            self._move(file.path, suffix, file.last_end_us)
+        else:
+            file.path.unlink()
+
+    def _move(self, draft: Path, suffix: str, end_us: int) -> None:
+        if self._is_remote:
+            key = layout.timeline_key(end_us, self._node, suffix)
+            publish(self._output, key, draft.read_bytes())
+            draft.unlink()
+            return
+        while True:
+            final = self._root / layout.timeline_key(end_us, self._node, suffix)
+            final.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(draft, final)  # unlike a rename, it replaces no file
+            except FileExistsError:
+                end_us += 1
+                continue
+            except OSError:  # a file system without links
+                draft.replace(final)
+                return
+            draft.unlink()
+            return
+
+
+def _last_end_us(text: bytes) -> int:
+    """Return the end of the last event in the text of a timeline; 0 without one."""
+    with suppress(msgspec.MsgspecError, KeyError, TypeError, IndexError, ValueError):
+        records = msgspec.json.decode(text)
+        origin_us = records[0]["args"]["start_time_since_epoch_in_micros"]
+        ends = (each["ts"] + each["dur"] for each in records if each.get("ph") == "X")
+        return int(origin_us + max(ends))
+    return 0

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from rule_core.logger import get_logger
 
@@ -16,7 +16,14 @@ class FailSafe:
 
     An error is logged once, with its traceback, and disables the object; with `raises` it is
     raised. In forked processes (workers that load data) the object does nothing.
+
+    Attributes
+    ----------
+    NOUN
+        What the log calls the object.
     """
+
+    NOUN: ClassVar[str] = "hook"
 
     def __init__(self, *, raises: bool) -> None:
         self.is_off = False
@@ -40,8 +47,8 @@ class FailSafe:
         if not self.is_off:
             self.is_off = True
             self.logger.error(
-                "The hook is off for the rest of the training job: %s: %s",
-                *(type(err).__name__, err),
+                "The %s is off for the rest of the training job: %s: %s",
+                *(self.NOUN, type(err).__name__, err),
                 exc_info=err,
             )
 

@@ -14,8 +14,16 @@ SYSTEM_END, FRAMEWORK_END = END_MARKS
 
 
 def mark_begin(folder: str, rank: int) -> None:
-    """Forget that a process of an earlier job in this folder has ended."""
-    open_output(folder).remove(f"{ENDED}{rank}")
+    """Forget that this process, or all of the job, has ended before in this folder.
+
+    Nothing is forgotten on SageMaker, which writes the end mark itself.
+    """
+    if ON_SAGEMAKER in os.environ:
+        return
+    output = open_output(folder)
+    output.remove(f"{ENDED}{rank}")
+    if rank == 0:
+        output.remove(FRAMEWORK_END)
 
 
 def mark_end(folder: str, rank: int, world_size: int) -> None:

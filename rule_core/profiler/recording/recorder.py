@@ -92,7 +92,13 @@ class ProfilerRecorder(FailSafe):
         What is profiled now.
     now_us
         Returns the time in epoch microseconds.
+    rank
+        Of this process.
+    point
+        The current step, with the time of its beginning.
     """
+
+    NOUN = "profiler"
 
     def __init__(
         self,

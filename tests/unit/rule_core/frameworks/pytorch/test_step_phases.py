@@ -1,0 +1,134 @@
+"""Phases of PyTorch's steps: forward, backward and update, without any change of the training."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed.")
+
+from rule_core.modes import ModeKeys
+from rule_core.profiler.traces.event import TraceEvent
+from rule_core.trials.profiler_trial import ProfilerTrial
+from smdebug.pytorch import Hook
+
+STEPS = 5
+STEP = "Step:ModeKeys.TRAIN"
+BACKWARD = "Backward(post-forward)"
+
+
+def model() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+
+
+def train(module: Any, hook: Hook | None = None, *, steps: int = STEPS) -> list[Any]:
+    """Train a model with momentum; return its parameters."""
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        if hook is not None:
+            hook.set_mode(ModeKeys.TRAIN)
+        optimizer.zero_grad()
+        module(torch.randn(3, 4, generator=generator)).square().mean().backward()
+        optimizer.step()
+        if hook is not None:
+            hook.set_mode(ModeKeys.EVAL)
+        with torch.no_grad():
+            module(torch.ones(1, 4))
+    return [parameter.detach().clone() for parameter in module.parameters()]
+
+
+def profiled(folder: Path, **options: Any) -> Hook:
+    config = {"ProfilingParameters": {"LocalPath": str(folder / "profile")}}
+    return Hook(folder / "trial", profiler_config=config, on_error="raise", **options)
+
+
+def events(folder: Path) -> list[TraceEvent]:
+    trial = ProfilerTrial("job", str(folder / "profile"))
+    trial.refresh()
+    return trial.framework_events(0, 1 << 60)
+
+
+def test_phases_lie_in_their_steps_one_after_the_other(tmp_path: Path) -> None:
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    train(module, hook)
+    hook.close()
+    found = events(tmp_path)
+    assert Counter(event.event_phase for event in found) == {
+        STEP: STEPS,
+        "Step:ModeKeys.EVAL": STEPS,
+        "Forward": 2 * STEPS,
+        BACKWARD: STEPS,
+        "Optimizer": STEPS,
+    }
+    for step in (event for event in found if event.event_phase == STEP):
+        inside = [
+            event
+            for event in sorted(found, key=lambda event: event.start_time)
+            if step.start_time <= event.start_time <= step.end_time and event is not step
+        ]
+        assert [event.event_phase for event in inside] == ["Forward", BACKWARD, "Optimizer"]
+        ends = [event.end_time for event in inside]
+        assert ends == sorted(ends)
+        assert ends[-1] == step.end_time
+
+
+def test_the_trained_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
+    plain = train(model())
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    with_profiler = train(module, hook)
+    hook.close()
+    assert all(torch.equal(a, b) for a, b in zip(plain, with_profiler, strict=True))
+
+
+def test_nothing_is_left_in_the_model_and_the_optimizers(tmp_path: Path) -> None:
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    train(module, hook)
+    hook.close()
+    count = len(events(tmp_path))
+    train(module)
+    assert len(events(tmp_path)) == count
+    assert not module._forward_hooks
+    assert not module._forward_pre_hooks
+
+
+def test_a_recomputed_forward_is_part_of_the_backward(tmp_path: Path) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    x = torch.ones(3, 4, requires_grad=True)
+    for _ in range(2):
+        checkpoint(module, x, use_reentrant=False).sum().backward()
+    hook.close()
+    counts = Counter(event.event_phase for event in events(tmp_path))
+    assert (counts["Forward"], counts[BACKWARD]) == (2, 2)
+
+
+def test_gradient_accumulation_has_one_backward_a_step(tmp_path: Path) -> None:
+    hook, module = profiled(tmp_path), model()
+    hook.register_module(module)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    for step in range(4):
+        module(torch.ones(3, 4)).sum().backward()
+        if step % 2:
+            optimizer.step()
+    hook.close()
+    counts = Counter(event.event_phase for event in events(tmp_path))
+    assert (counts[BACKWARD], counts["Optimizer"]) == (4, 2)
+
+
+def test_outputs_without_gradients_have_no_backward(tmp_path: Path) -> None:
+    hook = profiled(tmp_path)
+    module = torch.nn.Identity()
+    hook.register_module(module)
+    module({"a": torch.ones(1), "b": None})
+    module(None)
+    hook.close()
+    counts = Counter(event.event_phase for event in events(tmp_path))
+    assert (counts["Forward"], counts[BACKWARD]) == (2, 0)

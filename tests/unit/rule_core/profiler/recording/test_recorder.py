@@ -1,0 +1,248 @@
+"""The recorder: steps and phases of a training loop, as the readers return them."""
+
+import json
+import multiprocessing
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from clocks import PatientClock
+
+from rule_core.modes import ModeKeys
+from rule_core.profiler.python_profiles.types import StepPhase
+from rule_core.profiler.recording.config import RecordingConfig
+from rule_core.profiler.recording.config_file import PATH_VARIABLE, ConfigFile
+from rule_core.profiler.recording.recorder import (
+    FORWARD,
+    ProfilerRecorder,
+    SteadyTime,
+    StepPoint,
+    open_recorder,
+)
+from rule_core.profiler.traces.event import TraceEvent
+from rule_core.trials.profiler_trial import ProfilerTrial
+from smdebug.core.hook import Hook
+
+Log = pytest.LogCaptureFixture
+TRAIN = ModeKeys.TRAIN
+
+
+def recorder(folder: Path, clock: PatientClock | None = None, **how: Any) -> ProfilerRecorder:
+    clock = clock or PatientClock()
+    config = how.pop("config", RecordingConfig(folder=str(folder), framework=True))
+    return ProfilerRecorder(ConfigFile(None, clock, config), 0, 1, clock=clock, raises=True)
+
+
+def events(folder: Path) -> list[TraceEvent]:
+    trial = ProfilerTrial("job", str(folder))
+    trial.refresh()
+    return trial.framework_events(0, 1 << 60)
+
+
+def write_config(path: Path, folder: Path, **settings: Any) -> None:
+    document = {"ProfilingParameters": {"LocalPath": str(folder)}, **settings}
+    path.write_text(json.dumps(document))
+
+
+def test_steps_and_their_phases(tmp_path: Path) -> None:
+    profiler = recorder(tmp_path)
+    for step in range(3):
+        profiler.begin_step(TRAIN, step, step)
+        profiler.begin(FORWARD)
+        profiler.end(FORWARD)
+    profiler.close()
+    found = [(event.event_phase, event.event_args) for event in events(tmp_path)]
+    assert [phase for phase, _ in found].count("Step:ModeKeys.TRAIN") == 3
+    assert [args["step_num"] for phase, args in found if phase == FORWARD and args] == [
+        *("0", "1", "2")
+    ]
+    steps = [event for event in events(tmp_path) if event.event_name == "Step:ModeKeys.TRAIN"]
+    forwards = [event for event in events(tmp_path) if event.event_name == FORWARD]
+    # A step ends with its last event, not where the next one begins.
+    assert [step.end_time for step in steps] == [forward.end_time for forward in forwards]
+    assert (tmp_path / "framework" / "training_job_end.ts").exists()
+
+
+def test_a_phase_outside_of_steps_is_ignored(tmp_path: Path) -> None:
+    profiler = recorder(tmp_path)
+    profiler.begin(FORWARD)
+    profiler.end(FORWARD)
+    profiler.begin_step(TRAIN, 0, 0)
+    profiler.end("Backward")
+    profiler.end_step()
+    profiler.begin(FORWARD)
+    profiler.close()
+    assert [event.event_name for event in events(tmp_path)] == ["Step:ModeKeys.TRAIN"]
+
+
+def test_a_hook_records_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config.json"
+    write_config(config, tmp_path / "profile")
+    monkeypatch.setenv(PATH_VARIABLE, str(config))
+    with Hook(tmp_path / "trial", on_error="raise") as hook:
+        for step in range(4):
+            hook.set_mode(ModeKeys.EVAL if step == 3 else TRAIN)
+            hook.save_scalar("loss", np.float32(step))
+            hook.step()
+    names = [
+        (event.event_name, (event.event_args or {})["step_num"])
+        for event in events(tmp_path / "profile")
+    ]
+    assert names == [
+        *(("Step:ModeKeys.TRAIN", str(step)) for step in range(3)),
+        ("Step:ModeKeys.EVAL", "0"),
+    ]
+
+
+def test_a_hook_takes_a_configuration(tmp_path: Path) -> None:
+    parameters = {"ProfilingParameters": {"LocalPath": str(tmp_path / "profile")}}
+    with Hook(tmp_path / "trial", profiler_config=parameters) as hook:
+        hook.step()
+    assert len(events(tmp_path / "profile")) == 1
+
+
+def test_only_one_hook_of_a_process_records(tmp_path: Path) -> None:
+    parameters = {"ProfilingParameters": {"LocalPath": str(tmp_path / "profile")}}
+    with Hook(tmp_path / "a", profiler_config=parameters) as first:
+        second = Hook(tmp_path / "b", profiler_config=parameters)
+        assert (first.profiler is None, second.profiler is None) == (False, True)
+        second.close()
+    with Hook(tmp_path / "c", profiler_config=parameters) as third:
+        assert third.profiler is not None
+
+
+def test_a_dry_run_records_nothing(tmp_path: Path) -> None:
+    parameters = {"ProfilingParameters": {"LocalPath": str(tmp_path / "profile")}}
+    with Hook(tmp_path / "trial", dry_run=True, profiler_config=parameters) as hook:
+        hook.step()
+    assert not (tmp_path / "profile").exists()
+
+
+def test_without_a_file_nothing_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "missing.json"))
+    assert open_recorder(0, 1) is None
+
+
+def test_a_broken_file_is_told_and_the_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Log
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{")
+    monkeypatch.setenv(PATH_VARIABLE, str(config))
+    assert open_recorder(0, 1) is None
+    assert "Nothing is profiled: Profiler configuration" in caplog.text
+
+
+def test_problems_of_the_configuration_are_told(tmp_path: Path, caplog: Log) -> None:
+    recorder(tmp_path, config=RecordingConfig(problems=("It is wrong.",))).close()
+    assert [record.getMessage() for record in caplog.records] == ["It is wrong."]
+
+
+def test_changes_of_the_file_take_effect_at_the_next_step(tmp_path: Path) -> None:
+    path, clock = tmp_path / "config.json", PatientClock()
+    write_config(path, tmp_path / "a")
+    profiler = ProfilerRecorder(ConfigFile(path, clock), 0, 1, clock=clock, raises=True)
+    changes: list[tuple[Path, dict[str, Any]]] = [
+        (tmp_path / "b", {"DisableProfiler": True}),
+        (tmp_path / "c", {}),
+    ]
+    for step in range(3):
+        profiler.begin_step(TRAIN, step, step)
+        profiler.end_step()
+        if changes:
+            folder, settings = changes.pop(0)
+            write_config(path, folder, **settings)
+            clock.sleep(1.0)
+    profiler.close()
+    steps = {name: [event.event_args for event in events(tmp_path / name)] for name in "abc"}
+    assert [(name, args[0]["step_num"]) for name, args in steps.items() if args and args[0]] == [
+        ("a", "0"),
+        ("c", "2"),
+    ]
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_broken_change_is_told_and_keeps_recording(tmp_path: Path, caplog: Log) -> None:
+    path, clock = tmp_path / "config.json", PatientClock()
+    write_config(path, tmp_path / "a")
+    profiler = ProfilerRecorder(ConfigFile(path, clock), 0, 1, clock=clock, raises=True)
+    path.write_text("{")
+    for step in range(3):
+        clock.sleep(1.0)
+        profiler.begin_step(TRAIN, step, step)
+    profiler.close()
+    assert len(events(tmp_path / "a")) == 3
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.endswith("The profiler keeps its configuration.")
+
+
+def test_an_error_of_the_disk_ends_the_recording_and_not_the_training(
+    tmp_path: Path, caplog: Log
+) -> None:
+    config = RecordingConfig(folder=str(tmp_path), framework=True)
+    clock = PatientClock()
+    profiler = ProfilerRecorder(ConfigFile(None, clock, config), 0, 1, clock=clock)
+    (tmp_path / "framework").write_text("in the way")
+    for step in range(200):
+        profiler.begin_step(TRAIN, step, step)
+    profiler.close()
+    assert profiler.is_off
+    (message,) = {record.getMessage() for record in caplog.records}
+    assert message.startswith("The profiler is off for the rest of the training job: ")
+
+
+class Phases:
+    """Collects the phases that a profiler is told of."""
+
+    def __init__(self) -> None:
+        self.reached: list[tuple[str, int]] = []
+        self.closed_at: list[int] = []
+
+    def reach(self, phase: StepPhase, point: StepPoint, config: RecordingConfig) -> None:
+        assert config.framework
+        self.reached.append((phase.value, point.step))
+
+    def close(self, point: StepPoint) -> None:
+        self.closed_at.append(point.step)
+
+
+def test_profilers_follow_the_phases(tmp_path: Path) -> None:
+    profiler, phases = recorder(tmp_path), Phases()
+    profiler.add_profiler(phases)
+    for step in range(2):
+        profiler.begin_step(TRAIN, step, step)
+        profiler.begin(FORWARD)
+        profiler.end(FORWARD)
+        profiler.end_step()
+    profiler.close()
+    names = ("stepstart", "forwardpassend", "stepend")
+    assert phases.reached == [(name, step) for step in range(2) for name in names]
+    assert phases.closed_at == [1]
+
+
+def record_in_child(profiler: ProfilerRecorder) -> None:
+    profiler.begin_step(TRAIN, 7, 7)
+    profiler.end_step()
+    profiler.close()
+
+
+def test_a_forked_process_records_nothing(tmp_path: Path) -> None:
+    profiler = recorder(tmp_path)
+    profiler.begin_step(TRAIN, 0, 0)
+    child = multiprocessing.get_context("fork").Process(target=record_in_child, args=(profiler,))
+    child.start()
+    child.join()
+    profiler.close()
+    assert child.exitcode == 0
+    assert [(event.event_args or {})["step_num"] for event in events(tmp_path)] == ["0"]
+
+
+def test_times_do_not_go_back_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_us = SteadyTime()
+    before = now_us()
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    assert now_us() >= before

@@ -4,7 +4,7 @@ import atexit
 import logging
 import os
 import time
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rule_core.environment import ON_SAGEMAKER
 from rule_core.error_guard import FailSafe
@@ -52,6 +52,7 @@ class BaseHook(FailSafe):
         Records the steps; None if nothing is profiled.
     """
 
+    FRAMEWORK: ClassVar[str] = "pytorch"  # in names of folders with profiles
     access: TensorAccess = NumpyAccess()
 
     def __init__(
@@ -88,7 +89,11 @@ class BaseHook(FailSafe):
         self._saving: frozenset[str] = frozenset()
         self._scalars: dict[str, tuple[Any, float]] = {}
         self._recorded: dict[str, tuple[str, ...]] = {}
-        self.profiler = None if dry_run else open_recorder(self.rank, self.world_size, profiling)
+        self.profiler = (
+            None
+            if dry_run
+            else open_recorder(self.rank, self.world_size, profiling, self.FRAMEWORK)
+        )
 
     @property
     def collection_manager(self) -> CollectionManager:

@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.error_guard import FailSafe, guarded
@@ -19,8 +19,12 @@ from rule_core.profiler.recording import layout
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.config_file import ConfigFile, config_path
 from rule_core.profiler.recording.end_marks import mark_begin, mark_end
+from rule_core.profiler.recording.python_profiler import Files, PythonProfiler
+from rule_core.profiler.recording.step_profiler import StepPoint, StepProfiler
 from rule_core.profiler.recording.timelines import Timelines, TraceRecord
 from rule_core.profiler.recording.trace_thread import TraceThread
+from rule_core.storage.publish import publish
+from rule_core.storage.uri import open_output
 
 STEP: Final = "Step:ModeKeys."
 FORWARD: Final = "Forward"
@@ -28,37 +32,6 @@ BACKWARD: Final = "Backward(post-forward)"
 OPTIMIZER: Final = "Optimizer"
 _NS: Final = 1000
 _open_recorders: Final[list["weakref.ref[ProfilerRecorder]"]] = []  # of this process
-
-
-class StepPoint(NamedTuple):
-    """A moment of the training.
-
-    Attributes
-    ----------
-    mode, mode_step
-        Mode of the current step, and its number within the mode.
-    step
-        Its number over all modes; -1 before the first step.
-    time_us
-        Epoch microseconds.
-    """
-
-    mode: ModeKeys
-    mode_step: int
-    step: int
-    time_us: int
-
-
-class StepProfiler(Protocol):
-    """A profiler that follows the steps, such as that of Python functions."""
-
-    def reach(self, phase: StepPhase, point: StepPoint, config: RecordingConfig) -> None:
-        """Begin or end profiling at a phase of a step."""
-        ...
-
-    def close(self, point: StepPoint) -> None:
-        """End profiling when the hook is closed."""
-        ...
 
 
 class SteadyTime:
@@ -83,6 +56,8 @@ class ProfilerRecorder(FailSafe):
         The configuration; it is read again when it changes.
     rank, world_size
         Of this process in the training job.
+    framework
+        Name of the framework in folders.
     clock
         The clock for the age of files.
 
@@ -106,6 +81,7 @@ class ProfilerRecorder(FailSafe):
         rank: int,
         world_size: int,
         *,
+        framework: str = "pytorch",
         clock: Clock | None = None,
         raises: bool = False,
     ) -> None:
@@ -118,19 +94,23 @@ class ProfilerRecorder(FailSafe):
         self._world_size = world_size
         self._clock = clock or SystemClock()
         self._thread: TraceThread | None = None
-        self._profilers: list[StepProfiler] = []
+        self._node = layout.node_id(rank)
+        self._python = PythonProfiler(framework, self._node, self._save, self.now_us)
+        self._profilers: list[StepProfiler] = [self._python]
         self._began: dict[str, int] = {}  # by phase
         self._step_name = ""
         self._step_began = self._last_end = 0
+        self._has_reached_end = False
         self._process = os.getpid()
         self._log_problems()
         if self.config.framework:
             self._open(self.config)
+            self._python.begin_script(self.config)
 
     def _open(self, config: RecordingConfig) -> None:
         timelines = Timelines(
             config.folder,
-            layout.node_id(self.rank),
+            self._node,
             config.limits,
             self._clock,
             self.point.time_us,
@@ -174,6 +154,7 @@ class ProfilerRecorder(FailSafe):
         self._step_name = f"{STEP}{mode.name}"
         self._step_began = now_us
         self._last_end = 0
+        self._has_reached_end = False
         self._reach(StepPhase.STEP_START, now_us)
 
     @guarded
@@ -188,7 +169,8 @@ class ProfilerRecorder(FailSafe):
             return
         self._began.clear()
         self._add(name, name, self._step_began, self._last_end or now_us)
-        self._reach(StepPhase.STEP_END, now_us)
+        if not self._has_reached_end:
+            self._reach(StepPhase.STEP_END, now_us)
 
     @guarded
     def begin(self, phase: str) -> None:
@@ -207,6 +189,9 @@ class ProfilerRecorder(FailSafe):
         self._add(phase, phase, start_us, end_us)
         if phase == FORWARD:
             self._reach(StepPhase.FORWARD_PASS_END, end_us)
+        elif phase == OPTIMIZER:  # what follows is not of the step, such as loading data
+            self._has_reached_end = True
+            self._reach(StepPhase.STEP_END, end_us)
 
     def _add(self, phase: str, name: str, start_us: int, end_us: int) -> None:
         if self._thread is not None:
@@ -223,6 +208,20 @@ class ProfilerRecorder(FailSafe):
         """Record an event of any timeline."""
         if self._thread is not None:
             self._thread.add(record)
+
+    def _save(self, folder: str, make_files: Callable[[], Files]) -> None:
+        """Write files below a folder of the recording."""
+        output = open_output(self.config.folder)
+
+        def write(_: object = None) -> None:
+            for name, content in make_files().items():
+                publish(output, f"{folder}/{name}", content)
+
+        if self._thread is not None:
+            self._thread.call(write)
+        else:  # at the end of the script
+            with Contained(self._fail):
+                write()
 
     @guarded
     def write_later(self, call: Callable[[Callable[[TraceRecord], None]], None]) -> None:
@@ -265,7 +264,7 @@ class ProfilerRecorder(FailSafe):
         now_us = self.now_us()
         self._finish_step(now_us)
         for profiler in self._profilers:
-            profiler.close(self.point._replace(time_us=now_us))
+            profiler.close(self.point._replace(time_us=now_us), self.config)
         if self._close_thread():
             mark_end(self.config.folder, self.rank, self._world_size)
 
@@ -285,7 +284,10 @@ class ProfilerRecorder(FailSafe):
 
 
 def open_recorder(
-    rank: int, world_size: int, config: RecordingConfig | None = None
+    rank: int,
+    world_size: int,
+    config: RecordingConfig | None = None,
+    framework: str = "pytorch",
 ) -> ProfilerRecorder | None:
     """Return a recorder for this process; None if nothing is to be profiled.
 
@@ -298,6 +300,8 @@ def open_recorder(
         Of this process in the training job.
     config
         The configuration; by default that of the file that the environment names.
+    framework
+        Name of the framework in folders.
     """
     path = config_path()
     if config is None and not path.exists():
@@ -307,7 +311,7 @@ def open_recorder(
         return None
     try:
         file = ConfigFile(path if config is None else None, SystemClock(), config)
-        recorder = ProfilerRecorder(file, rank, world_size)
+        recorder = ProfilerRecorder(file, rank, world_size, framework=framework)
     except (SMDebugError, OSError) as err:
         get_logger("hook").error("Nothing is profiled: %s", err)
         return None

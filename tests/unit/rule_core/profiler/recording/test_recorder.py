@@ -18,9 +18,9 @@ from rule_core.profiler.recording.recorder import (
     FORWARD,
     ProfilerRecorder,
     SteadyTime,
-    StepPoint,
     open_recorder,
 )
+from rule_core.profiler.recording.step_profiler import StepPoint
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.trials.profiler_trial import ProfilerTrial
 from smdebug.core.hook import Hook
@@ -206,7 +206,8 @@ class Phases:
         assert config.framework
         self.reached.append((phase.value, point.step))
 
-    def close(self, point: StepPoint) -> None:
+    def close(self, point: StepPoint, config: RecordingConfig) -> None:
+        assert config.framework
         self.closed_at.append(point.step)
 
 

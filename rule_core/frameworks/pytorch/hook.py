@@ -22,7 +22,7 @@ from rule_core.frameworks.pytorch.module_probes import (
     has_attention_or_router,
 )
 from rule_core.frameworks.pytorch.optimizer_watch import OptimizerWatch
-from rule_core.frameworks.pytorch.step_phases import StepPhases
+from rule_core.frameworks.pytorch.profiling.step_phases import StepPhases
 from rule_core.frameworks.pytorch.torch_access import TorchAccess
 from rule_core.model.collection import CollectionKeys
 from rule_core.model.patterns import search

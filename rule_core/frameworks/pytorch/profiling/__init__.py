@@ -1,0 +1,1 @@
+"""What is recorded of a PyTorch training for its profile."""

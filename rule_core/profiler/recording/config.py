@@ -172,7 +172,7 @@ def parse_config(document: Json) -> RecordingConfig:
     """
     settings = _folded(document)
     problems: list[str] = []
-    parser = _Settings(problems)
+    parser = _SettingParser(problems)
     is_disabled = parser.setting(settings, "disableprofiler", _flag, default=False)
     has_parameters = settings.get("profilingparameters") is not None
     parameters: Json = parser.setting(settings, "profilingparameters", _section, default={})
@@ -231,7 +231,7 @@ def config_of(value: Any) -> RecordingConfig:
     return parse_config(document)
 
 
-class _Settings:
+class _SettingParser:
     """Parses settings, and collects what is wrong with them."""
 
     def __init__(self, problems: list[str]) -> None:

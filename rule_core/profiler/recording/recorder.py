@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from typing import Final
@@ -20,6 +19,8 @@ from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.config_file import ConfigFile, config_path
 from rule_core.profiler.recording.end_marks import mark_begin, mark_end
 from rule_core.profiler.recording.python_profiler import Files, PythonProfiler
+from rule_core.profiler.recording.sampler.process import Sampler, is_first_of_node, node_number
+from rule_core.profiler.recording.steady_time import SteadyTime
 from rule_core.profiler.recording.step_profiler import StepPoint, StepProfiler
 from rule_core.profiler.recording.timelines import Timelines, TraceRecord
 from rule_core.profiler.recording.trace_thread import TraceThread
@@ -30,19 +31,7 @@ STEP: Final = "Step:ModeKeys."
 FORWARD: Final = "Forward"
 BACKWARD: Final = "Backward(post-forward)"
 OPTIMIZER: Final = "Optimizer"
-_NS: Final = 1000
 _open_recorders: Final[list["weakref.ref[ProfilerRecorder]"]] = []  # of this process
-
-
-class SteadyTime:
-    """Epoch microseconds that never go back, whatever happens to the clock of the machine."""
-
-    def __init__(self) -> None:
-        self._offset_ns = time.time_ns() - time.perf_counter_ns()
-
-    def __call__(self) -> int:
-        """Return the time in epoch microseconds."""
-        return (self._offset_ns + time.perf_counter_ns()) // _NS
 
 
 class ProfilerRecorder(FailSafe):
@@ -102,7 +91,9 @@ class ProfilerRecorder(FailSafe):
         self._step_began = self._last_end = 0
         self._has_reached_end = False
         self._process = os.getpid()
+        self._sampler: Sampler | None = None
         self._log_problems()
+        self._start_sampler()
         if self.config.framework:
             self._open(self.config)
             self._python.begin_script(self.config)
@@ -117,6 +108,23 @@ class ProfilerRecorder(FailSafe):
         )
         self._thread = TraceThread(timelines, self._fail)
         mark_begin(config.folder, self.rank)
+
+    def _start_sampler(self) -> None:
+        """Start the sampler of this node, if that is the task of this process."""
+        if self.config.is_disabled or not is_first_of_node(self.rank):
+            return
+        sampler = Sampler(self.config.folder, self.config.interval_ms, node_number())
+        try:
+            sampler.start()
+        except OSError as err:
+            self._warn_once("sampler", f"System metrics are not sampled: {err}.")
+        else:
+            self._sampler = sampler
+
+    def _stop_sampler(self) -> None:
+        sampler, self._sampler = self._sampler, None
+        if sampler is not None:
+            sampler.stop()
 
     def _log_problems(self) -> None:
         for problem in self.config.problems:
@@ -245,8 +253,11 @@ class ProfilerRecorder(FailSafe):
         except (SMDebugError, OSError) as err:
             self._warn_once("config", f"{err} The profiler keeps its configuration.")
             return False
+        before, self.config = self.config, self._config_file.config
+        if _system_part(before) != _system_part(self.config):
+            self._stop_sampler()
+            self._start_sampler()
         self._close_thread()
-        self.config = self._config_file.config
         if self.config.framework:
             self._open(self.config)
         return True
@@ -258,6 +269,8 @@ class ProfilerRecorder(FailSafe):
         with Contained(self._fail, reraise=self._raises):
             if self.is_of_this_process and not self.is_off:
                 self._close()
+        with Contained(self._fail):
+            self._stop_sampler()
         self.is_off = True
 
     def _close(self) -> None:
@@ -281,6 +294,10 @@ class ProfilerRecorder(FailSafe):
                 f"{'' if is_complete else ', and could not write the last ones in time'}.",
             )
         return is_complete
+
+
+def _system_part(config: RecordingConfig) -> tuple[bool, str, int]:
+    return config.is_disabled, config.folder, config.interval_ms
 
 
 def open_recorder(

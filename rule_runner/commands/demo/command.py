@@ -92,7 +92,7 @@ class DemoTraining:
         package = Path(__file__).parents[3]
         paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
         # -P: do not import from the working folder. Ctrl-C must reach this process only.
-        self.process = subprocess.Popen(  # noqa: S603 - this Python and a module of this package
+        self.process = subprocess.Popen(
             [
                 sys.executable,
                 "-P",

@@ -121,7 +121,7 @@ class ForkServer:
         self._server, server_end = socket.socketpair()
         with server_end:
             fd = server_end.fileno()
-            self._process = subprocess.Popen(  # noqa: S603 - runs our own code
+            self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, str(fd), *sys.path],
                 env=environment,
                 pass_fds=(fd,),

@@ -54,7 +54,7 @@ class CommandAction(Action):
             with tempfile.TemporaryFile() as stdin:  # a pipe without a reader would block
                 stdin.write(dump_json(trigger.facts).encode() + b"\n")
                 stdin.seek(0)
-                process = subprocess.Popen(  # noqa: S603 - the operator's own command line
+                process = subprocess.Popen(
                     self.argv,
                     stdin=stdin,
                     stdout=writing,

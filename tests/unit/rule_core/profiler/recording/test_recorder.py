@@ -2,9 +2,8 @@
 
 import json
 import multiprocessing
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,12 +11,12 @@ from clocks import PatientClock
 
 from rule_core.modes import ModeKeys
 from rule_core.profiler.python_profiles.types import StepPhase
+from rule_core.profiler.recording import recorder as module
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.config_file import PATH_VARIABLE, ConfigFile
 from rule_core.profiler.recording.recorder import (
     FORWARD,
     ProfilerRecorder,
-    SteadyTime,
     open_recorder,
 )
 from rule_core.profiler.recording.step_profiler import StepPoint
@@ -27,6 +26,29 @@ from smdebug.core.hook import Hook
 
 Log = pytest.LogCaptureFixture
 TRAIN = ModeKeys.TRAIN
+
+
+class FakeSampler:
+    """Notes when samplers start and stop."""
+
+    notes: ClassVar[list[tuple[Any, ...]]] = []
+
+    def __init__(self, folder: str, interval_ms: int, node: int) -> None:
+        self._arguments = (Path(folder).name, interval_ms, node)
+
+    def start(self) -> None:
+        self.notes.append(("start", *self._arguments))
+
+    def stop(self) -> None:
+        self.notes.append(("stop", *self._arguments))
+
+
+@pytest.fixture(autouse=True)
+def samplers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Start no processes; return what samplers are told."""
+    monkeypatch.setattr(FakeSampler, "notes", [])
+    monkeypatch.setattr(module, "Sampler", FakeSampler)
+    return FakeSampler.notes
 
 
 def recorder(folder: Path, clock: PatientClock | None = None, **how: Any) -> ProfilerRecorder:
@@ -242,8 +264,45 @@ def test_a_forked_process_records_nothing(tmp_path: Path) -> None:
     assert [(event.event_args or {})["step_num"] for event in events(tmp_path)] == ["0"]
 
 
-def test_times_do_not_go_back_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_us = SteadyTime()
-    before = now_us()
-    monkeypatch.setattr(time, "time_ns", lambda: 0)
-    assert now_us() >= before
+def test_the_system_is_sampled_from_the_start_to_the_end(
+    tmp_path: Path, samplers: list[tuple[Any, ...]]
+) -> None:
+    recorder(tmp_path / "a", config=RecordingConfig(folder=str(tmp_path / "a"))).close()
+    assert samplers == [("start", "a", 500, 1), ("stop", "a", 500, 1)]
+
+
+def test_one_process_of_a_node_samples_and_none_if_it_is_disabled(
+    tmp_path: Path, samplers: list[tuple[Any, ...]]
+) -> None:
+    clock = PatientClock()
+    for rank, config in ((1, RecordingConfig()), (0, RecordingConfig(is_disabled=True))):
+        file = ConfigFile(None, clock, config)
+        ProfilerRecorder(file, rank, 2, clock=clock, raises=True).close()
+    assert not samplers
+
+
+def test_a_new_interval_takes_effect(tmp_path: Path, samplers: list[tuple[Any, ...]]) -> None:
+    path, clock = tmp_path / "config.json", PatientClock()
+    path.write_text("{}")
+    profiler = ProfilerRecorder(ConfigFile(path, clock), 0, 1, clock=clock, raises=True)
+    changes = ('{"ProfilingIntervalInMilliseconds": 100}', '{"DisableProfiler": true}')
+    for step, text in enumerate(changes):
+        path.write_text(text)
+        clock.sleep(1.0)
+        profiler.begin_step(TRAIN, step, step)
+    profiler.close()
+    assert [(what, interval) for what, _, interval, _ in samplers] == [
+        *(("start", 500), ("stop", 500), ("start", 100), ("stop", 100))
+    ]
+
+
+def test_a_sampler_that_cannot_start_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Log
+) -> None:
+    def fail(_: FakeSampler) -> None:
+        raise OSError(11, "no more processes")
+
+    monkeypatch.setattr(FakeSampler, "start", fail)
+    recorder(tmp_path).close()
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message == "System metrics are not sampled: [Errno 11] no more processes."

@@ -1,0 +1,83 @@
+"""Sampler: starts and stops the process that samples a node."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from rule_core.profiler.recording import layout
+
+MODULE: Final = "rule_core.profiler.recording.sampler"
+STOP_TIMEOUT_S: Final = 1.5
+TRAIN_FOLDER: Final = (
+    "RULE_RUNNER_TRAIN"  # makes Python attach hooks, which a sampler has no use for
+)
+LOCAL_RANKS: Final = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+NODE_RANKS: Final = ("GROUP_RANK", "OMPI_COMM_WORLD_NODE_RANK", "SLURM_NODEID")
+_ROOT: Final = Path(__file__).parents[4]
+
+
+class Sampler:
+    """The sampler of this node, a child process.
+
+    Parameters
+    ----------
+    folder
+        Folder or S3 address of the recording.
+    interval_ms
+        Milliseconds between two samples.
+    node
+        Number of the node, from 1.
+    """
+
+    def __init__(self, folder: str, interval_ms: int, node: int) -> None:
+        self._arguments = [folder, f"--interval-ms={interval_ms}", f"--node={node}"]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+
+    def start(self) -> None:
+        """Start sampling; raise `OSError` if no process can be started."""
+        environment = {key: value for key, value in os.environ.items() if key != TRAIN_FOLDER}
+        paths = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", MODULE, *self._arguments, f"--parent={self._owner}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,
+        )
+
+    def stop(self) -> None:
+        """End sampling, and wait until the last file is written."""
+        process, self._process = self._process, None
+        if process is None or os.getpid() != self._owner:
+            return
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_TIMEOUT_S)
+            return
+        process.kill()
+        process.wait()
+
+
+def is_first_of_node(rank: int) -> bool:
+    """Return whether this process is the one of its node that starts the sampler."""
+    for name in LOCAL_RANKS:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name]) == 0
+    return rank == 0
+
+
+def node_number() -> int:
+    """Return the number of this node in the training job, from 1."""
+    resources: dict[str, Any] = layout.resources()
+    hosts = resources.get("hosts")
+    if isinstance(hosts, list) and resources.get("current_host") in hosts:
+        return 1 + sorted(hosts, key=json.dumps).index(resources["current_host"])
+    for name in NODE_RANKS:
+        if os.environ.get(name, "").isdigit():
+            return 1 + int(os.environ[name])
+    return 1

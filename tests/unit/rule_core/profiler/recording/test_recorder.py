@@ -272,7 +272,7 @@ def test_the_system_is_sampled_from_the_start_to_the_end(
 
 
 def test_one_process_of_a_node_samples_and_none_if_it_is_disabled(
-    tmp_path: Path, samplers: list[tuple[Any, ...]]
+    samplers: list[tuple[Any, ...]],
 ) -> None:
     clock = PatientClock()
     for rank, config in ((1, RecordingConfig()), (0, RecordingConfig(is_disabled=True))):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.recording.sampler import __main__ as module
-from rule_core.profiler.recording.sampler.__main__ import SamplerProcess, is_alone
+from rule_core.profiler.recording.sampler import sampling as module
+from rule_core.profiler.recording.sampler.sampling import SamplerProcess, is_alone
 from rule_core.profiler.recording.sampler.system_files import END_MARK, SystemFiles
 from rule_core.trials.profiler_trial import ProfilerTrial
 

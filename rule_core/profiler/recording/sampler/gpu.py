@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from rule_core.profiler.recording.sampler.readings import Reading
+from rule_core.profiler.recording.sampler.readings import MetricValue
 
 # Rules and smdebug's analysis take rows of type "gpu" for utilization only.
 EXTRA: Final = "gpu_extra"
@@ -34,7 +34,7 @@ class GpuMeter:
         self._lost: set[int] = set()
         self._handles = dict(self._open())
 
-    def readings(self, elapsed_s: float) -> list[Reading]:
+    def readings(self, elapsed_s: float) -> list[MetricValue]:
         """Return the values now; see `Meter`."""
         del elapsed_s
         return [
@@ -50,7 +50,7 @@ class GpuMeter:
             except self._nvml.NVMLError as err:
                 self.problems.append(f"GPU {number} cannot be read: {err}.")
 
-    def _of_gpu(self, name: str, handle: Any) -> Iterator[Reading]:
+    def _of_gpu(self, name: str, handle: Any) -> Iterator[MetricValue]:
         nvml = self._nvml
         values: tuple[tuple[str, str, Callable[[], float]], ...] = (
             (
@@ -74,7 +74,7 @@ class GpuMeter:
         )
         for kind, dimension, read in values:
             try:
-                yield Reading(kind, name, dimension, read())
+                yield MetricValue(kind, name, dimension, read())
             except (nvml.NVMLError, TypeError, ValueError, AttributeError) as err:
                 problem = f"{dimension} of {name} cannot be read: {err}."
                 if problem not in self.problems:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rule_core.profiler.recording.sampler.cgroup import Cgroup
-from rule_core.profiler.recording.sampler.readings import Reading, text_of
+from rule_core.profiler.recording.sampler.readings import MetricValue, text_of
 
 PROC: Final = Path("/proc")
 BLOCK_DEVICES: Final = Path("/sys/block")
@@ -52,7 +52,7 @@ class HostMeter:
         self._network = self._read_network()
         self._disk = self._read_disks()
 
-    def readings(self, elapsed_s: float) -> list[Reading]:
+    def readings(self, elapsed_s: float) -> list[MetricValue]:
         """Return the values now; see `Meter`."""
         return [
             *self._cpu(elapsed_s),
@@ -62,14 +62,14 @@ class HostMeter:
 
     # -- processors ----------------------------------------------------------------------------
 
-    def _cpu(self, elapsed_s: float) -> list[Reading]:
+    def _cpu(self, elapsed_s: float) -> list[MetricValue]:
         before, self._cores = self._cores, self._read_cores()
         used = {
             name: _shares(before.get(name, times), times) for name, times in self._cores.items()
         }
         used = self._limited(used, elapsed_s)
         return [
-            Reading("cpu", name, dimension, value)
+            MetricValue("cpu", name, dimension, value)
             for name, values in used.items()
             for dimension, value in zip(
                 ("CPUUtilization", "I/OWaitPercentage"), values, strict=True
@@ -100,13 +100,13 @@ class HostMeter:
 
     # -- memory --------------------------------------------------------------------------------
 
-    def _memory(self) -> list[Reading]:
+    def _memory(self) -> list[MetricValue]:
         percent = self._cgroup.memory_used_percent()
         if percent is None:
             percent = self._host_memory()
         if percent is None:
             return []
-        return [Reading("memory", "MemoryUsedPercent", "Memory", percent)]
+        return [MetricValue("memory", "MemoryUsedPercent", "Memory", percent)]
 
     def _host_memory(self) -> float | None:
         sizes = {}
@@ -119,7 +119,7 @@ class HostMeter:
 
     # -- network and disks ---------------------------------------------------------------------
 
-    def _rates(self, elapsed_s: float) -> list[Reading]:
+    def _rates(self, elapsed_s: float) -> list[MetricValue]:
         network, self._network = self._network, self._read_network()
         disk, self._disk = self._disk, self._read_disks()
         kinds = (
@@ -129,7 +129,7 @@ class HostMeter:
             ("i/o", "WriteThroughputInBytesPerSecond", disk[1], self._disk[1]),
         )
         return [
-            Reading(kind, name, _ALGORITHM, max(after - before, 0) / elapsed_s)
+            MetricValue(kind, name, _ALGORITHM, max(after - before, 0) / elapsed_s)
             for kind, name, before, after in kinds
         ]
 

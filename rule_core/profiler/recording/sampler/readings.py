@@ -1,11 +1,11 @@
-"""Reading: one value of the system; and how files of the kernel are read."""
+"""MetricValue: one value of the system; and how files of the kernel are read."""
 
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 
-class Reading(NamedTuple):
+class MetricValue(NamedTuple):
     """A value at a moment, by the names of the files.
 
     Attributes
@@ -25,7 +25,7 @@ class Reading(NamedTuple):
 class Meter(Protocol):
     """A source of readings."""
 
-    def readings(self, elapsed_s: float) -> list[Reading]:
+    def readings(self, elapsed_s: float) -> list[MetricValue]:
         """Return the values now; rates are over the seconds since the last call."""
         ...
 

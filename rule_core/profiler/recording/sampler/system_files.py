@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rule_core.profiler.recording import layout
-from rule_core.profiler.recording.sampler.readings import Reading
+from rule_core.profiler.recording.sampler.readings import MetricValue
 
 DRAFT: Final = ".tmp"
 END_MARK: Final = "system/training_job_end.ts"
@@ -47,7 +47,7 @@ class SystemFiles:
         for draft in sorted(self._root.glob(f"{layout.SYSTEM_FOLDER}/*/*.algo-{node}.json{DRAFT}")):
             self._complete(draft)
 
-    def add(self, time_us: int, readings: Sequence[Reading]) -> None:
+    def add(self, time_us: int, readings: Sequence[MetricValue]) -> None:
         """Append the values of a moment, in epoch microseconds."""
         key = layout.system_key(time_us // _US // _MINUTE_S * _MINUTE_S, self._node)
         if key != self._key:

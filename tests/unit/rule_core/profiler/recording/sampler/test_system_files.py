@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import s3_objects
 
-from rule_core.profiler.recording.sampler.readings import Reading
+from rule_core.profiler.recording.sampler.readings import MetricValue
 from rule_core.profiler.recording.sampler.system_files import END_MARK, SystemFiles
 from rule_core.storage.uri import open_store
 from rule_core.trials.profiler_trial import ProfilerTrial
 
 MINUTE_US = 60_000_000
 START_US = 1_700_000_040_000_000
-ROW = Reading("cpu", "cpu0", "CPUUtilization", 12.345678)
+ROW = MetricValue("cpu", "cpu0", "CPUUtilization", 12.345678)
 
 
 def visible(folder: Path) -> list[str]:

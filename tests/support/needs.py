@@ -8,7 +8,7 @@ from typing import Final
 NEEDS: Final = (
     (
         re.compile(
-            r"(accelerate|distributed|keras|lightning|mlflow|ray|safetensors|sklearn|tensorboard|tensorboardX|torch"
+            r"(accelerate|distributed|keras|lightning|mlflow|pyinstrument|ray|safetensors|sklearn|tensorboard|tensorboardX|torch"
             r"|tqdm|transformers|xgboost) is not installed"
         ),
         r"\1",

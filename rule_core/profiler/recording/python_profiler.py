@@ -160,9 +160,11 @@ class PythonProfiler:
         if config.python is not None and not self._is_off:
             start = _point("posthookclose", _NO_STEP, StepPhase.END, point.time_us)
             self._begin(config.python, start)
-            atexit.register(self._end_script)
+            atexit.register(self.end_script)
 
-    def _end_script(self) -> None:
+    def end_script(self) -> None:
+        """End the profile after the hook, at exit or before another hook profiles."""
+        atexit.unregister(self.end_script)
         self._end(_point("posthookclose", _NO_STEP, StepPhase.END, self._now_us()))
 
     def _begin(self, config: PythonProfiling, start: str) -> None:

@@ -273,6 +273,11 @@ class ProfilerRecorder(FailSafe):
             self._stop_sampler()
         self.is_off = True
 
+    def end_script(self) -> None:
+        """End what is profiled after the hook was closed."""
+        if self.is_of_this_process:
+            self._python.end_script()
+
     def _close(self) -> None:
         now_us = self.now_us()
         self._finish_step(now_us)
@@ -323,9 +328,10 @@ def open_recorder(
     path = config_path()
     if config is None and not path.exists():
         return None
-    others = (reference() for reference in _open_recorders)
-    if any(other is not None and other.is_recording for other in others):
-        return None
+    for other in filter(None, (reference() for reference in _open_recorders)):
+        if other.is_recording:
+            return None
+        other.end_script()
     try:
         file = ConfigFile(path if config is None else None, SystemClock(), config)
         recorder = ProfilerRecorder(file, rank, world_size, framework=framework)

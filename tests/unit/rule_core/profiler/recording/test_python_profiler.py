@@ -45,7 +45,7 @@ def saved() -> Saved:
 def profiler(saved: Saved) -> Iterator[PythonProfiler]:
     profiler = PythonProfiler("pytorch", "0-box", saved, iter(range(1, 1000)).__next__)
     yield profiler
-    profiler._end_script()  # coverage needs the profiler's place
+    profiler.end_script()  # coverage needs the profiler's place
 
 
 def config(profiler: str = "cprofile", timer: str = "total_time", **steps: Any) -> RecordingConfig:
@@ -97,7 +97,7 @@ def test_time_outside_of_steps_is_profiled_too(saved: Saved, profiler: PythonPro
     profiler.begin_script(settings)
     run(profiler, settings, steps=2)
     profiler.close(point(1), settings)
-    profiler._end_script()
+    profiler.end_script()
     before, after = saved.spans()
     assert (before.start_mode.name, before.start_step, before.end_step) == ("PRE_STEP_ZERO", -1, 0)
     assert before.has_pre_step_zero_profile_stats()

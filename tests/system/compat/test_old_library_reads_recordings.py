@@ -17,6 +17,7 @@ import profiler_answers
 import python_profile_answers
 from profiled_training import train
 
+from rule_core.profiler.recording.sampler import process
 from rule_core.trials.profiler_trial import ProfilerTrial
 from rule_runner.debugger import FrameworkProfile, PythonProfilingConfig
 
@@ -30,6 +31,11 @@ pytestmark = [
         reason="RULE_RUNNER_OLD_SMDEBUG_PYTHON does not name a Python that has smdebug 1.0.34.",
     ),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "STOP_TIMEOUT_S", 60.0)  # on a busy machine
 
 
 def theirs(script: str, question: object, folder: Path) -> Any:

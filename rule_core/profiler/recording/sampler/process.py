@@ -15,6 +15,7 @@ STOP_TIMEOUT_S: Final = 1.5
 TRAIN_FOLDER: Final = (
     "RULE_RUNNER_TRAIN"  # makes Python attach hooks, which a sampler has no use for
 )
+STOP: Final = b"stop"  # ends the process in good order
 LOCAL_RANKS: Final = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 NODE_RANKS: Final = ("GROUP_RANK", "OMPI_COMM_WORLD_NODE_RANK", "SLURM_NODEID")
 _ROOT: Final = Path(__file__).parents[4]
@@ -44,7 +45,7 @@ class Sampler:
         paths = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, *self._arguments, f"--parent={self._owner}"],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
             start_new_session=True,
@@ -55,9 +56,8 @@ class Sampler:
         process, self._process = self._process, None
         if process is None or os.getpid() != self._owner:
             return
-        process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_TIMEOUT_S)
+            process.communicate(STOP, STOP_TIMEOUT_S)
             return
         process.kill()
         process.wait()

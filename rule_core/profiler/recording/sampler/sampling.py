@@ -3,9 +3,9 @@
 import argparse
 import fcntl
 import os
+import select
 import signal
 import sys
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +16,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.profiler.recording import layout
 from rule_core.profiler.recording.sampler.gpu import GpuMeter, open_gpus
 from rule_core.profiler.recording.sampler.host import HostMeter
+from rule_core.profiler.recording.sampler.process import STOP
 from rule_core.profiler.recording.sampler.system_files import SystemFiles
 from rule_core.profiler.recording.steady_time import SteadyTime
 
@@ -24,8 +25,40 @@ if TYPE_CHECKING:
 
 NICENESS: Final = 10
 DEVICE: Final = "/dev/nvidiactl"  # exists where NVIDIA's driver runs
+LEAST_S: Final = 1e-3
 LOOK_S: Final = 1.0  # how often the parent is looked for
 _MS: Final = 1e-3
+
+
+class Control:
+    """What the parent says through a pipe: `STOP`, or nothing more because it has died.
+
+    Parameters
+    ----------
+    pipe
+        File descriptor.
+    parent
+        The process that started this one. Its children may keep the pipe open after its death.
+
+    Attributes
+    ----------
+    is_stopped
+        Whether the parent has asked for the end.
+    """
+
+    def __init__(self, pipe: int, parent: int) -> None:
+        self.is_stopped = False
+        self._pipe = pipe
+        self._parent = parent
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; return whether sampling has to end before that time."""
+        if self.is_stopped or os.getppid() != self._parent:
+            return True
+        if not select.select([self._pipe], [], [], seconds)[0]:
+            return False
+        self.is_stopped = os.read(self._pipe, len(STOP)) == STOP
+        return True
 
 
 class SamplerProcess:
@@ -37,15 +70,14 @@ class SamplerProcess:
         Receives the samples.
     interval_s
         Seconds between two samples.
-    parent
-        The process that started this one.
+    control
+        Tells when to end.
     """
 
-    def __init__(self, files: SystemFiles, interval_s: float, parent: int) -> None:
+    def __init__(self, files: SystemFiles, interval_s: float, control: Control) -> None:
         self._files = files
         self._interval_s = interval_s
-        self._parent = parent
-        self._stops = threading.Event()
+        self._control = control
         self._meters: list[Meter] = [HostMeter()]
         self._gpus = open_gpus()
         self._printed: set[str] = set()
@@ -54,25 +86,25 @@ class SamplerProcess:
         elif Path(DEVICE).exists():
             self._print(self._gpus)
 
-    def stop(self, *_: object) -> None:
-        """Stop after the sample in hand."""
-        self._stops.set()
-
     def run(self) -> None:
         """Sample; return once it is stopped or the parent has ended."""
         now_us = SteadyTime()
-        tick = last = time.monotonic()
+        tick = last = began = time.monotonic()
         while self._waits_for(tick := self._next(tick)):
             now = time.monotonic()
-            elapsed_s, last = now - last, now
-            time_us = now_us()
-            readings = [reading for meter in self._meters for reading in meter.readings(elapsed_s)]
-            self._files.add(time_us, readings)
-            for problem in self._gpus.problems if isinstance(self._gpus, GpuMeter) else ():
-                self._print(problem)
+            self._sample(now_us(), now - last)
+            last = now
+        if last == began and self._control.is_stopped:  # a short training has one sample too
+            self._sample(now_us(), max(time.monotonic() - began, LEAST_S))
         self._files.close()
-        if self._has_parent() and ON_SAGEMAKER not in os.environ:
+        if self._control.is_stopped and ON_SAGEMAKER not in os.environ:
             self._files.end()
+
+    def _sample(self, time_us: int, elapsed_s: float) -> None:
+        readings = [reading for meter in self._meters for reading in meter.readings(elapsed_s)]
+        self._files.add(time_us, readings)
+        for problem in self._gpus.problems if isinstance(self._gpus, GpuMeter) else ():
+            self._print(problem)
 
     def _next(self, tick: float) -> float:
         """Return the time of the next sample; samples that were missed are skipped."""
@@ -82,12 +114,9 @@ class SamplerProcess:
     def _waits_for(self, moment: float) -> bool:
         """Wait until a moment; return False if sampling ends before it."""
         while (remaining := moment - time.monotonic()) > 0:
-            if self._stops.wait(min(remaining, LOOK_S)) or not self._has_parent():
+            if self._control.wait(min(remaining, LOOK_S)):
                 return False
-        return not self._stops.is_set() and self._has_parent()
-
-    def _has_parent(self) -> bool:
-        return os.getppid() == self._parent
+        return not self._control.wait(0.0)
 
     def _print(self, text: str) -> None:
         if text not in self._printed:
@@ -112,8 +141,8 @@ def main() -> None:
         files = SystemFiles(args.folder, args.node)
         files.name_node(layout.host_name())
         files.remove_end_mark()
-        sampler = SamplerProcess(files, args.interval_ms * _MS, args.parent)
-        signal.signal(signal.SIGTERM, sampler.stop)
+        control = Control(sys.stdin.fileno(), args.parent)
+        sampler = SamplerProcess(files, args.interval_ms * _MS, control)
         try:
             sampler.run()
         finally:

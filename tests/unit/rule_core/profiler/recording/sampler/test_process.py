@@ -54,6 +54,7 @@ def test_a_second_sampler_of_the_node_ends(tmp_path: Path) -> None:
     assert second._process.wait(60) == 0
     assert not (tmp_path / END_MARK).exists()
     first.stop()
+    second.stop()
 
 
 def test_it_ends_with_its_parent_and_leaves_no_end_mark(tmp_path: Path) -> None:
@@ -88,6 +89,7 @@ def test_a_folder_that_cannot_be_written_is_told(
     sampler.start()
     assert sampler._process is not None
     assert sampler._process.wait(60) == 0
+    sampler.stop()
     assert "rule-runner: System metrics are no longer sampled: " in capfd.readouterr().err
 
 

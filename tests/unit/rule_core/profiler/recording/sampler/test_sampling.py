@@ -2,43 +2,44 @@
 
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from rule_core.profiler.recording.sampler import sampling as module
-from rule_core.profiler.recording.sampler.sampling import SamplerProcess, is_alone
+from rule_core.profiler.recording.sampler.process import STOP
+from rule_core.profiler.recording.sampler.sampling import Control, SamplerProcess, is_alone
 from rule_core.profiler.recording.sampler.system_files import END_MARK, SystemFiles
 from rule_core.trials.profiler_trial import ProfilerTrial
 
 
 class Time:
-    """A clock whose waits take as long as they should, and some longer."""
+    """A clock whose waits take as long as they should, and some longer; it ends the sampling."""
 
-    def __init__(self, process: SamplerProcess, waits: int, late: dict[int, float]) -> None:
+    def __init__(self, waits: int, late: dict[int, float]) -> None:
         self.now, self.count = 100.0, 0
-        self._process, self._waits, self._late = process, waits, late
+        self.is_stopped = False
+        self._waits, self._late = waits, late
 
     def monotonic(self) -> float:
         return self.now
 
     def wait(self, seconds: float) -> bool:
-        self.now += seconds + self._late.get(self.count, 0.0)
-        self.count += 1
-        if self.count > self._waits:
-            self._process.stop()
-        return self._process._stops.is_set()
+        if seconds:
+            self.now += seconds + self._late.get(self.count, 0.0)
+            self.count += 1
+            self.is_stopped = self.count > self._waits
+        return self.is_stopped
 
 
 def ticks(
     folder: Path, monkeypatch: pytest.MonkeyPatch, waits: int, late: dict[int, float]
 ) -> list[float]:
     """Run a sampler with an interval of 0.5 s; return the times of its ticks since the start."""
-    process = SamplerProcess(SystemFiles(str(folder), 1), 0.5, os.getppid())
-    clock = Time(process, waits, late)
+    clock = Time(waits, late)
     monkeypatch.setattr(module.time, "monotonic", clock.monotonic)
-    monkeypatch.setattr(process._stops, "wait", clock.wait)
     monkeypatch.setattr(module, "SteadyTime", lambda: lambda: int(clock.now * 1e6))
-    process.run()
+    SamplerProcess(SystemFiles(str(folder), 1), 0.5, cast("Control", clock)).run()
     trial = ProfilerTrial("job", str(folder))
     trial.refresh()
     times = {*trial.system_samples(0, 1 << 60).time_us.tolist()}
@@ -60,10 +61,26 @@ def test_missed_ticks_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert ticks(tmp_path, monkeypatch, 4, {1: 1.2}) == [0.5, 2.2, 2.5, 3.0]
 
 
-def test_without_its_parent_it_leaves_no_end_mark(tmp_path: Path) -> None:
-    files = SystemFiles(str(tmp_path), 1)
-    SamplerProcess(files, 0.01, parent=-1).run()
-    assert not (tmp_path / END_MARK).exists()
+def test_a_training_that_is_shorter_than_the_interval_has_one_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ticks(tmp_path, monkeypatch, 0, {}) == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "parent", "stopped"),
+    [(STOP, os.getppid(), True), (b"", os.getppid(), False), (STOP, -1, False)],
+)
+def test_only_a_stop_in_good_order_leaves_an_end_mark(
+    tmp_path: Path, text: bytes, parent: int, stopped: bool
+) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, text)
+    os.close(writer)
+    control = Control(reader, parent)
+    SamplerProcess(SystemFiles(str(tmp_path), 1), 0.01, control).run()
+    os.close(reader)
+    assert (control.is_stopped, (tmp_path / END_MARK).exists()) == (stopped, stopped)
 
 
 def test_the_platform_marks_the_end_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +95,7 @@ def test_why_gpus_are_missing_is_told_where_there_are_some(
     monkeypatch.setattr(module, "open_gpus", lambda: "GPUs are not sampled: why.")
     for device in (tmp_path / "missing", tmp_path):
         monkeypatch.setattr(module, "DEVICE", str(device))
-        SamplerProcess(SystemFiles(str(tmp_path), 1), 0.5, os.getppid())
+        SamplerProcess(SystemFiles(str(tmp_path), 1), 0.5, Control(0, os.getppid()))
     assert capsys.readouterr().err == "rule-runner: GPUs are not sampled: why.\n"
 
 

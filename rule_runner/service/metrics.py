@@ -60,8 +60,9 @@ class ServiceCollector(Collector):
         jobs = GaugeMetricFamily(
             "rule_runner_rule_jobs", "Rule jobs by rule and outcome.", labels=("rule", "outcome")
         )
-        for (rule, outcome), count in sorted(rules.items()):
-            jobs.add_metric((rule, outcome), count)
+        for rule, outcomes in rules.items():
+            for outcome, count in outcomes.items():
+                jobs.add_metric((rule, outcome), count)
         yield jobs
         yield from _work(work)
         yield GaugeMetricFamily(

@@ -262,10 +262,13 @@ class IndexReader(Closing):
         rows = self._rows("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
         return {(state, outcome): count for state, outcome, count in rows}
 
-    def rule_counts(self) -> dict[tuple[str, str], int]:
-        """Return the number of rule jobs by rule and outcome."""
-        rows = self._rows("SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome")
-        return {(rule, outcome): count for rule, outcome, count in rows}
+    def rule_counts(self) -> dict[str, dict[str, int]]:
+        """Return the number of rule jobs by rule, and by outcome."""
+        text = "SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome ORDER BY 1, 2"
+        counts: dict[str, dict[str, int]] = {}
+        for rule, outcome, count in self._rows(text):
+            counts.setdefault(rule, {})[outcome] = count
+        return counts
 
     def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
         rows = self._dicts(f"{_TRIALS} {condition}", *values)

@@ -208,15 +208,3 @@ def test_a_rules_page_tells_where_it_fires(client: TestClient, database: WatchDa
     own = text_of(client, "/rules/Own")
     assert "It has fired on no trial." in own
     assert "does not run in this service" in own
-
-
-def test_curves_are_data(client: TestClient, database: WatchDatabase, tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "log.csv").write_text("step,loss\n1,0.5\n2,0.25\n")
-    trial = served.add(database, str(tmp_path / "a"))
-    address = f"/api/v1/trials/{trial.id}/series"
-    page = client.get(f"{address}?after=1&points=10&names=loss,other").json()
-    assert [(item["name"], item["steps"]) for item in page["series"]] == [("loss", [2])]
-    for query in ("points=1", "points=x", "after=now", "nmaes=a"):
-        assert client.get(f"{address}?{query}").status_code == 400, query
-    assert client.get("/api/v1/trials/77/series").status_code == 404

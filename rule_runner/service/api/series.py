@@ -7,8 +7,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rule_runner.service.api.details import trial_of
-from rule_runner.service.api.queries import checked_query
+from rule_runner.service.api.queries import checked_query, trial_of
 from rule_runner.service.curves.series import MAX_POINTS, POINTS, SeriesQuery
 from rule_runner.service.responses import MsgspecResponse, service_of
 

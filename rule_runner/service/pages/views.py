@@ -17,8 +17,8 @@ from rule_runner.loading.loader import every_builtin
 from rule_runner.report.saved_results import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
-from rule_runner.service.api.details import is_number, trial_of
-from rule_runner.service.api.queries import TrialQuery, trial_query
+from rule_runner.service.api.files import output_files
+from rule_runner.service.api.queries import TrialQuery, is_number, trial_of, trial_query
 from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
 from rule_runner.service.pages.rule_page import rule_entry, rule_trials
@@ -114,6 +114,7 @@ def trial(request: Request) -> Response:
         findings=finding_views(results),
         findings_total=sum(rule.findings for rule in rules[own.id]),
         problem=own.problem or problem,
+        files=output_files(own.output),
         versions=results[0].versions if results else {},
         runs=runs,
         verdicts=[

@@ -343,19 +343,24 @@ def test_findings_are_acknowledged(tab: Tab, server: served.Served, fleet: Fleet
     findings.last.click()  # muted by the job file
     assert not page.locator("#finding-actions").is_visible()
     findings.first.click()
-    page.locator("#finding-actions button").click()
+    page.keyboard.press("w")  # nothing was said about it
+    assert not dialog.is_visible()
+    page.keyboard.press("a")
     dialog.get_by_label("Reason").fill("this one too")
     dialog.get_by_role("button", name="Acknowledge").click()
     expect(dialog).not_to_be_visible()
     own = {"reason": "known since Monday", "until": until_day, "mute": True}
     number = findings.first.get_attribute("data-finding")
     assert server.posted[-2:] == [
-        (f"{fleet.hostile}:acknowledge", {"finding": None, "rule": "VanishingGradient", **own}),
+        (
+            f"{fleet.hostile}:acknowledge",
+            {"withdraw": False, "rule": "VanishingGradient", **own},
+        ),
         (
             f"{fleet.hostile}:acknowledge",
             {
+                "withdraw": False,
                 "finding": number,
-                "rule": None,
                 "reason": "this one too",
                 "until": None,
                 "mute": False,

@@ -1,5 +1,6 @@
 """The command `serve` in a real browser: the login, the live table, and an action."""
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ def page() -> Any:
         yield page
 
 
-def test_a_person_logs_in_sees_a_finding_and_acknowledges_it(page: Any, tmp_path: Path) -> None:
+def test_a_person_acknowledges_a_finding_and_withdraws_that(page: Any, tmp_path: Path) -> None:
     write(tmp_path / "runs" / HOSTILE, rows=200)
     (tmp_path / "fleet.yaml").write_text(
         "roots: [runs]\njudge: [{trials: '*', rules: [LossNotDecreasing]}]\n"
@@ -43,6 +44,26 @@ def test_a_person_logs_in_sees_a_finding_and_acknowledges_it(page: Any, tmp_path
         page.fill("dialog[open] [name=reason]", "known")
         page.click("dialog[open] button.primary")
         page.wait_for_selector("text=acknowledged by ann (known)")
+        page.focus("[data-withdraw=rule]")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog[open] h2:has-text('Withdraw')")
+        assert not page.is_visible("dialog[open] [name=mute]")
+        page.keyboard.type("a mistake")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=acknowledged by ann", state="detached")
+        page.click("summary:has-text('Files and versions')")
+        page.click("#files a:has-text('acknowledgements.jsonl')")
+        lines = map(json.loads, page.inner_text("body").splitlines())
+        said = [(line["who"], line["kind"], line["reason"]) for line in lines]
+        assert said == [("ann", "acknowledged", "known"), ("ann", "withdrawn", "a mistake")]
+        page.go_back()
+        page.click("summary:has-text('Files and versions')")
+        page.click("#files a:has-text('report.html')")
+        page.wait_for_selector("h1")
+        assert errors.pop(0).startswith("Blocked script execution")
+        page.go_back()
         page.click("header button:has-text('Log out')")
         page.wait_for_selector("input[name=token]")
     assert errors == []

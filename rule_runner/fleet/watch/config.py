@@ -18,9 +18,9 @@ from rule_runner.durations import Duration, seconds_of
 from rule_runner.errors import JobError
 from rule_runner.fleet.alerts.config import AlertsConfig
 from rule_runner.fleet.bucket_queue import QUEUE
+from rule_runner.fleet.output_names import OutputTemplate
 
-DEFAULT_OUTPUT: Final = "rule-output/watch/{trial}"
-_PLACEHOLDER: Final = "{trial}"
+DEFAULT_OUTPUT: Final = "rule-output/watch/{name}-{id}"
 _ADDRESS: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 
@@ -67,8 +67,7 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The rules by pattern. The first pattern that fits a trial decides; a trial that none fits
         is ignored.
     output
-        The output of each trial: a folder or ``s3://`` address with ``{trial}``, which stands for
-        a name that is unique to the trial.
+        The output of each trial; see `OutputTemplate`.
     sinks, actions
         As the options of ``evaluate``.
     max_concurrent
@@ -207,10 +206,15 @@ def check_output(output: str) -> None:
     Raises
     ------
     ValueError
-        If it does not name a folder for each trial.
+        If it does not name a folder for each trial, all of them in one folder.
     """
-    if not output.rstrip("/").endswith(f"/{_PLACEHOLDER}") or output.count("{") != 1:
-        msg = f"output must end with '/{_PLACEHOLDER}', such as {DEFAULT_OUTPUT}, got {output!r}"
+    try:
+        is_flat = OutputTemplate(output).is_flat
+    except ValueError as err:
+        msg = f"output {err}"
+        raise ValueError(msg) from err
+    if not is_flat:
+        msg = f"output must have its fields after the last '/', as {DEFAULT_OUTPUT}, got {output!r}"
         raise ValueError(msg)
 
 

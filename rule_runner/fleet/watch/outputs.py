@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ from rule_core.storage.uri import is_s3
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
-from rule_runner.fleet.output_names import digest, folder_name
+from rule_runner.fleet.output_names import OutputTemplate
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import trial_outcome
 from rule_runner.notify.outbox import has_undelivered
@@ -26,8 +26,7 @@ from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import RuleResult, versions
 from rule_runner.results.status import Outcome
 
-_DIGEST_LENGTH: Final = 8
-_PLACEHOLDER: Final = "{trial}"
+_template = lru_cache(OutputTemplate)
 
 
 def output_of(trial: str, template: str) -> str:
@@ -36,14 +35,12 @@ def output_of(trial: str, template: str) -> str:
     >>> output_of("/data/runs/mnist 1", "/results/{trial}")
     '/results/runs-mnist-1-9164cd5c'
     """
-    parts = trial.rstrip("/").rsplit("/", 2)[-2:]
-    unique = f"{folder_name('/'.join(parts))}-{digest(trial, _DIGEST_LENGTH)}"
-    return template.rstrip("/").replace(_PLACEHOLDER, unique)
+    return _template(template).of(trial)
 
 
 def base_of(template: str) -> str:
     """Return the folder of all output folders."""
-    return template.partition(_PLACEHOLDER)[0].rstrip("/") or "/"
+    return _template(template).base
 
 
 class SavedOutput(msgspec.Struct, frozen=True):

@@ -62,8 +62,9 @@ def test_a_trial_that_no_pattern_fits_is_ignored() -> None:
         ({"max_concurrent": "many"}, "Expected `int`, got `str` - at `$.max_concurrent`."),
         ({"quiet_after": "soon"}, "quiet_after must be a whole number with a unit"),
         ({"look_every": "0s"}, "look_every must be a whole number with a unit"),
-        ({"output": "out"}, "output must end with '/{trial}'"),
-        ({"output": "out/{trial}/{name}"}, "output must end with '/{trial}'"),
+        ({"output": "out/{name}"}, "output 'out/{name}' needs {id}"),
+        ({"output": "out/{trail}"}, "output 'out/{trail}' has the field 'trail'. It may have"),
+        ({"output": "out/{id}/{name}"}, "output must have its fields after the last '/'"),
         ({"judge": [{"trials": "*"}]}, "judge[0] must have one of 'rules', 'job' and 'ignore: tr"),
         ({"judge": [{"rules": ["a"], "job": "b"}]}, "judge[0] must have one of"),
         (

@@ -59,9 +59,19 @@ def test_the_documented_metrics_are_those_that_exist(text: str) -> None:
     assert documented == set(re.findall(r"^(rule_runner_\w+)", text, re.MULTILINE))
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed.")
+def promtool(*arguments: str | Path, text: str = "") -> tuple[int, str]:
+    """Return the exit code of promtool, and what it complained about."""
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed.")
+    command = ["promtool", "check", *arguments]
+    done = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+    return done.returncode, done.stderr
+
+
 def test_promtool_accepts_them(text: str) -> None:
-    done = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False
-    )
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert promtool("metrics", text=text) == (0, "")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("rules", "alerts"), ("config", "prometheus")])
+def test_promtool_accepts_the_examples(kind: str, name: str) -> None:
+    assert promtool(kind, MONITORING / f"{name}.yaml") == (0, "")

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from rule_runner.errors import OutputError
 from rule_runner.service.access.guard import Guard
 from rule_runner.service.access.login import login_routes
 from rule_runner.service.access.principals import Principals
@@ -33,13 +34,18 @@ def healthz(request: Request) -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """Answer whether the index can be read and its controller works."""
+    """Answer whether the index can be read and its controller works; the reason is for users."""
     service = service_of(request)
-    with service.index() as index:
-        index.counts()
-    if service.commands is not None and service.commands.failure:
-        return error_response(request, 503, service.commands.failure)
-    return PlainTextResponse("ready\n")
+    reason = "" if service.commands is None else service.commands.failure
+    try:
+        with service.index() as index:
+            index.counts()
+    except OutputError as err:
+        reason = str(err)
+    if not reason:
+        return PlainTextResponse("ready\n")
+    is_user = getattr(request.state, "principal", None) is not None
+    return error_response(request, 503, reason if is_user else "Not ready.")
 
 
 def build_application(service: Service, *, guarded: bool = True) -> Starlette:

@@ -35,7 +35,7 @@ _HEADERS: Final = {
 _HSTS: Final = "max-age=31536000"
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE: Final = frozenset({"GET", "HEAD"})
-_FOR_ALL: Final = frozenset({"/healthz", "/login"})
+_FOR_ALL: Final = frozenset({"/healthz", "/login", "/readyz"})
 _STATIC: Final = "/static/"
 _MOST_BYTES: Final = 65_536  # of a body
 _REQUESTS: Final = (50.0, 500)  # a second and at once, of a principal

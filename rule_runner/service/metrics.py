@@ -51,6 +51,7 @@ class ServiceCollector(Collector):
         with self._service.index() as index:
             trials, rules = index.counts(), index.rule_counts()
             work, restarts = index.rule_work(), index.restarts()
+            undelivered = sum(index.undelivered().values())
         states = GaugeMetricFamily(
             "rule_runner_trials", "Trials by state and outcome.", labels=("state", "outcome")
         )
@@ -69,6 +70,11 @@ class ServiceCollector(Collector):
             "rule_runner_restarts",
             "Restarts of evaluations that died, of the trials in the index.",
             value=restarts,
+        )
+        yield GaugeMetricFamily(
+            "rule_runner_undelivered_events",
+            "Events of ended evaluations that a sink has not taken, or has refused.",
+            value=undelivered,
         )
         yield GaugeMetricFamily(
             "rule_runner_event_streams", "Open event streams.", value=len(self._service.changes)

@@ -474,6 +474,7 @@ class Controller:
                 final=saved.final or decided is not None,
                 restarts=0,
                 ended_at=saved.end_time or self._clock.time(),
+                undelivered=saved.undelivered,
             )
 
     def _refresh_running(self) -> None:
@@ -493,9 +494,12 @@ class Controller:
 
     def _refresh_rules(self, trial: TrialRecord) -> None:
         try:
-            rules = list(read_output(trial.output).rules)
+            saved = read_output(trial.output)
         except OutputError:  # its end will tell
             return
+        if saved.undelivered != trial.undelivered:
+            self.database.update(trial.id, undelivered=saved.undelivered)
+        rules = saved.rules
         before = {rule.name: rule for rule in self.database.rules_of(trial.id)}
         if {rule.name: rule for rule in rules} == before:
             return
@@ -509,7 +513,10 @@ class Controller:
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
 
     def _look_for_acknowledgements(self) -> None:
-        """Record what people said about judged trials, and that it no longer holds."""
+        """Record what people said about judged trials, and that it no longer holds.
+
+        Events that were sent later, as by ``events replay``, are recorded with it.
+        """
         if not self._said.is_due:
             return
         with self._said.measured():
@@ -523,6 +530,8 @@ class Controller:
                 if today != self._today or marks.get(number) != self._marks.get(number):
                     self.refresh_rules_of(number)
             self._marks, self._today = marks, today
+            for number in self.database.undelivered():
+                self.refresh_rules_of(number)
 
     # -- growth and retention ----------------------------------------------------------------
 

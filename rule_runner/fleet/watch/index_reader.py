@@ -14,7 +14,7 @@ from rule_runner.fleet.watch.records import IndexChanges, RuleRecord, TrialFilte
 from rule_runner.fleet.watch.states import WatchState
 from rule_runner.results.durable_files import Closing
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 BUSY_MS: Final = 5000  # how long a statement waits for another process
 LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
@@ -222,6 +222,11 @@ class IndexReader(Closing):
             "WHERE acknowledged OR (outcome = 'IssuesFound' AND counted_severity IS NULL)"
         )
         return [number for (number,) in self._rows(text)]
+
+    def undelivered(self) -> dict[int, int]:
+        """Return the number of undelivered events by trial, of trials that have any."""
+        text = "SELECT id, undelivered FROM trials WHERE undelivered > 0 AND NOT removed"
+        return dict(self._rows(text))
 
     def rules_of(self, number: int) -> list[RuleRecord]:
         """Return the rule jobs of a trial, ordered by name."""

@@ -18,7 +18,7 @@ from rule_runner.escape import printable
 from rule_runner.fleet.output_names import OutputTemplate
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import trial_outcome
-from rule_runner.notify.outbox import has_undelivered
+from rule_runner.notify.outbox import has_undelivered, undelivered_events
 from rule_runner.results.acknowledged import acknowledged_if_readable
 from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, open_regular
@@ -62,6 +62,9 @@ class SavedOutput(msgspec.Struct, frozen=True):
         Whether this version of rule-runner wrote the results, and can continue them.
     end_time
         When the last of them ended, in seconds since the epoch; None unless all have.
+    undelivered
+        The number of events that a sink has not taken or has refused, when all have ended; 0 in S3,
+        where it is unknown.
     """
 
     rules: tuple[RuleRecord, ...] = ()
@@ -71,11 +74,16 @@ class SavedOutput(msgspec.Struct, frozen=True):
     stopped: bool = False
     same_version: bool = True
     end_time: float | None = None
+    undelivered: int = 0
 
 
 def read_output(output: str) -> SavedOutput:
     """Return what an output folder holds; raises as `read_results`."""
-    return _summary(read_results(output), begun=_begun(output))
+    saved = _summary(read_results(output), begun=_begun(output))
+    if not saved.ended or is_s3(output):
+        return saved
+    folders = (Path(output), *_folders(Path(output)))
+    return msgspec.structs.replace(saved, undelivered=sum(map(undelivered_events, folders)))
 
 
 def read_results(output: str) -> list[RuleResult]:

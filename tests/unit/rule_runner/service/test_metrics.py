@@ -24,6 +24,8 @@ def text(tmp_path: Path) -> str:
     with WatchDatabase(database) as index:
         add(index, "/runs/a secret", [rule(outcome="IssuesFound", rule_time=1.5)], restarts=2)
         add(index, "/runs/b", [rule(known=50, judged=20, skipped=10)], state="running")
+        add(index, "/runs/c", undelivered=3)
+        add(index, "/runs/d", undelivered=4, removed=True)
     client = TestClient(build_application(service(database)), "http://localhost")
     client.get("/api/v1/trials/7")
     return client.get("/metrics").text
@@ -41,6 +43,7 @@ def test_the_index_and_the_service_are_measured(text: str) -> None:
     assert values["rule_runner_waiting_steps", name] == 20
     assert values["rule_runner_rule_seconds", name] == 1.5
     assert values["rule_runner_restarts",] == 2
+    assert values["rule_runner_undelivered_events",] == 3
     assert values["rule_runner_http_requests_total", "/api/v1/trials/{trial}", "404"] == 1
     assert values["rule_runner_trials", "IssuesFound", "judged"] == 1
     assert "secret" not in text

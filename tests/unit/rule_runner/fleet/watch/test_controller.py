@@ -18,6 +18,7 @@ from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.notify.outbox import Cursor
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
     Acknowledgement,
@@ -452,6 +453,22 @@ def test_acknowledgements_are_in_the_index_until_they_expire_and_after_it_is_mad
     assert marks(watch, trial) == [(False, None)]
     watch.tick(86400.0)
     assert marks(watch, trial) == [(False, "error")]
+
+
+def test_undelivered_events_are_in_the_index_until_they_are_sent(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial)
+    output = Path(watch.trial(trial).output)
+    (events,) = output.glob("**/rule_result.json")
+    (events.parent / "events.jsonl").write_text("{}\n{}\n")
+    cursor = Cursor(events.parent, "webhook")
+    cursor.write(0)
+    watch.tick()
+    assert watch.trial(trial).undelivered == 2
+    cursor.write((events.parent / "events.jsonl").stat().st_size)
+    watch.tick(60.0)
+    assert watch.trial(trial).undelivered == 0
 
 
 def test_the_outputs_of_removed_trials_are_not_looked_at(watch: Watch) -> None:

@@ -56,7 +56,7 @@ def build_application(service: Service, *, guarded: bool = True) -> Starlette:
     guarded
         Whether to control access; if not, whatever calls the application must do so.
     """
-    principals = Principals(service.settings)
+    principals = Principals(service.settings, service.clock)
     routes: list[BaseRoute] = [
         Route("/healthz", healthz),
         Route("/readyz", readyz),

@@ -24,6 +24,7 @@ from rule_runner.fleet.watch.outputs import (
     is_finished,
     output_of,
     read_output,
+    results_mark,
     saved_outputs,
     trial_outcome_of,
 )
@@ -148,6 +149,7 @@ class Controller:
         self._expire = Pace(clock, intervals.expire)
         self._said = Pace(clock, intervals.growth)
         self._marks: dict[int, tuple[int, int]] = {}
+        self._result_marks: dict[int, object] = {}  # of running trials
         self._today = 0  # the last day on which they were looked for
         self._unfinished: list[int] = []
         self._anew: set[int] = set()  # trials whose results are to be replaced
@@ -262,6 +264,7 @@ class Controller:
         self._search.known = self.database.paths()
         self.rebuild()
         self._unfinished = []
+        self._result_marks = {}
 
     def _change(self, trial: TrialRecord, trial_input: TrialInput, **fields: Any) -> WatchState:
         """Record the next state of a trial, and log it."""
@@ -478,13 +481,18 @@ class Controller:
             )
 
     def _refresh_running(self) -> None:
-        """Record the verdicts that running evaluations have reached so far, and look for data."""
+        """Record the verdicts that running evaluations have reached so far, if they are new."""
         if not self._refresh.is_due:
             return
         with self._refresh.measured():
+            marks: dict[int, object] = {}
             for trial in self.database.oldest(WatchState.RUNNING):
-                if not is_s3(trial.output):
+                if is_s3(trial.output):
+                    continue
+                marks[trial.id] = results_mark(trial.output)
+                if marks[trial.id] != self._result_marks.get(trial.id):
                     self._refresh_rules(trial)
+            self._result_marks = marks
 
     def refresh_rules_of(self, number: int) -> None:
         """Record the verdicts and acknowledgements of a trial as its output has them now."""

@@ -227,6 +227,24 @@ def acknowledgements_mark(output: str) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
+def results_mark(output: str) -> tuple[tuple[int, int, int], ...]:
+    """Return numbers that change with the results and acknowledgements in a local output folder."""
+    folders: list[str] = []
+    with suppress(OSError), os.scandir(output) as entries:
+        folders = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    results = (f"{folder}/{RESULT}" for folder in (output, *folders))
+    return tuple(map(_file_mark, (f"{output}/{ACKNOWLEDGEMENTS}", *results)))
+
+
+def _file_mark(path: str) -> tuple[int, int, int]:
+    """Return numbers that change with a file; zeros while there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def is_finished(output: str) -> bool:
     """Return whether a local evaluation that has results also sent its events and reported.
 

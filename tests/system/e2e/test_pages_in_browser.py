@@ -21,6 +21,7 @@ expect = chromium.sync_api.expect
 HOSTILE: Final = "<img src=x onerror='window.hit=1'>"
 PHONE: Final = {"width": 360, "height": 740}
 ROWS: Final = 60
+RETRY_MS: Final = 30_000
 WAIT_S: Final = 10.0
 UNFOLD: Final = "document.querySelectorAll('details').forEach(node => { node.open = true })"
 
@@ -275,6 +276,23 @@ def test_a_lost_connection_is_said_and_made_up_for(
     server.is_down = False
     expect(mark).to_have_attribute("data-state", "live")
     expect(page.locator("#trial-41 .badge")).to_contain_text("Error")
+    tab.complaints.clear()  # the browser logs failed requests
+
+
+def test_a_page_without_shared_workers_tries_again(
+    tab: Tab, server: served.Served, fleet: Fleet
+) -> None:
+    tab.page.add_init_script("delete window.SharedWorker")
+    tab.page.clock.install()
+    server.is_down = True
+    page = tab.open("/trials?text=trial-04")
+    mark = page.locator("#live")
+    expect(mark).to_have_text("Connection lost, retrying")
+    fleet.database.update(42, outcome="Error")
+    server.is_down = False
+    page.clock.fast_forward(RETRY_MS)
+    expect(mark).to_have_attribute("data-state", "live")
+    expect(page.locator("#trial-42 .badge")).to_contain_text("Error")
     tab.complaints.clear()  # the browser logs failed requests
 
 

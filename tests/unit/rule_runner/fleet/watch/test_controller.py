@@ -13,9 +13,11 @@ from watched import Watch, log, result, save
 
 from rule_runner.errors import OutputError
 from rule_runner.fleet.commands import Command, TrialAction
+from rule_runner.fleet.watch import controller
 from rule_runner.fleet.watch.config import Assignment
 from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.outputs import SavedOutput, read_output
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.fleet.watch.states import RESTARTS
 from rule_runner.notify.outbox import Cursor
@@ -73,6 +75,40 @@ def test_verdicts_are_in_the_index_while_the_evaluation_runs(watch: Watch) -> No
     assert [(entry["event"], entry["rule"]) for entry in logs] == [("issues_found", "LossSpike")]
     (rule,) = watch.controller.database.rules_of(watch.trial(trial).id)
     assert (rule.outcome, rule.step) == ("IssuesFound", 20)
+
+
+def test_results_that_have_not_changed_are_not_read_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = Path(watch.trial(trial).output)
+    reads: list[str] = []
+
+    def counted(place: str) -> SavedOutput:
+        reads.append(place)
+        return read_output(place)
+
+    monkeypatch.setattr(controller, "read_output", counted)
+
+    def outcomes() -> dict[str, str]:
+        watch.tick(10.0)
+        rules = watch.controller.database.rules_of(watch.trial(trial).id)
+        return {rule.name: rule.outcome for rule in rules}
+
+    save(output, result(trial, ended_at=None), report=False)
+    assert [outcomes() for _ in range(3)] == 3 * [{"LossSpike": "NoIssuesFound"}]
+    assert len(reads) == 1
+    save(output, result(trial, "Overfit", ended_at=None), report=False)
+    assert outcomes() == {"LossSpike": "NoIssuesFound", "Overfit": "NoIssuesFound"}
+    save(output, result(trial, ended_at=None, outcome="IssuesFound"), report=False)
+    assert outcomes()["LossSpike"] == "IssuesFound"
+    for file in watch.path.parent.glob("watch.sqlite*"):
+        file.unlink()
+    assert outcomes()["LossSpike"] == "IssuesFound"
+    append_acknowledgement(output, said("acknowledged"))
+    outcomes()
+    assert marks(watch, trial)[0] == (True, "error")
 
 
 def test_an_evaluation_that_dies_is_restarted_three_times_with_growing_pauses(watch: Watch) -> None:

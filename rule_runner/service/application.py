@@ -32,13 +32,15 @@ def healthz(request: Request) -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """Answer whether the index can be read and its controller works."""
+    """Answer whether the index can be read and its controller works, and what keeps it waiting."""
     service = service_of(request)
     with service.index() as index:
         index.counts()
-    if service.commands is not None and service.commands.failure:
-        return error_response(request, 503, service.commands.failure)
-    return PlainTextResponse("ready\n")
+    commands = service.commands
+    if commands is not None and commands.failure:
+        return error_response(request, 503, commands.failure)
+    problem = f"{commands.problem}\n" if commands is not None and commands.problem else ""
+    return PlainTextResponse(f"ready\n{problem}")
 
 
 def build_application(service: Service, *, guarded: bool = True) -> Starlette:

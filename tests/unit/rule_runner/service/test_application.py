@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
+from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import WatchState
@@ -40,6 +41,20 @@ def database(tmp_path: Path) -> Path:
 def client(database: Path) -> TestClient:
     service = Service(settings=ServiceSettings(), database=database, clock=SystemClock())
     return TestClient(build_application(service), "http://localhost")
+
+
+def test_what_keeps_the_controller_waiting_is_said_beside_that_it_is_ready(database: Path) -> None:
+    commands = Commands()
+    service = Service(
+        settings=ServiceSettings(), database=database, clock=SystemClock(), commands=commands
+    )
+    client = TestClient(build_application(service), "http://localhost")
+    assert client.get("/readyz").text == "ready\n"
+    commands.problem = "Executor 'ray://h:1' has disconnected."
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.text) == (200, f"ready\n{commands.problem}\n")
+    commands.failure = "The controller has a defect."
+    assert client.get("/readyz").status_code == 503
 
 
 def test_the_table_has_trials_with_their_rules(client: TestClient) -> None:

@@ -32,6 +32,7 @@ class Place:
     def __init__(self, folder: Path, executor: str, trials: int = 3) -> None:
         self.folder = folder
         self.out = folder / "out"
+        self._controllers: list[subprocess.Popen[bytes]] = []
         self.trials = [vanishing.write_trial(folder / "runs" / f"{n:02}") for n in range(trials)]
         config = {
             "roots": ["runs"],
@@ -43,7 +44,7 @@ class Place:
 
     def start(self, *options: str) -> "subprocess.Popen[bytes]":
         with self.log_path.open("ab") as log:
-            return subprocess.Popen(
+            controller = subprocess.Popen(
                 [sys.executable, str(PROGRAM), "fleet.yaml", *options],
                 cwd=self.folder,
                 env=fleets.worker_environment()
@@ -54,6 +55,14 @@ class Place:
                 stdout=log,
                 stderr=log,
             )
+        self._controllers.append(controller)
+        return controller
+
+    def kill(self) -> None:
+        """Kill controllers that a test which failed has left."""
+        for controller in self._controllers:
+            controller.kill()
+            controller.wait()
 
     @property
     def log_path(self) -> Path:
@@ -151,11 +160,13 @@ def test_controllers_that_die_or_stop_lose_nothing(
     kind: type[clusters.Cluster],
     tmp_path: Path,
     cluster_of: Callable[[clusters.Cluster], clusters.Cluster],
+    request: pytest.FixtureRequest,
 ) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed.")
     cluster = cluster_of(kind(tmp_path))
     cluster.start()
     place = Place(tmp_path, cluster.address, trials=2)  # the cluster has two places
+    request.addfinalizer(place.kill)
     for trial in place.trials:
         (trial / "training_job_end.ts").unlink()
     controller = place.start()

@@ -19,7 +19,8 @@ from rule_runner.commands.watch import watching
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
 from rule_runner.fleet.commands import Commands
-from rule_runner.fleet.watch.controller import Controller, Intervals
+from rule_runner.fleet.watch.controller import Controller
+from rule_runner.fleet.watch.options import Intervals
 from rule_runner.service.access.tokens import TokenFile
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service

@@ -34,18 +34,20 @@ def healthz(request: Request) -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """Answer whether the index can be read and its controller works; the reason is for users."""
+    """Answer whether the index can be read and its controller works; reasons are for users."""
     service = service_of(request)
-    reason = "" if service.commands is None else service.commands.failure
+    commands = service.commands
+    reason = "" if commands is None else commands.failure
     try:
         with service.index() as index:
             index.counts()
     except OutputError as err:
         reason = str(err)
-    if not reason:
-        return PlainTextResponse("ready\n")
     is_user = getattr(request.state, "principal", None) is not None
-    return error_response(request, 503, reason if is_user else "Not ready.")
+    if reason:
+        return error_response(request, 503, reason if is_user else "Not ready.")
+    problem = commands.problem if commands is not None and is_user else ""
+    return PlainTextResponse(f"ready\n{problem}\n" if problem else "ready\n")
 
 
 def build_application(service: Service, *, guarded: bool = True) -> Starlette:

@@ -15,12 +15,14 @@ from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
 from rule_runner.durations import Duration, seconds_of
-from rule_runner.errors import JobError
+from rule_runner.errors import JobError, UsageError
 from rule_runner.fleet.alerts.config import AlertsConfig
 from rule_runner.fleet.bucket_queue import QUEUE
+from rule_runner.fleet.executors.opening import check_form
 from rule_runner.fleet.output_names import OutputTemplate
 
 DEFAULT_OUTPUT: Final = "rule-output/watch/{name}-{id}"
+LOCAL: Final = "local"
 _ADDRESS: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 
@@ -70,6 +72,9 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The output of each trial; see `OutputTemplate`.
     sinks, actions
         As the options of ``evaluate``.
+    executor
+        Where evaluations run: ``local``, as processes on this machine, or on Ray or Dask, as
+        ``--executor`` of ``fleet run`` names them.
     max_concurrent
         How many evaluations run at the same time, at most.
     quiet_after
@@ -94,6 +99,7 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     output: str = DEFAULT_OUTPUT
     sinks: Texts = ()
     actions: Texts = ()
+    executor: str = LOCAL
     max_concurrent: Annotated[int, Meta(ge=1, le=1000)] = 4 * (os.cpu_count() or 1)
     quiet_after: Duration = "15m"
     retention: str | int | None = None
@@ -181,6 +187,7 @@ def _check(config: WatchConfig) -> None:
             msg = f"{name} {err}"
             raise ValueError(msg) from err
     check_output(config.output)
+    _check_executor(config.executor)
     if config.alerts is not None:
         config.alerts.check()
     if config.queue is not None and not QUEUE.fullmatch(config.queue):
@@ -198,6 +205,16 @@ def _check(config: WatchConfig) -> None:
         if sum(named) != 1:
             msg = f"judge[{number}] must have one of 'rules', 'job' and 'ignore: true'"
             raise ValueError(msg)
+
+
+def _check_executor(spec: str) -> None:
+    try:
+        check_form(spec)
+    except UsageError as err:
+        raise ValueError(str(err)) from err
+    if spec.startswith(f"{LOCAL}:"):
+        msg = f"executor must be 'local', with the number as max_concurrent, got {spec!r}"
+        raise ValueError(msg)
 
 
 def check_output(output: str) -> None:

@@ -1,7 +1,6 @@
 """Controller: finds trials, starts their evaluations, and records what becomes of them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,14 +9,14 @@ import structlog
 from rule_core.clock import Clock
 from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
-from rule_runner.config.job_file.definition import JobDefinition
-from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError
-from rule_runner.fleet.commands import Commands, TrialAction
+from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError, TemporaryError
+from rule_runner.fleet.commands import TrialAction
 from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.discovery import WatchRoot
 from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
 from rule_runner.fleet.watch.growth import last_change, mark_of
+from rule_runner.fleet.watch.options import WatchOptions
 from rule_runner.fleet.watch.outputs import (
     SavedOutput,
     acknowledgements_mark,
@@ -31,7 +30,7 @@ from rule_runner.fleet.watch.outputs import (
 from rule_runner.fleet.watch.pace import Pace
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.requests import request_of
-from rule_runner.fleet.watch.retention import Expiry, expire
+from rule_runner.fleet.watch.retention import expire
 from rule_runner.fleet.watch.search import RootSearch
 from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
 from rule_runner.results.status import Outcome
@@ -46,57 +45,6 @@ _LOOKED_AT: Final = 10  # unfinished trials, at each tick
 _HOPELESS: Final = frozenset({EXIT_CLIENT, EXIT_USAGE})
 _CANCELLED: Final = "Somebody has cancelled its evaluation."
 _GAVE_UP: Final = "Its evaluation ended {times} times without a verdict{why}."
-
-
-@dataclass(frozen=True, slots=True)
-class Intervals:
-    """Seconds between repeated work, which tests shorten.
-
-    Attributes
-    ----------
-    look
-        Looks at local roots; those in S3 are configured.
-    refresh
-        Looks at the results of running evaluations.
-    growth
-        Looks at the data of a trial, for its mark, and at acknowledgements.
-    restart
-        The first pause before a restart; each further one is twice as long.
-    expire
-        Looks for expired outputs.
-    stop
-        The time that evaluations have to stop.
-    """
-
-    look: float = 0.1
-    refresh: float = 5.0
-    growth: float = 60.0
-    restart: float = 15.0
-    expire: float = 600.0
-    stop: float = 30.0
-
-
-@dataclass(slots=True)
-class WatchOptions:
-    """How a controller works, besides its configuration.
-
-    Attributes
-    ----------
-    jobs
-        The job files, read, by their paths.
-    once
-        Whether to judge what is there, and end.
-    expiry
-        Which outputs to remove; None: none.
-    commands
-        What people ask for while it runs.
-    """
-
-    jobs: Mapping[str, JobDefinition] = field(default_factory=dict)
-    once: bool = False
-    expiry: Expiry | None = None
-    intervals: Intervals = field(default_factory=Intervals)
-    commands: Commands = field(default_factory=Commands)
 
 
 class Controller:
@@ -118,7 +66,7 @@ class Controller:
     database
         The index.
     problems
-        What is wrong with the roots, in sentences.
+        What is wrong with the roots and the executor, in sentences.
     """
 
     def __init__(
@@ -161,8 +109,8 @@ class Controller:
 
     @property
     def problems(self) -> list[str]:
-        """Return what is wrong with the roots, in sentences."""
-        return self._search.problems
+        """Return what is wrong with the roots and the executor, in sentences."""
+        return [*self._search.problems, *filter(None, [self._evaluations.problem])]
 
     def stop(self) -> None:
         """Start no more evaluations, and stop those that run; safe in a signal handler."""
@@ -183,6 +131,8 @@ class Controller:
         ------
         OutputError
             If the index cannot be used at the start; with `once`, at any time.
+        TemporaryError
+            With `once`, if the executor cannot be used.
         """
         self.resume()
         while not self._stopping:
@@ -198,10 +148,11 @@ class Controller:
         for trial in self.database.oldest(WatchState.LOST):
             self._settle_lost(trial, "")
         for trial in self.database.oldest(WatchState.RUNNING):
-            if not self._evaluations.adopt(trial.output):
-                self._finish(trial, EndedEvaluation(trial.output, None, ""))
-            else:
+            ended = self._evaluations.adopt(trial.output)
+            if ended is None:
                 _log.info("evaluation_adopted", trial=trial.path)
+            else:
+                self._finish(trial, ended)
         for trial in self.database.oldest(WatchState.IGNORED):
             if self._config.assignment(trial.path) is not None:
                 self._change(trial, TrialInput.RULES_CHOSEN)
@@ -233,6 +184,8 @@ class Controller:
         ------
         OutputError
             If the index cannot be used, and nobody waits for it: with `once`.
+        TemporaryError
+            With `once`, if the executor cannot be used.
         """
         try:
             if self.database.is_deleted:
@@ -326,12 +279,26 @@ class Controller:
     def _start_queued(self) -> None:
         """Start as many evaluations as may run, those that wait longest first."""
         free = self._config.max_concurrent - len(self._evaluations)
-        if free <= 0 or self._stopping:
+        if free <= 0 or self._stopping or not self._is_ready():
             return
         for trial in self.database.startable(self._clock.time(), free + _BATCH):
             if free <= 0 or self._stopping:
                 return
             free -= self._start(trial)
+
+    def _is_ready(self) -> bool:
+        """Return whether evaluations can be started now, and tell people why not.
+
+        Raises
+        ------
+        TemporaryError
+            If they cannot, and nobody waits for it: with `once`.
+        """
+        problem = self._evaluations.problem
+        if problem and self._options.once:
+            raise TemporaryError(problem)
+        self._options.commands.problem = problem
+        return self._evaluations.is_ready
 
     def _start(self, trial: TrialRecord) -> bool:
         """Start the evaluation of a trial if possible; return whether it runs."""
@@ -421,8 +388,9 @@ class Controller:
         self._cancelled.discard(trial.id)
         if is_cancelled and not saved.final:
             self._judge(trial, saved, _CANCELLED, Outcome.STOPPED)
-        elif self._stopping and not saved.final:
-            self._change(trial, TrialInput.STOPPED)
+        elif (self._stopping or ended.pause is not None) and not saved.final:
+            not_before = self._clock.time() + (ended.pause or 0.0)
+            self._change(trial, TrialInput.STOPPED, not_before=not_before)
         elif saved.ended and not (died and not is_finished(trial.output)):
             self._judge(trial, saved)
         elif code in _HOPELESS:

@@ -44,6 +44,20 @@ def client(database: Path) -> TestClient:
     return TestClient(build_application(service), "http://localhost")
 
 
+def test_what_keeps_the_controller_waiting_is_said_beside_that_it_is_ready(database: Path) -> None:
+    commands = Commands()
+    service = Service(
+        settings=ServiceSettings(), database=database, clock=SystemClock(), commands=commands
+    )
+    client = TestClient(build_application(service), "http://localhost")
+    assert client.get("/readyz").text == "ready\n"
+    commands.problem = "Executor 'ray://h:1' has disconnected."
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.text) == (200, f"ready\n{commands.problem}\n")
+    commands.failure = "The controller has a defect."
+    assert client.get("/readyz").status_code == 503
+
+
 def test_the_table_has_trials_with_their_rules(client: TestClient) -> None:
     body = client.get("/api/v1/trials").json()
     assert (body["total"], [trial["path"] for trial in body["trials"]]) == (2, ["/r/a", "/r/b"])

@@ -60,6 +60,8 @@ def test_a_trial_that_no_pattern_fits_is_ignored() -> None:
         ({"roots": [""]}, "Expected `str` of length >= 1 - at `$.roots[0]`."),
         ({"max_concurrent": 0}, "Expected `int` >= 1 - at `$.max_concurrent`."),
         ({"max_concurrent": "many"}, "Expected `int`, got `str` - at `$.max_concurrent`."),
+        ({"executor": "ray://"}, "An executor is local[:N], ray[:N], ray://HOST:PORT, dask[:N] or"),
+        ({"executor": "local:4"}, "executor must be 'local', with the number as max_concurrent"),
         ({"quiet_after": "soon"}, "quiet_after must be a whole number with a unit"),
         ({"look_every": "0s"}, "look_every must be a whole number with a unit"),
         ({"output": "out/{name}"}, "output 'out/{name}' needs {id}"),

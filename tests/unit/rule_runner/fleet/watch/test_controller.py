@@ -11,7 +11,7 @@ import pytest
 import structlog
 from watched import Watch, log, result, save
 
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, TemporaryError
 from rule_runner.fleet.commands import Command, TrialAction
 from rule_runner.fleet.watch import controller
 from rule_runner.fleet.watch.config import Assignment
@@ -132,6 +132,47 @@ def test_an_evaluation_that_dies_is_restarted_three_times_with_growing_pauses(wa
     assert pauses == [15.0, 30.0, 60.0]
     assert (record.state, record.outcome) == ("judged", "Error")
     assert record.problem == "Its evaluation ended 4 times without a verdict: Disk full."
+
+
+@pytest.mark.parametrize("outcome", [None, "Stopped"])
+def test_an_evaluation_that_is_interrupted_starts_again_and_counts_no_restart(
+    watch: Watch, outcome: str | None
+) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = watch.trial(trial).output
+    if outcome:
+        save(Path(output), result(trial, outcome=outcome, trial_ended=False))
+    watch.evaluations.end(output, None, pause=60.0)
+    watch.tick()
+    record = watch.trial(trial)
+    assert (record.state, record.restarts) == ("queued", 0)
+    watch.tick(59.0)
+    assert watch.state(trial) == "queued"
+    watch.tick(1.0)
+    assert watch.state(trial) == "running"
+
+
+def test_trials_stay_queued_while_nothing_can_be_started(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.evaluations.is_ready, watch.evaluations.problem = False, "Executor 'x' is away."
+    watch.tick()
+    assert watch.state(trial) == "queued"
+    assert watch.options.commands.problem == "Executor 'x' is away."
+    assert watch.controller.problems == ["Executor 'x' is away."]
+    watch.evaluations.is_ready, watch.evaluations.problem = True, ""
+    watch.tick()
+    assert (watch.state(trial), watch.options.commands.problem) == ("running", "")
+
+
+def test_nobody_waits_for_an_executor_with_once(tmp_path: Path, clock: Any) -> None:
+    watch = Watch(tmp_path, clock, once=True)
+    log(watch.runs)
+    watch.evaluations.is_ready = False
+    watch.tick()
+    watch.evaluations.problem = "Executor 'x' is away."
+    with pytest.raises(TemporaryError, match=r"Executor 'x' is away\."):
+        watch.tick()
 
 
 def test_a_restart_keeps_the_rules_that_had_begun(watch: Watch) -> None:

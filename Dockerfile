@@ -1,4 +1,4 @@
-# The rule evaluator as an image: rule-runner in a virtual environment, for any ordinary user.
+# rule-runner with its service as an image: a virtual environment, for any ordinary user.
 # The base needs Python >= 3.11 with its venv module as python3; docs/image.md says how to pin it,
 # and what VARIANT=full adds.
 ARG BASE_IMAGE=python:3.11-slim
@@ -9,11 +9,11 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 # The AWS services that rule-runner calls, and those that boto3 needs for credentials; `full` has all.
 ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sqs sso sso-oidc sts"
 WORKDIR /build
-COPY requirements.lock requirements-build.lock ./
+COPY requirements-serve.lock requirements-build.lock ./
 RUN python3 -m venv tools \
     && tools/bin/pip install --quiet --require-hashes --requirement requirements-build.lock \
     && python3 -m venv --without-pip /opt/rule-runner \
-    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --require-hashes --requirement requirements.lock \
+    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --require-hashes --requirement requirements-serve.lock \
     && find /opt/rule-runner/lib -type d -name tests -prune -exec rm -rf {} + \
     && mkdir services && cd /opt/rule-runner/lib/python3*/site-packages/botocore/data \
     && for service in */; do case " $SERVICES " in *" ${service%/} "*) ;; *) mv "$service" /build/services/ ;; esac; done \
@@ -54,7 +54,7 @@ ENV PATH=/opt/rule-runner/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /opt/ml/processing/output/rule
 # There is no USER: platforms mount output folders that only root may write to. As root, the entry
 # point gives them to user 1000 and becomes that user for good; as another user it changes nothing.
-# There is no HEALTHCHECK: this is a job that ends with an exit code.
+# There is no HEALTHCHECK: most commands are jobs that end with an exit code. docs/image.md has one for `serve`.
 ENTRYPOINT ["/opt/rule-runner/bin/python", "-I", "-m", "rule_runner.containers.entry_point"]
 COPY --from=builder /build/extras /opt/rule-runner
 COPY --from=builder /build/sbom.cdx.json /usr/share/doc/rule-runner/sbom.cdx.json

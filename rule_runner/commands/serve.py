@@ -19,7 +19,8 @@ from rule_runner.commands.watch import watching
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunnerError, UsageError
 from rule_runner.fleet.commands import Commands
-from rule_runner.fleet.watch.controller import Controller, Intervals
+from rule_runner.fleet.watch.controller import Controller
+from rule_runner.fleet.watch.options import Intervals
 from rule_runner.service.access.tokens import TokenFile
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service
@@ -32,6 +33,7 @@ _DEFECT: Final = "The controller has a defect; the log has the details."
 _GRACE_S: Final = 3  # for requests, at the end
 _KEEP_ALIVE_S: Final = 30
 _BACKLOG: Final = 512
+_UNTAKEN_MS: Final = 60_000  # until a connection whose client takes nothing is broken off
 
 
 class _Server(uvicorn.Server):
@@ -185,6 +187,8 @@ def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
         msg = f"Cannot listen on {settings.host}:{settings.port}: {reason}. Choose another --port."
         raise OutputError(msg) from err
     with listener:
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # its connections inherit it
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MS)
         yield listener
 
 

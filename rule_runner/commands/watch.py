@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +26,12 @@ from rule_runner.fleet.alerts.alerting import alerting, services_of
 from rule_runner.fleet.bucket_queue import following
 from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.config import WatchConfig, read_config
-from rule_runner.fleet.watch.controller import Controller, Intervals, WatchOptions
+from rule_runner.fleet.watch.controller import Controller
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.fleet.watch.discovery import parse_root
-from rule_runner.fleet.watch.evaluations import Evaluations
+from rule_runner.fleet.watch.evaluations import open_evaluations
 from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.options import Intervals, WatchOptions
 from rule_runner.fleet.watch.outputs import base_of
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.notify.sinks.spec import parse_sinks, writes_to_stdout
@@ -72,8 +73,10 @@ def watch(
         If the configuration is not valid.
     OutputError
         If the database cannot be used, or another process uses it.
+    TemporaryError
+        With `once`: if the executor cannot be used.
     UsageError
-        If options contradict each other.
+        If options contradict each other, or the library of the executor is not installed.
     """
     with watching(
         roots, config_path, database, rebuild=rebuild, once=once, intervals=intervals
@@ -106,26 +109,26 @@ def watching(
     if rebuild:
         WatchDatabase.empty(path).close()
     places = [parse_root(text) for text in config.roots]
-    waiter = TrialWatcher([Path(root.base) for root in places if root.is_local])
-    controller = Controller(
-        config,
-        places,
-        lambda: WatchDatabase(path),
-        Evaluations(path.with_name(f"{path.name}-evaluations")),
-        SystemClock(),
-        waiter,
-        options,
-    )
-    try:
+    with ExitStack() as stack:
+        folder = path.with_name(f"{path.name}-evaluations")
+        evaluations = stack.enter_context(open_evaluations(config, folder, options.intervals))
+        waiter = TrialWatcher([Path(root.base) for root in places if root.is_local])
+        stack.callback(waiter.close)
+        controller = Controller(
+            config,
+            places,
+            lambda: WatchDatabase(path),
+            evaluations,
+            SystemClock(),
+            waiter,
+            options,
+        )
+        stack.callback(controller.close)
         if rebuild:
             controller.rebuild()
-        watched = alerting(config.alerts, path, services, config.public_url, once=once)
-        queue = following(config.queue, controller.expect)
-        with watched, queue:
-            yield controller
-    finally:
-        waiter.close()
-        controller.close()
+        stack.enter_context(alerting(config.alerts, path, services, config.public_url, once=once))
+        stack.enter_context(following(config.queue, controller.expect))
+        yield controller
 
 
 def _config(roots: Sequence[str], path: str | None) -> WatchConfig:

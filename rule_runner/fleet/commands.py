@@ -32,11 +32,14 @@ class Commands:
     ----------
     failure
         Why no controller carries them out, in a sentence; "" while one does.
+    problem
+        Why the controller can start no evaluations now, in a sentence; "" if it can.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[Command] = deque()
         self.failure = ""
+        self.problem = ""
 
     def send(self, command: Command) -> None:
         """Ask for an action, once until it is carried out."""

@@ -1,32 +1,40 @@
-"""Names of output folders: of each trial of a plan (`OutputTemplate`), and their parts."""
+"""Names of output folders: of each trial of a fleet (`OutputTemplate`), and their parts."""
 
 import hashlib
 import re
 from string import Formatter
 from typing import Final
 
-from rule_runner.errors import UsageError
-from rule_runner.loading.trials import real_path, trial_name
+from rule_runner.loading.trials import trial_name
 
-FIELDS: Final = ("name", "id")
+FIELDS: Final = ("name", "id", "trial")
 NAME_LENGTH: Final = 80  # characters of a trial's name in its output folder
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.]+")
 _ID_LENGTH: Final = 12  # hexadecimal digits
+_OLD_ID_LENGTH: Final = 8
 
 
 class OutputTemplate:
-    """Names output folders; a trial always gets the same one, whatever else is planned.
+    """Names output folders; a trial always gets the same one, whatever else is judged.
 
     Parameters
     ----------
     text
         A folder or ``s3://`` address. ``{name}`` stands for the name of the trial, ``{id}`` for
-        digits that only this trial has; without them, ``/{name}-{id}`` is added.
+        digits that only this trial has; without them, ``/{name}-{id}`` is added. ``{trial}``, an
+        older spelling, is the end of the trial's path with digits.
+
+    Attributes
+    ----------
+    base
+        The folder of all output folders.
+    is_flat
+        Whether they are directly in it.
 
     Raises
     ------
-    UsageError
-        If it has other fields, or no ``{id}``.
+    ValueError
+        If it has other fields, or none that differs between trials.
 
     Examples
     --------
@@ -35,19 +43,27 @@ class OutputTemplate:
     """
 
     def __init__(self, text: str) -> None:
-        place = text.strip().rstrip("/") or text
+        place = text.strip().rstrip("/")
         fields = _fields(place)
         if not fields:
             place += "/{name}-{id}"
-        elif "id" not in fields:
-            msg = f"--output {text!r} needs {{id}}: trials of one name would share a folder."
-            raise UsageError(msg)
-        self._text = real_path(place)
+        elif fields == {"name"}:
+            msg = f"{text!r} needs {{id}}: trials of one name would share a folder"
+            raise ValueError(msg)
+        self._text = place
+        parts = place.split("/")
+        first = next(number for number, part in enumerate(parts) if _fields(part))
+        self.base = "/".join(parts[:first]).format() or "/"
+        self.is_flat = first == len(parts) - 1
 
     def of(self, trial: str) -> str:
         """Return the output folder of the trial with the canonical path `trial`."""
-        name = folder_name(trial_name(trial))
-        return self._text.format(name=name, id=digest(trial, _ID_LENGTH))
+        end = folder_name("/".join(trial.rstrip("/").split("/")[-2:]))
+        return self._text.format(
+            name=folder_name(trial_name(trial)),
+            id=digest(trial, _ID_LENGTH),
+            trial=f"{end}-{digest(trial, _OLD_ID_LENGTH)}",
+        )
 
 
 def folder_name(text: str, length: int = NAME_LENGTH) -> str:
@@ -69,9 +85,9 @@ def _fields(text: str) -> set[str]:
     try:
         fields = {field for _, field, *_ in Formatter().parse(text) if field is not None}
     except ValueError as err:
-        msg = f"--output {text!r} is not a template: {err}. Write {{{{ for a brace."
-        raise UsageError(msg) from err
+        msg = f"{text!r} is not a template: {err}. Write {{{{ for a brace"
+        raise ValueError(msg) from err
     if unknown := fields.difference(FIELDS):
-        msg = f"--output {text!r} has the field {min(unknown)!r}. It may have {{name}} and {{id}}."
-        raise UsageError(msg)
+        msg = f"{text!r} has the field {min(unknown)!r}. It may have {{name}} and {{id}}"
+        raise ValueError(msg)
     return fields

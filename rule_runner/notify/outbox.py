@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from rule_runner.errors import OutputError
-from rule_runner.notify.dead_letters import DeadLetters
+from rule_runner.notify.dead_letters import DEAD_LETTERS, DeadLetters
 from rule_runner.notify.event import COMPLETED, DecodedEvent, Event, EventDetail, RuleState
 from rule_runner.results.durable_files import (
     SCRATCH,
@@ -191,8 +191,31 @@ def has_undelivered(folder: Path) -> bool:
     """Return whether a sink has not taken all events of this output folder."""
     events = folder / EVENTS
     size = events.stat().st_size if events.is_file() else 0
+    return any(position < size for position in _positions(folder))
+
+
+def undelivered_events(folder: Path) -> int:
+    """Return how many events of this output folder wait for a sink, or were refused by one."""
+    waiting = _lines(folder / EVENTS, min(_positions(folder), default=None))
+    return waiting + _lines(folder / DEAD_LETTERS, 0)
+
+
+def _positions(folder: Path) -> Iterator[int]:
+    """Yield the position of each sink that reads the events of this output folder."""
     names = (path.name.removeprefix(CURSOR) for path in _cursors(folder))
-    return any(Cursor(folder, name).read() < size for name in names)
+    return (Cursor(folder, name).read() for name in names)
+
+
+def _lines(path: Path, start: int | None) -> int:
+    """Return how many lines of a file begin at or after a position; 0 if it cannot be read."""
+    if start is None:
+        return 0
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as stream:
+            stream.seek(start)
+            return sum(1 for _ in stream)
+    except OSError:
+        return 0
 
 
 def _cursors(folder: Path) -> Iterator[Path]:

@@ -50,17 +50,23 @@ def _remedy(err: OSError) -> str:
     return _REMEDIES.get(err.errno or 0, "")
 
 
-def open_regular(path: Path, flags: int) -> int:
+def open_regular(path: Path, flags: int, folder: int | None = None) -> int:
     """Return a file descriptor of the regular file `path`.
 
-    Symbolic links are not followed, and opening a pipe does not block.
+    A symbolic link is not followed, and opening a pipe does not block.
+
+    Parameters
+    ----------
+    folder
+        A descriptor of the folder that a relative `path` starts at; None: the working folder.
 
     Raises
     ------
     OSError
         If it cannot be opened, or is not a regular file.
     """
-    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o644, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "Not a regular file")

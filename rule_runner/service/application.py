@@ -10,10 +10,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from rule_runner.errors import OutputError
 from rule_runner.service.access.guard import Guard
 from rule_runner.service.access.login import login_routes
 from rule_runner.service.access.principals import Principals
-from rule_runner.service.api import actions, details, openapi, rules, streams
+from rule_runner.service.api import actions, details, files, openapi, rules, streams
+from rule_runner.service.api.series import trial_series
 from rule_runner.service.api.trials import list_trials
 from rule_runner.service.metrics import RequestCounter, metrics
 from rule_runner.service.pages import views
@@ -32,13 +34,20 @@ def healthz(request: Request) -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """Answer whether the index can be read and its controller works."""
+    """Answer whether the index can be read and its controller works; reasons are for users."""
     service = service_of(request)
-    with service.index() as index:
-        index.counts()
-    if service.commands is not None and service.commands.failure:
-        return error_response(request, 503, service.commands.failure)
-    return PlainTextResponse("ready\n")
+    commands = service.commands
+    reason = "" if commands is None else commands.failure
+    try:
+        with service.index() as index:
+            index.counts()
+    except OutputError as err:
+        reason = str(err)
+    is_user = getattr(request.state, "principal", None) is not None
+    if reason:
+        return error_response(request, 503, reason if is_user else "Not ready.")
+    problem = commands.problem if commands is not None and is_user else ""
+    return PlainTextResponse(f"ready\n{problem}\n" if problem else "ready\n")
 
 
 def build_application(service: Service, *, guarded: bool = True) -> Starlette:
@@ -49,7 +58,7 @@ def build_application(service: Service, *, guarded: bool = True) -> Starlette:
     guarded
         Whether to control access; if not, whatever calls the application must do so.
     """
-    principals = Principals(service.settings)
+    principals = Principals(service.settings, service.clock)
     routes: list[BaseRoute] = [
         Route("/healthz", healthz),
         Route("/readyz", readyz),
@@ -62,7 +71,8 @@ def build_application(service: Service, *, guarded: bool = True) -> Starlette:
         Route(f"{_TRIAL}:acknowledge", actions.acknowledge, methods=["POST"]),
         Route(f"{_TRIAL}:reevaluate", actions.reevaluate, methods=["POST"]),
         Route(f"{_TRIAL}:cancel", actions.cancel, methods=["POST"]),
-        Route(f"{_TRIAL}/files/{{name:path}}", details.trial_file),
+        Route(f"{_TRIAL}/files/{{name:path}}", files.trial_file),
+        Route(f"{_TRIAL}/series", trial_series),
         Route(_TRIAL, details.trial_detail),
         *login_routes(principals, is_encrypted=service.settings.is_encrypted),
         Mount("/static", ImmutableFiles(directory=STATIC)),

@@ -1,7 +1,7 @@
 """Changes: looks at the index once for all event streams, and tells each what has changed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
@@ -46,7 +46,7 @@ class Changes:
         self._streams: set[asyncio.Queue[StreamEvent]] = set()
         self._revision = -1
         self._removals = 0
-        self._issues: dict[tuple[int, str], int | None] = {}
+        self._issues: dict[int, dict[str, int | None]] = {}  # steps by rule job, by trial
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -92,17 +92,15 @@ class Changes:
             await asyncio.sleep(self._look_s)
 
     def _look(self) -> list[StreamEvent]:
-        """Return the events since the last look; none at the first one."""
+        """Return the events since the last look; before the first, anything may have changed."""
         with self._open_index() as index:
             changes = index.changes_since(max(self._revision, 0), MOST_CHANGES + 1)
             before, self._revision = self._revision, changes.revision
             removals, self._removals = self._removals, changes.removals
-            if before < 0:
-                self._issues = index.issues()
-                return []
             too_many = len(changes.trials) > MOST_CHANGES
-            if too_many or changes.revision < before or changes.removals != removals:
-                self._issues = index.issues()
+            is_first = before < 0
+            if is_first or too_many or changes.revision < before or changes.removals != removals:
+                self._issues = _by_trial(index.issues())
                 return [StreamEvent("reload", "{}", changes.revision)]
             rules = index.rules_of_trials(trial.id for trial in changes.trials)
         return [event for trial in changes.trials for event in self._events(trial, rules[trial.id])]
@@ -120,12 +118,12 @@ class Changes:
             outcome=trial.outcome,
             changed_at=trial.changed_at,
         )
-        for rule in rules:
-            key = (trial.id, rule.name)
-            if rule.outcome != Outcome.ISSUES_FOUND:
-                self._issues.pop(key, None)
-            elif key not in self._issues or self._issues[key] != rule.step:
-                self._issues[key] = rule.step
+        before = self._issues.pop(trial.id, {})
+        issues = [rule for rule in rules if rule.outcome == Outcome.ISSUES_FOUND]
+        if issues:
+            self._issues[trial.id] = {rule.name: rule.step for rule in issues}
+        for rule in issues:
+            if rule.name not in before or before[rule.name] != rule.step:
                 yield event(
                     "finding",
                     trial=trial.id,
@@ -146,6 +144,14 @@ class Changes:
                 continue
             for event in events:
                 queue.put_nowait(event)
+
+
+def _by_trial(issues: Mapping[tuple[int, str], int | None]) -> dict[int, dict[str, int | None]]:
+    """Return the step of each issue by rule job, by trial."""
+    by_trial: dict[int, dict[str, int | None]] = {}
+    for (trial, name), step in issues.items():
+        by_trial.setdefault(trial, {})[name] = step
+    return by_trial
 
 
 def _empty(queue: "asyncio.Queue[StreamEvent]") -> None:

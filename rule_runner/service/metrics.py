@@ -51,6 +51,7 @@ class ServiceCollector(Collector):
         with self._service.index() as index:
             trials, rules = index.counts(), index.rule_counts()
             work, restarts = index.rule_work(), index.restarts()
+            undelivered = sum(index.undelivered().values())
         states = GaugeMetricFamily(
             "rule_runner_trials", "Trials by state and outcome.", labels=("state", "outcome")
         )
@@ -60,14 +61,20 @@ class ServiceCollector(Collector):
         jobs = GaugeMetricFamily(
             "rule_runner_rule_jobs", "Rule jobs by rule and outcome.", labels=("rule", "outcome")
         )
-        for (rule, outcome), count in sorted(rules.items()):
-            jobs.add_metric((rule, outcome), count)
+        for rule, outcomes in rules.items():
+            for outcome, count in outcomes.items():
+                jobs.add_metric((rule, outcome), count)
         yield jobs
         yield from _work(work)
         yield GaugeMetricFamily(
             "rule_runner_restarts",
             "Restarts of evaluations that died, of the trials in the index.",
             value=restarts,
+        )
+        yield GaugeMetricFamily(
+            "rule_runner_undelivered_events",
+            "Events of ended evaluations that a sink has not taken, or has refused.",
+            value=undelivered,
         )
         yield GaugeMetricFamily(
             "rule_runner_event_streams", "Open event streams.", value=len(self._service.changes)

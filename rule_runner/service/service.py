@@ -11,7 +11,7 @@ from rule_runner.errors import OutputError
 from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.service.changes import Changes
-from rule_runner.service.pages.series import SeriesCache
+from rule_runner.service.curves.series import SeriesCache
 from rule_runner.service.settings import ServiceSettings
 
 

@@ -10,6 +10,7 @@ import mlflow_runs
 import numpy as np
 import rawtrial
 import safetensors_files
+import uncounted
 from click.testing import CliRunner, Result
 from event_files import event, event_file, simple
 
@@ -17,6 +18,8 @@ from rule_core.clock import SystemClock
 from rule_runner.cli import main
 
 COLLECTIONS: Final = {"losses": ["^loss$"], "gradients": ["^gradient"]}
+# With the libraries that they need.
+EXECUTORS: Final = [("local:2", "json"), ("dask:2", "distributed"), ("ray:2", "ray")]
 # Fields that differ between two evaluations of one trial.
 TIMES: Final = {"started_at", "ended_at", "duration_s", "rule_time_s", "run_id"}
 
@@ -65,6 +68,15 @@ def source_files(number: int) -> dict[str, bytes]:
 def fleet(*arguments: object) -> Result:
     """Run a command of fleet."""
     return CliRunner().invoke(main, ["fleet", *map(str, arguments)])
+
+
+def worker_environment() -> dict[str, str]:
+    """Return an environment in which the workers of executors find `executed_calls` too."""
+    return uncounted.environment() | {
+        "PYTHONPATH": str(Path(__file__).parent),
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_raylet_start_wait_time_s": "300",  # on a busy machine
+    }
 
 
 def plan(root: object, output: object, target: Path, *options: str) -> Path:

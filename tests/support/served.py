@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
@@ -152,23 +153,32 @@ async def _next(queue: "asyncio.Queue[str]") -> str:
 def served(database: Path) -> Iterator[Served]:
     """Serve an index on a free port."""
     own = Served(database)
-    config = uvicorn.Config(
-        own.application, port=0, log_level="error", timeout_graceful_shutdown=1, lifespan="off"
-    )
+    with listening(own.application, lifespan="off") as address:
+        own.url = f"http://{address}"
+        try:
+            yield own
+        finally:
+            own.cut() if own.streams else None
+
+
+@contextmanager
+def listening(application: ASGIApp, send_buffer: int = 0, **options: Any) -> Iterator[str]:
+    """Run an application in a thread, and return its address; 0 is the usual size of a buffer."""
+    config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **options)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            thread.join(0.01)
-            assert thread.is_alive(), "The server has not started."
-        port = server.servers[0].sockets[0].getsockname()[1]
-        own.url = f"http://127.0.0.1:{port}"
-        yield own
-    finally:
-        own.cut() if own.streams else None
-        server.should_exit = True
-        thread.join()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        if send_buffer:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            while not server.started:
+                thread.join(0.01)
+                assert thread.is_alive(), "The server has not started."
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def _with_policy(application: ASGIApp, principal: "Principal") -> ASGIApp:

@@ -1,10 +1,13 @@
-"""`rule-runner watch --once --config FILE` without long pauses, for tests that kill it."""
+"""`rule-runner watch --config FILE [--once]` without long pauses, for tests that kill it."""
 
 import sys
 
 from rule_runner.commands.watch import watch
-from rule_runner.fleet.watch.controller import Intervals
+from rule_runner.fleet.watch.options import Intervals
 from rule_runner.logs import configure
 
-configure(1)
-sys.exit(watch([], sys.argv[1], None, once=True, intervals=Intervals(restart=0.1)))
+if __name__ == "__main__":  # processes of executors import this module
+    configure(1)
+    intervals = Intervals(refresh=0.5, restart=0.1, reconnect=1.0, orphans=1.0)
+    once = "--once" in sys.argv
+    sys.exit(watch([], sys.argv[1], None, once=once, intervals=intervals))

@@ -8,10 +8,11 @@ import reports
 
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.fleet.watch.config import WatchConfig
-from rule_runner.fleet.watch.controller import Controller, Intervals, WatchOptions
+from rule_runner.fleet.watch.controller import Controller
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.fleet.watch.discovery import parse_root
 from rule_runner.fleet.watch.evaluations import EndedEvaluation
+from rule_runner.fleet.watch.options import Intervals, WatchOptions
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.notify.outbox import EVENTS
 from rule_runner.results.durable_files import make_folder
@@ -50,6 +51,9 @@ class ScriptedEvaluations:
     `held` are the outputs that evaluations of an earlier controller hold.
     """
 
+    problem = ""
+    is_ready = True
+
     def __init__(self) -> None:
         self.requests: dict[str, list[EvaluationRequest]] = {}
         self.running: set[str] = set()
@@ -73,9 +77,12 @@ class ScriptedEvaluations:
         self.requests.setdefault(output, []).append(request)
         self.running.add(output)
 
-    def adopt(self, output: str) -> bool:
+    def adopt(self, output: str) -> EndedEvaluation | None:
         self.running |= self.held & {output}
-        return output in self.running
+        return None if output in self.running else EndedEvaluation(output, None, "")
+
+    def close(self) -> None:
+        pass
 
     def ended(self) -> Iterator[EndedEvaluation]:
         for output, ended in [*self._ended.items()]:
@@ -83,8 +90,10 @@ class ScriptedEvaluations:
             del self._ended[output]
             self.running.discard(output)
 
-    def end(self, output: str, code: int | None = 0, last_line: str = "") -> None:
-        self._ended[output] = EndedEvaluation(output, code, last_line)
+    def end(
+        self, output: str, code: int | None = 0, last_line: str = "", pause: float | None = None
+    ) -> None:
+        self._ended[output] = EndedEvaluation(output, code, last_line, pause)
 
     def terminate_one(self, output: str) -> None:
         self.end(output, 143)

@@ -22,6 +22,7 @@ from rule_runner.fleet.output_names import OutputTemplate
 from rule_runner.fleet.plan import plan_text
 from rule_runner.loading.trial_age import changed_since
 from rule_runner.loading.trial_lists import ListedTrial, list_trials
+from rule_runner.loading.trials import real_path
 
 TRIALS: Final = 1_000_000  # planned at most for each path
 FOLDERS: Final = 10_000_000  # listed at most for each path
@@ -71,7 +72,7 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     OutputError
         If the plan cannot be written.
     """
-    template = OutputTemplate(request.output or "")
+    template = _template(request.output or "")
     oldest = _oldest(choice.since)
     request = replace(request, rules=_rules(request))
     with redirect_stdout(sys.stderr):
@@ -90,6 +91,14 @@ def plan(paths: Sequence[str], request: EvaluationRequest, choice: Choice, targe
     left_out = f" of {len(listed)}" if len(listed) > len(chosen) else ""
     print(f"Planned {len(chosen)}{left_out} trials.", file=sys.stderr)
     return EXIT_CLIENT if problems else 0
+
+
+def _template(text: str) -> OutputTemplate:
+    try:
+        return OutputTemplate(text)
+    except ValueError as err:
+        msg = f"--output {err}."
+        raise UsageError(msg) from err
 
 
 def _is_text(path: str) -> bool:
@@ -137,7 +146,7 @@ def _requests(
             request,
             trial=path if folder.tensors else None,
             profiler_trial=path if folder.profiler else None,
-            output=template.of(path),
+            output=real_path(template.of(path)),
         )
 
 

@@ -15,9 +15,9 @@ from rule_runner.fleet.executors.stop_calls import watched
 
 T = TypeVar("T")
 
+_FAILURES = "distributed.scheduler.allowed-failures"
 # A scheduler that is not started here has its own.
 _SETTINGS = {
-    "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
     "distributed.scheduler.worker-saturation": 1.0,  # a lost worker has no other calls in its queue
     "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
 }
@@ -33,17 +33,26 @@ class DaskExecutor(RemoteExecutor):
         machine.
     workers
         The number of worker processes on this machine.
+    attempts
+        How often a call is tried whose worker is lost, if Dask is started here.
     """
 
-    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, workers: int | None = None, attempts: int = ATTEMPTS
+    ) -> None:
         super().__init__()
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # outcomes say what is wrong
         with ExitStack() as stack:
-            stack.enter_context(dask.config.set(_SETTINGS))
+            stack.enter_context(dask.config.set({**_SETTINGS, _FAILURES: attempts - 1}))
             cluster = address or stack.enter_context(_local_cluster(workers))
             self._client = stack.enter_context(Client(cluster, set_as_default=False))
             self._futures = self._client.get_executor(pure=False)
             self._stack = stack.pop_all()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the scheduler answers."""
+        return bool(self._client.status == "running")
 
     def start(self, call: Callable[[], T]) -> tuple[Future[T], Callable[[], object]]:
         """Start a task; see `RemoteExecutor.start`."""

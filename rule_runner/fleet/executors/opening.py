@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 from rule_core.failures import OnError, attempt
 from rule_runner.errors import TemporaryError, UsageError
 from rule_runner.fleet.executors.local import LocalExecutor
-from rule_runner.fleet.executors.protocol import StoppableExecutor
+from rule_runner.fleet.executors.protocol import ATTEMPTS, StoppableExecutor
 
 _STARTED_HERE: Final = re.compile("(local|ray|dask)(?::([1-9][0-9]{0,3}))?")
 _CLUSTER: Final = re.compile(r"(ray|tcp|tls)://[^\s/]+:[0-9]+")
@@ -38,7 +38,7 @@ def open_executor(spec: str) -> Iterator[StoppableExecutor]:
     TemporaryError
         If the cluster cannot be reached.
     """
-    executor = _opener(spec)()
+    executor = opener(spec)()
     try:
         with OnError(executor.stop):
             yield executor
@@ -46,18 +46,41 @@ def open_executor(spec: str) -> Iterator[StoppableExecutor]:
         executor.shutdown(wait=True)
 
 
-def _opener(spec: str) -> Callable[[], StoppableExecutor]:
-    """Return a function that opens the executor `spec`."""
+def check_form(spec: str) -> None:
+    """Check the form of an executor.
+
+    Raises
+    ------
+    UsageError
+        If it has none of `FORMS`.
+    """
+    if not (_STARTED_HERE.fullmatch(spec) or _CLUSTER.fullmatch(spec)):
+        msg = f"An executor is {FORMS}, got {spec!r}."
+        raise UsageError(msg)
+
+
+def opener(spec: str, attempts: int = ATTEMPTS) -> Callable[[], StoppableExecutor]:
+    """Return a function that opens the executor `spec`; see `open_executor`.
+
+    Parameters
+    ----------
+    attempts
+        How often Ray and Dask try a call whose worker is lost.
+
+    Raises
+    ------
+    UsageError
+        If `spec` has another form, or its library is not installed.
+    """
+    check_form(spec)
     if match := _STARTED_HERE.fullmatch(spec):
         kind, count = match.groups()
         number = int(count) if count else None
         if kind == "local":
             return partial(LocalExecutor, number or len(os.sched_getaffinity(0)))
-        return _library(spec, kind, workers=number)
-    if match := _CLUSTER.fullmatch(spec):
-        return _library(spec, "ray" if match[1] == "ray" else "dask", address=spec)
-    msg = f"An executor is {FORMS}, got {spec!r}."
-    raise UsageError(msg)
+        return _library(spec, kind, workers=number, attempts=attempts)
+    kind = "ray" if spec.startswith("ray:") else "dask"
+    return _library(spec, kind, address=spec, attempts=attempts)
 
 
 def _library(spec: str, kind: str, **options: Any) -> Callable[[], StoppableExecutor]:

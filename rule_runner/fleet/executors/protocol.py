@@ -14,6 +14,11 @@ class StoppableExecutor(Executor):
     again, `ATTEMPTS` times in all; other calls are not affected.
     """
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the workers can be reached, as far as that is known."""
+        return True
+
     @abstractmethod
     def stop(self) -> None:
         """Cancel calls that have not started, and have running ones end early.

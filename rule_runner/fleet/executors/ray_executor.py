@@ -1,5 +1,6 @@
 """RayExecutor: the workers of a Ray cluster, or of Ray on this machine."""
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -31,10 +32,15 @@ class RayExecutor(RemoteExecutor):
         A cluster, such as ``ray://host:10001``; None: that of ``RAY_ADDRESS``, else this machine.
     workers
         With a number, Ray is started on this machine with so many CPUs.
+    attempts
+        How often a call is tried whose worker is lost.
     """
 
-    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, workers: int | None = None, attempts: int = ATTEMPTS
+    ) -> None:
         super().__init__()
+        logging.getLogger("ray").setLevel(logging.CRITICAL)  # outcomes say what is wrong
         settings = {} if address else {"include_dashboard": False}
         ray.init(
             "local" if workers else address,
@@ -44,7 +50,12 @@ class RayExecutor(RemoteExecutor):
             **settings,
         )
         # The interrupt of a cancelled task is handled by the call, so Ray does not run it again.
-        self._task = ray.remote(_run).options(max_retries=ATTEMPTS - 1)
+        self._task = ray.remote(_run).options(max_retries=attempts - 1)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether Ray answers; a cluster that does not is noticed after half a minute."""
+        return bool(ray.is_initialized())
 
     def start(self, call: Callable[[], T]) -> tuple[Future[T], Callable[[], object]]:
         """Start a task; see `RemoteExecutor.start`."""

@@ -15,12 +15,14 @@ from rule_core.storage.uri import is_s3
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.job_file.json_yaml import TextError, parse, read_text, shown
 from rule_runner.durations import Duration, seconds_of
-from rule_runner.errors import JobError
+from rule_runner.errors import JobError, UsageError
 from rule_runner.fleet.alerts.config import AlertsConfig
 from rule_runner.fleet.bucket_queue import QUEUE
+from rule_runner.fleet.executors.opening import check_form
+from rule_runner.fleet.output_names import OutputTemplate
 
-DEFAULT_OUTPUT: Final = "rule-output/watch/{trial}"
-_PLACEHOLDER: Final = "{trial}"
+DEFAULT_OUTPUT: Final = "rule-output/watch/{name}-{id}"
+LOCAL: Final = "local"
 _ADDRESS: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 
@@ -67,10 +69,12 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The rules by pattern. The first pattern that fits a trial decides; a trial that none fits
         is ignored.
     output
-        The output of each trial: a folder or ``s3://`` address with ``{trial}``, which stands for
-        a name that is unique to the trial.
+        The output of each trial; see `OutputTemplate`.
     sinks, actions
         As the options of ``evaluate``.
+    executor
+        Where evaluations run: ``local``, as processes on this machine, or on Ray or Dask, as
+        ``--executor`` of ``fleet run`` names them.
     max_concurrent
         How many evaluations run at the same time, at most.
     quiet_after
@@ -95,6 +99,7 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     output: str = DEFAULT_OUTPUT
     sinks: Texts = ()
     actions: Texts = ()
+    executor: str = LOCAL
     max_concurrent: Annotated[int, Meta(ge=1, le=1000)] = 4 * (os.cpu_count() or 1)
     quiet_after: Duration = "15m"
     retention: str | int | None = None
@@ -182,6 +187,7 @@ def _check(config: WatchConfig) -> None:
             msg = f"{name} {err}"
             raise ValueError(msg) from err
     check_output(config.output)
+    _check_executor(config.executor)
     if config.alerts is not None:
         config.alerts.check()
     if config.queue is not None and not QUEUE.fullmatch(config.queue):
@@ -201,16 +207,31 @@ def _check(config: WatchConfig) -> None:
             raise ValueError(msg)
 
 
+def _check_executor(spec: str) -> None:
+    try:
+        check_form(spec)
+    except UsageError as err:
+        raise ValueError(str(err)) from err
+    if spec.startswith(f"{LOCAL}:"):
+        msg = f"executor must be 'local', with the number as max_concurrent, got {spec!r}"
+        raise ValueError(msg)
+
+
 def check_output(output: str) -> None:
     """Check a template of output folders.
 
     Raises
     ------
     ValueError
-        If it does not name a folder for each trial.
+        If it does not name a folder for each trial, all of them in one folder.
     """
-    if not output.rstrip("/").endswith(f"/{_PLACEHOLDER}") or output.count("{") != 1:
-        msg = f"output must end with '/{_PLACEHOLDER}', such as {DEFAULT_OUTPUT}, got {output!r}"
+    try:
+        is_flat = OutputTemplate(output).is_flat
+    except ValueError as err:
+        msg = f"output {err}"
+        raise ValueError(msg) from err
+    if not is_flat:
+        msg = f"output must have its fields after the last '/', as {DEFAULT_OUTPUT}, got {output!r}"
         raise ValueError(msg)
 
 

@@ -1,7 +1,6 @@
 """Controller: finds trials, starts their evaluations, and records what becomes of them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,27 +9,28 @@ import structlog
 from rule_core.clock import Clock
 from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
-from rule_runner.config.job_file.definition import JobDefinition
-from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError
-from rule_runner.fleet.commands import Commands, TrialAction
+from rule_runner.errors import EXIT_CLIENT, EXIT_USAGE, OutputError, RuleRunnerError, TemporaryError
+from rule_runner.fleet.commands import TrialAction
 from rule_runner.fleet.watch.config import Assignment, WatchConfig
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.discovery import WatchRoot
 from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
 from rule_runner.fleet.watch.growth import last_change, mark_of
+from rule_runner.fleet.watch.options import WatchOptions
 from rule_runner.fleet.watch.outputs import (
     SavedOutput,
     acknowledgements_mark,
     is_finished,
     output_of,
     read_output,
+    results_mark,
     saved_outputs,
     trial_outcome_of,
 )
 from rule_runner.fleet.watch.pace import Pace
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.requests import request_of
-from rule_runner.fleet.watch.retention import Expiry, expire
+from rule_runner.fleet.watch.retention import expire
 from rule_runner.fleet.watch.search import RootSearch
 from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
 from rule_runner.results.status import Outcome
@@ -45,57 +45,6 @@ _LOOKED_AT: Final = 10  # unfinished trials, at each tick
 _HOPELESS: Final = frozenset({EXIT_CLIENT, EXIT_USAGE})
 _CANCELLED: Final = "Somebody has cancelled its evaluation."
 _GAVE_UP: Final = "Its evaluation ended {times} times without a verdict{why}."
-
-
-@dataclass(frozen=True, slots=True)
-class Intervals:
-    """Seconds between repeated work, which tests shorten.
-
-    Attributes
-    ----------
-    look
-        Looks at local roots; those in S3 are configured.
-    refresh
-        Looks at the results of running evaluations.
-    growth
-        Looks at the data of a trial, for its mark, and at acknowledgements.
-    restart
-        The first pause before a restart; each further one is twice as long.
-    expire
-        Looks for expired outputs.
-    stop
-        The time that evaluations have to stop.
-    """
-
-    look: float = 0.1
-    refresh: float = 5.0
-    growth: float = 60.0
-    restart: float = 15.0
-    expire: float = 600.0
-    stop: float = 30.0
-
-
-@dataclass(slots=True)
-class WatchOptions:
-    """How a controller works, besides its configuration.
-
-    Attributes
-    ----------
-    jobs
-        The job files, read, by their paths.
-    once
-        Whether to judge what is there, and end.
-    expiry
-        Which outputs to remove; None: none.
-    commands
-        What people ask for while it runs.
-    """
-
-    jobs: Mapping[str, JobDefinition] = field(default_factory=dict)
-    once: bool = False
-    expiry: Expiry | None = None
-    intervals: Intervals = field(default_factory=Intervals)
-    commands: Commands = field(default_factory=Commands)
 
 
 class Controller:
@@ -117,7 +66,7 @@ class Controller:
     database
         The index.
     problems
-        What is wrong with the roots, in sentences.
+        What is wrong with the roots and the executor, in sentences.
     """
 
     def __init__(
@@ -148,6 +97,7 @@ class Controller:
         self._expire = Pace(clock, intervals.expire)
         self._said = Pace(clock, intervals.growth)
         self._marks: dict[int, tuple[int, int]] = {}
+        self._result_marks: dict[int, object] = {}  # of running trials
         self._today = 0  # the last day on which they were looked for
         self._unfinished: list[int] = []
         self._anew: set[int] = set()  # trials whose results are to be replaced
@@ -159,8 +109,8 @@ class Controller:
 
     @property
     def problems(self) -> list[str]:
-        """Return what is wrong with the roots, in sentences."""
-        return self._search.problems
+        """Return what is wrong with the roots and the executor, in sentences."""
+        return [*self._search.problems, *filter(None, [self._evaluations.problem])]
 
     def stop(self) -> None:
         """Start no more evaluations, and stop those that run; safe in a signal handler."""
@@ -181,6 +131,8 @@ class Controller:
         ------
         OutputError
             If the index cannot be used at the start; with `once`, at any time.
+        TemporaryError
+            With `once`, if the executor cannot be used.
         """
         self.resume()
         while not self._stopping:
@@ -196,10 +148,11 @@ class Controller:
         for trial in self.database.oldest(WatchState.LOST):
             self._settle_lost(trial, "")
         for trial in self.database.oldest(WatchState.RUNNING):
-            if not self._evaluations.adopt(trial.output):
-                self._finish(trial, EndedEvaluation(trial.output, None, ""))
-            else:
+            ended = self._evaluations.adopt(trial.output)
+            if ended is None:
                 _log.info("evaluation_adopted", trial=trial.path)
+            else:
+                self._finish(trial, ended)
         for trial in self.database.oldest(WatchState.IGNORED):
             if self._config.assignment(trial.path) is not None:
                 self._change(trial, TrialInput.RULES_CHOSEN)
@@ -231,6 +184,8 @@ class Controller:
         ------
         OutputError
             If the index cannot be used, and nobody waits for it: with `once`.
+        TemporaryError
+            With `once`, if the executor cannot be used.
         """
         try:
             if self.database.is_deleted:
@@ -262,6 +217,7 @@ class Controller:
         self._search.known = self.database.paths()
         self.rebuild()
         self._unfinished = []
+        self._result_marks = {}
 
     def _change(self, trial: TrialRecord, trial_input: TrialInput, **fields: Any) -> WatchState:
         """Record the next state of a trial, and log it."""
@@ -323,12 +279,26 @@ class Controller:
     def _start_queued(self) -> None:
         """Start as many evaluations as may run, those that wait longest first."""
         free = self._config.max_concurrent - len(self._evaluations)
-        if free <= 0 or self._stopping:
+        if free <= 0 or self._stopping or not self._is_ready():
             return
         for trial in self.database.startable(self._clock.time(), free + _BATCH):
             if free <= 0 or self._stopping:
                 return
             free -= self._start(trial)
+
+    def _is_ready(self) -> bool:
+        """Return whether evaluations can be started now, and tell people why not.
+
+        Raises
+        ------
+        TemporaryError
+            If they cannot, and nobody waits for it: with `once`.
+        """
+        problem = self._evaluations.problem
+        if problem and self._options.once:
+            raise TemporaryError(problem)
+        self._options.commands.problem = problem
+        return self._evaluations.is_ready
 
     def _start(self, trial: TrialRecord) -> bool:
         """Start the evaluation of a trial if possible; return whether it runs."""
@@ -418,8 +388,9 @@ class Controller:
         self._cancelled.discard(trial.id)
         if is_cancelled and not saved.final:
             self._judge(trial, saved, _CANCELLED, Outcome.STOPPED)
-        elif self._stopping and not saved.final:
-            self._change(trial, TrialInput.STOPPED)
+        elif (self._stopping or ended.pause is not None) and not saved.final:
+            not_before = self._clock.time() + (ended.pause or 0.0)
+            self._change(trial, TrialInput.STOPPED, not_before=not_before)
         elif saved.ended and not (died and not is_finished(trial.output)):
             self._judge(trial, saved)
         elif code in _HOPELESS:
@@ -474,16 +445,22 @@ class Controller:
                 final=saved.final or decided is not None,
                 restarts=0,
                 ended_at=saved.end_time or self._clock.time(),
+                undelivered=saved.undelivered,
             )
 
     def _refresh_running(self) -> None:
-        """Record the verdicts that running evaluations have reached so far, and look for data."""
+        """Record the verdicts that running evaluations have reached so far, if they are new."""
         if not self._refresh.is_due:
             return
         with self._refresh.measured():
+            marks: dict[int, object] = {}
             for trial in self.database.oldest(WatchState.RUNNING):
-                if not is_s3(trial.output):
+                if is_s3(trial.output):
+                    continue
+                marks[trial.id] = results_mark(trial.output)
+                if marks[trial.id] != self._result_marks.get(trial.id):
                     self._refresh_rules(trial)
+            self._result_marks = marks
 
     def refresh_rules_of(self, number: int) -> None:
         """Record the verdicts and acknowledgements of a trial as its output has them now."""
@@ -493,9 +470,12 @@ class Controller:
 
     def _refresh_rules(self, trial: TrialRecord) -> None:
         try:
-            rules = list(read_output(trial.output).rules)
+            saved = read_output(trial.output)
         except OutputError:  # its end will tell
             return
+        if saved.undelivered != trial.undelivered:
+            self.database.update(trial.id, undelivered=saved.undelivered)
+        rules = saved.rules
         before = {rule.name: rule for rule in self.database.rules_of(trial.id)}
         if {rule.name: rule for rule in rules} == before:
             return
@@ -509,7 +489,10 @@ class Controller:
                 _log.info("issues_found", trial=trial.path, rule=rule.name, step=rule.step)
 
     def _look_for_acknowledgements(self) -> None:
-        """Record what people said about judged trials, and that it no longer holds."""
+        """Record what people said about judged trials, and that it no longer holds.
+
+        Events that were sent later, as by ``events replay``, are recorded with it.
+        """
         if not self._said.is_due:
             return
         with self._said.measured():
@@ -523,6 +506,8 @@ class Controller:
                 if today != self._today or marks.get(number) != self._marks.get(number):
                     self.refresh_rules_of(number)
             self._marks, self._today = marks, today
+            for number in self.database.undelivered():
+                self.refresh_rules_of(number)
 
     # -- growth and retention ----------------------------------------------------------------
 

@@ -34,7 +34,8 @@ _SCHEMA: Final = (
         changed_at REAL NOT NULL,
         started_at REAL,
         ended_at REAL,
-        revision INTEGER NOT NULL DEFAULT 0
+        revision INTEGER NOT NULL DEFAULT 0,
+        undelivered INTEGER NOT NULL DEFAULT 0
     )
     """,
     "CREATE INDEX trials_by_state ON trials (state, changed_at)",

@@ -14,7 +14,7 @@ from rule_runner.fleet.watch.records import IndexChanges, RuleRecord, TrialFilte
 from rule_runner.fleet.watch.states import WatchState
 from rule_runner.results.durable_files import Closing
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 BUSY_MS: Final = 5000  # how long a statement waits for another process
 LONGEST_PAUSE_S: Final = 600.0  # before an evaluation is started
 _TRIALS: Final = "SELECT * FROM trials"
@@ -223,6 +223,11 @@ class IndexReader(Closing):
         )
         return [number for (number,) in self._rows(text)]
 
+    def undelivered(self) -> dict[int, int]:
+        """Return the number of undelivered events by trial, of trials that have any."""
+        text = "SELECT id, undelivered FROM trials WHERE undelivered > 0 AND NOT removed"
+        return dict(self._rows(text))
+
     def rules_of(self, number: int) -> list[RuleRecord]:
         """Return the rule jobs of a trial, ordered by name."""
         return self.rules_of_trials([number])[number]
@@ -262,10 +267,13 @@ class IndexReader(Closing):
         rows = self._rows("SELECT state, outcome, count(*) FROM trials GROUP BY state, outcome")
         return {(state, outcome): count for state, outcome, count in rows}
 
-    def rule_counts(self) -> dict[tuple[str, str], int]:
-        """Return the number of rule jobs by rule and outcome."""
-        rows = self._rows("SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome")
-        return {(rule, outcome): count for rule, outcome, count in rows}
+    def rule_counts(self) -> dict[str, dict[str, int]]:
+        """Return the number of rule jobs by rule, and by outcome."""
+        text = "SELECT rule, outcome, count(*) FROM rule_jobs GROUP BY rule, outcome ORDER BY 1, 2"
+        counts: dict[str, dict[str, int]] = {}
+        for rule, outcome, count in self._rows(text):
+            counts.setdefault(rule, {})[outcome] = count
+        return counts
 
     def _trials(self, condition: str, *values: object) -> list[TrialRecord]:
         rows = self._dicts(f"{_TRIALS} {condition}", *values)

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -15,10 +15,10 @@ from rule_core.storage.uri import is_s3
 from rule_runner.engine.outcome import is_conclusive
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
-from rule_runner.fleet.output_names import digest, folder_name
+from rule_runner.fleet.output_names import OutputTemplate
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import trial_outcome
-from rule_runner.notify.outbox import has_undelivered
+from rule_runner.notify.outbox import has_undelivered, undelivered_events
 from rule_runner.results.acknowledged import acknowledged_if_readable
 from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, open_regular
@@ -26,8 +26,7 @@ from rule_runner.results.output_folder import REPORT, RESULT
 from rule_runner.results.schema import RuleResult, versions
 from rule_runner.results.status import Outcome
 
-_DIGEST_LENGTH: Final = 8
-_PLACEHOLDER: Final = "{trial}"
+_template = lru_cache(OutputTemplate)
 
 
 def output_of(trial: str, template: str) -> str:
@@ -36,14 +35,12 @@ def output_of(trial: str, template: str) -> str:
     >>> output_of("/data/runs/mnist 1", "/results/{trial}")
     '/results/runs-mnist-1-9164cd5c'
     """
-    parts = trial.rstrip("/").rsplit("/", 2)[-2:]
-    unique = f"{folder_name('/'.join(parts))}-{digest(trial, _DIGEST_LENGTH)}"
-    return template.rstrip("/").replace(_PLACEHOLDER, unique)
+    return _template(template).of(trial)
 
 
 def base_of(template: str) -> str:
     """Return the folder of all output folders."""
-    return template.partition(_PLACEHOLDER)[0].rstrip("/") or "/"
+    return _template(template).base
 
 
 class SavedOutput(msgspec.Struct, frozen=True):
@@ -65,6 +62,9 @@ class SavedOutput(msgspec.Struct, frozen=True):
         Whether this version of rule-runner wrote the results, and can continue them.
     end_time
         When the last of them ended, in seconds since the epoch; None unless all have.
+    undelivered
+        The number of events that a sink has not taken or has refused, when all have ended; 0 in S3,
+        where it is unknown.
     """
 
     rules: tuple[RuleRecord, ...] = ()
@@ -74,11 +74,16 @@ class SavedOutput(msgspec.Struct, frozen=True):
     stopped: bool = False
     same_version: bool = True
     end_time: float | None = None
+    undelivered: int = 0
 
 
 def read_output(output: str) -> SavedOutput:
     """Return what an output folder holds; raises as `read_results`."""
-    return _summary(read_results(output), begun=_begun(output))
+    saved = _summary(read_results(output), begun=_begun(output))
+    if not saved.ended or is_s3(output):
+        return saved
+    folders = (Path(output), *_folders(Path(output)))
+    return msgspec.structs.replace(saved, undelivered=sum(map(undelivered_events, folders)))
 
 
 def read_results(output: str) -> list[RuleResult]:
@@ -220,6 +225,24 @@ def acknowledgements_mark(output: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
+
+
+def results_mark(output: str) -> tuple[tuple[int, int, int], ...]:
+    """Return numbers that change with the results and acknowledgements in a local output folder."""
+    folders: list[str] = []
+    with suppress(OSError), os.scandir(output) as entries:
+        folders = sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    results = (f"{folder}/{RESULT}" for folder in (output, *folders))
+    return tuple(map(_file_mark, (f"{output}/{ACKNOWLEDGEMENTS}", *results)))
+
+
+def _file_mark(path: str) -> tuple[int, int, int]:
+    """Return numbers that change with a file; zeros while there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def is_finished(output: str) -> bool:

@@ -43,6 +43,8 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
         Of its last evaluation.
     revision
         The number of the change of the index that changed it, or its rules, last.
+    undelivered
+        The number of events of its last evaluation that a sink has not taken, or has refused.
     """
 
     id: int
@@ -64,6 +66,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float | None
     ended_at: float | None
     revision: int
+    undelivered: int = 0
 
 
 class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):

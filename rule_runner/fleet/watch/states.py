@@ -28,7 +28,7 @@ class TrialInput(enum.Enum):
     NO_RULES = enum.auto()  # the configuration has no rules for it
     STARTED = enum.auto()  # its evaluation starts, or one of an earlier controller is adopted
     ENDED = enum.auto()  # its evaluation has ended for good
-    STOPPED = enum.auto()  # the controller stops, and has stopped the evaluation
+    STOPPED = enum.auto()  # its evaluation was ended by no fault of its own
     DIED = enum.auto()  # its evaluation is gone without a verdict
     RESTARTED = enum.auto()  # the evaluation that died is to start again
     GIVEN_UP = enum.auto()  # it died too often

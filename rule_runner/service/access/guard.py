@@ -35,7 +35,7 @@ _HEADERS: Final = {
 _HSTS: Final = "max-age=31536000"
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE: Final = frozenset({"GET", "HEAD"})
-_FOR_ALL: Final = frozenset({"/healthz", "/login"})
+_FOR_ALL: Final = frozenset({"/healthz", "/login", "/readyz"})
 _STATIC: Final = "/static/"
 _MOST_BYTES: Final = 65_536  # of a body
 _REQUESTS: Final = (50.0, 500)  # a second and at once, of a principal
@@ -46,7 +46,8 @@ _LOGINS: Final = (0.1, 10)  # of an address
 class Guard:
     """Answers requests that must not reach the application, and adds headers to all answers.
 
-    It sets in the state of a request who sends it: `principal`, `csrf_token` and `has_session`.
+    It sets in the state of a request who sends it, `principal`, `csrf_token` and `has_session`, and
+    what finds that out again, `principals`.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Guard:
             return error_response(request, 503, str(err))
         if principal is not None:
             request.state.principal = principal
+            request.state.principals = self._principals
             request.state.csrf_token = self._principals.csrf_token(principal)
             request.state.has_session = principal.has_session
         return self._too_many(request, principal) or self._not_allowed(request, principal)
@@ -161,6 +163,15 @@ class Guard:
             sentence = "This page is too old to act. Reload it."
             return error_response(request, 403, sentence)
         return None
+
+
+def is_let_in(request: Request) -> bool:
+    """Return whether a request that the guard has let in would be let in now, if there is one."""
+    principals: Principals | None = getattr(request.state, "principals", None)
+    try:
+        return principals is None or principals.of(request) is not None
+    except ClientError:
+        return False
 
 
 def _unknown(request: Request) -> Response:

@@ -11,11 +11,12 @@ from typing import Final, NamedTuple
 from cachetools import TTLCache
 from starlette.requests import Request
 
+from rule_core.clock import Clock
 from rule_runner.service.access.tokens import Role, TokenFile, digest_of
 from rule_runner.service.settings import Network, ServiceSettings
 
 _SESSIONS: Final = 10_000
-_SESSION_S: Final = 12 * 3600.0
+SESSION_S: Final = 12 * 3600.0
 _LONGEST_NAME: Final = 200
 
 
@@ -38,10 +39,11 @@ class Principal(NamedTuple):
 class Principals:
     """Finds the principal of each request, and keeps the sessions of browsers."""
 
-    def __init__(self, settings: ServiceSettings) -> None:
+    def __init__(self, settings: ServiceSettings, clock: Clock) -> None:
+        self._clock = clock
         self._settings = settings
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
-        self._sessions: TTLCache[str, str] = TTLCache(_SESSIONS, _SESSION_S)
+        self._sessions: TTLCache[str, str] = TTLCache(_SESSIONS, SESSION_S, timer=clock.monotonic)
         self._key = secrets.token_bytes(32)
 
     @property
@@ -79,7 +81,7 @@ class Principals:
     def _with(self, digest: str, identity: str) -> Principal | None:
         if self._tokens is None:
             return None
-        token = self._tokens.find(digest, datetime.now(UTC))
+        token = self._tokens.find(digest, datetime.fromtimestamp(self._clock.time(), UTC))
         return None if token is None else Principal(token.name, token.role, identity)
 
     def _of_proxy(self, request: Request) -> Principal | None:

@@ -55,7 +55,7 @@ class TokenFile:
     Parameters
     ----------
     path
-        The file, which only its owner may read.
+        The file, which only its owner may read; see `is_exposed`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -93,7 +93,7 @@ class TokenFile:
             return ()
         version = (status.st_mtime_ns, status.st_size, status.st_ino)
         if version != self._version:
-            if status.st_mode & _OTHERS:
+            if is_exposed(status.st_mode, status.st_uid):
                 msg = f"Others may read tokens {str(self.path)!r}. Run: chmod 600 {self.path}"
                 raise ClientError(msg)
             self._tokens = self._read()
@@ -160,6 +160,17 @@ class TokenFile:
             temporary.touch(0o600)
             replace_durably(self.path, msgspec.json.encode(tokens).decode(), temporary)
         self._version = None
+
+
+def is_exposed(mode: int, owner: int) -> bool:
+    """Return whether a file is open to more than its owner.
+
+    A file of root may be readable by a group: that is how Kubernetes gives a secret to a user.
+
+    >>> is_exposed(0o600, 1000), is_exposed(0o640, 1000), is_exposed(0o440, 0), is_exposed(0o444, 0)
+    (False, True, False, True)
+    """
+    return bool(mode & _OTHERS & ~(0 if owner else stat.S_IRGRP))
 
 
 def digest_of(secret: str) -> str:

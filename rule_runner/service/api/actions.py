@@ -20,8 +20,7 @@ from rule_runner.results.acknowledgements import (
     AcknowledgementKind,
     append_acknowledgement,
 )
-from rule_runner.service.api.details import trial_of
-from rule_runner.service.api.queries import converted
+from rule_runner.service.api.queries import converted, trial_of
 from rule_runner.service.responses import MsgspecResponse, service_of
 
 _STATES: Final = {

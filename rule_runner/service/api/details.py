@@ -1,33 +1,23 @@
-"""Details: one trial with its findings, its configuration and its files."""
+"""Details: one trial with its findings, its configuration and the names of its files."""
 
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from rule_core.severity import Severity
-from rule_core.storage.uri import is_s3
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.outputs import read_results
-from rule_runner.fleet.watch.records import TrialRecord
-from rule_runner.notify.outbox import EVENTS
 from rule_runner.results.acknowledged import finding_ids
-from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.json_text import JsonScalar
-from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, REPORT, RESULT
 from rule_runner.results.schema import Evidence, RuleResult
+from rule_runner.service.api.files import output_files
+from rule_runner.service.api.queries import trial_of
 from rule_runner.service.api.trials import TrialItem, trial_item
 from rule_runner.service.responses import MsgspecResponse, service_of
 
-_SHOWN: Final = frozenset({RESULT, FINDINGS, MEASUREMENTS, REPORT, EVENTS, ACKNOWLEDGEMENTS})
-_DIGITS: Final = 18  # of the number of a trial
-_MOST_FILES: Final = 500
 _MOST_FINDINGS: Final = 1000
 
 
@@ -67,26 +57,6 @@ class TrialDetail(TrialItem, frozen=True, kw_only=True):
     problem: str
 
 
-def is_number(text: str) -> bool:
-    """Return whether a text may be the number of a trial."""
-    return text.isdecimal() and text.isascii() and len(text) <= _DIGITS
-
-
-def trial_of(index: IndexReader, number: str) -> TrialRecord:
-    """Return a trial by the text of its number.
-
-    Raises
-    ------
-    HTTPException
-        If there is none.
-    """
-    record = index.trial(int(number)) if is_number(number) else None
-    if record is None:
-        msg = f"There is no trial {number:.20}. The table of trials has those that are known."
-        raise HTTPException(404, msg)
-    return record
-
-
 def trial_detail(request: Request) -> Response:
     """Answer ``GET /api/v1/trials/{id}``."""
     with service_of(request).index() as index:
@@ -103,7 +73,7 @@ def trial_detail(request: Request) -> Response:
         output=trial.output,
         findings=findings[:_MOST_FINDINGS],
         configuration={result.configuration_name: result.parameters for result in results},
-        files=[*output_files(trial.output)],
+        files=[file.name for file in output_files(trial.output)],
         problem=problem,
     )
     return MsgspecResponse(detail)
@@ -126,30 +96,3 @@ def _item(finding_id: str, rule: str, evidence: Evidence) -> FindingItem:
         limit=evidence.limit if isinstance(evidence.limit, float) else None,
         note=evidence.note,
     )
-
-
-def output_files(output: str) -> dict[str, Path]:
-    """Return the files of a local output folder that people may see, by their names in it."""
-    if is_s3(output):
-        return {}
-    files: dict[str, Path] = {}
-    for folder, folders, names in os.walk(output):
-        folders.sort()
-        if Path(folder) != Path(output):
-            folders.clear()  # a rule's own folder has no more of ours below it
-        for name in sorted(_SHOWN.intersection(names)):
-            path = Path(folder, name)
-            if path.is_file() and not path.is_symlink() and len(files) < _MOST_FILES:
-                files[str(path.relative_to(output))] = path
-    return files
-
-
-def trial_file(request: Request) -> Response:
-    """Answer ``GET /api/v1/trials/{id}/files/{name}``, to be saved and never shown as a page."""
-    with service_of(request).index() as index:
-        trial = trial_of(index, request.path_params["trial"])
-    path = output_files(trial.output).get(request.path_params["name"])
-    if path is None:
-        raise HTTPException(404, "The trial has no such file.")
-    kind = "application/json" if path.suffix == ".json" else "text/plain"
-    return FileResponse(path, media_type=kind, filename=path.name)

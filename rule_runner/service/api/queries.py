@@ -1,4 +1,4 @@
-"""Queries: which trials to list, from the address of a request."""
+"""Queries: which trials an address means, and how to list them."""
 
 import re
 from collections.abc import Mapping
@@ -11,11 +11,12 @@ from starlette.exceptions import HTTPException
 
 from rule_core.rules.params import did_you_mean
 from rule_core.severity import Severity
-from rule_runner.fleet.watch.index_reader import ORDERS
-from rule_runner.fleet.watch.records import TrialFilter
+from rule_runner.fleet.watch.index_reader import ORDERS, IndexReader
+from rule_runner.fleet.watch.records import TrialFilter, TrialRecord
 from rule_runner.fleet.watch.states import WatchState
 
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
+_DIGITS: Final = 18  # of the number of a trial
 _LARGEST: Final = 1_000_000_000  # offset
 T = TypeVar("T", bound=msgspec.Struct)
 Text = Annotated[str, Meta(max_length=1000)]
@@ -113,3 +114,23 @@ def converted(raw: Mapping[str, object], kind: type[T], place: str) -> T:
         unknown = _UNKNOWN.search(text)
         hint = did_you_mean(unknown[1], kind.__struct_fields__) if unknown else ""
         raise HTTPException(400, f"The {place} is not valid: {text:.500}.{hint}") from err
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text may be the number of a trial."""
+    return text.isdecimal() and text.isascii() and len(text) <= _DIGITS
+
+
+def trial_of(index: IndexReader, number: str) -> TrialRecord:
+    """Return a trial by the text of its number.
+
+    Raises
+    ------
+    HTTPException
+        If there is none.
+    """
+    record = index.trial(int(number)) if is_number(number) else None
+    if record is None:
+        msg = f"There is no trial {number:.20}. The table of trials has those that are known."
+        raise HTTPException(404, msg)
+    return record

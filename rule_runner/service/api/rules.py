@@ -17,24 +17,19 @@ class RuleCounts(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, int]
 
 
-def _counts(request: Request) -> dict[str, RuleCounts]:
-    with service_of(request).index() as index:
-        counts = index.rule_counts()
-    outcomes: dict[str, dict[str, int]] = {}
-    for (rule, outcome), number in sorted(counts.items()):
-        outcomes.setdefault(rule, {})[outcome] = number
-    return {rule: RuleCounts(rule=rule, outcomes=each) for rule, each in outcomes.items()}
-
-
 def list_rules(request: Request) -> Response:
     """Answer ``GET /api/v1/rules``."""
-    return MsgspecResponse({"rules": [*_counts(request).values()]})
+    with service_of(request).index() as index:
+        counts = index.rule_counts()
+    rules = [RuleCounts(rule=rule, outcomes=outcomes) for rule, outcomes in counts.items()]
+    return MsgspecResponse({"rules": rules})
 
 
 def show_rule(request: Request) -> Response:
     """Answer ``GET /api/v1/rules/{name}``."""
     name = request.path_params["name"]
-    counts = _counts(request).get(name)
-    if counts is None:
+    with service_of(request).index() as index:
+        outcomes = index.rule_counts().get(name)
+    if outcomes is None:
         raise HTTPException(404, f"No trial was judged by a rule {name!r:.200}.")
-    return MsgspecResponse(counts)
+    return MsgspecResponse(RuleCounts(rule=name, outcomes=outcomes))

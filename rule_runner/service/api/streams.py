@@ -1,20 +1,36 @@
 """Streams: server-sent events about all trials."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from typing import Final
 
+import structlog
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from rule_runner.service.access.guard import is_let_in
 from rule_runner.service.changes import END
 from rule_runner.service.responses import service_of
 
+_log: Final = structlog.get_logger()
 _PING_S: Final = 15
-_SEND_S: Final = 30.0  # until a client that takes nothing is disconnected
+SEND_S: Final = 30.0  # until a client that takes nothing is disconnected
 _RETRY_MS: Final = 2000
+LEASE_S: Final = 15.0  # of a stream, until it is checked who follows it
+
+
+class EventStream(EventSourceResponse):
+    """A stream that is given up, which closes its connection, if its client takes nothing."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        except SendTimeoutError:
+            _log.info("slow_client_disconnected", client=scope["client"][0])
 
 
 async def events(request: Request) -> Response:
@@ -24,13 +40,16 @@ async def events(request: Request) -> Response:
         msg = f"There are {service.settings.max_streams} event streams already. Try again later."
         raise HTTPException(503, msg, {"Retry-After": "30"})
     missed = "last-event-id" in request.headers
-    stack = AsyncExitStack()
-    queue = await stack.enter_async_context(service.changes.stream())
 
     async def sent() -> AsyncIterator[ServerSentEvent]:
-        async with stack:
+        async with service.changes.stream() as queue:
             yield ServerSentEvent(event="reload" if missed else "open", data="{}", retry=_RETRY_MS)
+            ends = service.clock.monotonic() + LEASE_S
             while (event := await queue.get()).type != END:
+                if (now := service.clock.monotonic()) >= ends:
+                    if not is_let_in(request):
+                        return
+                    ends = now + LEASE_S
                 yield ServerSentEvent(event=event.type, data=event.data, id=str(event.revision))
 
-    return EventSourceResponse(sent(), ping=_PING_S, send_timeout=_SEND_S)
+    return EventStream(sent(), ping=_PING_S, send_timeout=SEND_S)

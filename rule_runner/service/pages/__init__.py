@@ -1,1 +1,1 @@
-"""Pages: HTML from templates, static files, and the curves of trials."""
+"""Pages: HTML from templates, and static files."""

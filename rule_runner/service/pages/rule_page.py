@@ -34,10 +34,10 @@ class RuleTrial(NamedTuple):
     record: RuleRecord
 
 
-def rule_entry(name: str, counts: Mapping[tuple[str, str], int]) -> RuleEntry:
-    """Return a rule with its counts, from those of all rules by name and outcome."""
-    own = {str(outcome): counts.get((name, outcome), 0) for outcome in ORDER}
-    return RuleEntry(name, rule_text(name), {name: count for name, count in own.items() if count})
+def rule_entry(name: str, counts: Mapping[str, int]) -> RuleEntry:
+    """Return a rule with its counts by outcome."""
+    ordered = {str(outcome): counts[outcome] for outcome in ORDER if outcome in counts}
+    return RuleEntry(name, rule_text(name), ordered)
 
 
 def rule_trials(index: IndexReader, name: str) -> tuple[list[RuleTrial], int]:

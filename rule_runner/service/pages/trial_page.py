@@ -34,6 +34,8 @@ class FindingView(NamedTuple):
         What was measured, against which limit.
     mark
         What was said about it, or "".
+    is_marked
+        Whether that was said about this finding alone, and can be withdrawn.
     is_fixed
         Whether the job file mutes it, which this service cannot change.
     """
@@ -46,6 +48,7 @@ class FindingView(NamedTuple):
     values: str
     note: str
     mark: str
+    is_marked: bool
     is_fixed: bool
 
 
@@ -62,6 +65,8 @@ class JobView(NamedTuple):
         Where its condition was met first, or "".
     reason
         Why there is no verdict, or what failed; "" otherwise.
+    source
+        The file of a rule that is not built in, or "".
     """
 
     name: str
@@ -74,6 +79,8 @@ class JobView(NamedTuple):
     findings: int
     remedy: Markup | None
     notes: Sequence[str]
+    mode: str
+    source: str
     parameters: Mapping[str, str]
     marks: Sequence[str]
     is_seen: bool
@@ -120,6 +127,8 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
         findings=rule.findings,
         remedy=text.remedy if text and is_issue else None,
         notes=[] if result is None else [short(note) for note in result.notes],
+        mode=rule.mode,
+        source="" if result is None else _source(result),
         parameters={} if result is None else _parameters(result),
         marks=[] if result is None else [*_marks(result)],
         is_seen=rule.acknowledged,
@@ -128,6 +137,12 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
 
 def _parameters(result: RuleResult) -> dict[str, str]:
     return {short(name): _scalar(value) for name, value in result.parameters.items()}
+
+
+def _source(result: RuleResult) -> str:
+    """Return where a rule's file was, and which version it was."""
+    source = result.source
+    return "" if source is None else f"{short(source.location)} (SHA-256 {source.sha256:.12})"
 
 
 def _scalar(value: JsonScalar) -> str:
@@ -149,6 +164,7 @@ def _findings(result: RuleResult) -> Iterator[FindingView]:
 
 
 def _finding(finding_id: str, result: RuleResult, finding: Evidence) -> FindingView:
+    acknowledgement = finding.acknowledgement
     where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
     values = [
         f"measured {_scalar(finding.measured)}" if finding.measured is not None else "",
@@ -163,7 +179,8 @@ def _finding(finding_id: str, result: RuleResult, finding: Evidence) -> FindingV
         values=", ".join(filter(None, values)),
         note=short(finding.note or ""),
         mark=_mark(finding),
-        is_fixed=finding.muted is not msgspec.UNSET and finding.acknowledgement is msgspec.UNSET,
+        is_marked=acknowledgement is not msgspec.UNSET and acknowledgement.finding is not None,
+        is_fixed=finding.muted is not msgspec.UNSET and acknowledgement is msgspec.UNSET,
     )
 
 

@@ -1,10 +1,9 @@
 """Views: the pages."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import Meta
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -18,13 +17,12 @@ from rule_runner.loading.loader import every_builtin
 from rule_runner.report.saved_results import ORDER
 from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
-from rule_runner.service.api.details import is_number, trial_of
-from rule_runner.service.api.queries import TrialQuery, checked_query, trial_query
+from rule_runner.service.api.files import output_files
+from rule_runner.service.api.queries import TrialQuery, is_number, trial_of, trial_query
 from rule_runner.service.api.trials import TrialPage, trial_item, trial_list
 from rule_runner.service.pages.rendering import render
 from rule_runner.service.pages.rule_page import rule_entry, rule_trials
 from rule_runner.service.pages.rule_text import rule_text
-from rule_runner.service.pages.series import MAX_POINTS, POINTS, SeriesQuery
 from rule_runner.service.pages.table import (
     ROWS,
     address,
@@ -35,7 +33,7 @@ from rule_runner.service.pages.table import (
 )
 from rule_runner.service.pages.trial_page import MAX_RUNS, finding_views, job_views, run_views
 from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict, verdict_so_far
-from rule_runner.service.responses import MsgspecResponse, service_of
+from rule_runner.service.responses import service_of
 
 _OUTCOMES: Final = {str(outcome): verdict(outcome).word for outcome in ORDER}
 _SIGNS: Final = {str(outcome): verdict(outcome).sign for outcome in ORDER}
@@ -45,14 +43,6 @@ _LEGEND: Final = (
     *map(verdict, (Outcome.ERROR, Outcome.NOT_EVALUATED, Outcome.STOPPED, Outcome.IN_PROGRESS)),
     verdict(Outcome.NO_ISSUES_FOUND),
 )
-
-
-class SeriesParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The query of a trial's curves; see `SeriesQuery`. `names` are separated by commas."""
-
-    names: Annotated[str, Meta(max_length=10_000)] = ""
-    after: int | None = None
-    points: Annotated[int, Meta(ge=2, le=MAX_POINTS)] = POINTS
 
 
 def start(request: Request) -> Response:
@@ -69,7 +59,7 @@ def trials(request: Request) -> Response:
     with service_of(request).index() as index:
         listed = trial_list(index, query)
         counts = index.counts()
-        rules = {rule for rule, _ in index.rule_counts()}
+        rules = {*index.rule_counts()}
     return render(request, "trials.html.jinja", **_table(query, listed, counts, rules))
 
 
@@ -124,6 +114,7 @@ def trial(request: Request) -> Response:
         findings=finding_views(results),
         findings_total=sum(rule.findings for rule in rules[own.id]),
         problem=own.problem or problem,
+        files=output_files(own.output),
         versions=results[0].versions if results else {},
         runs=runs,
         verdicts=[
@@ -152,25 +143,15 @@ def _verdict_of(rules: Iterable[RuleRecord], name: str) -> Verdict | None:
     return next((verdict(rule.outcome, rule.severity) for rule in rules if rule.name == name), None)
 
 
-def series(request: Request) -> Response:
-    """Answer ``GET /api/v1/trials/{id}/series``."""
-    query = checked_query(request.query_params, SeriesParams)
-    with service_of(request).index() as index:
-        own = trial_of(index, request.path_params["trial"])
-    names = tuple(filter(None, query.names.split(",")))
-    page = service_of(request).series.page(own, SeriesQuery(names, query.after, query.points))
-    return MsgspecResponse(page)
-
-
 def rules(request: Request) -> Response:
     """Show all rules, with how many trials have which verdict."""
     with service_of(request).index() as index:
         counts = index.rule_counts()
-    names = sorted({rule for rule, _ in counts}.union(every_builtin()))
+    names = sorted({*counts, *every_builtin()})
     return render(
         request,
         "rules.html.jinja",
-        rules=[rule_entry(name, counts) for name in names],
+        rules=[rule_entry(name, counts.get(name, {})) for name in names],
         words=_OUTCOMES,
         signs=_SIGNS,
     )
@@ -195,7 +176,7 @@ def rule(request: Request) -> Response:
         text=text,
         trials=listed,
         fired=total,
-        counts=rule_entry(class_name, counts).counts,
+        counts=rule_entry(class_name, counts.get(class_name, {})).counts,
         words=_OUTCOMES,
         signs=_SIGNS,
     )
@@ -213,5 +194,4 @@ ROUTES = [
     Route("/rules", rules),
     Route("/rules/{name}", rule),
     Route("/login", login),
-    Route("/api/v1/trials/{trial}/series", series),
 ]

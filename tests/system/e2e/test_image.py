@@ -251,6 +251,57 @@ def test_a_stopped_container_leaves_its_result(
     assert (result["status"], result["coverage"]["judged"]) == ("Stopped", 2)
 
 
+ASK = """
+import json, sys, time, urllib.request
+def ask(path):
+    headers = {"Authorization": f"Bearer {sys.argv[1]}"}
+    url = f"http://127.0.0.1:8420{path}"
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+        return answer.read()
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline:
+    try:
+        trials = json.loads(ask("/api/v1/trials"))["trials"]
+    except OSError:  # it does not listen yet
+        trials = []
+    if trials and trials[0]["state"] == "judged":
+        print(trials[0]["path"], trials[0]["outcome"], ask("/readyz").decode())
+        break
+    time.sleep(0.2)
+"""
+
+
+def test_the_service_judges_shows_and_stops(
+    image: str, trial: Path, output: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "fleet.yaml"
+    config.write_text(
+        "roots: [/runs]\njudge: [{rules: [VanishingGradient]}]\noutput: /output/out\n"
+    )
+    tokens = "--tokens=/output/tokens.json"
+    mounts = (
+        *(mount(trial, "/runs/mine"), mount(config, "/fleet.yaml")),
+        *(mount(output, "/output", writable=True), "--tmpfs=/tmp"),
+    )
+    secret = docker(
+        "run", "--rm", *HARDENED, *mounts, image, "serve-token", "add", "ann", tokens
+    ).stdout.strip()
+    name = f"rule-runner-test-{uuid.uuid4().hex}"
+    try:
+        started = docker(
+            *("run", "--detach", "--name", name, *HARDENED, *mounts, image, "serve"),
+            *("--config=/fleet.yaml", "--host=0.0.0.0", tokens, "--allow-plain-http"),
+        )
+        assert started.returncode == 0, started.stderr
+        shown = docker("exec", name, "python", "-I", "-c", ASK, secret)
+        assert shown.stdout == "/runs/mine IssuesFound ready\n\n", shown.stderr
+        assert docker("stop", "--time=60", name).returncode == 0
+        assert docker("inspect", "--format={{.State.ExitCode}}", name).stdout == "143\n"
+    finally:
+        docker("rm", "--force", name)
+    assert [*(output / "out").glob("mine-*/rule_result.json")]
+
+
 def test_results_can_be_written_without_any_mount(image: str, trial: Path) -> None:
     script = "rule-runner >/dev/null && ls && cat /opt/ml/output/message"
     done = docker(

@@ -21,6 +21,7 @@ expect = chromium.sync_api.expect
 HOSTILE: Final = "<img src=x onerror='window.hit=1'>"
 PHONE: Final = {"width": 360, "height": 740}
 ROWS: Final = 60
+RETRY_MS: Final = 30_000
 WAIT_S: Final = 10.0
 UNFOLD: Final = "document.querySelectorAll('details').forEach(node => { node.open = true })"
 
@@ -278,6 +279,23 @@ def test_a_lost_connection_is_said_and_made_up_for(
     tab.complaints.clear()  # the browser logs failed requests
 
 
+def test_a_page_without_shared_workers_tries_again(
+    tab: Tab, server: served.Served, fleet: Fleet
+) -> None:
+    tab.page.add_init_script("delete window.SharedWorker")
+    tab.page.clock.install()
+    server.is_down = True
+    page = tab.open("/trials?text=trial-04")
+    mark = page.locator("#live")
+    expect(mark).to_have_text("Connection lost, retrying")
+    fleet.database.update(42, outcome="Error")
+    server.is_down = False
+    page.clock.fast_forward(RETRY_MS)
+    expect(mark).to_have_attribute("data-state", "live")
+    expect(page.locator("#trial-42 .badge")).to_contain_text("Error")
+    tab.complaints.clear()  # the browser logs failed requests
+
+
 def test_curves_grow(tab: Tab, server: served.Served, fleet: Fleet) -> None:
     page = tab.open(f"/trials/{fleet.healthy}")
     expect(page.locator("#live")).to_have_attribute("data-state", "live")
@@ -343,19 +361,24 @@ def test_findings_are_acknowledged(tab: Tab, server: served.Served, fleet: Fleet
     findings.last.click()  # muted by the job file
     assert not page.locator("#finding-actions").is_visible()
     findings.first.click()
-    page.locator("#finding-actions button").click()
+    page.keyboard.press("w")  # nothing was said about it
+    assert not dialog.is_visible()
+    page.keyboard.press("a")
     dialog.get_by_label("Reason").fill("this one too")
     dialog.get_by_role("button", name="Acknowledge").click()
     expect(dialog).not_to_be_visible()
     own = {"reason": "known since Monday", "until": until_day, "mute": True}
     number = findings.first.get_attribute("data-finding")
     assert server.posted[-2:] == [
-        (f"{fleet.hostile}:acknowledge", {"finding": None, "rule": "VanishingGradient", **own}),
+        (
+            f"{fleet.hostile}:acknowledge",
+            {"withdraw": False, "rule": "VanishingGradient", **own},
+        ),
         (
             f"{fleet.hostile}:acknowledge",
             {
+                "withdraw": False,
                 "finding": number,
-                "rule": None,
                 "reason": "this one too",
                 "until": None,
                 "mute": False,

@@ -15,11 +15,14 @@ from fleets import fleet, plan, verdicts, write_runs
 from kubernetes_tools import PYTHON, REASON, Kubectl, rendered, serving, violations
 
 from rule_runner import errors
+from rule_runner.cli.watching import serve
+from rule_runner.fleet.watch.config import read_config
 
 ROOT = Path(__file__).parents[3]
 RULE_RUNNER = Path(sys.executable).with_name("rule-runner")
 MANIFESTS = ROOT / "examples" / "kubernetes"
 OVERLAYS = ("s3", "volume")
+FOLDERS = ("overlays/s3", "overlays/volume", "serve")
 VERSIONS = ("1.29", "1.33", "1.37")  # the oldest, the first with all fields stable, the newest
 NAME = "rule-runner-fleet"
 # What may end otherwise when it is started again: a shortage, a signal.
@@ -35,12 +38,10 @@ def container(job: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_an_overlay_matches_the_published_schemas(
-    tmp_path: Path, overlay: str, version: str
-) -> None:
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_matches_the_published_schemas(tmp_path: Path, folder: str, version: str) -> None:
     manifest = tmp_path / "rendered.yaml"
-    objects = rendered(MANIFESTS / "overlays" / overlay)
+    objects = rendered(MANIFESTS / folder)
     manifest.write_text(yaml.safe_dump_all(objects.values()))
     done = violations(manifest, version)
     assert (done.returncode, done.stderr) == (0, "")
@@ -74,10 +75,11 @@ def test_an_exit_code_fails_the_index_unless_a_retry_may_help() -> None:
     assert set(policy[1]["onExitCodes"]["values"]) == codes - RETRIED - {0}
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_a_pod_meets_the_restricted_standard(overlay: str) -> None:
-    job = rendered(MANIFESTS / "overlays" / overlay)["Job"]
-    pod, only = job["spec"]["template"]["spec"], container(job)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_pod_meets_the_restricted_standard(folder: str) -> None:
+    objects = rendered(MANIFESTS / folder)
+    workload = objects.get("Job") or objects["Deployment"]
+    pod, only = workload["spec"]["template"]["spec"], container(workload)
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] > 0  # Kubernetes cannot tell the image's own user
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -89,6 +91,18 @@ def test_a_pod_meets_the_restricted_standard(overlay: str) -> None:
     }
     assert {"cpu", "memory"} <= only["resources"]["requests"].keys()
     assert "memory" in only["resources"]["limits"]
+
+
+def test_the_service_starts_with_its_arguments_and_configuration() -> None:
+    objects = rendered(MANIFESTS / "serve")
+    command, *options = container(objects["Deployment"])["args"]
+    params = serve.make_context(command, options).params
+    assert read_config(MANIFESTS / "serve" / "fleet.yaml").roots == ("/runs",)
+    mounts = {mount["mountPath"] for mount in container(objects["Deployment"])["volumeMounts"]}
+    assert {params["config"].rpartition("/")[0], str(params["tokens"].parent), "/data"} <= mounts
+    (port,) = container(objects["Deployment"])["ports"]
+    assert (port["containerPort"], port["name"]) == (params["port"], "http")
+    assert objects["Service"]["spec"]["ports"][0]["targetPort"] == "http"
 
 
 def test_the_pods_judge_what_one_process_does(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Place:
     def start(self) -> "subprocess.Popen[bytes]":
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, str(SUPPORT / "watch_program.py"), "fleet.yaml"],
+                [sys.executable, str(SUPPORT / "watch_program.py"), "fleet.yaml", "--once"],
                 cwd=self.folder,
                 env=os.environ | {"PYTHONPATH": str(ROOT)},
                 stdout=log,

@@ -10,27 +10,18 @@ import fleets
 import pytest
 import rawtrial
 import s3_objects
-import uncounted
 
 SUPPORT = Path(__file__).parents[2] / "support"
-EXECUTORS = [("local:2", "json"), ("dask:2", "distributed"), ("ray:2", "ray")]
 
 
-def environment() -> dict[str, str]:
-    """Return an environment in which the workers find the calls too."""
-    return uncounted.environment() | {
-        "PYTHONPATH": str(SUPPORT),
-        "RAY_AUTH_MODE": "disabled",
-        "RAY_raylet_start_wait_time_s": "300",  # on a busy machine
-    }
-
-
-@pytest.mark.parametrize(("spec", "library"), EXECUTORS)
+@pytest.mark.parametrize(("spec", "library"), fleets.EXECUTORS)
 @pytest.mark.timeout(600)
 def test_executor_keeps_what_all_of_them_promise(spec: str, library: str, tmp_path: Path) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed.")
     program = [sys.executable, str(SUPPORT / "executor_contract.py"), spec, str(tmp_path)]
-    done = subprocess.run(program, env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        program, env=fleets.worker_environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     answers: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert answers == {
@@ -65,7 +56,7 @@ def plan_of_sources(folder: Path, endpoint: str, count: int) -> Path:
     ("spec", "library", "count"),
     [
         ("local:2", "json", 8),
-        *(pytest.param(*executor, 300, marks=pytest.mark.nightly) for executor in EXECUTORS),
+        *(pytest.param(*executor, 300, marks=pytest.mark.nightly) for executor in fleets.EXECUTORS),
     ],
 )
 @pytest.mark.timeout(1800)
@@ -83,7 +74,7 @@ def test_each_source_has_the_same_results_on_each_executor(
     command = [sys.executable, "-m", "rule_runner", "fleet", "run", "--plan", str(plan)]
     done = subprocess.run(
         [*command, "--executor", spec],
-        env=environment(),
+        env=fleets.worker_environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -2,6 +2,7 @@
 
 const ADDRESS = "/api/v1/events";
 const WORDS = { live: "Live", lost: "Connection lost, retrying", off: "" };
+const RETRY_MS = 30000;
 const TYPES = ["trial", "finding", "series", "reload"];
 const listeners = new Set();
 let wasHidden = document.hidden;
@@ -50,7 +51,13 @@ function ownStream() {
           show("live");
           emit("reload", {});
         };
-        source.onerror = () => show("lost");
+        source.onerror = ({ target }) => {
+          show("lost");
+          if (target.readyState !== EventSource.CLOSED) return; // it tries again by itself
+          source = null;
+          emit("reload", {}); // pages learn why when they look at the service
+          setTimeout(() => this.postMessage({ visible: !document.hidden }), RETRY_MS);
+        };
         for (const type of TYPES) {
           source.addEventListener(type, (event) => emit(type, JSON.parse(event.data || "{}")));
         }

@@ -31,8 +31,11 @@ function open() {
     tell({ type: "reload", data: {} });
   };
   source.onerror = () => {
+    const refused = source.readyState === EventSource.CLOSED;
     close();
     become("lost");
+    // Pages learn why, such as a session that has ended, when they look at the service.
+    if (refused) tell({ type: "reload", data: {} });
     timer = setTimeout(() => {
       timer = 0;
       update();

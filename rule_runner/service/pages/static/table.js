@@ -5,7 +5,7 @@ import { onKey, showTimes } from "./page.js";
 
 const TYPING_MS = 80;
 const GATHER_MS = 300; // events before a look at the service
-const SPARE = 10; // a look may take a tenth of the time
+const SPARE = 5; // a look may take a sixth of the time
 const MAX_SELECTED = 8;
 const WORDS = {
   NoIssuesFound: "No issues found",

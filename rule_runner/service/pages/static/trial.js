@@ -251,8 +251,11 @@ function offer() {
   if (!actions) return;
   actions.hidden = !button || "fixed" in button.dataset;
   if (!button) return;
-  actions.firstElementChild.dataset.finding = button.dataset.finding;
-  actions.firstElementChild.dataset.what = `${button.dataset.job} at step ${button.dataset.step}`;
+  for (const action of actions.children) {
+    action.dataset.finding = button.dataset.finding;
+    action.dataset.what = `${button.dataset.job} at step ${button.dataset.step}`;
+  }
+  actions.querySelector("[data-withdraw]").hidden = !("marked" in button.dataset);
 }
 for (const [key, by] of [["n", 1], ["p", -1]]) {
   onKey(key, () => {
@@ -264,7 +267,7 @@ for (const [key, by] of [["n", 1], ["p", -1]]) {
 
 // -- what happens meanwhile -----------------------------------------------------------------
 
-const PARTS = ["head", "actions", "problem", "jobs", "findings", "findings-count"];
+const PARTS = ["head", "actions", "problem", "jobs", "findings", "findings-count", "files"];
 // As the server sent them: what people open and press does not count.
 const sent = new Map(PARTS.map((part) => [part, document.getElementById(part).cloneNode(true)]));
 const parser = new DOMParser();
@@ -384,14 +387,31 @@ const dialog = document.getElementById("acknowledge");
 const form = dialog.querySelector("form");
 let target = null;
 
+// Ask for the reason of an acknowledgement, or of its withdrawal.
+function ask(button) {
+  const { acknowledge, withdraw, finding, rule, what } = button.dataset;
+  const word = withdraw ? "Withdraw" : "Acknowledge";
+  target = { withdraw: Boolean(withdraw), [acknowledge ?? withdraw]: finding ?? rule };
+  document.getElementById("acknowledge-title").textContent = word;
+  document.getElementById("acknowledge-what").textContent = what ?? `All findings of ${rule} on this trial.`;
+  form.querySelector("button.primary").textContent = word;
+  for (const field of form.querySelectorAll("[data-only=acknowledge]")) field.hidden = target.withdraw;
+  form.querySelector(".status").textContent = "";
+  form.reset();
+  dialog.showModal();
+}
+
+for (const [key, action] of [["a", "acknowledge"], ["w", "withdraw"]]) {
+  onKey(key, () => {
+    const button = document.querySelector(`#finding-actions:not([hidden]) [data-${action}]:not([hidden])`);
+    if (button) ask(button);
+  });
+}
 page.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (!button) return;
-  if (button.dataset.acknowledge) {
-    target = { finding: button.dataset.acknowledge === "finding" ? button.dataset.finding : null, rule: button.dataset.acknowledge === "rule" ? button.dataset.rule : null };
-    document.getElementById("acknowledge-what").textContent = button.dataset.what ?? `All findings of ${button.dataset.rule} on this trial.`;
-    form.querySelector(".status").textContent = "";
-    dialog.showModal();
+  if (button.dataset.acknowledge || button.dataset.withdraw) {
+    ask(button);
   } else if (button.dataset.action) {
     button.disabled = true;
     try {
@@ -414,12 +434,10 @@ form.addEventListener("submit", async (event) => {
     await post(`/api/v1/trials/${id}:acknowledge`, {
       ...target,
       reason: fields.get("reason").trim(),
-      until: fields.get("until") || null,
-      mute: fields.has("mute"),
+      ...(target.withdraw ? {} : { until: fields.get("until") || null, mute: fields.has("mute") }),
     });
     dialog.close();
-    form.reset();
-    toast(fields.has("mute") ? "Muted." : "Acknowledged.");
+    toast(target.withdraw ? "Withdrawn." : fields.has("mute") ? "Muted." : "Acknowledged.");
     await refresh();
   } catch (error) {
     form.querySelector(".status").textContent = error.message;

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from rule_runner.errors import UsageError
 from rule_runner.fleet.output_names import OutputTemplate
 
 
@@ -11,7 +10,7 @@ def test_same_trial_gets_the_same_folder_and_others_do_not() -> None:
     template = OutputTemplate("out")
     folders = [template.of(path) for path in ("/a/mnist", "/b/mnist", "/a/mnist")]
     assert folders[0] == folders[2] != folders[1]
-    assert Path(folders[0]).parent == Path("out").absolute()
+    assert Path(folders[0]).parent == Path(template.base) == Path("out")
     assert re.fullmatch("mnist-[0-9a-f]{12}", Path(folders[0]).name)
 
 
@@ -21,6 +20,8 @@ def test_same_trial_gets_the_same_folder_and_others_do_not() -> None:
         ("s3://bucket/out/", "s3://bucket/out/mnist-38c52b7ebdb5"),
         ("s3://bucket/{id}/of-{name}", "s3://bucket/38c52b7ebdb5/of-mnist"),
         ("/rules/{{x}}/{id}", "/rules/{x}/38c52b7ebdb5"),
+        ("/rules/{trial}", "/rules/runs-mnist-38c52b7e"),
+        ("/", "/mnist-38c52b7ebdb5"),
     ],
 )
 def test_template_names_the_folder(text: str, output: str) -> None:
@@ -43,5 +44,20 @@ def test_unsafe_names_stay_inside_the_root() -> None:
     ],
 )
 def test_misspelt_template_is_refused(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         OutputTemplate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "is_flat"),
+    [
+        ("out", "out", True),
+        ("/{trial}", "/", True),
+        ("s3://bucket/{{x}}/{name}-{id}/", "s3://bucket/{x}", True),
+        ("/out/{id}/{name}", "/out", False),
+    ],
+)
+def test_all_outputs_are_below_the_base(text: str, base: str, is_flat: bool) -> None:
+    template = OutputTemplate(text)
+    assert (template.base, template.is_flat) == (base, is_flat)
+    assert template.of("/runs/mnist").startswith(base)

@@ -10,7 +10,13 @@ from told import WAY, news
 
 from rule_runner.errors import OutputError
 from rule_runner.notify.event import RuleProgress, RuleState
-from rule_runner.notify.outbox import Cursor, Outbox, feeds_sinks, read_events
+from rule_runner.notify.outbox import (
+    Cursor,
+    Outbox,
+    feeds_sinks,
+    read_events,
+    undelivered_events,
+)
 from rule_runner.results.status import RuleStatus
 
 
@@ -164,3 +170,17 @@ def test_a_cursor_tells_whose_events_are_sent(folder: Path) -> None:
     assert Cursor(folder, "list").read() == 0
     Cursor(folder, "list").write(7)
     assert (Cursor(folder, "list").read(), feeds_sinks(folder)) == (7, True)
+
+
+def test_events_that_no_sink_took_or_one_refused_are_undelivered(three: Path) -> None:
+    folder = three.parent
+    assert undelivered_events(folder) == 0  # without sinks
+    (_, second) = [position for position, _ in read_events(three)][:2]
+    Cursor(folder, "queue").write(second)
+    Cursor(folder, "list").write(three.stat().st_size)
+    assert undelivered_events(folder) == 1
+    Cursor(folder, "queue").write(three.stat().st_size)
+    assert undelivered_events(folder) == 0
+    (folder / "dead-letters.jsonl").write_text("{}\n{}\n")
+    assert undelivered_events(folder) == 2
+    assert undelivered_events(folder / "gone") == 0

@@ -7,9 +7,11 @@ from starlette.testclient import TestClient
 
 from rule_core.clock import SystemClock
 from rule_core.severity import Severity
+from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.database import NewTrial, WatchDatabase
 from rule_runner.fleet.watch.records import RuleRecord
 from rule_runner.fleet.watch.states import WatchState
+from rule_runner.service.access.tokens import Role, TokenFile
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service
 from rule_runner.service.settings import ServiceSettings
@@ -40,6 +42,20 @@ def database(tmp_path: Path) -> Path:
 def client(database: Path) -> TestClient:
     service = Service(settings=ServiceSettings(), database=database, clock=SystemClock())
     return TestClient(build_application(service), "http://localhost")
+
+
+def test_what_keeps_the_controller_waiting_is_said_beside_that_it_is_ready(database: Path) -> None:
+    commands = Commands()
+    service = Service(
+        settings=ServiceSettings(), database=database, clock=SystemClock(), commands=commands
+    )
+    client = TestClient(build_application(service), "http://localhost")
+    assert client.get("/readyz").text == "ready\n"
+    commands.problem = "Executor 'ray://h:1' has disconnected."
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.text) == (200, f"ready\n{commands.problem}\n")
+    commands.failure = "The controller has a defect."
+    assert client.get("/readyz").status_code == 503
 
 
 def test_the_table_has_trials_with_their_rules(client: TestClient) -> None:
@@ -81,7 +97,24 @@ def test_a_wrong_query_is_refused(client: TestClient, query: str, sentence: str)
 
 
 def test_an_index_that_is_gone_is_said_in_a_sentence(client: TestClient, database: Path) -> None:
+    assert client.get("/readyz").text == "ready\n"
     database.unlink()
+    assert "does not exist" in client.get("/readyz").text
     answer = client.get("/api/v1/trials")
     assert (answer.status_code, answer.json()["error"].count("does not exist")) == (503, 1)
     assert client.get("/healthz").text == "ok\n"
+
+
+def test_readiness_needs_no_token_and_tells_no_path(database: Path, tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.json")
+    secret = tokens.add("ann", Role.READ)
+    settings = ServiceSettings(tokens=tokens.path)
+    commands = Commands()
+    service = Service(settings=settings, database=database, clock=SystemClock(), commands=commands)
+    client = TestClient(build_application(service), "http://localhost")
+    assert client.get("/readyz").text == "ready\n"
+    commands.failure = "The disk /secret is full."
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.text) == (503, "Not ready.\n")
+    known = client.get("/readyz", headers={"Authorization": f"Bearer {secret}"})
+    assert (known.status_code, known.text) == (503, "The disk /secret is full.\n")

@@ -38,6 +38,7 @@ def test_streams_hear_of_trials_findings_and_data(tmp_path: Path) -> None:
     async def check(index: WatchDatabase) -> None:
         changes = Changes(lambda: IndexReader(path), LOOK_S)
         async with changes.running(), changes.stream() as queue:
+            assert await until(queue, ["reload"]) == ["reload"]
             await asyncio.sleep(10 * LOOK_S)
             assert taken(queue) == []
             index.set_rules(1, [rule(outcome="IssuesFound", last_step=220)])
@@ -46,6 +47,10 @@ def test_streams_hear_of_trials_findings_and_data(tmp_path: Path) -> None:
             assert await until(queue, ["series"]) == ["trial", "series"]
             index.update(1, state="running")
             await until(queue, ["series"])
+            index.set_rules(1, [])
+            assert await until(queue, ["trial"]) == ["trial"]
+            index.set_rules(1, [rule(outcome="IssuesFound")])
+            assert await until(queue, ["series"]) == ["trial", "finding", "series"]
             changes.end()
             assert (await queue.get()).type == END
         assert len(changes) == 0
@@ -61,7 +66,7 @@ def test_too_many_changes_are_told_as_one(tmp_path: Path) -> None:
     async def check(index: WatchDatabase) -> None:
         changes = Changes(lambda: IndexReader(path), LOOK_S)
         async with changes.running(), changes.stream() as queue:
-            await asyncio.sleep(10 * LOOK_S)
+            await until(queue, ["reload"])
             trials = [
                 NewTrial(f"/runs/{number}", "/runs", True, False, f"/out/{number}")
                 for number in range(MOST_CHANGES + 1)
@@ -81,7 +86,8 @@ def test_a_stream_that_takes_nothing_is_told_to_reload(tmp_path: Path) -> None:
     async def check(index: WatchDatabase) -> None:
         changes = Changes(lambda: IndexReader(path), LOOK_S)
         async with changes.running(), changes.stream() as slow, changes.stream() as quick:
-            await asyncio.sleep(10 * LOOK_S)
+            await until(slow, ["reload"])
+            await until(quick, ["reload"])
             for _ in range(MOST_WAITING):
                 slow.put_nowait(StreamEvent("trial", "{}", 0))
             add(index, "/runs/a")
@@ -106,10 +112,10 @@ def test_an_index_that_is_gone_comes_back(tmp_path: Path) -> None:
     async def check(index: WatchDatabase) -> None:
         changes = Changes(open_index, LOOK_S)
         async with changes.running(), changes.stream() as queue:
-            await asyncio.sleep(20 * LOOK_S)
-            assert len(calls) > 3
+            assert await until(queue, ["reload"]) == ["reload"]
+            assert len(calls) == 3
             add(index, "/runs/a")
-            await until(queue, ["trial"])
+            assert await until(queue, ["trial"]) == ["trial"]
         before = len(calls)
         await asyncio.sleep(5 * LOOK_S)
         assert len(calls) == before, "The index is read although nobody listens."

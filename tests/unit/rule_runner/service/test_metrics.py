@@ -24,6 +24,8 @@ def text(tmp_path: Path) -> str:
     with WatchDatabase(database) as index:
         add(index, "/runs/a secret", [rule(outcome="IssuesFound", rule_time=1.5)], restarts=2)
         add(index, "/runs/b", [rule(known=50, judged=20, skipped=10)], state="running")
+        add(index, "/runs/c", undelivered=3)
+        add(index, "/runs/d", undelivered=4, removed=True)
     client = TestClient(build_application(service(database)), "http://localhost")
     client.get("/api/v1/trials/7")
     return client.get("/metrics").text
@@ -41,6 +43,7 @@ def test_the_index_and_the_service_are_measured(text: str) -> None:
     assert values["rule_runner_waiting_steps", name] == 20
     assert values["rule_runner_rule_seconds", name] == 1.5
     assert values["rule_runner_restarts",] == 2
+    assert values["rule_runner_undelivered_events",] == 3
     assert values["rule_runner_http_requests_total", "/api/v1/trials/{trial}", "404"] == 1
     assert values["rule_runner_trials", "IssuesFound", "judged"] == 1
     assert "secret" not in text
@@ -59,9 +62,19 @@ def test_the_documented_metrics_are_those_that_exist(text: str) -> None:
     assert documented == set(re.findall(r"^(rule_runner_\w+)", text, re.MULTILINE))
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed.")
+def promtool(*arguments: str | Path, text: str = "") -> tuple[int, str]:
+    """Return the exit code of promtool, and what it complained about."""
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed.")
+    command = ["promtool", "check", *arguments]
+    done = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+    return done.returncode, done.stderr
+
+
 def test_promtool_accepts_them(text: str) -> None:
-    done = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False
-    )
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert promtool("metrics", text=text) == (0, "")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("rules", "alerts"), ("config", "prometheus")])
+def test_promtool_accepts_the_examples(kind: str, name: str) -> None:
+    assert promtool(kind, MONITORING / f"{name}.yaml") == (0, "")

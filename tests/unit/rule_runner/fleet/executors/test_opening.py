@@ -6,7 +6,7 @@ from executed_calls import doubled
 
 from rule_runner.errors import TemporaryError, UsageError
 from rule_runner.fleet.executors import open_executor, opening
-from rule_runner.fleet.executors.opening import FORMS
+from rule_runner.fleet.executors.opening import FORMS, opener
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,21 @@ def test_cluster_that_does_not_answer_is_worth_a_retry(monkeypatch: pytest.Monke
         open_executor("tcp://h:1"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        ("dask:2", {"workers": 2, "attempts": 1}),
+        ("ray", {"workers": None, "attempts": 1}),
+        ("ray://h:1", {"address": "ray://h:1", "attempts": 1}),
+        ("tls://h:1", {"address": "tls://h:1", "attempts": 1}),
+    ],
+)
+def test_attempts_reach_the_library(
+    spec: str, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[dict[str, object]] = []
+    monkeypatch.setattr(opening, "_class_of", lambda _: lambda **chosen: opened.append(chosen))
+    opener(spec, attempts=1)()
+    assert opened == [options]

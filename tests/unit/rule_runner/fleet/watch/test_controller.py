@@ -11,13 +11,16 @@ import pytest
 import structlog
 from watched import Watch, log, result, save
 
-from rule_runner.errors import OutputError
+from rule_runner.errors import OutputError, TemporaryError
 from rule_runner.fleet.commands import Command, TrialAction
+from rule_runner.fleet.watch import controller
 from rule_runner.fleet.watch.config import Assignment
 from rule_runner.fleet.watch.controller import ABSENT_S
 from rule_runner.fleet.watch.index_reader import IndexReader
+from rule_runner.fleet.watch.outputs import SavedOutput, read_output
 from rule_runner.fleet.watch.retention import Expiry
 from rule_runner.fleet.watch.states import RESTARTS
+from rule_runner.notify.outbox import Cursor
 from rule_runner.results.acknowledgements import (
     ACKNOWLEDGEMENTS,
     Acknowledgement,
@@ -74,6 +77,40 @@ def test_verdicts_are_in_the_index_while_the_evaluation_runs(watch: Watch) -> No
     assert (rule.outcome, rule.step) == ("IssuesFound", 20)
 
 
+def test_results_that_have_not_changed_are_not_read_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = Path(watch.trial(trial).output)
+    reads: list[str] = []
+
+    def counted(place: str) -> SavedOutput:
+        reads.append(place)
+        return read_output(place)
+
+    monkeypatch.setattr(controller, "read_output", counted)
+
+    def outcomes() -> dict[str, str]:
+        watch.tick(10.0)
+        rules = watch.controller.database.rules_of(watch.trial(trial).id)
+        return {rule.name: rule.outcome for rule in rules}
+
+    save(output, result(trial, ended_at=None), report=False)
+    assert [outcomes() for _ in range(3)] == 3 * [{"LossSpike": "NoIssuesFound"}]
+    assert len(reads) == 1
+    save(output, result(trial, "Overfit", ended_at=None), report=False)
+    assert outcomes() == {"LossSpike": "NoIssuesFound", "Overfit": "NoIssuesFound"}
+    save(output, result(trial, ended_at=None, outcome="IssuesFound"), report=False)
+    assert outcomes()["LossSpike"] == "IssuesFound"
+    for file in watch.path.parent.glob("watch.sqlite*"):
+        file.unlink()
+    assert outcomes()["LossSpike"] == "IssuesFound"
+    append_acknowledgement(output, said("acknowledged"))
+    outcomes()
+    assert marks(watch, trial)[0] == (True, "error")
+
+
 def test_an_evaluation_that_dies_is_restarted_three_times_with_growing_pauses(watch: Watch) -> None:
     trial = log(watch.runs)
     pauses = []
@@ -95,6 +132,47 @@ def test_an_evaluation_that_dies_is_restarted_three_times_with_growing_pauses(wa
     assert pauses == [15.0, 30.0, 60.0]
     assert (record.state, record.outcome) == ("judged", "Error")
     assert record.problem == "Its evaluation ended 4 times without a verdict: Disk full."
+
+
+@pytest.mark.parametrize("outcome", [None, "Stopped"])
+def test_an_evaluation_that_is_interrupted_starts_again_and_counts_no_restart(
+    watch: Watch, outcome: str | None
+) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    output = watch.trial(trial).output
+    if outcome:
+        save(Path(output), result(trial, outcome=outcome, trial_ended=False))
+    watch.evaluations.end(output, None, pause=60.0)
+    watch.tick()
+    record = watch.trial(trial)
+    assert (record.state, record.restarts) == ("queued", 0)
+    watch.tick(59.0)
+    assert watch.state(trial) == "queued"
+    watch.tick(1.0)
+    assert watch.state(trial) == "running"
+
+
+def test_trials_stay_queued_while_nothing_can_be_started(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.evaluations.is_ready, watch.evaluations.problem = False, "Executor 'x' is away."
+    watch.tick()
+    assert watch.state(trial) == "queued"
+    assert watch.options.commands.problem == "Executor 'x' is away."
+    assert watch.controller.problems == ["Executor 'x' is away."]
+    watch.evaluations.is_ready, watch.evaluations.problem = True, ""
+    watch.tick()
+    assert (watch.state(trial), watch.options.commands.problem) == ("running", "")
+
+
+def test_nobody_waits_for_an_executor_with_once(tmp_path: Path, clock: Any) -> None:
+    watch = Watch(tmp_path, clock, once=True)
+    log(watch.runs)
+    watch.evaluations.is_ready = False
+    watch.tick()
+    watch.evaluations.problem = "Executor 'x' is away."
+    with pytest.raises(TemporaryError, match=r"Executor 'x' is away\."):
+        watch.tick()
 
 
 def test_a_restart_keeps_the_rules_that_had_begun(watch: Watch) -> None:
@@ -452,6 +530,22 @@ def test_acknowledgements_are_in_the_index_until_they_expire_and_after_it_is_mad
     assert marks(watch, trial) == [(False, None)]
     watch.tick(86400.0)
     assert marks(watch, trial) == [(False, "error")]
+
+
+def test_undelivered_events_are_in_the_index_until_they_are_sent(watch: Watch) -> None:
+    trial = log(watch.runs)
+    watch.tick()
+    watch.end(trial)
+    output = Path(watch.trial(trial).output)
+    (events,) = output.glob("**/rule_result.json")
+    (events.parent / "events.jsonl").write_text("{}\n{}\n")
+    cursor = Cursor(events.parent, "webhook")
+    cursor.write(0)
+    watch.tick()
+    assert watch.trial(trial).undelivered == 2
+    cursor.write((events.parent / "events.jsonl").stat().st_size)
+    watch.tick(60.0)
+    assert watch.trial(trial).undelivered == 0
 
 
 def test_the_outputs_of_removed_trials_are_not_looked_at(watch: Watch) -> None:

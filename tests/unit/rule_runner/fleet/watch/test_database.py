@@ -65,7 +65,7 @@ def test_trials_are_added_once_and_listed_by_filters(path: Path) -> None:
             assert [trial.path for trial in listed] == expected, fields
         assert [trial.path for trial in reader.trials(limit=1, offset=1)] == [b.path]
         assert reader.counts() == {("discovered", ""): 2, ("judged", "IssuesFound"): 1}
-        assert reader.rule_counts()["LossSpike", "IssuesFound"] == 1
+        assert reader.rule_counts()["LossSpike"]["IssuesFound"] == 1
         assert reader.has_issues(Severity.WARNING)
         assert not reader.has_issues(Severity.ERROR)
         database.set_rules(a.id, [rule("LossSpike", counted_severity=None)])

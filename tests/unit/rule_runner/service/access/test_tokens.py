@@ -32,7 +32,7 @@ def test_the_file_is_for_its_owner_and_keeps_no_token(tokens: TokenFile) -> None
     secret = tokens.add("ann", Role.ACT)
     assert stat.S_IMODE(tokens.path.stat().st_mode) == 0o600
     assert secret not in tokens.path.read_text()
-    tokens.path.chmod(0o640)
+    tokens.path.chmod(0o644)
     with pytest.raises(ClientError, match=r"Others may read tokens .* chmod 600"):
         TokenFile(tokens.path).tokens()
 

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import reports
@@ -16,8 +17,9 @@ from rule_runner.results.acknowledgements import (
     AcknowledgementKind,
     append_acknowledgement,
 )
-from rule_runner.results.schema import Evidence
+from rule_runner.results.schema import Evidence, RuleSource
 from rule_runner.service.application import build_application
+from rule_runner.service.pages import views
 from rule_runner.service.pages.table import ROWS
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
@@ -133,8 +135,55 @@ def test_what_people_said_is_on_the_page(
     append_acknowledgement(str(tmp_path / "out"), Acknowledgement(finding=number, **said))
     page = text_of(client, f"/trials/{trial.id}")
     assert f"{kind} by ann (known)" in page
-    assert f'data-finding="{number}"' in page
-    assert "data-fixed" not in page.partition('id="findings"')[2].partition("</ul>")[0]
+    entry = page.partition('id="findings"')[2].partition("</ul>")[0]
+    assert f'data-finding="{number}"' in entry
+    assert "data-marked" in entry
+    assert "data-fixed" not in entry
+
+
+def test_only_what_was_said_can_be_withdrawn(database: WatchDatabase, tmp_path: Path) -> None:
+    reports.save(tmp_path / "out", reports.fired())
+    rules = [served.rule(outcome="IssuesFound")]
+    trial = served.add(database, "/runs/mine", rules, output=str(tmp_path / "out"))
+    acting, reading = (
+        TestClient(served.Served(tmp_path / "index.sqlite", role).application, "http://127.0.0.1")
+        for role in ("act", "read")
+    )
+    address, button = f"/trials/{trial.id}", 'data-withdraw="rule"'
+    assert button not in text_of(acting, address)
+    said: dict[str, Any] = {"who": "ann", "reason": "known", "at": datetime.now(UTC)}
+    said |= {"kind": AcknowledgementKind.MUTED, "rule": "VanishingGradient"}
+    append_acknowledgement(str(tmp_path / "out"), Acknowledgement(**said))
+    page = text_of(acting, address)
+    assert button in page
+    assert "data-marked" not in page  # the finding has no word of its own
+    assert "data-withdraw" not in text_of(reading, address)
+
+
+def test_files_and_configuration_are_on_the_page(
+    client: TestClient, database: WatchDatabase, tmp_path: Path
+) -> None:
+    source = RuleSource(location=f"/rules/{HOSTILE}.py", sha256="0123456789abcdef" * 4)
+    reports.save(tmp_path / "out", reports.result("A", source=source, mode="observe"))
+    (tmp_path / "out" / "<img src=x>&?#.png").write_bytes(bytes(2000))
+    rules = [served.rule("A", mode="observe")]
+    trial = served.add(database, "/runs/mine", rules, output=str(tmp_path / "out"))
+    page = text_of(client, f"/trials/{trial.id}")
+    assert f"/api/v1/trials/{trial.id}/files/rule_result.json" in page
+    assert f"/files/{quote('<img src=x>&?#.png')}" in page
+    assert "2.0 kB" in page
+    assert "<img" not in page
+    assert "<dt>threshold</dt><dd>1e-7</dd>" in page
+    assert "Mode observe:" in page
+    assert "(SHA-256 0123456789ab)" in page
+
+
+def test_results_in_s3_are_not_files(
+    client: TestClient, database: WatchDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "read_results", lambda _: [])
+    trial = served.add(database, "/runs/far", output="s3://bucket/far")
+    assert "The results are in S3" in text_of(client, f"/trials/{trial.id}")
 
 
 @pytest.mark.parametrize(("role", "count"), [("read", 0), ("act", 3)])
@@ -208,15 +257,3 @@ def test_a_rules_page_tells_where_it_fires(client: TestClient, database: WatchDa
     own = text_of(client, "/rules/Own")
     assert "It has fired on no trial." in own
     assert "does not run in this service" in own
-
-
-def test_curves_are_data(client: TestClient, database: WatchDatabase, tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "log.csv").write_text("step,loss\n1,0.5\n2,0.25\n")
-    trial = served.add(database, str(tmp_path / "a"))
-    address = f"/api/v1/trials/{trial.id}/series"
-    page = client.get(f"{address}?after=1&points=10&names=loss,other").json()
-    assert [(item["name"], item["steps"]) for item in page["series"]] == [("loss", [2])]
-    for query in ("points=1", "points=x", "after=now", "nmaes=a"):
-        assert client.get(f"{address}?{query}").status_code == 400, query
-    assert client.get("/api/v1/trials/77/series").status_code == 404

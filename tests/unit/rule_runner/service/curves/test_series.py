@@ -11,8 +11,8 @@ from rule_core.clock import SystemClock
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.states import WatchState
-from rule_runner.service.pages import series
-from rule_runner.service.pages.series import TRIALS_KEPT, SeriesCache, SeriesPage, SeriesQuery
+from rule_runner.service.curves import series
+from rule_runner.service.curves.series import TRIALS_KEPT, SeriesCache, SeriesPage, SeriesQuery
 
 
 class FakeClock(SystemClock):

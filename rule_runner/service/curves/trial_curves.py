@@ -19,7 +19,7 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
-from rule_runner.service.pages.points import Points
+from rule_runner.service.curves.points import Points
 
 CURVES_KEPT: Final = 40  # of one trial
 BYTES_READ: Final = 1 << 16  # larger arrays are no curves

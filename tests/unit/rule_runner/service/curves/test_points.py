@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from rule_runner.service.pages.points import MARKS_KEPT, POINTS_KEPT, Mark, Points, thinned
+from rule_runner.service.curves.points import MARKS_KEPT, POINTS_KEPT, Mark, Points, thinned
 
 
 def test_a_long_curve_keeps_its_extremes_in_bounded_memory() -> None:

@@ -7,7 +7,7 @@ import s3_objects
 
 from rule_runner.errors import ClientError
 from rule_runner.results.schema import Evidence
-from rule_runner.service.pages.measured import LINES_KEPT, read_measured
+from rule_runner.service.curves.measured import LINES_KEPT, read_measured
 
 
 def test_the_worst_lines_of_each_quantity(tmp_path: Path) -> None:

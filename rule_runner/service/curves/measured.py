@@ -10,7 +10,7 @@ from rule_core.storage.uri import is_s3
 from rule_runner.report.html.series import REPORTED, ChartLine, Drawing
 from rule_runner.report.s3_results import fetch_results
 from rule_runner.report.saved_results import SavedRuleJob, read
-from rule_runner.service.pages.points import Points
+from rule_runner.service.curves.points import Points
 
 LINES_KEPT: Final = 5  # of each quantity, the worst
 

@@ -14,9 +14,9 @@ from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.states import WatchState
-from rule_runner.service.pages.curves import CurveKind, TrialCurves
-from rule_runner.service.pages.measured import MeasuredCurve, MeasuredCurves, read_measured
-from rule_runner.service.pages.points import Mark
+from rule_runner.service.curves.measured import MeasuredCurve, MeasuredCurves, read_measured
+from rule_runner.service.curves.points import Mark
+from rule_runner.service.curves.trial_curves import CurveKind, TrialCurves
 
 TRIALS_KEPT: Final = 16
 READ_S: Final = 0.5  # of a trial, for one answer

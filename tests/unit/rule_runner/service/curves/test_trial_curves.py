@@ -10,7 +10,7 @@ import s3_objects
 
 from rule_core.clock import SystemClock
 from rule_runner.errors import TrialError
-from rule_runner.service.pages.curves import BYTES_READ, CURVES_KEPT, CurveKind, TrialCurves
+from rule_runner.service.curves.trial_curves import BYTES_READ, CURVES_KEPT, CurveKind, TrialCurves
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import TrialWriter
 

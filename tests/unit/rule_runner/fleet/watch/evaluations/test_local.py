@@ -10,8 +10,8 @@ import pytest
 
 from rule_core.clock import SystemClock
 from rule_runner.config.request import EvaluationRequest
-from rule_runner.fleet.watch import evaluations as evaluations_
-from rule_runner.fleet.watch.evaluations import EndedEvaluation, Evaluations
+from rule_runner.fleet.watch.evaluations import EndedEvaluation, process
+from rule_runner.fleet.watch.evaluations.local import LocalEvaluations
 
 REQUEST = EvaluationRequest(trial="/runs/a")
 PROGRAM = "#!/bin/sh\ncat >{folder}/request\necho 'Error: It failed.' >&2\n{ending}\n"
@@ -24,7 +24,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> Non
     monkeypatch.setattr(sys, "executable", str(path))
 
 
-def wait(evaluations: Evaluations) -> list[EndedEvaluation]:
+def wait(evaluations: LocalEvaluations) -> list[EndedEvaluation]:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if ended := [*evaluations.ended()]:
@@ -37,7 +37,7 @@ def test_a_process_gets_its_request_and_reports_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, monkeypatch, "exit 1")
-    evaluations = Evaluations(tmp_path / "state")
+    evaluations = LocalEvaluations(tmp_path / "state")
     evaluations.start("/out/a", REQUEST)
     assert (len(evaluations), "/out/a" in evaluations) == (1, True)
     assert wait(evaluations) == [EndedEvaluation("/out/a", 1, "It failed.")]
@@ -49,12 +49,13 @@ def test_another_controller_adopts_a_process_and_stops_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, monkeypatch, "exec sleep 60")
-    first = Evaluations(tmp_path / "state")
+    first = LocalEvaluations(tmp_path / "state")
     first.start("/out/a", REQUEST)
     process = first._running["/out/a"]
     assert process is not None
-    second = Evaluations(tmp_path / "state")
-    assert [second.adopt("/out/a"), second.adopt("/out/b")] == [True, False]
+    second = LocalEvaluations(tmp_path / "state")
+    assert second.adopt("/out/a") is None
+    assert second.adopt("/out/b") == EndedEvaluation("/out/b", None, "")
     second.start("/out/a", REQUEST)
     assert [*second.ended()] == []
     second.terminate()
@@ -69,7 +70,7 @@ def test_what_the_caller_could_not_record_is_told_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, monkeypatch, "exit 0")
-    evaluations = Evaluations(tmp_path / "state")
+    evaluations = LocalEvaluations(tmp_path / "state")
     evaluations.start("/out/a", REQUEST)
     process = evaluations._running["/out/a"]
     assert process is not None
@@ -83,9 +84,9 @@ def test_what_the_caller_could_not_record_is_told_again(
 def test_a_log_that_a_rule_fills_is_emptied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluations_, "_LONGEST_LOG", 10)
+    monkeypatch.setattr(process, "_LONGEST_LOG", 10)
     program(tmp_path, monkeypatch, "echo a long text >&2; read -r line <&3; exec sleep 60")
-    evaluations = Evaluations(tmp_path / "state")
+    evaluations = LocalEvaluations(tmp_path / "state")
     evaluations.start("/out/a", REQUEST)
     (log,) = (tmp_path / "state").glob("*.log")
     deadline = time.monotonic() + 20

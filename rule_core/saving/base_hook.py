@@ -53,6 +53,8 @@ class BaseHook(FailSafe):
     """
 
     FRAMEWORK: ClassVar[str] = "pytorch"  # in names of folders with profiles
+    # Whether a step begins where the one before ended; otherwise the framework tells when.
+    STEPS_JOIN: ClassVar[bool] = False
     access: TensorAccess = NumpyAccess()
 
     def __init__(
@@ -167,7 +169,9 @@ class BaseHook(FailSafe):
         self._step_mode = self.mode
         self._step_time = time.time()
         if self.profiler is not None:
-            self.profiler.begin_step(self.mode, self._mode_step(), self.global_step)
+            self.profiler.begin_step(
+                self.mode, self._mode_step(), self.global_step, joins=self.STEPS_JOIN
+            )
         self._saving = frozenset()
         self._save_at_this_step(self._collections_to_save())
 

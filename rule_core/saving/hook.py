@@ -102,6 +102,7 @@ class Hook(BaseHook):
     [0, 2, 4]
     """
 
+    STEPS_JOIN = True
     # Patterns of the default collections, and names of those that are always saved.
     DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
         "all": (),

@@ -55,6 +55,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     >>> model.fit(points, labels, callbacks=[hook])  # doctest: +SKIP
     """
 
+    STEPS_JOIN = False
     FRAMEWORK = "tensorflow"
     # Keras distinguishes the kinds of variables, so no patterns are needed.
     DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = dict.fromkeys(

@@ -60,6 +60,7 @@ class Hook(CoreHook):
     >>> hook.register_loss(criterion)  # doctest: +SKIP
     """
 
+    STEPS_JOIN = False
     DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
         **CoreHook.DEFAULT_COLLECTIONS,
         "losses": ("[Ll]oss_(?!input).*output",),

@@ -60,6 +60,7 @@ class Hook(CoreHook, TrainingCallback):
     >>> xgboost.train(params, data, evals=[(data, "train")], callbacks=[hook])  # doctest: +SKIP
     """
 
+    STEPS_JOIN = False
     FRAMEWORK = "xgboost"
     DEFAULT_COLLECTIONS: ClassVar[Mapping[str, Sequence[str]]] = {
         "all": (),

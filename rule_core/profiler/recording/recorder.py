@@ -88,7 +88,7 @@ class ProfilerRecorder(FailSafe):
         self._profilers: list[StepProfiler] = [self._python]
         self._began: dict[str, int] = {}  # by phase
         self._step_name = ""
-        self._step_began = self._last_end = 0
+        self._step_began = self._last_end = self._last_finish = 0
         self._has_reached_end = False
         self._process = os.getpid()
         self._sampler: Sampler | None = None
@@ -142,7 +142,7 @@ class ProfilerRecorder(FailSafe):
     # -- steps ---------------------------------------------------------------------------------
 
     @guarded
-    def begin_step(self, mode: ModeKeys, mode_step: int, step: int) -> None:
+    def begin_step(self, mode: ModeKeys, mode_step: int, step: int, *, joins: bool = False) -> None:
         """Begin a step, which ends the one before.
 
         Parameters
@@ -151,9 +151,13 @@ class ProfilerRecorder(FailSafe):
             Mode of the step, and its number within the mode.
         step
             Its number over all modes.
+        joins
+            Whether the step began where the one before ended, if there was one.
         """
         now_us = self.now_us()
         self._finish_step(now_us)
+        if joins:
+            now_us = self._last_finish or now_us
         if self._has_new_config():
             self._log_problems()
         self.point = StepPoint(mode, mode_step, step, now_us)
@@ -176,7 +180,8 @@ class ProfilerRecorder(FailSafe):
         if not name:
             return
         self._began.clear()
-        self._add(name, name, self._step_began, self._last_end or now_us)
+        self._last_finish = self._last_end or now_us
+        self._add(name, name, self._step_began, self._last_finish)
         if not self._has_reached_end:
             self._reach(StepPhase.STEP_END, now_us)
 

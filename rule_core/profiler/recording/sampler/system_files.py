@@ -43,15 +43,19 @@ class SystemFiles:
         self._root = Path(tempfile.mkdtemp(prefix="rule-runner-") if self._is_remote else folder)
         self._node = node
         self._key = ""
+        self._minute = 0
         self._file = -1
         for draft in sorted(self._root.glob(f"{layout.SYSTEM_FOLDER}/*/*.algo-{node}.json{DRAFT}")):
             self._complete(draft)
 
     def add(self, time_us: int, readings: Sequence[MetricValue]) -> None:
         """Append the values of a moment, in epoch microseconds."""
-        key = layout.system_key(time_us // _US // _MINUTE_S * _MINUTE_S, self._node)
-        if key != self._key:
+        minute = time_us // _US // _MINUTE_S
+        if minute != self._minute or not self._key:
             self.close()
+            # Readers take the time in the name for that of the first sample.
+            key = layout.system_key(time_us // _US, self._node)
+            self._minute = minute
             path = self._draft(key)
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)

@@ -118,6 +118,16 @@ def test_a_hook_records_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]
 
 
+def test_steps_of_a_plain_loop_follow_each_other_without_a_gap(tmp_path: Path) -> None:
+    parameters = {"ProfilingParameters": {"LocalPath": str(tmp_path / "profile")}}
+    with Hook(tmp_path / "trial", profiler_config=parameters) as hook:
+        for step in range(4):
+            hook.save_scalar("loss", step)
+            hook.step()
+    spans = [(event.start_time, event.end_time) for event in events(tmp_path / "profile")]
+    assert [start for start, _ in spans[1:]] == [end for _, end in spans[:-1]]
+
+
 def test_a_hook_takes_a_configuration(tmp_path: Path) -> None:
     parameters = {"ProfilingParameters": {"LocalPath": str(tmp_path / "profile")}}
     with Hook(tmp_path / "trial", profiler_config=parameters) as hook:

@@ -41,6 +41,14 @@ def test_a_minute_is_visible_when_it_is_over(tmp_path: Path) -> None:
     assert values(tmp_path) == [(START_US + offset, 12.3457) for offset in (0, 500_000, MINUTE_US)]
 
 
+def test_the_name_has_the_time_of_the_first_sample(tmp_path: Path) -> None:
+    files = SystemFiles(str(tmp_path), 1)
+    for offset_s in (37, 59, 60, 61):
+        files.add(START_US + 1_000_000 * offset_s, [ROW])
+    files.close()
+    assert visible(tmp_path) == ["1700000077.algo-1.json", "1700000100.algo-1.json"]
+
+
 def test_a_line_is_as_the_platform_writes_it(tmp_path: Path) -> None:
     files = SystemFiles(str(tmp_path), 2)
     files.add(START_US, [ROW])

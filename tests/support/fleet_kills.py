@@ -186,7 +186,8 @@ class ArrayRun(Run):
         assert self._job
 
     def is_running(self) -> bool:
-        """Return whether a task runs or waits."""
+        """Return whether a task runs or waits; the node is brought back if necessary."""
+        self._cluster.resume_if_drained()
         query = ("squeue", "--noheader", f"--jobs={self._job}", "--format=%T")
         return bool(self._cluster.query(*query) or self._cluster.tasks())
 

@@ -57,7 +57,6 @@ class SlurmCluster:
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.environment = environment
         self._folder = folder
-        self._host = _host()
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
@@ -133,14 +132,24 @@ class SlurmCluster:
         self._kill(NODE)
         for process in [*steps, *(task for step in steps for task in processes.children(step))]:
             processes.kill(process)
-        node = ("scontrol", "update", f"nodename={self._host}")
-        self.query(*node, "state=down", "reason=killed")
+        self._set_node("state=down", "reason=killed")
         self.start(NODE)
-        self.query(*node, "state=resume")
+        self._resume()
         self.wait_until("idle")
-        for job in self.query("squeue", "--noheader", "--array", "--format=%A"):
-            self.query("scontrol", "update", f"job={job}", "starttime=now")  # not in two minutes
         return True
+
+    def resume_if_drained(self) -> None:
+        """Let the node take jobs again, after a controller that had forgotten one drained it."""
+        if {*self.query("sinfo", "--noheader", "--format=%T")} & {"drained", "draining"}:
+            self._resume()
+
+    def _resume(self) -> None:
+        self._set_node("state=resume")
+        for job in self.query("squeue", "--noheader", "--array", "--states=PD", "--format=%A"):
+            self.query("scontrol", "update", f"job={job}", "starttime=now")  # not in two minutes
+
+    def _set_node(self, *settings: str) -> None:
+        self.query("scontrol", "update", f"nodename={_host()}", *settings)
 
     def _kill(self, name: str) -> None:
         process = self._daemons[name]

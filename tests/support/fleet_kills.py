@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -10,20 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 import fleets
 import processes
 from ray_cluster import RayCluster
-from slurm_cluster import SlurmCluster
+from slurm_cluster import TEMPLATE, SlurmCluster
 
 from rule_core.clock import SystemClock
+from rule_runner.errors import EXIT_TEMPORARY
 
 Kill = Callable[[], bool]  # returns whether there was something to kill
 
 PATIENCE_S: Final = 300.0
 RECORDS: Final = ("findings.jsonl", "events.jsonl")
-TEMPLATE: Final = Path(__file__).parents[2] / "examples" / "slurm" / "fleet.sbatch"
 
 
 class Run(AbstractContextManager["Run"], Protocol):
@@ -117,12 +118,11 @@ class DriverRun(Run):
 
     def __init__(self, plan: Path, executor: str, environment: Mapping[str, str]) -> None:
         command = [sys.executable, "-m", "rule_runner", "fleet", "run", "--plan", str(plan)]
-        self._driver = subprocess.Popen(
-            [*command, "--executor", executor],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        self._log = plan.with_suffix(".log")
+        with self._log.open("ab") as log:
+            self._driver = subprocess.Popen(
+                [*command, "--executor", executor], env=environment, stdout=log, stderr=log
+            )
 
     def workers(self) -> list[int]:
         """Return the worker processes of local executors."""
@@ -147,13 +147,14 @@ class DriverRun(Run):
         was_running = self.is_running()
         self._driver.kill()
         self._driver.wait()
-        for worker in workers:  # they end with the driver
-            fleets.wait_until(lambda worker=worker: not processes.command(worker))
+        fleets.wait_until(lambda: not any(map(processes.command, workers)))  # end with the driver
         return was_running
 
     def wait(self) -> bool:
-        """Wait for the driver."""
-        return self._driver.wait(PATIENCE_S) == 0
+        """Wait for the driver, which succeeds or says that a retry may help, unless killed."""
+        code = self._driver.wait(PATIENCE_S)
+        assert code in {0, EXIT_TEMPORARY, -signal.SIGKILL}, self._log.read_text()
+        return code == 0
 
     def __exit__(self, *error: object) -> None:
         self._driver.kill()
@@ -187,9 +188,9 @@ class ArrayRun(Run):
 
     def is_running(self) -> bool:
         """Return whether a task runs or waits; the node is brought back if necessary."""
-        self._cluster.resume_if_drained()
         query = ("squeue", "--noheader", f"--jobs={self._job}", "--format=%T")
-        return bool(self._cluster.query(*query) or self._cluster.tasks())
+        in_service = self._cluster.is_in_service()
+        return bool(not in_service or self._cluster.query(*query) or self._cluster.tasks())
 
     def victims(self) -> Mapping[str, Sequence[Kill]]:
         """Return the tasks, the node and the controller."""

@@ -57,7 +57,7 @@ def _trial_of_two_workers(losses: Losses) -> Files:
     for worker in ("worker_0", "worker_1"):
         files[rawtrial.collections_key(worker)] = rawtrial.collections(fleets.COLLECTIONS, 2)
         for step, loss in losses.items():
-            values = {"loss": np.float32([loss]), "gradient/fc": np.float32([loss, loss])}
+            values = {name: np.full(2, loss, np.float32) for name in ("loss", "gradient/fc")}
             files |= rawtrial.step_files(step, values, worker=worker)
     return files
 

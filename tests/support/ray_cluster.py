@@ -1,6 +1,5 @@
-"""A Ray cluster of this machine alone: a head, which runs nothing, and two nodes with a CPU each."""
+"""A Ray cluster of this machine alone: a head that runs nothing, and two nodes of one CPU."""
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,7 +59,10 @@ def _workers(node: Any) -> Iterator[int]:
 @contextmanager
 def running() -> Iterator[RayCluster]:
     """Run a cluster in a folder of its own, whose path is short because sockets need that."""
-    with tempfile.TemporaryDirectory(prefix="ray-") as folder, pytest.MonkeyPatch.context() as patch:
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-") as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         for name, text in (SETTINGS | {"RAY_TMPDIR": folder}).items():
             patch.setenv(name, text)
         for name in uncounted.NAMES:

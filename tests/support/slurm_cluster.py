@@ -16,6 +16,7 @@ import uncounted
 
 from rule_core.clock import SystemClock
 
+TEMPLATE: Final = Path(__file__).parents[2] / "examples" / "slurm" / "fleet.sbatch"
 COMMANDS: Final = ("slurmctld", "slurmd", "sbatch", "sinfo", "scancel")
 CONTROLLER, NODE = DAEMONS = ("slurmctld", "slurmd")
 READY_S: Final = 60.0
@@ -120,53 +121,49 @@ class SlurmCluster:
         """Kill the controller, and start it again."""
         self._kill(CONTROLLER)
         self.start(CONTROLLER)
-        self.wait_until("idle", "mixed", "allocated")
+        self.wait_until_in_service()
         return True
 
     def replace_node(self) -> bool:
-        """Kill the node with all tasks, and start it again as an administrator does.
-
-        The tasks are in the queue again then.
-        """
+        """Kill the node with all tasks, and start it again; the tasks are in the queue again."""
         steps = self._steps()
         self._kill(NODE)
         for process in [*steps, *(task for step in steps for task in processes.children(step))]:
             processes.kill(process)
         self._set_node("state=down", "reason=killed")
         self.start(NODE)
-        self._resume()
-        self.wait_until("idle")
+        self.wait_until_in_service()
         return True
-
-    def resume_if_drained(self) -> None:
-        """Let the node take jobs again, after a controller that had forgotten one drained it."""
-        if {*self.query("sinfo", "--noheader", "--format=%T")} & {"drained", "draining"}:
-            self._resume()
-
-    def _resume(self) -> None:
-        self._set_node("state=resume")
-        for job in self.query("squeue", "--noheader", "--array", "--states=PD", "--format=%A"):
-            self.query("scontrol", "update", f"job={job}", "starttime=now")  # not in two minutes
-
-    def _set_node(self, *settings: str) -> None:
-        self.query("scontrol", "update", f"nodename={_host()}", *settings)
 
     def _kill(self, name: str) -> None:
         process = self._daemons[name]
         process.send_signal(signal.SIGKILL)
         process.wait()
 
-    def wait_until(self, *states: str) -> None:
-        """Wait until the node has one of some states."""
+    def wait_until_in_service(self) -> None:
+        """Wait until the node takes jobs."""
         clock = SystemClock()
         deadline = clock.monotonic() + READY_S
-        while clock.monotonic() < deadline:
-            if {*self.query("sinfo", "--noheader", "--format=%T")} & {*states}:
-                return
+        while not self.is_in_service():
+            logs = "\n".join((self._folder / f"{name}.log").read_text()[-2000:] for name in DAEMONS)
+            assert clock.monotonic() < deadline, f"The node does not come into service:\n{logs}"
             clock.sleep(0.1)
-        logs = "\n".join((self._folder / f"{name}.log").read_text() for name in DAEMONS)
-        msg = f"The node of the cluster does not become {states[0]}:\n{logs}"
-        raise AssertionError(msg)
+
+    def is_in_service(self) -> bool:
+        """Return whether the node takes jobs; if it is down or drained, do as an administrator.
+
+        A controller that was killed may have lost what it did last. It takes the node for down, or
+        drains it when tasks run there of which it does not know.
+        """
+        (state,) = self.query("sinfo", "--noheader", "--format=%T") or [""]
+        if state.startswith(("down", "drain")):
+            self._set_node("state=resume")
+            for job in self.query("squeue", "--noheader", "--array", "--states=PD", "--format=%A"):
+                self.query("scontrol", "update", f"job={job}", "starttime=now")  # no two minutes
+        return state in {"idle", "mixed", "allocated"}
+
+    def _set_node(self, *settings: str) -> None:
+        self.query("scontrol", "update", f"nodename={_host()}", *settings)
 
 
 @contextmanager
@@ -183,7 +180,7 @@ def running(folder: Path) -> Iterator[SlurmCluster]:
         stack.callback(cluster.stop)
         for daemon in DAEMONS:
             cluster.start(daemon)
-        cluster.wait_until("idle")
+        cluster.wait_until_in_service()
         yield cluster
 
 

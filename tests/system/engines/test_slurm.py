@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 import slurm_cluster
 from fleets import fleet, plan, verdicts, write_runs
-from slurm_cluster import SlurmCluster
+from slurm_cluster import TEMPLATE, SlurmCluster
 
-ROOT = Path(__file__).parents[3]
-TEMPLATE = ROOT / "examples" / "slurm" / "fleet.sbatch"
 TRIALS = 5
 
 pytestmark = pytest.mark.skipif(

@@ -24,6 +24,7 @@ from rule_runner.errors import EXIT_TEMPORARY
 Kill = Callable[[], bool]  # returns whether there was something to kill
 
 PATIENCE_S: Final = 300.0
+STALLED_S: Final = 20.0
 RECORDS: Final = ("findings.jsonl", "events.jsonl")
 
 
@@ -185,12 +186,21 @@ class ArrayRun(Run):
         self._cluster = cluster
         self._job = cluster.sbatch(plan.parent, TEMPLATE, plan).stdout.strip()
         assert self._job
+        self._clock = SystemClock()
+        self._last_seen = self._clock.monotonic()
 
     def is_running(self) -> bool:
-        """Return whether a task runs or waits; the node is brought back if necessary."""
+        """Return whether a task runs or waits; do as an administrator if nothing goes on.
+
+        The controller may take tasks for running that ended before it was killed.
+        """
+        if self._cluster.tasks():
+            self._last_seen = self._clock.monotonic()
+            return True
+        if self._clock.monotonic() - self._last_seen > STALLED_S:
+            self._cluster.query("scancel", self._job)
         query = ("squeue", "--noheader", f"--jobs={self._job}", "--format=%T")
-        in_service = self._cluster.is_in_service()
-        return bool(not in_service or self._cluster.query(*query) or self._cluster.tasks())
+        return not self._cluster.is_in_service() or bool(self._cluster.query(*query))
 
     def victims(self) -> Mapping[str, Sequence[Kill]]:
         """Return the tasks, the node and the controller."""

@@ -20,6 +20,7 @@ TEMPLATE: Final = Path(__file__).parents[2] / "examples" / "slurm" / "fleet.sbat
 COMMANDS: Final = ("slurmctld", "slurmd", "sbatch", "sinfo", "scancel")
 CONTROLLER, NODE = DAEMONS = ("slurmctld", "slurmd")
 READY_S: Final = 60.0
+WAITING: Final = frozenset({"None", "Resources", "Priority"})  # for nothing but their turn
 SBIN: Final = "/usr/sbin"  # where Debian has the daemons; not on every user's path
 CONFIGURATION: Final = """\
 ClusterName=tests
@@ -150,16 +151,19 @@ class SlurmCluster:
             clock.sleep(0.1)
 
     def is_in_service(self) -> bool:
-        """Return whether the node takes jobs; if it is down or drained, do as an administrator.
+        """Return whether the node takes jobs; do as an administrator if node or jobs are held.
 
-        A controller that was killed may have lost what it did last. It takes the node for down, or
-        drains it when tasks run there of which it does not know.
+        A controller that was killed may have lost what it did last. It takes the node for down,
+        drains it when tasks run there of which it does not know, and holds jobs that run already.
         """
         (state,) = self.query("sinfo", "--noheader", "--format=%T") or [""]
         if state.startswith(("down", "drain")):
             self._set_node("state=resume")
-            for job in self.query("squeue", "--noheader", "--array", "--states=PD", "--format=%A"):
-                self.query("scontrol", "update", f"job={job}", "starttime=now")  # no two minutes
+        jobs = self.query("squeue", "--noheader", "--array", "--states=PD", "--format=%A %r")
+        for job, _, reason in (line.partition(" ") for line in jobs):
+            if reason not in WAITING:
+                self.query("scontrol", "update", f"job={job}", "starttime=now")
+                self.query("scontrol", "release", job)
         return state in {"idle", "mixed", "allocated"}
 
     def _set_node(self, *settings: str) -> None:

@@ -1,8 +1,8 @@
 """A Ray cluster of this machine alone: a head that runs nothing, and two nodes of one CPU."""
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ SETTINGS: Final = {
     "RAY_raylet_start_wait_time_s": "300",  # on a busy machine
 }
 NODES: Final = 2
+STARTS: Final = 3
 MEMORY: Final = 80_000_000  # bytes of shared objects, for each node
 
 
@@ -27,7 +28,7 @@ class RayCluster:
         self._nodes = [self._new_node() for _ in range(NODES)]
 
     def _new_node(self) -> Any:
-        return self._cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
+        return _patiently(self._cluster.add_node, num_cpus=1, object_store_memory=MEMORY)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -47,6 +48,14 @@ class RayCluster:
         self._cluster.remove_node(self._nodes[place], allow_graceful=False)
         self._nodes[place] = self._new_node()
         return True
+
+
+def _patiently(start: Callable[..., Any], **settings: Any) -> Any:
+    """Start a node, again if the machine is so busy that Ray gives up after 30 s."""
+    for _ in range(STARTS - 1):
+        with suppress(Exception):
+            return start(**settings)
+    return start(**settings)
 
 
 def _workers(node: Any) -> Iterator[int]:
@@ -69,9 +78,10 @@ def running() -> Iterator[RayCluster]:
             patch.delenv(name, raising=False)
         from ray.cluster_utils import Cluster
 
-        head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": MEMORY}
-        cluster = Cluster(initialize_head=True, head_node_args=head)
+        cluster = Cluster()
         try:
+            head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": MEMORY}
+            _patiently(cluster.add_node, **head)
             yield RayCluster(cluster)
         finally:
             cluster.shutdown()

@@ -108,7 +108,7 @@ def quiet_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[i
         *(pytest.param(*executor, MANY, marks=pytest.mark.nightly) for executor in EXECUTORS),
     ],
 )
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_each_source_has_the_same_results_on_each_executor(
     spec: str, library: str, count: int, quiet_runs: Callable[[int], QuietRun]
 ) -> None:
@@ -118,6 +118,7 @@ def test_each_source_has_the_same_results_on_each_executor(
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(7200)
 def test_each_source_has_the_same_results_on_two_nodes_of_ray(
     quiet_runs: Callable[[int], QuietRun],
 ) -> None:
@@ -131,6 +132,7 @@ def test_each_source_has_the_same_results_on_two_nodes_of_ray(
     bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "Slurm is there."
 )
 @pytest.mark.nightly
+@pytest.mark.timeout(7200)
 def test_each_source_has_the_same_results_as_an_array_of_slurm(
     quiet_runs: Callable[[int], QuietRun], tmp_path: Path
 ) -> None:

@@ -1,18 +1,16 @@
 """Trials of a fleet, the commands over them, and what of their results must be equal."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import evaluating
-import mlflow_runs
 import numpy as np
 import rawtrial
-import safetensors_files
 import uncounted
 from click.testing import CliRunner, Result
-from event_files import event, event_file, simple
 
 from rule_core.clock import SystemClock
 from rule_runner.cli import main
@@ -22,6 +20,7 @@ COLLECTIONS: Final = {"losses": ["^loss$"], "gradients": ["^gradient"]}
 EXECUTORS: Final = [("local:2", "json"), ("dask:2", "distributed"), ("ray:2", "ray")]
 # Fields that differ between two evaluations of one trial.
 TIMES: Final = {"started_at", "ended_at", "duration_s", "rule_time_s", "run_id"}
+_TIMES: Final = r'\btime="[0-9.]+"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+'
 
 
 def trial_files(gradient: float, *, steps: int = 3, ended: bool = True) -> dict[str, bytes]:
@@ -35,34 +34,6 @@ def write_runs(root: Path, count: int) -> Path:
     for number in range(count):
         rawtrial.write(root / f"t{number:03}", trial_files(1e-12 if number % 2 else 0.5))
     return root
-
-
-def source_files(number: int) -> dict[str, bytes]:
-    """Return a run as one of the project's sources saves it: which one depends on the number."""
-    losses = {10 * step: 1.0 / 2 ** (step if number % 2 else -step) for step in range(1, 9)}
-    rows = [{"step": step, "loss": loss} for step, loss in losses.items()]
-    state = {"global_step": 80, "max_steps": 80, "log_history": rows}
-    events = [event(step, simple("loss", loss)) for step, loss in losses.items()]
-    texts = [f"iter {step}: loss {loss}, time 1.00ms, mfu 1.00%" for step, loss in losses.items()]
-    weights = safetensors_files.encode({"fc.weight": np.ones((2, 2), np.float32)})
-    sources: tuple[dict[str, bytes], ...] = (
-        trial_files(losses[80]),
-        {
-            "metrics.csv": "\n".join(
-                ["step,loss", *(f"{s},{v}" for s, v in losses.items())]
-            ).encode()
-        },
-        {"log.jsonl": "\n".join(map(json.dumps, rows)).encode()},
-        {"train.log": "\n".join(texts).encode()},
-        {"trainer_state.json": json.dumps(state).encode()},
-        {"events.out.tfevents.1700000000.host.1.0": event_file(*events)},
-        {f"checkpoint-{step}/model.safetensors": weights for step in losses},
-        {
-            "meta.yaml": mlflow_runs.meta(3),
-            "metrics/loss": "".join(f"{s} {v} {s}\n" for s, v in losses.items()).encode(),
-        },
-    )
-    return sources[number % len(sources)]
 
 
 def fleet(*arguments: object) -> Result:
@@ -109,3 +80,13 @@ def verdicts(output: Path) -> dict[str, Mapping[str, Any]]:
         }
         for path in output.rglob("rule_result.json")
     }
+
+
+def collected(plan: Path, output: Path) -> dict[str, str]:
+    """Collect the results of a plan, and return what is printed and written without times."""
+    files = {"report": "index.html", "junit": "fleet.xml", "sarif": "fleet.sarif"}
+    places = {name: output / file for name, file in files.items()}
+    options = [text for name, place in places.items() for text in (f"--{name}", str(place))]
+    result = fleet("collect", plan, *options)
+    texts = {name: place.read_text() for name, place in places.items()}
+    return {name: re.sub(_TIMES, "", text) for name, text in (texts | {"": result.stdout}).items()}

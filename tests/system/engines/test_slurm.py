@@ -1,19 +1,15 @@
 """The template for Slurm, on a cluster of this machine: a controller, a node and real tasks."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import slurm_cluster
 from fleets import fleet, plan, verdicts, write_runs
+from slurm_cluster import TEMPLATE, SlurmCluster
 
-ROOT = Path(__file__).parents[3]
-TEMPLATE = ROOT / "examples" / "slurm" / "fleet.sbatch"
 TRIALS = 5
-RULE_RUNNER = Path(sys.executable).with_name("rule-runner")
 
 pytestmark = pytest.mark.skipif(
     bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "Slurm is there."
@@ -21,25 +17,16 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Yield the environment in which sbatch and rule-runner are found, as with a user's venv."""
-    with slurm_cluster.running(tmp_path_factory.mktemp("slurm")) as environment:
-        path = f"{RULE_RUNNER.parent}{os.pathsep}{environment['PATH']}"
-        yield environment | {"PATH": path}
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    with slurm_cluster.running(tmp_path_factory.mktemp("slurm")) as running:
+        yield running
 
 
 def sbatch(
-    cluster: dict[str, str], folder: Path, *arguments: str | Path
+    cluster: SlurmCluster, folder: Path, *arguments: str | Path
 ) -> subprocess.CompletedProcess[str]:
     """Submit the template as it is, and wait for all tasks."""
-    return subprocess.run(
-        ["sbatch", "--parsable", "--wait", *arguments],
-        cwd=folder,
-        env=cluster,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return cluster.sbatch(folder, "--wait", *arguments)
 
 
 def planned(folder: Path, name: str) -> Path:
@@ -59,7 +46,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_array_judges_what_one_process_does(cluster: dict[str, str], runs: Path) -> None:
+def test_an_array_judges_what_one_process_does(cluster: SlurmCluster, runs: Path) -> None:
     done = sbatch(cluster, runs, "--array=0-2", TEMPLATE, planned(runs, "array"))
     assert (done.returncode, done.stderr) == (0, "")
     job = done.stdout.strip()
@@ -74,7 +61,7 @@ def test_an_array_judges_what_one_process_does(cluster: dict[str, str], runs: Pa
     assert found == verdicts(runs / "alone")
 
 
-def test_the_same_command_again_judges_what_is_left(cluster: dict[str, str], runs: Path) -> None:
+def test_the_same_command_again_judges_what_is_left(cluster: SlurmCluster, runs: Path) -> None:
     path = planned(runs, "again")
     assert fleet("run", "--plan", path, "--shard", "0/5").exit_code == 0
     (result,) = (runs / "again").rglob("rule_result.json")
@@ -89,14 +76,14 @@ def test_the_same_command_again_judges_what_is_left(cluster: dict[str, str], run
     assert result.stat() == before
 
 
-def test_a_single_task_is_submitted_again(cluster: dict[str, str], runs: Path) -> None:
+def test_a_single_task_is_submitted_again(cluster: SlurmCluster, runs: Path) -> None:
     done = sbatch(cluster, runs, "--array=1", TEMPLATE, planned(runs, "single"), "5")
     assert (done.returncode, done.stderr) == (0, "")
     (log,) = logs(runs, done.stdout.strip())
     assert log.splitlines()[-1] == "Shard 1/5: 1 trial: 1 with issues."
 
 
-def test_a_missing_plan_fails_the_tasks(cluster: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_plan_fails_the_tasks(cluster: SlurmCluster, tmp_path: Path) -> None:
     done = sbatch(cluster, tmp_path, "--array=0", TEMPLATE, "missing.jsonl")
     assert done.returncode == 2
     (log,) = logs(tmp_path, done.stdout.strip())
@@ -104,7 +91,7 @@ def test_a_missing_plan_fails_the_tasks(cluster: dict[str, str], tmp_path: Path)
 
 
 def test_the_template_without_a_plan_says_how_to_give_it(
-    cluster: dict[str, str], tmp_path: Path
+    cluster: SlurmCluster, tmp_path: Path
 ) -> None:
     done = sbatch(cluster, tmp_path, "--array=0", TEMPLATE)
     assert done.returncode == 1

@@ -1,17 +1,34 @@
-"""Each executor in a process of its own: results, lost workers, errors, and stops."""
+"""Each executor, and Slurm: results, lost workers, errors, and stops."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import aws_server
+import fleet_sources
 import fleets
 import pytest
-import rawtrial
-import s3_objects
+import ray_cluster
+import slurm_cluster
+import uncounted
 
 SUPPORT = Path(__file__).parents[2] / "support"
+MANY = 300
+SHARDS = 4  # of the template for Slurm
+OUTCOME = re.compile("(?m)^[0-9]+: .*$")  # of a line of the plan
+
+
+def environment() -> dict[str, str]:
+    """Return an environment in which the workers find the calls too."""
+    return uncounted.environment() | ray_cluster.SETTINGS | {"PYTHONPATH": str(SUPPORT)}
 
 
 @pytest.mark.parametrize(("spec", "library"), fleets.EXECUTORS)
@@ -35,52 +52,97 @@ def test_executor_keeps_what_all_of_them_promise(spec: str, library: str, tmp_pa
     }
 
 
-def plan_of_sources(folder: Path, endpoint: str, count: int) -> Path:
-    """Plan trials of every source, one half in a folder and the other in S3."""
-    s3_objects.make_bucket(endpoint)
-    for number in range(count):
-        files = fleets.source_files(number)
-        if (number + number // 8) % 2:  # each source is in both places
-            s3_objects.put(endpoint, f"runs/t{number:03}/", files)
-        else:
-            rawtrial.write(folder / "runs" / f"t{number:03}", files)
-    roots = (folder / "runs", "s3://bucket/runs")
-    arguments = ("--end-grace", "0", "--no-report", "-o", folder / "plan.jsonl")
-    result = fleets.fleet("plan", *roots, "--output", folder / "out", *arguments)
-    assert result.exit_code == 0, result.output
-    assert f"Planned {count} trials." in result.stderr
-    return folder / "plan.jsonl"
+def run(plan: Path, settings: Mapping[str, str], *options: str) -> tuple[int, str]:
+    """Run a plan in a process of its own; return the exit code and what is printed."""
+    command = [sys.executable, "-m", "rule_runner", "fleet", "run", "--plan", str(plan)]
+    done = subprocess.run([*command, *options], env=settings, stdout=subprocess.PIPE, check=False)
+    return done.returncode, done.stdout.decode()
+
+
+class QuietRun:
+    """A plan over every source, and what single processes leave of it."""
+
+    def __init__(self, folder: Path, endpoint: str, count: int) -> None:
+        self.plan = fleet_sources.plan(folder, endpoint, count)
+        self.output = folder / "out"
+        shards = 1 + count // 100
+        with ThreadPoolExecutor(shards) as threads:
+            judge = partial(run, self.plan, environment(), "--shard")
+            runs = [*threads.map(judge, (f"{shard}/{shards}" for shard in range(shards)))]
+        self.exit_code = max(code for code, _ in runs)
+        self.lines = sorted(line for _, stdout in runs for line in stdout.splitlines())
+        self.verdicts = fleets.verdicts(self.output)
+        self.collected = fleets.collected(self.plan, self.output)
+        shutil.rmtree(self.output)
+        assert len(self.lines) == len({path.partition("/")[0] for path in self.verdicts}) == count
+        assert self.collected[""].startswith(f"{count} trials: ")
+
+    def check(self, exit_code: int, stdout: str) -> None:
+        """Compare with what another run has printed and left, and remove the latter."""
+        assert exit_code == self.exit_code, stdout
+        assert sorted(OUTCOME.findall(stdout)) == self.lines
+        assert fleets.verdicts(self.output) == self.verdicts
+        assert fleets.collected(self.plan, self.output) == self.collected
+        shutil.rmtree(self.output)
+
+
+@pytest.fixture(scope="module")
+def quiet_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], QuietRun]]:
+    """Yield a function that plans so many trials and judges them, once for all executors."""
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+
+        @cache
+        def quiet_run(count: int) -> QuietRun:
+            endpoint = stack.enter_context(aws_server.serving())
+            settings = aws_server.ENVIRONMENT | {"AWS_ENDPOINT_URL": endpoint}
+            for name, text in settings.items():
+                patch.setenv(name, text)
+            return QuietRun(tmp_path_factory.mktemp("sources"), endpoint, count)
+
+        yield quiet_run
 
 
 @pytest.mark.parametrize(
     ("spec", "library", "count"),
     [
         ("local:2", "json", 8),
-        *(pytest.param(*executor, 300, marks=pytest.mark.nightly) for executor in fleets.EXECUTORS),
+        *(
+            pytest.param(*executor, MANY, marks=pytest.mark.nightly)
+            for executor in fleets.EXECUTORS
+        ),
     ],
 )
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_each_source_has_the_same_results_on_each_executor(
-    spec: str, library: str, count: int, tmp_path: Path, aws_endpoint: str
+    spec: str, library: str, count: int, quiet_runs: Callable[[int], QuietRun]
 ) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed.")
-    plan = plan_of_sources(tmp_path, aws_endpoint, count)
-    here = fleets.fleet("run", "--plan", plan)
-    alone = fleets.verdicts(tmp_path / "out")
-    assert {path.partition("/")[0] for path in alone} == {
-        Path(json.loads(line)["output"]).name for line in plan.read_text().splitlines()
-    }
-    (tmp_path / "out").rename(tmp_path / "alone")
-    command = [sys.executable, "-m", "rule_runner", "fleet", "run", "--plan", str(plan)]
-    done = subprocess.run(
-        [*command, "--executor", spec],
-        env=fleets.worker_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == here.exit_code, done.stderr
-    assert sorted(done.stdout.splitlines()) == sorted(here.stdout.splitlines())
-    assert fleets.verdicts(tmp_path / "out") == alone
-    collected = fleets.fleet("collect", plan, "--report", tmp_path / "out" / "index.html")
-    assert collected.stdout.startswith(f"{count} trials: ")
+    quiet_run = quiet_runs(count)
+    quiet_run.check(*run(quiet_run.plan, environment(), "--executor", spec))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+def test_each_source_has_the_same_results_on_two_nodes_of_ray(
+    quiet_runs: Callable[[int], QuietRun],
+) -> None:
+    pytest.importorskip("ray", reason="ray is not installed.")
+    quiet_run = quiet_runs(MANY)
+    with ray_cluster.running() as cluster:
+        quiet_run.check(*run(quiet_run.plan, cluster.environment, "--executor", "ray"))
+
+
+@pytest.mark.skipif(
+    bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "Slurm is there."
+)
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+def test_each_source_has_the_same_results_as_an_array_of_slurm(
+    quiet_runs: Callable[[int], QuietRun], tmp_path: Path
+) -> None:
+    quiet_run = quiet_runs(MANY)
+    with slurm_cluster.running(tmp_path / "slurm") as cluster:
+        done = cluster.sbatch(tmp_path, "--wait", slurm_cluster.TEMPLATE, quiet_run.plan)
+    logs = [path.read_text() for path in tmp_path.glob("rule-runner-*.log")]
+    assert len(logs) == SHARDS
+    quiet_run.check(done.returncode, "\n".join(logs))

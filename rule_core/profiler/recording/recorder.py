@@ -156,9 +156,9 @@ class ProfilerRecorder(FailSafe):
         """
         now_us = self.now_us()
         self._finish_step(now_us)
+        self.point = StepPoint(mode, mode_step, step, now_us)
         if self._has_new_config():
             self._log_problems()
-        self.point = StepPoint(mode, mode_step, step, now_us)
         if self._thread is None:
             return
         self._step_name = f"{STEP}{mode.name}"
@@ -272,6 +272,8 @@ class ProfilerRecorder(FailSafe):
         if _system_part(before) != _system_part(self.config):
             self._stop_sampler()
             self._start_sampler()
+        if not self.config.framework:  # end what is being profiled
+            self._reach(StepPhase.STEP_START, self.point.time_us)
         self._close_thread()
         if self.config.framework:
             self._open(self.config)

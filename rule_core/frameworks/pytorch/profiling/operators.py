@@ -14,6 +14,7 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from rule_core.frameworks.pytorch.profiling.operator_trace import STEP_MARK, records_of
+from rule_core.frameworks.pytorch.profiling.other_profiles import OtherProfiles
 from rule_core.frameworks.pytorch.profiling.submodules import SubmoduleTimes
 from rule_core.logger import get_logger
 from rule_core.profiler.constants import CONVERT_MICRO_TO_NS, CONVERT_TO_MICROSECS
@@ -28,6 +29,7 @@ from rule_core.storage.uri import open_output
 
 MOST_WAITING: Final = 4  # steps that are not yet written; their operators are in memory
 COMPRESSION: Final = 3
+OTHER: Final = "the script uses torch.profiler itself"
 _is_profiling: Final = attrgetter("_profiler_enabled")(torch.autograd)  # private in PyTorch
 AddRecord = Callable[[TraceRecord], None]
 
@@ -72,26 +74,29 @@ class OperatorProfiler:
     def __init__(self, recorder: ProfilerRecorder, submodules: SubmoduleTimes) -> None:
         self._recorder = recorder
         self._submodules = submodules
-        self._prepared: Any = None  # warmed up in the step before the range
+        self._prepared: Any = None  # warmed up before the range, between two steps
         self._profile: Any = None
         self._mark = ExitStack()  # names the step in the trace
         self._point = recorder.point
         self._shift_us = 0
         self._waiting = 0
         self._warned: set[str] = set()
+        self._others = OtherProfiles(self._give_way)
 
     def reach(self, phase: StepPhase, point: StepPoint, config: RecordingConfig) -> None:
         """Profile from the beginning of a step in the range to that of the next step."""
+        steps = config.detailed
+        if phase is StepPhase.STEP_END:
+            if steps is not None and steps.start_step == point.step + 1 and self._prepared is None:
+                self._prepared = self._new()
+            return
         if phase is not StepPhase.STEP_START:
             return
         self._end(point.time_us, config)
-        steps = config.detailed
         if steps is not None and steps.contains(point.step, point.time_us / CONVERT_TO_MICROSECS):
             self._begin(point)
-        elif steps is not None and steps.start_step == point.step + 1:
-            self._prepared = self._new()
         else:
-            self._submodules.unwatch()
+            self.stop()
 
     def close(self, point: StepPoint, config: RecordingConfig) -> None:
         """End profiling when the hook is closed."""
@@ -99,21 +104,34 @@ class OperatorProfiler:
         self.stop()
 
     def stop(self) -> None:
-        """End profiling without a result."""
+        """End profiling without a result, and leave nothing in PyTorch."""
         self._submodules.unwatch()
-        profile, self._profile = self._profile, None
+        self._others.close()
         prepared, self._prepared = self._prepared, None
         if prepared is not None:  # PyTorch ends only what has started
             prepared.start_trace()
             prepared.stop_trace()
+        self._drop()
+
+    def _drop(self) -> bool:
+        """End the running profile without a result; return whether there was one."""
+        profile, self._profile = self._profile, None
         if profile is not None:
             self._mark.close()
             profile.stop_trace()
+        return profile is not None
+
+    def _give_way(self) -> None:
+        """Leave the step to a profile of the script."""
+        prepared, self._prepared = self._prepared, None
+        if self._drop() or prepared is not None:
+            self._warn(OTHER)
 
     def _new(self) -> Any:
         """Return a profile that is ready to start; None if that is impossible now."""
-        if _is_profiling():
-            self._warn("another torch.profiler is active")
+        self._others.open()
+        if self._others.is_any_active() or _is_profiling():
+            self._warn(OTHER)
             return None
         if self._waiting >= MOST_WAITING:
             self._warn(f"{MOST_WAITING} steps wait to be written")
@@ -122,7 +140,7 @@ class OperatorProfiler:
         if torch.cuda.is_initialized():
             activities.append(ProfilerActivity.CUDA)
         profile = torch.profiler.profile(activities=activities)
-        profile.prepare_trace()
+        self._others.prepare(profile)
         return profile
 
     def _begin(self, point: StepPoint) -> None:
@@ -153,9 +171,6 @@ class OperatorProfiler:
             content = _trace(step.profile)
         finally:
             self._waiting -= 1
-        if content is None:
-            self._warn("another torch.profiler has taken the operators")
-            return
         config, point = step.config, step.point
         key = layout.kineto_key(
             *(point.step, self._recorder.node, point.time_us, step.end_us),
@@ -172,12 +187,8 @@ class OperatorProfiler:
             get_logger("hook").warning("Operators are not profiled: %s.", reason)
 
 
-def _trace(profile: Any) -> bytes | None:
-    """Return a profile as JSON; None if another profile has taken its events."""
+def _trace(profile: Any) -> bytes:
+    """Return a profile as JSON."""
     with tempfile.NamedTemporaryFile(prefix="rule-runner-", suffix=".json") as file:
-        try:
-            profile.export_chrome_trace(file.name)
-        except (AssertionError, AttributeError, RuntimeError):  # it has no result
-            return None
-        content = Path(file.name).read_bytes()
-        return content or None
+        profile.export_chrome_trace(file.name)
+        return Path(file.name).read_bytes()

@@ -209,8 +209,6 @@ class Hook(CoreHook):
         if self._profile is not None:
             self._profile.close()
         super().close()
-        if self._profile is not None:
-            self._profile.stop()
         self._optimizers.close()
         self._measured.clear()
 

@@ -143,7 +143,6 @@ class ProfilerRecorder(FailSafe):
 
     # -- steps ---------------------------------------------------------------------------------
 
-    @guarded
     def begin_step(self, mode: ModeKeys, mode_step: int, step: int) -> None:
         """Begin a step, which ends the one before.
 
@@ -154,6 +153,12 @@ class ProfilerRecorder(FailSafe):
         step
             Its number over all modes.
         """
+        if self.is_off:
+            self._stop_profilers()
+        self._begin_step(mode, mode_step, step)
+
+    @guarded
+    def _begin_step(self, mode: ModeKeys, mode_step: int, step: int) -> None:
         now_us = self.now_us()
         self._finish_step(now_us)
         self.point = StepPoint(mode, mode_step, step, now_us)
@@ -260,6 +265,12 @@ class ProfilerRecorder(FailSafe):
             for profiler in self._profilers:
                 profiler.reach(phase, point, self.config)
 
+    def _stop_profilers(self) -> None:
+        """End all profilers after an error, so that they cost nothing more."""
+        while self._profilers and self.is_of_this_process:
+            with Contained(self._fail):
+                self._profilers.pop().stop()
+
     def _has_new_config(self) -> bool:
         """Take over a changed configuration."""
         try:
@@ -284,7 +295,9 @@ class ProfilerRecorder(FailSafe):
     def close(self) -> None:
         """Write what is waiting, and mark the end of the recording after the last rank."""
         with Contained(self._fail, reraise=self._raises):
-            if self.is_of_this_process and not self.is_off:
+            if self.is_off:
+                self._stop_profilers()
+            elif self.is_of_this_process:
                 self._close()
         with Contained(self._fail):
             self._stop_sampler()
@@ -298,8 +311,8 @@ class ProfilerRecorder(FailSafe):
     def _close(self) -> None:
         now_us = self.now_us()
         self._finish_step(now_us)
-        for profiler in self._profilers:
-            profiler.close(self.point._replace(time_us=now_us), self.config)
+        while self._profilers:
+            self._profilers.pop().close(self.point._replace(time_us=now_us), self.config)
         if self._close_thread():
             mark_end(self.config.folder, self.rank, self._world_size)
 

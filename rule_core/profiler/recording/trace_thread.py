@@ -88,4 +88,5 @@ class TraceThread:
         self._has_failed = True
         self._waiting.clear()
         self._calls.clear()
+        self._timelines.leave()
         self._on_error(err)

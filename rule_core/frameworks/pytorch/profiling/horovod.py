@@ -66,21 +66,20 @@ class HorovodTimeline:
         self._begun.clear()
 
     def _new_events(self) -> Iterator[Any]:
-        """Yield the documents on the lines that have been completed."""
+        """Yield the documents that have been completed, each on one line or several."""
         for block in self._new_blocks():
             *lines, last = block.split(b"\n")
             for line in lines:
-                self._text = (self._text + line.strip()).lstrip(b"[, ").rstrip(b"], ")
-                if not self._text:
-                    continue
-                try:
-                    event = msgspec.json.decode(self._text)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                    if len(self._text) > LONGEST_EVENT:
-                        self._text = b""
-                    continue
-                self._text = b""
-                yield event
+                text = self._text + line if len(self._text) < LONGEST_EVENT else line
+                for candidate in (line, text):
+                    try:
+                        event = msgspec.json.decode(candidate.lstrip(b"[, ").rstrip(b"], "))
+                    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                        continue
+                    text = b""
+                    yield event
+                    break
+                self._text = text
             self._offset -= len(last)  # read again with what follows
 
     def _new_blocks(self) -> Iterator[bytes]:
@@ -168,6 +167,11 @@ class HorovodEvents:
         self._end_range(point.time_us)
         if self._ranges:
             self._recorder.write_later(self._read_all)
+
+    def stop(self) -> None:
+        """Read nothing more."""
+        self._ranges.clear()
+        self._start_us = 0
 
     def _end_range(self, end_us: int) -> None:
         start_us, self._start_us = self._start_us, 0

@@ -65,7 +65,7 @@ def records_of(content: bytes, mode_step: int, shift_us: int) -> Iterator[TraceR
         If the trace is damaged.
     """
     trace = _trace.decode(content)
-    base_us = trace.base_ns / CONVERT_MICRO_TO_NS + shift_us
+    base_us = trace.base_ns // CONVERT_MICRO_TO_NS + shift_us
     threads = {
         _args.decode(event.args).correlation: event.tid
         for event in trace.events
@@ -91,7 +91,7 @@ def records_of(content: bytes, mode_step: int, shift_us: int) -> Iterator[TraceR
             yield _record(f"{GPU_PHASE}{launch.device}", event, base_us, args)
 
 
-def _record(phase: str, event: OperatorEvent, base_us: float, args: dict[str, Any]) -> TraceRecord:
-    start_us = round(base_us + event.ts)
+def _record(phase: str, event: OperatorEvent, base_us: int, args: dict[str, Any]) -> TraceRecord:
+    start_us = base_us + round(event.ts)
     end_us = start_us + round(event.dur)
     return TraceRecord(MODELTIMELINE_SUFFIX, phase, event.name, start_us, end_us, args)

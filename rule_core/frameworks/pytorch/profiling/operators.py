@@ -184,7 +184,7 @@ class OperatorProfiler:
         """Log once why operators of a step are missing."""
         if reason not in self._warned:
             self._warned.add(reason)
-            get_logger("hook").warning("Operators are not profiled: %s.", reason)
+            get_logger("hook").warning("Operators of some steps are not profiled: %s.", reason)
 
 
 def _trace(profile: Any) -> bytes:

@@ -58,6 +58,13 @@ class SMDataParallelProfiler:
         if is_s3(config.folder):
             shutil.rmtree(draft.parents[1], ignore_errors=True)
 
+    def stop(self) -> None:
+        """Stop the library's profiler, and remove its file."""
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            self._library.stop_profiler()
+            draft.unlink(missing_ok=True)
+
     def _new_draft(self, folder: str) -> Path:
         root = Path(tempfile.mkdtemp(prefix="rule-runner-") if is_s3(folder) else folder)
         draft = root / layout.draft_key(self._recorder.node, SMDATAPARALLELTIMELINE_SUFFIX)

@@ -26,8 +26,7 @@ class TrainingProfile:
         self._submodules = SubmoduleTimes(recorder)
         self._phases = StepPhases(recorder)
         self._data_loaders = DataLoaderEvents(recorder)
-        self._operators = OperatorProfiler(recorder, self._submodules)
-        recorder.add_profiler(self._operators)
+        recorder.add_profiler(OperatorProfiler(recorder, self._submodules))
         recorder.add_profiler(SMDataParallelProfiler(recorder))
         timeline = os.environ.get(TIMELINE_VARIABLE)
         if timeline and recorder.rank == 0:
@@ -51,7 +50,3 @@ class TrainingProfile:
         """Restore the model and PyTorch, before the recorder is closed."""
         self._phases.close()
         self._data_loaders.close()
-
-    def stop(self) -> None:
-        """End what a recorder has not ended, because of an error."""
-        self._operators.stop()

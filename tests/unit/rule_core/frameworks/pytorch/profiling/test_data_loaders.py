@@ -11,8 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
+from recorded_profiles import args_of, events
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, dataloader
-from torch_profiles import args_of, events, model, profiled, steps
+from torch_profiles import model, profiled, steps
 
 ITER, INITIALIZE, WORKER = "DataLoaderIter", "DataLoaderIterInitialize", "DataLoaderWorker"
 METHODS = [

@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed.")
 
-from torch_profiles import events, model, profiled, steps
+from recorded_profiles import events
+from torch_profiles import model, profiled, steps
 
 from rule_core.frameworks.pytorch.profiling import horovod
 from rule_core.frameworks.pytorch.profiling.horovod import HorovodTimeline

@@ -10,8 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
+from recorded_profiles import events
 from torch.profiler import ProfilerActivity, profile, schedule
-from torch_profiles import events, model, profiled, steps
+from torch_profiles import model, profiled, steps
 
 from rule_core.exceptions import SMDebugError
 from rule_core.frameworks.pytorch.profiling import operators

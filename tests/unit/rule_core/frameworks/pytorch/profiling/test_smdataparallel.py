@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed.")
 
-from torch_profiles import events, model, profiled, steps
+from recorded_profiles import events
+from torch_profiles import model, profiled, steps
 
 CONFIG = {"SMDataParallelProfilingConfig": {"StartStep": 1, "NumSteps": 2}}
 

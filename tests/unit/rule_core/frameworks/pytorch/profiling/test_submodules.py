@@ -8,8 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed.")
 
+from recorded_profiles import events
 from torch.utils.checkpoint import checkpoint
-from torch_profiles import events, model, profiled, steps
+from torch_profiles import model, profiled, steps
 
 FORWARD, BACKWARD = "Forward-SubModuleInternal", "Backward-SubModuleInternal"
 DETAILED = {"DetailedProfilingConfig": {"StartStep": 1, "NumSteps": 1}}

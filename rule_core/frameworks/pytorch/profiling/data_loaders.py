@@ -15,6 +15,7 @@ from rule_core.profiler.constants import (
     PT_DATALOADER_ITER,
     PT_DATALOADER_WORKER,
 )
+from rule_core.profiler.recording.config import DataLoaderMetrics
 from rule_core.profiler.recording.recorder import ProfilerRecorder
 
 GET_NEXT: Final = f"{PT_DATALOADER_ITER}::GetNext"
@@ -56,6 +57,9 @@ class DataLoaderEvents:
         self._recorder = recorder
         self._workers: dict[int, Workers] = {}  # by identity of the iterator
         self._at_work: set[int] = set()  # iterators that were used in the range
+        self._metrics: DataLoaderMetrics | None = None  # of the last look-up, with its step
+        self._step = -1
+        self._has_range = False
         patches = (
             (_any_iterator, "__next__", self._timing_next),
             (_single, "__init__", self._timing_creation),
@@ -79,11 +83,15 @@ class DataLoaderEvents:
         self._patches.clear()
 
     def _is_in_range(self) -> bool:
-        metrics = self._recorder.config.data_loader
-        if metrics is None or not self._recorder.is_recording:
+        """Return whether the next step is in the range; it is looked up once a step."""
+        metrics, step = self._recorder.config.data_loader, self._recorder.point.step
+        if metrics is None:
             return False
-        now_s = self._recorder.now_us() / CONVERT_TO_MICROSECS
-        return metrics.range.contains(self._recorder.point.step + 1, now_s)
+        if metrics is not self._metrics or step != self._step:
+            self._metrics, self._step = metrics, step
+            now_s = self._recorder.now_us() / CONVERT_TO_MICROSECS
+            self._has_range = metrics.range.contains(step + 1, now_s)
+        return self._has_range and self._recorder.is_recording
 
     def _timing_next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @functools.wraps(original)

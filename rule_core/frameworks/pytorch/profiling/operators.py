@@ -27,7 +27,7 @@ from rule_core.profiler.recording.timelines import TraceRecord
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import open_output
 
-MOST_WAITING: Final = 4  # steps that are not yet written; their operators are in memory
+MOST_WAITING: Final = 16  # steps that are not yet written; their operators are in memory
 COMPRESSION: Final = 3
 OTHER: Final = "the script uses torch.profiler itself"
 _is_profiling: Final = attrgetter("_profiler_enabled")(torch.autograd)  # private in PyTorch

@@ -15,7 +15,6 @@ from rule_core.profiler.constants import (
     PT_DATALOADER_ITER,
     PT_DATALOADER_WORKER,
 )
-from rule_core.profiler.recording.config import DataLoaderMetrics
 from rule_core.profiler.recording.recorder import ProfilerRecorder
 
 GET_NEXT: Final = f"{PT_DATALOADER_ITER}::GetNext"
@@ -57,7 +56,7 @@ class DataLoaderEvents:
         self._recorder = recorder
         self._workers: dict[int, Workers] = {}  # by identity of the iterator
         self._at_work: set[int] = set()  # iterators that were used in the range
-        self._metrics: DataLoaderMetrics | None = None  # of the last look-up, with its step
+        self._metrics: object = None  # of the last look-up, with its step
         self._step = -1
         self._has_range = False
         patches = (

@@ -137,6 +137,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     @guarded
     def on_train_batch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
         """Save the results, gradients and variables of the step."""
+        self._end_profiled_step()
         if self._saving:
             self._save_batch(logs or {})
             self._save_gradients()
@@ -146,6 +147,7 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
     @guarded
     def on_test_batch_end(self, _: int, logs: Mapping[str, Any] | None = None) -> None:
         """Save the results of the step."""
+        self._end_profiled_step()
         if self._saving:
             self._save_batch(logs or {})
 
@@ -163,6 +165,11 @@ class KerasHook(CoreHook, keras.callbacks.Callback):
         """Write all pending steps, end the trial and stop watching the model."""
         self._end_watching()
         super().close()
+
+    def _end_profiled_step(self) -> None:
+        """End the step in a profile, which has no time between batches."""
+        if self.profiler is not None:
+            self.profiler.end_step()
 
     def _begin_batch(self, mode: ModeKeys) -> None:
         self.mode = mode

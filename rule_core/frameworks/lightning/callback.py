@@ -7,6 +7,7 @@ import torch
 
 from rule_core.frameworks.pytorch.hooked_callback import LOSS, HookedCallback
 from rule_core.modes import ModeKeys
+from rule_core.profiler.recording.recorder import BACKWARD, FORWARD, OPTIMIZER
 
 try:
     from lightning.pytorch import Callback
@@ -73,13 +74,22 @@ class DebuggerCallback(HookedCallback, Callback):
         if hook is None or trainer.sanity_checking:
             return
         if self._is_new(module):
-            hook.register_module(module, counts_steps=False)
+            hook.register_module(module, counts_steps=False, times_forward=False)
             for submodule in module.modules():
                 if isinstance(submodule, torch.nn.modules.loss._Loss):  # noqa: SLF001 - the base of all losses
                     hook.register_loss(submodule)
         hook.set_mode(mode)
         hook.begin_step()
+        self._begin_phase(FORWARD)
         hook.record_batch(batch)
+
+    def _begin_phase(self, phase: str) -> None:
+        if self.hook is not None and self.hook.profiler is not None:
+            self.hook.profiler.begin(phase)
+
+    def _end_phase(self, phase: str) -> None:
+        if self.hook is not None and self.hook.profiler is not None:
+            self.hook.profiler.end(phase)
 
     def _save(self, trainer: Any, outputs: Any, divisor: int = 1) -> None:
         """Save the loss and the logged values of a step."""
@@ -118,6 +128,20 @@ class DebuggerCallback(HookedCallback, Callback):
         """Begin a step."""
         self._begin(trainer, pl_module, ModeKeys.PREDICT, batch)
 
+    def on_before_backward(self, *_: Any) -> None:
+        """End the forward, and begin the backward."""
+        self._end_phase(FORWARD)
+        self._begin_phase(BACKWARD)
+
+    def on_after_backward(self, *_: Any) -> None:
+        """End the backward."""
+        self._end_phase(BACKWARD)
+
+    def on_before_optimizer_step(self, *_: Any) -> None:
+        """Begin the update, which Lightning calls with the forward and the backward inside."""
+        if self.hook is not None and self.hook.profiler is not None:
+            self.hook.profiler.begin(OPTIMIZER, is_anew=True)
+
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:
         """Save the loss and the logged values of the step."""
         # With automatic optimization, Lightning has divided the loss.
@@ -126,9 +150,14 @@ class DebuggerCallback(HookedCallback, Callback):
 
     def on_validation_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002 - Lightning's signature
         """Save the loss and the logged values of the step."""
+        self._end_phase(FORWARD)
         self._save(trainer, outputs)
 
     on_test_batch_end = on_validation_batch_end
+
+    def on_predict_batch_end(self, *_: Any) -> None:
+        """End the forward."""
+        self._end_phase(FORWARD)
 
     # Values of a whole epoch exist once Lightning has computed them on every worker.
     on_train_epoch_start = on_train_end = on_validation_end = on_test_end = _save_logged

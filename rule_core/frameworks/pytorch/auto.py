@@ -47,10 +47,12 @@ class AutoHook(Hook):
         self._nodes: list[Any] = []
         self._losses_of_step = 0
 
-    def register_module(self, module: Any, *, counts_steps: bool = True) -> None:
+    def register_module(
+        self, module: Any, *, counts_steps: bool = True, times_forward: bool = True
+    ) -> None:
         """Watch a model unless the script has registered it with `get_hook`."""
         if all(model is not module for _, model in self._models):
-            super().register_module(module, counts_steps=counts_steps)
+            super().register_module(module, counts_steps=counts_steps, times_forward=times_forward)
 
     register_hook = register_module
 

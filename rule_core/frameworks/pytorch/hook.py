@@ -22,7 +22,7 @@ from rule_core.frameworks.pytorch.module_probes import (
     has_attention_or_router,
 )
 from rule_core.frameworks.pytorch.optimizer_watch import OptimizerWatch
-from rule_core.frameworks.pytorch.profiling.step_phases import StepPhases
+from rule_core.frameworks.pytorch.profiling.training_profile import TrainingProfile
 from rule_core.frameworks.pytorch.torch_access import TorchAccess
 from rule_core.model.collection import CollectionKeys
 from rule_core.model.patterns import search
@@ -94,10 +94,12 @@ class Hook(CoreHook):
         self._without_parameters: set[frozenset[str]] = set()
         self._calls: dict[str, int] = {}
         self._placed: set[str] = set()
-        self._phases = None if self.profiler is None else StepPhases(self.profiler)
+        self._profile = None if self.profiler is None else TrainingProfile(self.profiler)
         current_hook.set_hook(self)
 
-    def register_module(self, module: Any, *, counts_steps: bool = True) -> None:
+    def register_module(
+        self, module: Any, *, counts_steps: bool = True, times_forward: bool = True
+    ) -> None:
         """Watch a model; the first one counts the steps.
 
         Parameters
@@ -107,6 +109,9 @@ class Hook(CoreHook):
             do not change the names of tensors.
         counts_steps
             Whether calling the first model begins a step; otherwise call `begin_step`.
+        times_forward
+            Whether calls of the first model are the forward in a profile; otherwise tell
+            `profiler` when the forward and the backward begin and end.
 
         Raises
         ------
@@ -121,8 +126,8 @@ class Hook(CoreHook):
         if counts_steps and not self._models:
             begin = Callback(lambda *_: self._begin_forward(), self._warn_of_whole_graph)
             self._handles.append(module.register_forward_pre_hook(begin, prepend=True))
-        if self._phases is not None and not self._models:
-            self._phases.watch(module)
+        if self._profile is not None and not self._models:
+            self._profile.watch(module, has_phases=times_forward)
         self._models.append((name, module))
         self._probed.clear()
         self._scaling.watch()
@@ -202,8 +207,8 @@ class Hook(CoreHook):
         self._scaling.unwatch()
         self._probes.detach()
         self._probes.attention_calls.close()
-        if self._phases is not None:
-            self._phases.close()
+        if self._profile is not None:
+            self._profile.close()
         super().close()
         self._optimizers.close()
         self._measured.clear()

@@ -114,6 +114,8 @@ class RecordingConfig:
         When to record operators, and the activity of these libraries.
     data_loader, python
         What to record of data loaders and Python functions, and when.
+    is_kineto_inside
+        Whether traces of operators lie inside of the framework's folder, not beside it.
     problems
         A sentence for each setting that cannot be used.
     """
@@ -128,6 +130,7 @@ class RecordingConfig:
     smdataparallel: ProfilingRange | None = None
     data_loader: DataLoaderMetrics | None = None
     python: PythonProfiling | None = None
+    is_kineto_inside: bool = False
     problems: tuple[str, ...] = ()
 
 
@@ -206,6 +209,7 @@ def parse_config(document: Json) -> RecordingConfig:
         smdataparallel=parser.metrics(parameters, "SMDataParallelProfilingConfig", _range),
         data_loader=parser.metrics(parameters, "DataloaderProfilingConfig", _data_loader),
         python=parser.metrics(parameters, "PythonProfilingConfig", _python),
+        is_kineto_inside=parser.setting(parameters, "kinetoinside", _flag, default=False),
         problems=tuple(problems),
     )
 

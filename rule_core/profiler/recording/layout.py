@@ -68,6 +68,19 @@ def draft_key(node: str, suffix: str) -> str:
     return f"{DRAFTS}/{node}_{suffix}.tmp"
 
 
+def kineto_key(step: int, node: str, start_us: int, end_us: int, *, is_inside: bool) -> str:
+    """Return the key of the trace of a step, beside or inside of the folder of the framework.
+
+    Other readers of timelines take each ``.json.gz`` inside for a timeline without a time.
+
+    >>> kineto_key(5, "0-box", 1_700_000_040_000_000, 1_700_000_041_000_000, is_inside=False)
+    'kineto/2023111422/000000005/0-box_1700000040000000_1700000041000000.pt.trace.json.gz'
+    """
+    folder = f"{DRAFTS}/pytorch/kineto" if is_inside else "kineto"
+    name = f"{node}_{start_us}_{end_us}.pt.trace.json.gz"
+    return f"{folder}/{hour(end_us)}/{step:09d}/{name}"
+
+
 def system_key(minute_s: int, node: int) -> str:
     """Return the key of the system metrics of a minute; nodes count from 1.
 

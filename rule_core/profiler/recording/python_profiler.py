@@ -162,6 +162,12 @@ class PythonProfiler:
             self._begin(config.python, start)
             atexit.register(self.end_script)
 
+    def stop(self) -> None:
+        """End the running profile without a result."""
+        profile, self._running = self._running, None
+        if profile is not None:
+            profile.stop()
+
     def end_script(self) -> None:
         """End the profile after the hook, at exit or before another hook profiles."""
         atexit.unregister(self.end_script)

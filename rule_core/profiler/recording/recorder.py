@@ -3,8 +3,9 @@
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from rule_core.clock import Clock, SystemClock
 from rule_core.error_guard import FailSafe, guarded
@@ -31,6 +32,7 @@ STEP: Final = "Step:ModeKeys."
 FORWARD: Final = "Forward"
 BACKWARD: Final = "Backward(post-forward)"
 OPTIMIZER: Final = "Optimizer"
+_NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
 _open_recorders: Final[list["weakref.ref[ProfilerRecorder]"]] = []  # of this process
 
 
@@ -56,8 +58,8 @@ class ProfilerRecorder(FailSafe):
         What is profiled now.
     now_us
         Returns the time in epoch microseconds.
-    rank
-        Of this process.
+    rank, node
+        Of this process; the node is its name in files.
     point
         The current step, with the time of its beginning.
     """
@@ -83,8 +85,8 @@ class ProfilerRecorder(FailSafe):
         self._world_size = world_size
         self._clock = clock or SystemClock()
         self._thread: TraceThread | None = None
-        self._node = layout.node_id(rank)
-        self._python = PythonProfiler(framework, self._node, self._save, self.now_us)
+        self.node = layout.node_id(rank)
+        self._python = PythonProfiler(framework, self.node, self._save, self.now_us)
         self._profilers: list[StepProfiler] = [self._python]
         self._began: dict[str, int] = {}  # by phase
         self._step_name = ""
@@ -101,7 +103,7 @@ class ProfilerRecorder(FailSafe):
     def _open(self, config: RecordingConfig) -> None:
         timelines = Timelines(
             config.folder,
-            self._node,
+            self.node,
             config.limits,
             self._clock,
             self.point.time_us,
@@ -141,7 +143,6 @@ class ProfilerRecorder(FailSafe):
 
     # -- steps ---------------------------------------------------------------------------------
 
-    @guarded
     def begin_step(self, mode: ModeKeys, mode_step: int, step: int, *, joins: bool = False) -> None:
         """Begin a step, which ends the one before.
 
@@ -154,13 +155,19 @@ class ProfilerRecorder(FailSafe):
         joins
             Whether the step began where the one before ended, if there was one.
         """
+        if self.is_off:
+            self._stop_profilers()
+        self._begin_step(mode, mode_step, step, joins=joins)
+
+    @guarded
+    def _begin_step(self, mode: ModeKeys, mode_step: int, step: int, *, joins: bool) -> None:
         now_us = self.now_us()
         self._finish_step(now_us)
         if joins:
             now_us = self._last_finish or now_us
+        self.point = StepPoint(mode, mode_step, step, now_us)
         if self._has_new_config():
             self._log_problems()
-        self.point = StepPoint(mode, mode_step, step, now_us)
         if self._thread is None:
             return
         self._step_name = f"{STEP}{mode.name}"
@@ -186,10 +193,10 @@ class ProfilerRecorder(FailSafe):
             self._reach(StepPhase.STEP_END, now_us)
 
     @guarded
-    def begin(self, phase: str) -> None:
-        """Begin a phase of the current step."""
-        if self._step_name:
-            self._began.setdefault(phase, self.now_us())
+    def begin(self, phase: str, *, is_anew: bool = False) -> None:
+        """Begin a phase of the current step, unless it has begun and does not begin anew."""
+        if self._step_name and (is_anew or phase not in self._began):
+            self._began[phase] = self.now_us()
 
     @guarded
     def end(self, phase: str) -> None:
@@ -206,12 +213,20 @@ class ProfilerRecorder(FailSafe):
             self._has_reached_end = True
             self._reach(StepPhase.STEP_END, end_us)
 
-    def _add(self, phase: str, name: str, start_us: int, end_us: int) -> None:
+    @guarded
+    def add_event(self, phase: str, name: str, start_us: int, args: Mapping[str, Any]) -> None:
+        """Record an event of the current step that ends now; `args` are further values."""
+        self._add(phase, name, start_us, self.now_us(), args)
+
+    def _add(
+        self, phase: str, name: str, start_us: int, end_us: int, more: Mapping[str, Any] = _NO_ARGS
+    ) -> None:
         if self._thread is not None:
             args = {
                 "pid": self._process,
                 "thread_id": threading.get_ident(),
                 "step_num": str(self.point.mode_step),
+                **more,
             }
             record = TraceRecord(PYTHONTIMELINE_SUFFIX, phase, name, start_us, end_us, args)
             self._thread.add(record)
@@ -237,6 +252,11 @@ class ProfilerRecorder(FailSafe):
                 write()
 
     @guarded
+    def run(self, call: Callable[..., object], *args: Any) -> None:
+        """Call a function, unless nothing is recorded; its error ends the recording only."""
+        call(*args)
+
+    @guarded
     def write_later(self, call: Callable[[Callable[[TraceRecord], None]], None]) -> None:
         """Call a function on the writing thread, with a function that writes an event."""
         if self._thread is not None:
@@ -250,6 +270,12 @@ class ProfilerRecorder(FailSafe):
             for profiler in self._profilers:
                 profiler.reach(phase, point, self.config)
 
+    def _stop_profilers(self) -> None:
+        """End all profilers after an error, so that they cost nothing more."""
+        while self._profilers and self.is_of_this_process:
+            with Contained(self._fail):
+                self._profilers.pop().stop()
+
     def _has_new_config(self) -> bool:
         """Take over a changed configuration."""
         try:
@@ -262,6 +288,8 @@ class ProfilerRecorder(FailSafe):
         if _system_part(before) != _system_part(self.config):
             self._stop_sampler()
             self._start_sampler()
+        if not self.config.framework:  # end what is being profiled
+            self._reach(StepPhase.STEP_START, self.point.time_us)
         self._close_thread()
         if self.config.framework:
             self._open(self.config)
@@ -272,7 +300,9 @@ class ProfilerRecorder(FailSafe):
     def close(self) -> None:
         """Write what is waiting, and mark the end of the recording after the last rank."""
         with Contained(self._fail, reraise=self._raises):
-            if self.is_of_this_process and not self.is_off:
+            if self.is_off:
+                self._stop_profilers()
+            elif self.is_of_this_process:
                 self._close()
         with Contained(self._fail):
             self._stop_sampler()
@@ -286,8 +316,8 @@ class ProfilerRecorder(FailSafe):
     def _close(self) -> None:
         now_us = self.now_us()
         self._finish_step(now_us)
-        for profiler in self._profilers:
-            profiler.close(self.point._replace(time_us=now_us), self.config)
+        while self._profilers:
+            self._profilers.pop().close(self.point._replace(time_us=now_us), self.config)
         if self._close_thread():
             mark_end(self.config.folder, self.rank, self._world_size)
 

@@ -36,3 +36,7 @@ class StepProfiler(Protocol):
     def close(self, point: StepPoint, config: RecordingConfig) -> None:
         """End profiling when the hook is closed."""
         ...
+
+    def stop(self) -> None:
+        """End profiling without a result, after an error."""
+        ...

@@ -131,6 +131,10 @@ class TimelineFile:
         """Write the end of the array, and close the file."""
         self._buffer += _END
         self.flush()
+        self.leave()
+
+    def leave(self) -> None:
+        """Close the file as it is."""
         self._file.close()
 
 
@@ -206,6 +210,12 @@ class Timelines:
             self._publish(suffix)
         if self._is_remote:
             shutil.rmtree(self._root, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Close all drafts as they are, after an error."""
+        for file in self._open.values():
+            file.leave()
+        self._open.clear()
 
     def _new(self, suffix: str) -> TimelineFile | None:
         """Return a new file; None if it cannot be opened now, and may be later."""

@@ -38,7 +38,8 @@ class TraceThread:
         self._on_error = on_error
         self._waiting: deque[TraceRecord] = deque()
         self._calls: deque[Callable[[Callable[[TraceRecord], None]], None]] = deque()
-        self._ends = threading.Event()
+        self._ends = False
+        self._wakes = threading.Event()
         self._has_failed = False
         self._thread: threading.Thread | None = None
 
@@ -56,12 +57,14 @@ class TraceThread:
         self._calls.append(call)
         if self._thread is None:
             self._start()
+        self._wakes.set()
 
     def close(self) -> bool:
         """Write all waiting events, and close the timelines; return whether that was in time."""
         if self._thread is None:
             return True
-        self._ends.set()
+        self._ends = True
+        self._wakes.set()
         self._thread.join(CLOSE_TIMEOUT_S)
         return not self._thread.is_alive()
 
@@ -72,7 +75,9 @@ class TraceThread:
 
     def _run(self) -> None:
         with Contained(self._fail):
-            while not self._ends.wait(FLUSH_S):
+            while not self._ends:
+                self._wakes.wait(FLUSH_S)
+                self._wakes.clear()
                 self._write()
                 self._timelines.tick()
             self._write()
@@ -88,4 +93,5 @@ class TraceThread:
         self._has_failed = True
         self._waiting.clear()
         self._calls.clear()
+        self._timelines.leave()
         self._on_error(err)

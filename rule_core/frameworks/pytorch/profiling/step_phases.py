@@ -18,7 +18,8 @@ class StepPhases:
     """Passes the phases of steps to a recorder.
 
     The forward is a call of the model. The backward lasts from the gradient of the model's output
-    to the end of the engine's run. An update is a call of `step` of any optimizer.
+    to the end of the engine's run. An update is a call of `step` of any optimizer, without the
+    backwards in a closure that it calls.
 
     Parameters
     ----------
@@ -28,6 +29,7 @@ class StepPhases:
 
     def __init__(self, recorder: ProfilerRecorder) -> None:
         self._recorder = recorder
+        self._is_updating = False
         self._handles: list[Any] = [
             torch_optimizer.register_optimizer_step_pre_hook(self._before_update),
             torch_optimizer.register_optimizer_step_post_hook(self._after_update),
@@ -66,9 +68,13 @@ class StepPhases:
 
     def _end_backward(self) -> None:
         self._recorder.end(BACKWARD)
+        if self._is_updating:
+            self._recorder.begin(OPTIMIZER, is_anew=True)
 
     def _before_update(self, *_: Any) -> None:
+        self._is_updating = True
         self._recorder.begin(OPTIMIZER)
 
     def _after_update(self, *_: Any) -> None:
+        self._is_updating = False
         self._recorder.end(OPTIMIZER)

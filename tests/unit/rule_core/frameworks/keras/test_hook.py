@@ -1,5 +1,6 @@
 """The Keras hook: modes and steps, what each collection holds, and the model left as it was."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recorded_profiles import events, profiler_config
 from trial_content import content
 
 pytest.importorskip("torch", reason="torch is not installed.")
@@ -376,3 +378,22 @@ def test_learning_rate_of_a_schedule(tmp_path: Path) -> None:
     assert trial.tensor_names(collection="learning_rates") == ["optimizer/lr/0"]
     saved = trial.tensor("optimizer/lr/0")
     assert [float(saved.value(step)) for step in range(4)] == [0.5, 0.5, 0.25, 0.25]
+
+
+def test_batches_are_profiled_as_steps_without_the_time_between_them(tmp_path: Path) -> None:
+    python = {"PythonProfilingConfig": {"StartStep": 1, "NumSteps": 1}}
+    config = profiler_config(tmp_path, **python)
+    with smd.KerasHook(tmp_path / "trial", profiler_config=config, on_error="raise") as hook:
+        made = model()
+        fit(made, hook, validation_data=(POINTS[:5], LABELS[:5]))
+        made.predict(POINTS[:5], callbacks=[hook], verbose=0)
+    recorded = events(tmp_path)
+    assert [event.event_phase for event in recorded] == [
+        *["Step:ModeKeys.TRAIN"] * 4,
+        "Step:ModeKeys.EVAL",
+        "Step:ModeKeys.PREDICT",
+    ]
+    for before, after in itertools.pairwise(recorded):
+        assert before.end_time < after.start_time
+    spans = [path.parent.name for path in (tmp_path / "profile").rglob("python_stats")]
+    assert sum("train-1-stepstart" in span for span in spans) == 1

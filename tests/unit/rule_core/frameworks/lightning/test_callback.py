@@ -1,5 +1,6 @@
 """What the Lightning callback saves of a training, and that it never stands in its way."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ pytest.importorskip("lightning", reason="lightning is not installed.")
 import torch
 from hooked import opened
 from lightning import LightningModule, Trainer
+from recorded_profiles import events, profiler_config
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -242,3 +244,16 @@ def test_a_hook_and_options_are_refused(tmp_path: Path) -> None:
         smd.DebuggerCallback(smd.Hook(tmp_path, dry_run=True), "runs", save_all=True)
     with pytest.raises(SMDebugTypeError, match=r"must be a smdebug\.pytorch\.Hook, got 'runs'\."):
         smd.DebuggerCallback("runs")  # type: ignore[arg-type]  # the mistake
+
+
+def test_the_phases_of_steps_are_profiled_one_after_the_other(tmp_path: Path) -> None:
+    profiling = callback(tmp_path / "trial", profiler_config=profiler_config(tmp_path))
+    trainer(profiling).fit(net(), data(), data())
+    recorded = sorted(events(tmp_path), key=lambda event: event.start_time)
+    phases = [event.event_phase for event in recorded]
+    step = ["Step:ModeKeys.TRAIN", "Forward", "Backward(post-forward)", "Optimizer"]
+    assert phases[: 4 * BATCHES] == step * BATCHES
+    assert phases[4 * BATCHES :] == ["Step:ModeKeys.EVAL", "Forward"] * BATCHES
+    for before, after in itertools.pairwise(recorded):
+        if before.event_phase in step[1:]:
+            assert before.end_time <= after.start_time

@@ -1,5 +1,6 @@
 """What the callback for Hugging Face's `Trainer` saves, and that it never stands in its way."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ pytest.importorskip("transformers", reason="transformers is not installed.")
 
 import torch
 from hooked import opened
+from recorded_profiles import events, profiler_config
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -190,3 +192,17 @@ def test_a_folder_with_a_trial_is_refused_before_training(tmp_path: Path) -> Non
 def test_a_hook_and_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError, match="has its options already, got save_all"):
         smd.DebuggerCallback(smd.Hook(tmp_path, dry_run=True), save_all=True)
+
+
+def test_the_phases_of_steps_are_profiled(tmp_path: Path) -> None:
+    metrics = {"DataloaderProfilingConfig": {"StartStep": 0, "NumSteps": BATCHES}}
+    config = profiler_config(tmp_path, **metrics)
+    trainer(tmp_path, callback(tmp_path / "trial", profiler_config=config)).train()
+    assert Counter(event.event_phase for event in events(tmp_path)) == {
+        "Step:ModeKeys.TRAIN": BATCHES,
+        "Forward": BATCHES,
+        "Backward(post-forward)": BATCHES,
+        "Optimizer": BATCHES,
+        "DataLoaderIter": BATCHES,
+        "DataLoaderIterInitialize": 1,
+    }

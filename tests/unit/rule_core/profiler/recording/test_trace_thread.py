@@ -29,6 +29,9 @@ class FakeTimelines:
             raise self.error
         self.records.append(record)
 
+    def leave(self) -> None:
+        pass
+
     def tick(self) -> None:
         pass
 

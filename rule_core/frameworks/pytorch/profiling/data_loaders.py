@@ -1,0 +1,171 @@
+"""DataLoaderEvents: times the data loaders of a PyTorch training."""
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from torch.utils.data import dataloader
+
+from rule_core.frameworks.pytorch import modules
+from rule_core.profiler.constants import (
+    CONVERT_TO_MICROSECS,
+    PT_DATALOADER_INITIALIZE,
+    PT_DATALOADER_ITER,
+    PT_DATALOADER_WORKER,
+)
+from rule_core.profiler.recording.recorder import ProfilerRecorder
+
+GET_NEXT: Final = f"{PT_DATALOADER_ITER}::GetNext"
+# Private in PyTorch: the iterators, and the methods that are timed.
+_any_iterator, _single, _several = attrgetter(
+    "_BaseDataLoaderIter", "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
+)(dataloader)
+
+
+class Workers(NamedTuple):
+    """The worker processes of an iterator.
+
+    Attributes
+    ----------
+    start_us
+        Epoch microseconds at which their start began.
+    pids
+        Their process IDs, by number of the worker.
+    """
+
+    start_us: int
+    pids: tuple[int, ...]
+
+
+class DataLoaderEvents:
+    """Passes the work of all data loaders to a recorder, in the range of their profiling.
+
+    Events are the creation of iterators, each batch that a training gets, and the life of each
+    worker process that was at work in the range. A batch is fetched in the step before the one that
+    uses it, so the range begins a step earlier.
+
+    Parameters
+    ----------
+    recorder
+        Receives the events, and has the range.
+    """
+
+    def __init__(self, recorder: ProfilerRecorder) -> None:
+        self._recorder = recorder
+        self._workers: dict[int, Workers] = {}  # by identity of the iterator
+        self._at_work: set[int] = set()  # iterators that were used in the range
+        self._metrics: object = None  # of the last look-up, with its step
+        self._step = -1
+        self._has_range = False
+        patches = (
+            (_any_iterator, "__next__", self._timing_next),
+            (_single, "__init__", self._timing_creation),
+            (_several, "__init__", self._timing_creation),
+            (_several, "_shutdown_workers", self._watching_shutdown),
+        )
+        self._patches: list[tuple[Any, str, Any, Any]] = []
+        for cls, name, timing in patches:
+            original = getattr(cls, name)
+            patch = timing(original)
+            setattr(cls, name, patch)
+            self._patches.append((cls, name, original, patch))
+
+    def close(self) -> None:
+        """Record the workers that are still at work, and restore PyTorch's methods."""
+        for iterator in list(self._workers):
+            self._recorder.run(self._end_workers, iterator)
+        for cls, name, original, patch in self._patches:
+            if getattr(cls, name) is patch:
+                setattr(cls, name, original)
+        self._patches.clear()
+
+    def _is_in_range(self) -> bool:
+        """Return whether the next step is in the range; it is looked up once a step."""
+        metrics, step = self._recorder.config.data_loader, self._recorder.point.step
+        if metrics is None:
+            return False
+        if metrics is not self._metrics or step != self._step:
+            self._metrics, self._step = metrics, step
+            now_s = self._recorder.now_us() / CONVERT_TO_MICROSECS
+            self._has_range = metrics.range.contains(step + 1, now_s)
+        return self._has_range and self._recorder.is_recording
+
+    def _timing_next(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        @functools.wraps(original)
+        def get_next(iterator: Any) -> Any:
+            if not self._is_in_range():
+                return original(iterator)
+            workers = _workers_of_tasks(iterator)
+            start_us = self._recorder.now_us()
+            batch = original(iterator)
+            self._recorder.run(self._record_batch, iterator, batch, workers, start_us)
+            return batch
+
+        return get_next
+
+    def _timing_creation(self, original: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(original)
+        def create(iterator: Any, *args: Any, **kwargs: Any) -> None:
+            start_us = self._recorder.now_us()
+            original(iterator, *args, **kwargs)
+            self._recorder.run(self._record_creation, iterator, start_us)
+
+        return create
+
+    def _watching_shutdown(self, original: Callable[[Any], None]) -> Callable[[Any], None]:
+        @functools.wraps(original)
+        def shut_down(iterator: Any) -> None:
+            original(iterator)
+            if id(iterator) in self._workers:
+                self._recorder.run(self._end_workers, id(iterator))
+
+        return shut_down
+
+    def _record_batch(
+        self, iterator: Any, batch: Any, workers: Mapping[int, int], start_us: int
+    ) -> None:
+        self._at_work.add(id(iterator))
+        tensors = [tensor for _, tensor in modules.tensors_in(batch)]
+        args = {"bytes_fetched": sum(tensor.nbytes for tensor in tensors)}
+        worker = workers.get(getattr(iterator, "_rcvd_idx", 0) - 1)
+        if worker is not None:
+            args["worker_id"] = worker
+        self._record(PT_DATALOADER_ITER, GET_NEXT, start_us, args)
+
+    def _record_creation(self, iterator: Any, start_us: int) -> None:
+        processes = getattr(iterator, "_workers", ())
+        pids = tuple(process.pid for process in processes)
+        if pids and self._recorder.config.data_loader is not None:
+            self._workers[id(iterator)] = Workers(start_us, pids)
+        if self._is_in_range():
+            self._at_work.add(id(iterator))
+            args = {
+                "num_workers": len(pids),
+                "pin_memory": bool(getattr(iterator, "_pin_memory", False)),
+                "prefetch_factor": getattr(iterator, "_prefetch_factor", None) or 0,
+            }
+            name = f"{type(iterator).__name__}.__init__"
+            self._record(PT_DATALOADER_INITIALIZE, name, start_us, args)
+
+    def _end_workers(self, iterator: int) -> None:
+        """Record the life of the workers of an iterator that was used in the range."""
+        workers = self._workers.pop(iterator)
+        if iterator not in self._at_work:
+            return
+        self._at_work.remove(iterator)
+        for number, pid in enumerate(workers.pids):
+            args = {"worker_id": number, "pid": pid}
+            self._record(PT_DATALOADER_WORKER, PT_DATALOADER_WORKER, workers.start_us, args)
+
+    def _record(self, phase: str, name: str, start_us: int, args: dict[str, Any]) -> None:
+        metrics = self._recorder.config.data_loader
+        if metrics is not None and any(map(metrics.pattern.match, (name, phase))):
+            self._recorder.add_event(phase, name, start_us, {"pid": os.getpid(), **args})
+
+
+def _workers_of_tasks(iterator: Any) -> dict[int, int]:
+    """Return the worker of each batch that was asked for, by number of the batch."""
+    tasks: Mapping[int, tuple[Any, ...]] = getattr(iterator, "_task_info", {})
+    return {number: task[0] for number, task in tasks.items()}

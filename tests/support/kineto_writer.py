@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 BASE_NS: Final = 1_790_857_026_000_000_000
-STEP_US: Final = 12_000
+STEP_US: Final = 9_500
 KERNELS: Final = 10
 KERNEL_US: Final = 900.0
+SMALL_KERNELS: Final = 560
 GAP_US: Final = 10.0
 LEAD_US: Final = 1_500.0
 REDUCE_US: Final = 2_000.0
@@ -36,9 +37,9 @@ class Fault(Enum):
     """What is wrong with a training.
 
     `HOST` halves the kernels, and launches each when the one before has ended for 480 us. `OVERLAP`
-    runs the all-reduce after all kernels, for 1300 us. `STRAGGLER` halves the kernels, and those of
-    rank 1 take half as long again. `SMALL` has 500 kernels of 5 us in place of each step's ten,
-    10 us apart. `MEMORY` keeps 512 MiB more after each step.
+    shortens the kernels, and runs the all-reduce after them. `STRAGGLER` shortens the kernels of all
+    ranks but rank 1, for which the others wait. `SMALL` has 560 kernels of 5 us in place of each
+    step's ten, 10 us apart. `MEMORY` keeps 512 MiB more after each step.
     """
 
     HOST = "host"
@@ -63,7 +64,13 @@ class KinetoTrace:
         self._add({"ph": "X", "cat": category, "name": name, "dur": dur}, 4000, 4000, ts, args)
 
     def kernel(
-        self, name: str, ts: float, dur: float, stream: int, launch: float | None = None, **args: Any
+        self,
+        name: str,
+        ts: float,
+        dur: float,
+        stream: int,
+        launch: float | None = None,
+        **args: Any,
     ) -> None:
         """Add a kernel, and the call that launches it if its time is given."""
         self._correlation += 1
@@ -146,24 +153,24 @@ def _add_step(trace: KinetoTrace, index: int, number: int, fault: Fault | None) 
     trace.host("cpu_op", "aten::linear", begin + 1, 500.0)
     start = begin + LEAD_US
     if fault is Fault.SMALL:
-        for small in range(500):
+        for small in range(SMALL_KERNELS):
             trace.kernel(COMPUTE, start + 15 * small, 5.0, COMPUTE_STREAM, begin + small)
-        ends = [start + 15.0 * 500]
+        ends = [start + 15.0 * SMALL_KERNELS]
     else:
         ends = _add_kernels(trace, start, fault)
     if trace.ranks > 1:
         _add_reduce(trace, start, ends, fault)
     kept = MEMORY + LEAK * index * (fault is Fault.MEMORY)
     trace.memory(begin + 100, kept + 2**30, kept + 4 * 2**30)
-    trace.memory(begin + 11_000, kept, kept + 4 * 2**30)
+    trace.memory(begin + 9_000, kept, kept + 4 * 2**30)
 
 
 def _add_kernels(trace: KinetoTrace, start: float, fault: Fault | None) -> list[float]:
     """Add the kernels of a step, and return their ends."""
-    slow = fault is Fault.STRAGGLER and trace.rank == 1
     gap = 500.0 if fault is Fault.HOST else GAP_US
-    duration = KERNEL_US / 2 if fault in {Fault.HOST, Fault.STRAGGLER} else KERNEL_US
-    duration *= 1.5 if slow else 1.0
+    is_short = fault is Fault.STRAGGLER and trace.rank != 1
+    shares = {Fault.HOST: 1 / 2, Fault.OVERLAP: 5 / 6, Fault.STRAGGLER: 2 / 3 if is_short else 1.0}
+    duration = KERNEL_US * (1.0 if fault is None else shares.get(fault, 1.0))
     ends: list[float] = []
     for _ in range(KERNELS):
         launch = start - 20 if fault is Fault.HOST else start - LEAD_US
@@ -176,11 +183,12 @@ def _add_kernels(trace: KinetoTrace, start: float, fault: Fault | None) -> list[
 def _add_reduce(trace: KinetoTrace, start: float, ends: list[float], fault: Fault | None) -> None:
     """Add the all-reduce of a step, which ends on all ranks at once."""
     if fault is Fault.OVERLAP:
-        trace.collective(ends[-1], 1_300.0, start)
+        trace.collective(ends[-1], 1_300.0, start - LEAD_US)
         return
     if fault is Fault.STRAGGLER:
-        end = start + KERNELS * (KERNEL_US * 0.75 + GAP_US) + 100
-        trace.collective(ends[-1], end - ends[-1], start)
+        end = start + KERNELS * (KERNEL_US + GAP_US) + 100
+        trace.collective(ends[-1], end - ends[-1], start - LEAD_US)
         return
     end = ends[-2] if len(ends) > 1 else ends[-1]
-    trace.collective(end - REDUCE_US, REDUCE_US, start)
+    duration = REDUCE_US / 4 if fault is Fault.SMALL else REDUCE_US
+    trace.collective(end - duration, duration, start - LEAD_US)

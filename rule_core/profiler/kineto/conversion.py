@@ -54,7 +54,7 @@ _LATEST_S: Final = 10**10
 _MOST_GPUS: Final = 1024
 _EXTENT: Final = "Its times span more than a day: the use of its GPUs is not computed."
 _NO_TIME: Final = (
-    "It does not say when it was recorded: its end counts as the time at which the file was written."
+    "It does not say when it was recorded: it counts as recorded just before the file was written."
 )
 
 
@@ -131,7 +131,7 @@ def _zero(
 ) -> float:
     """Return the epoch microseconds of a trace's zero."""
     first, last = ((header.base_us + time) / 1e6 for time in (conversion.first, conversion.last))
-    if _EARLIEST_S <= first and last < _LATEST_S - 1:
+    if first >= _EARLIEST_S and last < _LATEST_S - 1:
         return header.base_us
     problems.append(_NO_TIME)
     return math.floor(store.status(key).modified * 1e6 - conversion.last)

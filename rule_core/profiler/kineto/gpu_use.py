@@ -6,6 +6,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rule_core.profiler.rule_helpers.intervals import union
+
 WINDOW_US: Final = 100_000
 Floats = NDArray[np.float64]
 _UNMERGED: Final = 1 << 20  # intervals
@@ -69,18 +71,3 @@ class GPUUse:
         so_far = np.where(index >= 0, before[index] + inside, 0.0)
         busy: Floats = np.diff(so_far)
         return busy
-
-
-def union(intervals: Floats) -> Floats:
-    """Return overlapping and touching intervals as one, in ascending order; shape ``(n, 2)``.
-
-    >>> union(np.array([[4.0, 6.0], [0.0, 2.0], [1.0, 3.0]])).tolist()
-    [[0.0, 3.0], [4.0, 6.0]]
-    """
-    if not len(intervals):
-        return intervals
-    ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
-    ends = np.maximum.accumulate(ordered[:, 1])
-    begins = np.concatenate(([True], ordered[1:, 0] > ends[:-1]))
-    lasts = np.append(np.flatnonzero(begins)[1:] - 1, len(ordered) - 1)
-    return np.column_stack((ordered[begins, 0], ends[lasts]))

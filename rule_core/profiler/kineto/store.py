@@ -71,6 +71,11 @@ class KinetoStore:
         """The costs of reading; converted files are local."""
         return ReadCosts() if self._files else self._store.costs
 
+    @property
+    def has_traces(self) -> bool:
+        """Whether the files that were listed come from traces."""
+        return bool(self._files)
+
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys; see `TrialStore`."""
         if not prefix:
@@ -91,7 +96,9 @@ class KinetoStore:
     def status(self, key: str) -> FileStatus:
         """Return the size and time of `key`; see `TrialStore`."""
         path = self._files.get(key)
-        return self._store.status(key) if path is None else LocalStore(path.parent).status(path.name)
+        return (
+            self._store.status(key) if path is None else LocalStore(path.parent).status(path.name)
+        )
 
     def _has_traces_only(self) -> bool:
         """Convert new traces; return whether the folder has traces and no files of a profiler."""
@@ -107,11 +114,8 @@ class KinetoStore:
         keys = [self._only] if self._only else self._all_keys()
         new = [key for key in keys if is_json_name(key) and key not in self._converted]
         others = [key for key in new if not is_trace_name(key) and key not in self._not_traces]
-        self._not_traces |= {
-            key
-            for key in others[:_MOST_SNIFFED]
-            if not is_trace(self._store, key)
-        }
+        looked_at = others[:_MOST_SNIFFED]
+        self._not_traces |= {key for key in looked_at if not is_trace(self._store, key)}
         skipped = {*self._not_traces, *others[_MOST_SNIFFED:]}
         return [key for key in new if key not in skipped]
 

@@ -52,7 +52,7 @@ def is_trace(store: TrialStore, key: str) -> bool:
 def rank_in(key: str) -> int | None:
     """Return the rank that a trace's name or folder contains; None if neither does.
 
-    >>> rank_in("iteration_10/rank3_trace.json"), rank_in("rank-2/step.json"), rank_in("frank1.json")
+    >>> rank_in("step_10/rank3_trace.json"), rank_in("rank-2/a.json"), rank_in("frank1.json")
     (3, 2, None)
     """
     for part in reversed(key.split("/")):

@@ -37,7 +37,7 @@ class Fault(Enum):
     """What is wrong with a training.
 
     `HOST` halves the kernels, and launches each when the one before has ended for 480 us. `OVERLAP`
-    shortens the kernels, and runs the all-reduce after them. `STRAGGLER` shortens the kernels of all
+    shortens the kernels, and runs the all-reduce after them. `STRAGGLER` shortens those of all
     ranks but rank 1, for which the others wait. `SMALL` has 560 kernels of 5 us in place of each
     step's ten, 10 us apart. `MEMORY` keeps 512 MiB more after each step.
     """
@@ -151,7 +151,7 @@ def _add_step(trace: KinetoTrace, index: int, number: int, fault: Fault | None) 
     begin = index * float(STEP_US)
     trace.step(number, begin, STEP_US - 1.0)
     trace.host("cpu_op", "aten::linear", begin + 1, 500.0)
-    start = begin + LEAD_US
+    start = begin + (20.0 if fault is Fault.HOST else LEAD_US)
     if fault is Fault.SMALL:
         for small in range(SMALL_KERNELS):
             trace.kernel(COMPUTE, start + 15 * small, 5.0, COMPUTE_STREAM, begin + small)

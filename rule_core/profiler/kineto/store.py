@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,6 +58,7 @@ class KinetoStore:
         self._report = report
         self._only = only
         self._files: dict[str, Path] = {}
+        self._is_profiled = False
         self._converted: set[str] = set()
         self._not_traces: set[str] = set()
         self._folder: TemporaryDirectory[str] | None = None
@@ -75,6 +77,15 @@ class KinetoStore:
     def has_traces(self) -> bool:
         """Whether the files that were listed come from traces."""
         return bool(self._files)
+
+    def finds_traces(self) -> bool:
+        """Return whether there are traces and no files of a profiler, without reading the traces.
+
+        A folder that does not exist or cannot be listed has none.
+        """
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            return not self._has_profiler_files() and bool(self._converted or self._new_traces())
+        return False
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys; see `TrialStore`."""
@@ -102,13 +113,17 @@ class KinetoStore:
 
     def _has_traces_only(self) -> bool:
         """Convert new traces; return whether the folder has traces and no files of a profiler."""
-        if not self._only:
-            folders = (next(self._store.list_keys(name), None) for name in _PROFILER_FOLDERS)
-            if not self._files and any(folders):
-                return False
+        if self._has_profiler_files():
+            return False
         for key in self._new_traces():
             self._convert(key)
         return bool(self._converted)
+
+    def _has_profiler_files(self) -> bool:
+        if not (self._only or self._files or self._is_profiled):
+            folders = (next(self._store.list_keys(name), None) for name in _PROFILER_FOLDERS)
+            self._is_profiled = any(folders)
+        return self._is_profiled
 
     def _new_traces(self) -> list[str]:
         keys = [self._only] if self._only else self._all_keys()

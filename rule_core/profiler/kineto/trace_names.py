@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from rule_core.format.marks import TRACES
 from rule_core.profiler.traces.chunks import TimelineFaultError, unzipped_start
 from rule_core.storage.base import ByteRange, ObjectNotFoundError, TrialStore
 
-TRACE_ENDINGS: Final = (".pt.trace.json", ".pt.trace.json.gz")
 _JSON_ENDINGS: Final = (".json", ".json.gz")
 _SNIFFED: Final = 1 << 16  # bytes
 _MARKS: Final = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo)"\s*:')
@@ -22,7 +22,7 @@ def is_trace_name(key: str) -> bool:
     >>> is_trace_name("tb/vm_7.1795495895445239187.pt.trace.json.gz"), is_trace_name("trace.json")
     (True, False)
     """
-    return key.endswith(TRACE_ENDINGS)
+    return key.endswith(TRACES)
 
 
 def is_json_name(key: str) -> bool:
@@ -74,7 +74,7 @@ def node_of(key: str, rank: int | None) -> str:
     if rank is not None:
         return f"rank-{rank}"
     name = key.rpartition("/")[2]
-    for ending in (*reversed(TRACE_ENDINGS), *reversed(_JSON_ENDINGS)):
+    for ending in (*reversed(TRACES), *reversed(_JSON_ENDINGS)):
         name = name.removesuffix(ending)
     worker = _OTHERS.sub("-", _STAMP.sub("", name)).strip("-.")
     return worker[:_LONGEST_NODE] or "trace"

@@ -15,6 +15,11 @@ from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMet
 from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.step_outlier import StepOutlier
+from builtin_rules.profiler.traces.gpu_idle_waits_for_host import GPUIdleWaitsForHost
+from builtin_rules.profiler.traces.low_overlap import LowOverlap
+from builtin_rules.profiler.traces.memory_grows import MemoryGrows
+from builtin_rules.profiler.traces.small_kernels import SmallKernels
+from builtin_rules.profiler.traces.straggler_rank import StragglerRank
 from builtin_rules.reports.profiler.rule import ProfilerReport
 from builtin_rules.reports.profiler.sub_rules import SUB_RULES
 
@@ -32,14 +37,19 @@ __all__ = [
     "BatchSize",
     "CPUBottleneck",
     "Dataloader",
+    "GPUIdleWaitsForHost",
     "GPUMemoryIncrease",
     "IOBottleneck",
     "LoadBalancing",
     "LowGPUUtilization",
+    "LowOverlap",
     "MaxInitializationTime",
+    "MemoryGrows",
     "OverallFrameworkMetrics",
     "OverallSystemUsage",
     "ProfilerReport",
+    "SmallKernels",
     "StepOutlier",
+    "StragglerRank",
     "WindowRule",
 ]

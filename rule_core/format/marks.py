@@ -17,6 +17,8 @@ PROFILER: Final = {
     "system/": re.compile(rf"incremental/|{END_OF_JOB}"),
     "framework/": re.compile(rf"pevents/|tensorflow/|{END_OF_JOB}"),
 }
+# Traces of torch.profiler; other names are profiler data only where a user says so.
+TRACES: Final = (".pt.trace.json", ".pt.trace.json.gz")
 FOLDERS: Final = frozenset({*TENSORS, *PROFILER, "closed/"})  # of trials
 
 

@@ -10,6 +10,7 @@ from rule_core.profiler import file_names
 from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
 from rule_core.profiler.file_names import SystemFile, TraceFile
 from rule_core.profiler.file_problems import ProfilerFileProblems
+from rule_core.profiler.kineto.store import with_traces
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 F = TypeVar("F", bound=SystemFile | TraceFile)
@@ -72,10 +73,12 @@ class ProfilerFiles:
     Parameters
     ----------
     store
-        The folder with ``system`` and ``framework``.
+        The folder with ``system`` and ``framework``, or traces of torch.profiler.
 
     Attributes
     ----------
+    store
+        The files; those that traces are converted to if there are only traces.
     problems
         The problems of files that cannot be read.
     system
@@ -89,8 +92,8 @@ class ProfilerFiles:
     """
 
     def __init__(self, store: TrialStore) -> None:
-        self.store = store
         self.problems = ProfilerFileProblems(store.uri)
+        self.store = store = with_traces(store, self.problems.report)
         self.system: dict[str, list[SystemFile]] = {}
         self.traces: dict[Writer, list[TraceFile]] = {}
         self.ended = False

@@ -96,6 +96,18 @@ class FrameworkEvents:
         return bool(trial.has_framework_data)
 
 
+@dataclass(frozen=True, slots=True)
+class TorchTraces:
+    """The events of traces that torch.profiler wrote."""
+
+    def __str__(self) -> str:
+        return "traces of torch.profiler"
+
+    def is_in(self, trial: Any) -> bool:
+        """Return whether the timelines of a profiler trial come from such traces."""
+        return bool(trial.has_torch_traces)
+
+
 @dataclass(slots=True)
 class _TrialRequirements:
     """The required tensors of one trial, and the steps at which each is required."""

@@ -73,6 +73,11 @@ class ProfilerRange:
         """Whether a timeline file exists."""
         return bool(self.source.files.traces)
 
+    @property
+    def has_torch_traces(self) -> bool:
+        """Whether the data comes from traces of torch.profiler."""
+        return self.source.files.store.has_traces
+
     def has_system_metric(self, dimension: str = "") -> bool:
         """Return whether the trial has samples of a metric, or of any before the first read."""
         keys = self.source.keys

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
+from rule_core.profiler.kineto.trace_names import is_json_name
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
@@ -195,6 +196,8 @@ def is_there(trial: "AnyTrial") -> bool:
         If the path is not a folder, or the store does not answer.
     """
     for root in roots([trial]):
+        if root.is_file() and not isinstance(trial, Trial) and is_json_name(root.name):
+            return True
         if root.exists() and not root.is_dir():
             msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
             raise TrialError(msg)
@@ -202,7 +205,7 @@ def is_there(trial: "AnyTrial") -> bool:
     try:
         if isinstance(trial, Trial):
             return not trial.index.is_remote or trial.index.has_files()
-        return any(True for _ in trial.store.list_keys(""))
+        return any(True for _ in trial.source.files.store.list_keys(""))
     except StorageUnavailableError as err:
         msg = f"Trial {trial.path!r} cannot be read: {err.reason}."
         raise TrialError(msg) from err
@@ -232,6 +235,8 @@ def reject_parent(trial: "AnyTrial") -> None:
         Names those trials; only those of the same kind as `trial` if there are any.
     """
     if not isinstance(_store(trial), LocalStore | RetryingStore) or is_of_sources(trial):
+        return
+    if not isinstance(trial, Trial) and trial.source.files.store.finds_traces():
         return
     candidates = trials_below(trial.path, _seconds_left(trial))
     has_tensors = isinstance(trial, Trial)

@@ -240,7 +240,10 @@ class ProfilerWindows:
         """Return the contents of the trial; see `StepSource`."""
         windows = len(self.steps)
         if not self.begun:
-            return "holds no profiler data in its folders 'system' and 'framework'."
+            return (
+                "holds no profiler data in its folders 'system' and 'framework', and no trace of "
+                "torch.profiler."
+            )
         if not windows:
             return "does not hold the data of a whole time window."
         nodes = ", ".join(map(repr, self._trial.nodes[:_SHOWN])) or "none"

@@ -5,6 +5,7 @@ from rule_core.clock import Clock, SystemClock
 from rule_core.model.segments import step_in_segment
 from rule_core.model.streaming_statistics import Piece, StreamingStatistic, measure, sum_of_squares
 from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
+from rule_core.profiler.rule_helpers.intervals import union
 from rule_core.profiler.rule_helpers.series import (
     aggregate_framework_metrics,
     box_statistics,
@@ -27,7 +28,7 @@ from rule_core.rules.params import (
     TextParam,
     set_parameters,
 )
-from rule_core.rules.requirements import FrameworkEvents, SystemMetric, TensorInput
+from rule_core.rules.requirements import FrameworkEvents, SystemMetric, TensorInput, TorchTraces
 from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
@@ -59,6 +60,7 @@ __all__ = [
     "SystemSamples",
     "TensorInput",
     "TextParam",
+    "TorchTraces",
     "WantedMeasure",
     "aggregate_framework_metrics",
     "box_statistics",
@@ -74,5 +76,6 @@ __all__ = [
     "step_in_segment",
     "sum_of_squares",
     "summary",
+    "union",
     "values_axis",
 ]

@@ -16,6 +16,13 @@ from builtin_rules.profiler import (
     step_outlier,
 )
 from builtin_rules.profiler.statistics.parameters import MINUTE_US
+from builtin_rules.profiler.traces import (
+    gpu_idle_waits_for_host,
+    low_overlap,
+    memory_grows,
+    small_kernels,
+    straggler_rank,
+)
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import FindingSummary, SubRule
 from builtin_rules.reports.profiler.wording import counted, number, place
@@ -31,6 +38,11 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "LoadBalancing": ("Distribute the work evenly over the GPUs.", "threshold"),
         "MaxInitializationTime": ("Shorten the startup of the job.", "threshold"),
         "GPUMemoryIncrease": ("Find out why GPU memory grows before it is full.", "increase"),
+        "MemoryGrows": ("Find out which tensors each step keeps.", "increase"),
+        "GPUIdleWaitsForHost": ("Launch kernels earlier: GPUs wait for the process.", "threshold"),
+        "SmallKernels": ("Compute in fewer, larger kernels.", "share"),
+        "StragglerRank": ("Find out why one rank is slower than the others.", "threshold"),
+        "LowOverlap": ("Hide the communication behind the computation.", "threshold"),
         "StepOutlier": ("Find out what slow steps wait for.", "n_outliers"),
         "LowGPUUtilization": ("Keep the GPUs busy.", "threshold_p95"),
         "BatchSize": ("Try a larger batch size or a smaller machine.", "gpu_threshold_p95"),
@@ -71,6 +83,24 @@ _SENTENCES: Final = MappingProxyType(
         ),
         ("GPUMemoryIncrease", gpu_memory_increase.RISE): (
             "The memory in use on {where} rose by {measured} points at once (limit: {limit})."
+        ),
+        ("MemoryGrows", memory_grows.GROWTH): (
+            "The memory that {where} has in use at least rose by {measured} % from step to step"
+            " (limit: {limit} %)."
+        ),
+        ("GPUIdleWaitsForHost", gpu_idle_waits_for_host.HOST_WAIT): (
+            "{where} waits for the process to launch kernels in {measured} % of the time (limit:"
+            " {limit} %)."
+        ),
+        ("SmallKernels", small_kernels.SMALL): (
+            "{measured} % of the kernels of {where} are too short to keep it busy (limit:"
+            " {limit} %)."
+        ),
+        ("StragglerRank", straggler_rank.AWAITED): (
+            "The other ranks wait for {worker} in {measured} % of the time (limit: {limit} %)."
+        ),
+        ("LowOverlap", low_overlap.OVERLAP): (
+            "Computation hides {measured} % of the communication of {where} (minimum: {limit} %)."
         ),
         ("StepOutlier", step_outlier.OUTLIERS): (
             "{measured} steps of {where} take much longer than the others (limit: {limit})."

@@ -17,20 +17,30 @@ from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMet
 from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.step_outlier import StepOutlier
+from builtin_rules.profiler.traces.gpu_idle_waits_for_host import GPUIdleWaitsForHost
+from builtin_rules.profiler.traces.low_overlap import LowOverlap
+from builtin_rules.profiler.traces.memory_grows import MemoryGrows
+from builtin_rules.profiler.traces.small_kernels import SmallKernels
+from builtin_rules.profiler.traces.straggler_rank import StragglerRank
 
 SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
     {
         "BatchSize": BatchSize,
         "CPUBottleneck": CPUBottleneck,
         "Dataloader": Dataloader,
+        "GPUIdleWaitsForHost": GPUIdleWaitsForHost,
         "GPUMemoryIncrease": GPUMemoryIncrease,
         "IOBottleneck": IOBottleneck,
         "LoadBalancing": LoadBalancing,
         "LowGPUUtilization": LowGPUUtilization,
+        "LowOverlap": LowOverlap,
         "MaxInitializationTime": MaxInitializationTime,
+        "MemoryGrows": MemoryGrows,
         "OverallFrameworkMetrics": OverallFrameworkMetrics,
         "OverallSystemUsage": OverallSystemUsage,
+        "SmallKernels": SmallKernels,
         "StepOutlier": StepOutlier,
+        "StragglerRank": StragglerRank,
     }
 )
 MAX_FINDINGS: Final = 200  # per rule; further devices are only counted by the rule

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rule_core.profiler.rule_helpers.intervals import union
 from rule_core.profiler.traces.event import TraceEvent
 
 Floats = NDArray[np.float64]
@@ -99,8 +100,8 @@ class FrameworkTimes:
         intervals
             Start and end in epoch microseconds, both included; shape ``(n, 2)``.
         """
-        new = _merged(intervals)
-        recent = _merged(np.concatenate((self._before, new)))
+        new = union(intervals)
+        recent = union(np.concatenate((self._before, new)))
         self._before = new
         self._intervals += len(new)
         if not len(recent) or not events:
@@ -158,15 +159,3 @@ class FrameworkTimes:
 def _counted_name(table: Mapping[str, float], name: str) -> str:
     """Return `name`, or `OTHERS` if it is new and the table is full."""
     return name if name in table or len(table) < NAMES_KEPT else OTHERS
-
-
-def _merged(intervals: Floats) -> Floats:
-    """Merge overlapping intervals, in ascending order."""
-    ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
-    if len(ordered) <= 1:
-        return ordered
-    ends = np.maximum.accumulate(ordered[:, 1])
-    begins = np.concatenate(([True], ordered[1:, 0] > ends[:-1]))
-    return np.column_stack(
-        (ordered[begins, 0], ends[np.append(np.flatnonzero(begins)[1:] - 1, -1)])
-    )

@@ -81,6 +81,24 @@ def chunks(store: TrialStore, key: str, limits: TimelineLimits = LIMITS) -> Iter
         yield piece
 
 
+def unzipped_start(data: bytes, most: int) -> bytes:
+    """Return the start of a text by the start of its file, decompressed if needed.
+
+    Parameters
+    ----------
+    most
+        The largest number of bytes to return.
+
+    Raises
+    ------
+    TimelineFaultError
+        If the gzip data is damaged.
+    """
+    if not data.startswith(GZIP):
+        return data[:most]
+    return _inflate(zlib.decompressobj(_GZIP_BITS), data, most)
+
+
 def _pieces(store: TrialStore, key: str, size: int) -> Iterator[bytes]:
     fetch = max(size, _FETCH) if store.costs.gap else size
     start = 0

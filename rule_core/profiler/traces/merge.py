@@ -26,7 +26,7 @@ class TimelineMerge:
     Parameters
     ----------
     store
-        The folder with ``system`` and ``framework``.
+        The folder with ``system`` and ``framework``, or with traces of torch.profiler.
     suffixes
         Endings of the timelines to merge; None merges all.
 
@@ -38,9 +38,9 @@ class TimelineMerge:
 
     def __init__(self, store: TrialStore, suffixes: Sequence[str] | None = None) -> None:
         self.problems: list[str] = []
-        self._store = store
         self._suffixes = None if suffixes is None else tuple(suffixes)
         self._files = ProfilerFiles(store)
+        self._store = self._files.store
         self._files.refresh()
 
     def step_interval(

@@ -17,7 +17,7 @@ from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, Timelin
 _BETWEEN: Final = re.compile(rb"[\s,]*+")
 # A lone quote begins an unterminated string.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]"]', re.DOTALL)
-_ENDS: Final = (b"},\n{", b"},{", b"}, {", b"},\r\n{")
+_ENDS: Final = (b"},\n{", b"},{", b"}, {", b"},\r\n{", b"},\n  {")
 _PLACE: Final = re.compile(r" \(byte \d+\)$")
 _QUOTE, _OPENING, _ARRAY, _OBJECT = b'"'[0], b"{[", b"[", b"{"
 _END: Final = b"]"
@@ -38,6 +38,7 @@ class Record(msgspec.Struct, gc=False):
     tid: int | str | None = None
     args: dict[str, Any] | None = None
     s: str | None = None
+    cat: str | None = None
 
 
 class NotUsedError(Exception):
@@ -57,11 +58,14 @@ class RecordReader:
         The number of invalid records.
     reason
         Why the first of them is invalid.
+    head, tail
+        The text of an object up to its list of records, and the text read after it; b"" until then.
     """
 
     def __init__(self, chunks: Iterable[bytes], limits: TimelineLimits = LIMITS) -> None:
         self.skipped = 0
         self.reason = ""
+        self.head = self.tail = b""
         self._chunks = chunks
         self.limits = limits
         self._one = msgspec.json.Decoder(Record)
@@ -139,6 +143,7 @@ class RecordReader:
             if depth == 1 and token[0] == _LIST_KEY:
                 match = _AFTER_KEY.match(text, token.end())
                 if match is not None:
+                    self.head = text[: match.end()]
                     return match.end()
             depth += _depth_change(token[0])
         if len(text) > self.limits.header:
@@ -160,6 +165,7 @@ class RecordReader:
         if rest[1:].strip() and not self._is_object:
             msg = "continues after the end of its array"
             raise TimelineFaultError(msg)
+        self.tail = rest
 
     def _take(self, text: bytes, position: int) -> tuple[list[Record], int]:
         """Return the complete records of a text from `position`, and the position after them."""

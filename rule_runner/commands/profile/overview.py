@@ -104,7 +104,8 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
     if not (files.system or files.traces or python or trial.job_finished()):
         msg = (
             f"Folder {path!r} holds no profiler data: neither 'system/' nor 'framework/' has a "
-            "file of a profiler. Give the folder that holds both."
+            "file of a profiler, and there is no trace of torch.profiler. Give the folder that "
+            "holds both, or traces."
         )
         raise TrialError(msg)
     return ProfileReport(
@@ -144,7 +145,7 @@ def _report(
 def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
     """Return the bytes of some files; None if the store does not know it."""
     store = trial.store
-    if not isinstance(store, LocalStore):
+    if trial.has_torch_traces or not isinstance(store, LocalStore):
         return None
     total = 0
     for key in keys:
@@ -157,6 +158,8 @@ def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
 
 def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonReport]:
     """Yield the profiles of Python profilers below ``framework``."""
+    if trial.has_torch_traces:
+        return
     store = trial.store
     root = os.path.abspath(store.root) if isinstance(store, LocalStore) else store.uri  # noqa: PTH100 - keeps links
     groups: dict[tuple[str, str], list[ProfileFile]] = {}

@@ -27,6 +27,11 @@ def present(path: str) -> "ProfilerTrial":
     return trial
 
 
+def holds_traces(path: str) -> bool:
+    """Return whether there are traces of torch.profiler at a path or an address."""
+    return open_profiler_trial(path, None).source.files.store.finds_traces()
+
+
 def look(path: str) -> "ProfilerTrial":
     """Return the profiler data at a path or an address, read once and without waiting.
 

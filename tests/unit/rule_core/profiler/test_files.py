@@ -143,7 +143,7 @@ def test_a_remote_listing_begins_a_while_before_the_newest_file() -> None:
     there |= system(10)
     there |= system(5, node="algo-2") | system(1, node="algo-3")
     new, _ = found.refresh()
-    assert store.asked == ["", writer.key(writer.BEGIN_S + 3 * MINUTE)]
+    assert store.asked == ["", "", writer.key(writer.BEGIN_S + 3 * MINUTE)]
     assert [one.node for one in new] == ["algo-2", "algo-1"]  # the third is too late for it
     new, _ = found.refresh(whole=True)
     assert (store.asked[-1], [one.node for one in new]) == ("", ["algo-3"])
@@ -165,7 +165,7 @@ def test_names_out_of_the_order_of_time_are_listed_whole() -> None:
     found = ProfilerFiles(store)
     found.refresh()
     found.refresh()
-    assert store.asked == ["", ""]
+    assert store.asked == ["", "", ""]
 
 
 def test_the_newest_file_of_a_node_grows_until_the_end() -> None:

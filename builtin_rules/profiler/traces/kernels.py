@@ -1,0 +1,144 @@
+"""Kernels: what ran on each GPU, by the traces of torch.profiler.
+
+The definitions are those of Holistic Trace Analysis: of the time from the first start to the last
+end of a kernel, a GPU is idle while no kernel runs; copies of memory are kernels; kernels of NCCL
+and RCCL communicate.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from builtin_rules.profiler.statistics.samples import Device, Floats
+from smdebug.rules.extensions import union
+
+if TYPE_CHECKING:
+    from smdebug.profiler.trace_event_file_parser import TraceEvent
+
+SAVE_TRACES: Final = (
+    "Run a few steps under `torch.profiler.profile`, and write its trace, for example with "
+    "`on_trace_ready=torch.profiler.tensorboard_trace_handler(folder)`."
+)
+NO_KERNELS: Final = "no kernels of a trace in this window"
+_PHASE: Final = "gpu_functions-dev:"
+_CALLS: Final = frozenset({"cuda_runtime", "cuda_driver"})
+_COMMUNICATES: Final = ("nccl", "rccl")
+COMPUTES, COMMUNICATES, COPIES = 0, 1, 2
+
+
+@dataclass(slots=True)
+class Kernels:
+    """The kernels of one GPU in one trace, in ascending order of their starts.
+
+    Attributes
+    ----------
+    intervals
+        Start and end in epoch microseconds; shape ``(n, 2)``.
+    launches
+        When the process launched each; NaN if that is not in the trace. Shape ``(n,)``.
+    kinds
+        `COMPUTES`, `COMMUNICATES` or `COPIES`; shape ``(n,)``.
+    """
+
+    intervals: Floats
+    launches: Floats
+    kinds: NDArray[np.int8]
+
+    @property
+    def span(self) -> float:
+        """Microseconds from the first start to the last end."""
+        return float(self.intervals[:, 1].max() - self.intervals[0, 0])
+
+    @property
+    def idle(self) -> float:
+        """Microseconds of the span in which no kernel runs."""
+        return self.span - total(self.intervals)
+
+    @property
+    def waits_for_host(self) -> float:
+        """Microseconds of `idle` before kernels launched when the one before had ended."""
+        previous_end = np.maximum.accumulate(self.intervals[:, 1])[:-1]
+        gaps = self.intervals[1:, 0] - previous_end
+        is_late = (gaps > 0) & (self.launches[1:] > previous_end)
+        return float(gaps[is_late].sum())
+
+    def of_kind(self, kind: int) -> Floats:
+        """Return the intervals of the kernels of a kind."""
+        chosen: Floats = self.intervals[self.kinds == kind]
+        return chosen
+
+
+def total(intervals: Floats) -> float:
+    """Return the time that intervals cover, counted once.
+
+    >>> total(np.array([[0.0, 2.0], [1.0, 3.0], [5.0, 6.0]]))
+    4.0
+    """
+    merged = union(intervals)
+    return float((merged[:, 1] - merged[:, 0]).sum())
+
+
+def common(first: Floats, second: Floats) -> float:
+    """Return the time that both of two sets of intervals cover.
+
+    >>> common(np.array([[0.0, 2.0]]), np.array([[1.0, 3.0]]))
+    1.0
+    """
+    return total(first) + total(second) - total(np.concatenate((first, second)))
+
+
+def kernels_by_gpu(events: Iterable["TraceEvent"]) -> dict[Device, list[Kernels]]:
+    """Return the kernels of each trace by sorted GPU."""
+    rows: defaultdict[tuple[Device, Any], _Rows] = defaultdict(_Rows)
+    launched: dict[tuple[str, Any, Any], float] = {}
+    for event in events:
+        args = event.event_args or {}
+        node = event.node_id or ""
+        trace = args.get("trace")
+        if trace is None:
+            continue
+        if event.event_phase in _CALLS:
+            launched[node, trace, args.get("correlation")] = event.start_time
+        elif event.event_phase.startswith(_PHASE):
+            gpu = Device(node, f"gpu{args.get('device')}")
+            rows[gpu, trace].add(event, (node, trace, args.get("correlation")))
+    kernels: dict[Device, list[Kernels]] = {}
+    for gpu, trace in sorted(rows):
+        kernels.setdefault(gpu, []).append(rows[gpu, trace].build(launched))
+    return kernels
+
+
+def is_collective(event: "TraceEvent") -> bool:
+    """Return whether an event is a kernel that communicates."""
+    is_kernel = event.event_phase.startswith(_PHASE)
+    return is_kernel and event.event_name.lower().startswith(_COMMUNICATES)
+
+
+def _kind(event: "TraceEvent") -> int:
+    if event.event_name.lower().startswith(_COMMUNICATES):
+        return COMMUNICATES
+    return COPIES if event.event_name.startswith(("Memcpy", "Memset")) else COMPUTES
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The kernels of one GPU in one trace, in any order."""
+
+    intervals: list[tuple[float, float]] = field(default_factory=list)
+    links: list[tuple[str, Any, Any]] = field(default_factory=list)
+    kinds: list[int] = field(default_factory=list)
+
+    def add(self, event: "TraceEvent", link: tuple[str, Any, Any]) -> None:
+        self.intervals.append((event.start_time, event.end_time))
+        self.links.append(link)
+        self.kinds.append(_kind(event))
+
+    def build(self, launched: dict[tuple[str, Any, Any], float]) -> Kernels:
+        intervals = np.array(self.intervals, np.float64)
+        launches = np.array([launched.get(link, np.nan) for link in self.links], np.float64)
+        order = np.argsort(intervals[:, 0], kind="stable")
+        return Kernels(intervals[order], launches[order], np.array(self.kinds, np.int8)[order])

@@ -1,0 +1,1 @@
+"""Kineto: traces of torch.profiler, presented as the files of a profiler."""

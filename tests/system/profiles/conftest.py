@@ -1,0 +1,11 @@
+"""Makes the modules of the suite of profiles importable, and those of the detection suite."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+for folder in (HERE, HERE.parent / "detection"):
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+collect_ignore_glob = ["[!t]*.py"]

@@ -1,0 +1,1 @@
+"""Jobs by what is wrong with them."""

@@ -1,0 +1,58 @@
+"""Jobs: labelled profiles, healthy ones and ones with a fault, recorded or generated."""
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from training_runs import Run
+
+RECORDED: Final = "recorded"
+GENERATED: Final = "generated"
+# Writes a profile below a folder.
+Make = Callable[[Path], None]
+_JOBS: dict[str, Run] = {}
+
+
+def _register(make: Make, name: str, text: str, kind: str, **fields: Any) -> None:
+    if name in _JOBS:
+        msg = f"Two jobs are called {name!r}."
+        raise ValueError(msg)
+    _JOBS[name] = Run(name, text, make, kind=kind, **fields)
+
+
+def healthy(make: Make, name: str, text: str, kind: str) -> None:
+    """Register a job without a fault."""
+    _register(make, name, text, kind)
+
+
+def faulty(
+    make: Make,
+    name: str,
+    text: str,
+    kind: str,
+    fires: Iterable[str],
+    may: Mapping[str, str] | None = None,
+) -> None:
+    """Register a job with a fault, with the rules that must find it and those that may."""
+    _register(make, name, text, kind, fault=text, fires=frozenset(fires), may=may or {})
+
+
+@functools.cache
+def all_jobs() -> Mapping[str, Run]:
+    """Return all jobs by name."""
+    package = importlib.import_module("jobs")
+    for module in pkgutil.iter_modules(package.__path__, "jobs."):
+        importlib.import_module(module.name)
+    return MappingProxyType(_JOBS)
+
+
+def sample(jobs: Mapping[str, Run], rules: Iterable[str]) -> list[str]:
+    """Return a fixed sample: the first job with each rule's fault, and every tenth healthy one."""
+    chosen = {name for name in list(jobs)[::10] if jobs[name].healthy}
+    for rule in rules:
+        chosen |= {next((name for name, job in jobs.items() if rule in job.fires), "")}
+    return [name for name in jobs if name in chosen]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 BASE_NS: Final = 1_790_857_026_000_000_000
+START_US: Final = 1_000.0
 STEP_US: Final = 9_500
 KERNELS: Final = 10
 KERNEL_US: Final = 900.0
@@ -148,7 +149,7 @@ def write_training(
 
 
 def _add_step(trace: KinetoTrace, index: int, number: int, fault: Fault | None) -> None:
-    begin = index * float(STEP_US)
+    begin = START_US + index * float(STEP_US)
     trace.step(number, begin, STEP_US - 1.0)
     trace.host("cpu_op", "aten::linear", begin + 1, 500.0)
     start = begin + (20.0 if fault is Fault.HOST else LEAD_US)

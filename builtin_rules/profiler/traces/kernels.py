@@ -93,7 +93,7 @@ def common(first: Floats, second: Floats) -> float:
 
 def kernels_by_gpu(events: Iterable["TraceEvent"]) -> dict[Device, list[Kernels]]:
     """Return the kernels of each trace by sorted GPU."""
-    rows: defaultdict[tuple[Device, Any], _Rows] = defaultdict(_Rows)
+    rows: defaultdict[tuple[Device, Any], _KernelRows] = defaultdict(_KernelRows)
     launched: dict[tuple[str, Any, Any], float] = {}
     for event in events:
         args = event.event_args or {}
@@ -125,7 +125,7 @@ def _kind(event: "TraceEvent") -> int:
 
 
 @dataclass(slots=True)
-class _Rows:
+class _KernelRows:
     """The kernels of one GPU in one trace, in any order."""
 
     intervals: list[tuple[float, float]] = field(default_factory=list)

@@ -22,7 +22,7 @@ _GLOO: Final = "gloo:"
 _ONE_SIDED: Final = ("sendrecv", "gloo:send", "gloo:recv")
 
 
-class Collective(NamedTuple):
+class MeasuredCollective(NamedTuple):
     """What the collectives have in common that are compared between ranks."""
 
     name: str
@@ -109,12 +109,14 @@ class StragglerRank(WindowRule):
 
 def _waited_for(events: Iterable["TraceEvent"]) -> tuple[dict[str, float], int]:
     """Return the microseconds that ranks waited for each rank, and the number of collectives."""
-    by_key: defaultdict[Collective, defaultdict[str, list[TraceEvent]]] = defaultdict(
+    by_key: defaultdict[MeasuredCollective, defaultdict[str, list[TraceEvent]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for event in filter(_is_compared, events):
         args = event.event_args or {}
-        key = Collective(event.event_name, args.get("group", ""), args.get("group_ranks", ""))
+        key = MeasuredCollective(
+            event.event_name, args.get("group", ""), args.get("group_ranks", "")
+        )
         by_key[key][event.node_id or ""].append(event)
     waited: defaultdict[str, float] = defaultdict(float)
     compared = 0

@@ -17,7 +17,7 @@ import numpy as np
 from rule_core.profiler.constants import MODELTIMELINE_SUFFIX, PYTHONTIMELINE_SUFFIX
 from rule_core.profiler.kineto.gpu_use import WINDOW_US, GPUUse
 from rule_core.profiler.kineto.header import KinetoHeader, header_of, whole_number
-from rule_core.profiler.kineto.timeline_files import TimelineFile
+from rule_core.profiler.kineto.timeline_files import ConvertedTimeline
 from rule_core.profiler.kineto.trace_names import node_of
 from rule_core.profiler.traces.assembler import LATEST
 from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks
@@ -100,7 +100,7 @@ def convert_trace(
         If the trace cannot be read.
     """
     steps, calls = folder / f"{number}.steps", folder / f"{number}.events"
-    with TimelineFile(steps) as step_file, TimelineFile(calls) as call_file:
+    with ConvertedTimeline(steps) as step_file, ConvertedTimeline(calls) as call_file:
         conversion = _Conversion(number, step_file, call_file)
         header, problems, lost = conversion.read(store, key, limits)
         if not (step_file.count or call_file.count):
@@ -146,7 +146,7 @@ class _Conversion:
         The first start and the last end of an event.
     """
 
-    def __init__(self, number: int, steps: TimelineFile, calls: TimelineFile) -> None:
+    def __init__(self, number: int, steps: ConvertedTimeline, calls: ConvertedTimeline) -> None:
         self.first, self.last = math.inf, -math.inf
         self._number = number
         self._steps = steps

@@ -1,4 +1,4 @@
-"""TimelineFile: writes the events of one trace as a timeline, whose zero is set at the end."""
+"""ConvertedTimeline: writes the events of one trace as a timeline, whose zero is set at the end."""
 
 from pathlib import Path
 from typing import Any, Final, Self
@@ -10,7 +10,7 @@ from rule_core.profiler.traces.assembler import START
 _ZERO_WIDTH: Final = 24  # characters
 
 
-class TimelineFile:
+class ConvertedTimeline:
     """A timeline that is being written.
 
     Parameters

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,11 @@ class SMDataParallelProfiler:
         """Import the library; log once if it is missing."""
         if self._library is None and not self._is_missing:
             try:
-                self._library = import_module("smdistributed.dataparallel")
+                from smdistributed import dataparallel
             except ImportError:
                 self._is_missing = True
                 text = "SMDataParallel is not profiled: smdistributed.dataparallel is missing."
                 get_logger("hook").info(text)
+            else:
+                self._library = dataparallel
         return self._library is not None

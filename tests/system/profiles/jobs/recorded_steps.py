@@ -12,17 +12,19 @@ from typing import Final
 import numpy as np
 from profile_jobs import RECORDED, faulty, healthy
 
+from rule_core.clock import SystemClock
 from smdebug import modes
 from smdebug.core.hook import Hook
 
 STEPS: Final = 160
 STEP_S: Final = 0.008
+CLOCK: Final = SystemClock()
 Stall = Callable[[int], float]
 
 
 def wait(seconds: float) -> None:
     """Wait, as for a disk or another machine."""
-    time.sleep(seconds)  # noqa: TID251
+    CLOCK.sleep(seconds)
 
 
 def make(

@@ -43,6 +43,9 @@ collect_ignore = [
     "system/old_library",
     "support/kubernetes_server.py",
     "support/preset_workers.py",
+    "support/profiled_training.py",
+    "support/profiled_victims.py",
+    "support/torch_profiles.py",
     "support/torch_workers.py",
     "support/watch_program.py",
 ]
@@ -50,7 +53,7 @@ collect_ignore = [
 # their own: what they cover is not counted, for they take twice as long while it is.
 NOT_COUNTED: Final = frozenset(
     {
-        *(f"system/{name}" for name in ("compat", "detection", "e2e", "engines")),
+        *(f"system/{name}" for name in ("compat", "detection", "e2e", "engines", "profiles")),
         *(f"system/{name}" for name in ("faults", "fuzz", "oracle", "property")),
         *("test_architecture.py", "test_import_time.py"),
     }

@@ -33,7 +33,8 @@ class Dataloader(WindowRule):
     """Met when a node has too few or too many loader processes for its cores.
 
     For each second in which the node loads data, the distinct processes are counted: the workers of
-    the loader, or its iterators if it has no workers. The integer part of the median of these
+    the loader, by their own events or by the number that the loader began with, or its iterators if
+    it has no workers. The integer part of the median of these
     counts is compared with the number of cores: fewer than `min_threshold` percent of them, or more
     than `max_threshold` percent, meets the condition; equality does not. A node is judged in each
     window in which it loads data, once there are more than `patience` such seconds.

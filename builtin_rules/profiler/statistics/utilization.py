@@ -2,6 +2,7 @@
 
 from array import array
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
 
 DIGITS: Final = 6  # decimals of seconds
+MOST_WORKERS: Final = 1024  # of one iterator
 OPEN_S: Final = 600  # longest duration of an event that counts in full
 _WORKER: Final = profiler_constants.PT_DATALOADER_WORKER
 _ITER: Final = profiler_constants.PT_DATALOADER_ITER
@@ -25,6 +27,12 @@ _SETTINGS: Final = {
     "num_workers": "num_workers",
     "prefetch": "prefetch_factor",
 }
+
+
+def _count(value: object) -> int:
+    """Return a number of workers as a loader's event has it, or 0."""
+    text = str(value)
+    return min(int(text), MOST_WORKERS) if text.isascii() and text.isdigit() else 0
 
 
 def is_loading(event: "TraceEvent") -> bool:
@@ -56,12 +64,12 @@ class _Processes:
         counts = [*self._settled, *map(len, self._open.values())]
         return int(np.median(counts)) if counts else 0
 
-    def add(self, event: "TraceEvent") -> None:
-        """Count the process of an event in each second of the event."""
+    def add(self, event: "TraceEvent", processes: Iterable[object]) -> None:
+        """Count processes in each second of an event."""
         last = int(event.end_time) // SECOND_US
         first = max(int(event.start_time) // SECOND_US, last - OPEN_S)
         for second in range(first, last + 1):
-            self._open[second].add(event.pid)
+            self._open[second].update(processes)
 
     def settle(self, before_us: int) -> None:
         """Reduce the seconds that later events cannot affect to their numbers."""
@@ -79,6 +87,7 @@ class LoadingNode:
         # Durations of batches. Events of workers do not count: they last as long as the worker.
         self._batches = ThinnedValues()
         self._settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
+        self._workers_of: dict[Any, int] = {}  # by the process of the iterator
 
     @property
     def _loading(self) -> _Processes:
@@ -103,9 +112,13 @@ class LoadingNode:
             if value is not None:
                 self._settings[name] = value
         if _WORKER in label:
-            self._workers.add(event)
-        elif _BEGIN not in label:
-            self._iterators.add(event)
+            self._workers.add(event, [event.pid])
+        elif _BEGIN in label:
+            self._workers_of[event.pid] = _count((event.event_args or {}).get("num_workers"))
+        else:
+            # The event of a worker is written when the worker ends, which may be hours later.
+            workers = range(self._workers_of.get(event.pid, 0))
+            self._iterators.add(event, [(event.pid, number) for number in workers or [0]])
             self._batches.extend(np.array([event.duration / SECOND_US]))
 
     def settle(self, before_us: int) -> None:

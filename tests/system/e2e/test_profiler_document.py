@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import python_profile_writer
 from click.testing import CliRunner
+from kineto_writer import write_training
 from profiled_job import write_job
 
 from rule_runner.cli import main
@@ -20,6 +21,7 @@ TEXT = (Path(__file__).parents[3] / "docs" / "profiler.md").read_text()
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand where the document stands: beside a profiled job."""
     monkeypatch.chdir(tmp_path)
+    write_training(tmp_path / "runs" / "traces", 2)
     root = write_job(tmp_path / "runs" / "profile", nodes=2)
     (root / "system" / "training_job_end.ts").touch()
     python_profile_writer.write_job(root)
@@ -31,7 +33,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_commands() -> None:
     commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) == 12
+    assert len(commands) == 15
     for command in commands:
         program, *arguments = shlex.split(command, comments=True)
         assert program == "rule-runner"
@@ -45,7 +47,7 @@ def test_the_commands() -> None:
 
 def test_the_python(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas", reason="The extra 'profiler' is not installed.")
-    trial, frames, charts = blocks("python")
+    trial, frames, charts, record = blocks("python")
     for block in (trial, frames):
         exec(block, {})
     said = capsys.readouterr().out
@@ -55,6 +57,11 @@ def test_the_python(capsys: pytest.CaptureFixture[str]) -> None:
     exec(charts, {})
     assert Path("usage.html").exists()
     assert "train.py:7(forward)" in capsys.readouterr().out
+    pytest.importorskip("torch", reason="torch is not installed.")
+    scope: dict[str, Any] = {}
+    exec(record, scope)
+    scope["hook"].close()
+    assert any(Path("runs/profile/system").rglob("*.json"))
 
 
 def test_the_pages_that_it_names_are_there() -> None:
@@ -73,5 +80,5 @@ def test_the_notebook_of_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     for cell in cells:
         if cell["cell_type"] == "code":
             exec(cell["source"], scope)
-    assert len(scope["rules"]) == 11
+    assert len(scope["rules"]) == 16
     assert len(scope["events"]) == 6 * 4 * 2

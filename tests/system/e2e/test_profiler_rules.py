@@ -263,7 +263,7 @@ def test_a_folder_without_profiler_data(tmp_path: Path) -> None:
     assert rules["BatchSize"]["status_details"] == (
         "ClientError: No debugging data was saved by the training job. "
         f"Trial '{tmp_path}' holds no profiler data in its folders 'system' and "
-        "'framework'."
+        "'framework', and no trace of torch.profiler."
     )
 
 

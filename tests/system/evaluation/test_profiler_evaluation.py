@@ -153,7 +153,8 @@ def test_nothing_there(tmp_path: Path) -> None:
     (found,) = runner(config, MemoryStore(dict(END), "p0")).run().result.rules
     assert found.status_details == (
         "ClientError: No debugging data was saved by the training job. "
-        "Trial '/trial' holds no profiler data in its folders 'system' and 'framework'."
+        "Trial '/trial' holds no profiler data in its folders 'system' and 'framework', and no "
+        "trace of torch.profiler."
     )
 
 

@@ -183,15 +183,20 @@ LACKING: Final = {
     "BatchSize": (WITHOUT_GPUS, "the system metric 'GPUUtilization'"),
     "CPUBottleneck": (WITHOUT_GPUS, "the system metric 'GPUUtilization'"),
     "Dataloader": (WITHOUT_GPUS, "the events of a data loader"),
+    "GPUIdleWaitsForHost": (WITHOUT_GPUS, "traces of torch.profiler"),
     "GPUMemoryIncrease": (WITHOUT_GPUS, "the system metric 'GPUMemoryUtilization'"),
     "IOBottleneck": (WITHOUT_GPUS, "the system metric 'GPUUtilization'"),
     "LoadBalancing": (WITHOUT_GPUS, "the system metric 'GPUUtilization'"),
     "LowGPUUtilization": (WITHOUT_GPUS, "the system metric 'GPUUtilization'"),
+    "LowOverlap": (WITHOUT_GPUS, "traces of torch.profiler"),
     "MaxInitializationTime": (WITHOUT_GPUS, "framework metrics"),
+    "MemoryGrows": (WITHOUT_GPUS, "traces of torch.profiler"),
     "OverallFrameworkMetrics": (WITHOUT_GPUS, "framework metrics"),
     "OverallSystemUsage": (WITHOUT_METRICS, "system metrics"),
     "ProfilerReport": ("nothing", ""),
+    "SmallKernels": (WITHOUT_GPUS, "traces of torch.profiler"),
     "StepOutlier": (WITHOUT_GPUS, "the events of steps"),
+    "StragglerRank": (WITHOUT_GPUS, "traces of torch.profiler"),
 }
 EVENTS: Final = [timeline_writer.Event("Forward", "Forward", 1_000_000, 300_000_000)]
 KINDS: Final[Mapping[str, Mapping[str, bytes]]] = {

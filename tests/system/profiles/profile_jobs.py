@@ -24,9 +24,11 @@ def _register(make: Make, name: str, text: str, kind: str, **fields: Any) -> Non
     _JOBS[name] = Run(name, text, make, kind=kind, **fields)
 
 
-def healthy(make: Make, name: str, text: str, kind: str) -> None:
-    """Register a job without a fault."""
-    _register(make, name, text, kind)
+def healthy(
+    make: Make, name: str, text: str, kind: str, may: Mapping[str, str] | None = None
+) -> None:
+    """Register a job without a fault, with the rules that may find something, and the reasons."""
+    _register(make, name, text, kind, may=may or {})
 
 
 def faulty(

@@ -72,6 +72,17 @@ def test_without_workers_the_iterators_load() -> None:
     assert judge_windows(Dataloader, both).met == []
 
 
+@pytest.mark.parametrize(
+    ("num_workers", "met"),
+    [(4, []), ("4", []), (2, [0]), (9, [0]), (0, [0]), (None, [0]), ("many", [0]), (-4, [0])],
+)
+def test_a_loader_has_the_workers_that_it_began_with(num_workers: object, met: list[int]) -> None:
+    name = "DataLoaderIterInitialize"
+    begin = event(name, 0.0, 0.05, phase=name, pid=1, num_workers=num_workers)
+    trial = FakeProfilerTrial(*cores(4), events=[begin, *iterator(pid=1)])
+    assert judge_windows(Dataloader, trial).met == met
+
+
 def test_a_process_loads_in_every_second_of_an_event() -> None:
     events = [
         event("fetch", at, 10.0, phase="DataLoaderWorker", pid=100 + at) for at in range(4)

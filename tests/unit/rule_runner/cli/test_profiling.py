@@ -145,7 +145,8 @@ def test_a_folder_without_profiler_data(tmp_path: Path) -> None:
         1,
         (
             f"Error: Folder '{tmp_path}' holds no profiler data: neither 'system/' nor "
-            "'framework/' has a file of a profiler. Give the folder that holds both.\n"
+            "'framework/' has a file of a profiler, and there is no trace of torch.profiler. "
+            "Give the folder that holds both, or traces.\n"
         ),
     )
 

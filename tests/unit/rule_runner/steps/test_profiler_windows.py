@@ -63,7 +63,8 @@ def test_a_window_is_ready_when_a_later_minute_is_there() -> None:
     assert one.source.describe_wait(-1) == "system metrics of profiler trial 'p0'"
     assert (
         one.source.describe_contents()
-        == "holds no profiler data in its folders 'system' and 'framework'."
+        == "holds no profiler data in its folders 'system' and 'framework', and no trace of "
+        "torch.profiler."
     )
     assert (one.look(minute(0)), one.source.begun, list(one.source.ready(-1))) == ([True], True, [])
     assert one.source.describe_wait(-1) == (

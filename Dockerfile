@@ -11,9 +11,9 @@ ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sqs sso sso-oid
 WORKDIR /build
 COPY requirements-serve.lock requirements-build.lock ./
 RUN python3 -m venv tools \
-    && tools/bin/pip install --quiet --require-hashes --requirement requirements-build.lock \
+    && tools/bin/pip install --quiet --no-deps --require-hashes --requirement requirements-build.lock \
     && python3 -m venv --without-pip /opt/rule-runner \
-    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --require-hashes --requirement requirements-serve.lock \
+    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --no-deps --require-hashes --requirement requirements-serve.lock \
     && find /opt/rule-runner/lib -type d -name tests -prune -exec rm -rf {} + \
     && mkdir services && cd /opt/rule-runner/lib/python3*/site-packages/botocore/data \
     && for service in */; do case " $SERVICES " in *" ${service%/} "*) ;; *) mv "$service" /build/services/ ;; esac; done \
@@ -32,7 +32,7 @@ COPY requirements-profiler.lock scripts/sbom ./
 RUN mkdir extras \
     && case "$VARIANT" in \
         slim) ;; \
-        full) tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --prefix /build/extras --require-hashes --requirement requirements-profiler.lock \
+        full) tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --prefix /build/extras --no-deps --require-hashes --requirement requirements-profiler.lock \
             && cd extras/lib/python3*/site-packages && mkdir -p botocore/data && mv /build/services/* botocore/data/ && cd /build \
             && find extras/lib -type d -name tests -prune -exec rm -rf {} + \
             && /opt/rule-runner/bin/python -m compileall -q -j 0 -s /build/extras -p /opt/rule-runner --invalidation-mode unchecked-hash extras/lib ;; \

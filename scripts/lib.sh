@@ -22,9 +22,10 @@ find_python() {
 }
 
 # Install locked packages into .venv, and print a line for each; Python compiles what it comes to import.
+# The lock files are complete. With dependencies, pip would look up extras (coverage[toml]) without their pins.
 install() {
     PYTHONUNBUFFERED=1 "$root/.venv/bin/python" -m pip install --disable-pip-version-check \
-        --no-compile --progress-bar off --require-hashes "$@" |
+        --no-compile --no-deps --progress-bar off --require-hashes "$@" |
         sed -u -n -E \
             -e 's/^(Collecting|Processing) ([^ ]+).*/  \2/p' -e 's/^(Installing) collected .*/\1 them/p' >&2
 }

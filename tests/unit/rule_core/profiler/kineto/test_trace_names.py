@@ -22,6 +22,7 @@ START = b'\n{\n "schemaVersion": 1,\n "traceEvents": ['
         (b"\x1f\x8b damaged", False),
         (b"", False),
     ],
+    ids=["plain", "compressed", "cut", "list", "other", "damaged", "empty"],
 )
 def test_a_json_file_is_a_trace_by_its_start(tmp_path: Path, text: bytes, expected: bool) -> None:
     (tmp_path / "a.json").write_bytes(text)

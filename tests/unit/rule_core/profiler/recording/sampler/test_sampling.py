@@ -70,6 +70,7 @@ def test_a_training_that_is_shorter_than_the_interval_has_one_sample(
 @pytest.mark.parametrize(
     ("text", "parent", "stopped"),
     [(STOP, os.getppid(), True), (b"", os.getppid(), False), (STOP, -1, False)],
+    ids=["stopped", "closed", "orphaned"],
 )
 def test_only_a_stop_in_good_order_leaves_an_end_mark(
     tmp_path: Path, text: bytes, parent: int, stopped: bool

@@ -12,6 +12,8 @@ from training_runs import Run
 
 RECORDED: Final = "recorded"
 GENERATED: Final = "generated"
+# The samples of cores and disks are recorded, those of GPUs are generated: counted as generated.
+HOST_RECORDED: Final = "generated beside a recorded host"
 # Writes a profile below a folder.
 Make = Callable[[Path], None]
 _JOBS: dict[str, Run] = {}

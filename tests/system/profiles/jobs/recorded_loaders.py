@@ -17,8 +17,16 @@ DECODE_S: Final = 0.004
 UNEVEN: Final = {"StepOutlier": "A step waits for its batch, and batches come in bursts."}
 
 
-def make(folder: Path, workers: int, *, persistent: bool = False, epochs: int = 1) -> None:
-    """Train for a few seconds on samples that take a while to decode."""
+def make(
+    folder: Path,
+    workers: int,
+    *,
+    persistent: bool = False,
+    epochs: int = 1,
+    slow_samples: int = 0,
+    decode_s: float = DECODE_S,
+) -> None:
+    """Train for a few seconds on samples that take a while to decode, the first ones longest."""
     import torch
 
     from rule_runner.debugger import DataloaderProfilingConfig, FrameworkProfile, ProfilerConfig
@@ -30,7 +38,7 @@ def make(folder: Path, workers: int, *, persistent: bool = False, epochs: int = 
             return 4096
 
         def __getitem__(self, index: int) -> torch.Tensor:
-            CLOCK.sleep(DECODE_S)
+            CLOCK.sleep(0.03 if index < slow_samples else decode_s)
             return torch.full((8,), float(index % 7))
 
     every_step = DataloaderProfilingConfig(start_step=0, num_steps=100_000)
@@ -71,6 +79,28 @@ for _name, (_text, _workers) in _HEALTHY.items():
     healthy(partial(make, workers=_workers), _name, _text, RECORDED, UNEVEN)
 for _name, (_text, _workers) in _FAULTY.items():
     faulty(partial(make, workers=_workers), _name, _text, RECORDED, ("Dataloader",), UNEVEN)
+healthy(
+    partial(make, workers=CORES, slow_samples=32),
+    "loaders_that_start_slowly",
+    "A worker for each core, and samples that come slowly at the start.",
+    RECORDED,
+    UNEVEN,
+)
+healthy(
+    partial(make, workers=2 * CORES, epochs=3),
+    "loaders_for_each_epoch",
+    "Two workers for each core, begun anew in each epoch.",
+    RECORDED,
+    UNEVEN,
+)
+faulty(
+    partial(make, workers=0, decode_s=0.02),
+    "decoding_in_one_thread",
+    "The training decodes large samples itself, in a single thread.",
+    RECORDED,
+    ("Dataloader",),
+    UNEVEN,
+)
 healthy(
     partial(make, workers=CORES, persistent=True, epochs=3),
     "loaders_that_stay",

@@ -116,6 +116,8 @@ def _compute(
         if training.late_us > 0:
             start = max(start, last + training.late_us)
             launch = start - 5.0
+        # The process launches in its steps only.
+        launch = max(launch, START_US + 1.0)
         trace.kernel(COMPUTE, start, duration, COMPUTE_STREAM, launch)
         last = start + duration
         start = last + training.gap_us

@@ -23,6 +23,7 @@ from smdebug.core.hook import Hook
 SECONDS: Final = 3.5
 PIXELS: Final = 1 << 20
 CLOCK: Final = SystemClock()
+UNEVEN: Final = {"StepOutlier": "Other work on the machine makes decoding slow now and then."}
 SPARE: Final = {"BatchSize": "Processors, GPU and memory that wait have capacity to spare."}
 
 
@@ -108,7 +109,11 @@ _FAULTY: Final[Mapping[str, tuple[str, float, float, float]]] = {
 
 for _name, (_text, _gpu, _memory, _decode_ms) in _HEALTHY.items():
     healthy(
-        partial(make, gpu=_gpu, memory=_memory, decode_ms=_decode_ms), _name, _text, HOST_RECORDED
+        partial(make, gpu=_gpu, memory=_memory, decode_ms=_decode_ms),
+        _name,
+        _text,
+        HOST_RECORDED,
+        UNEVEN,
     )
 for _name, (_text, _gpu, _memory, _decode_ms) in _FAULTY.items():
     faulty(
@@ -117,5 +122,5 @@ for _name, (_text, _gpu, _memory, _decode_ms) in _FAULTY.items():
         _text,
         HOST_RECORDED,
         ("CPUBottleneck", "LowGPUUtilization"),
-        SPARE,
+        {**SPARE, **UNEVEN},
     )

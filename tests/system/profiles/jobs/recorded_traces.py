@@ -10,7 +10,7 @@ from profile_jobs import RECORDED, faulty, healthy
 
 STEPS: Final = 10
 MIB: Final = 1 << 18  # floats
-# Gets the number, the output and the loss of a step.
+# Gets the number of a step, the model and the loss.
 Keep = Callable[[int, Any, Any], object]
 
 
@@ -31,11 +31,10 @@ def make(folder: Path, keep: Callable[[], Keep]) -> None:
     ) as running:
         for step in range(STEPS + 2):
             optimizer.zero_grad()
-            output = model(torch.ones(256, 64))
-            loss = output.square().mean()
+            loss = model(torch.ones(256, 64)).square().mean()
             loss.backward()
             optimizer.step()
-            keeping(step, output, loss)
+            keeping(step, model, loss)
             running.step()
 
 
@@ -74,25 +73,31 @@ def replaced() -> Keep:
 
 
 def detached() -> Keep:
-    """Keep the outputs without their graphs, a few KiB of each step."""
+    """Keep the outputs of validations without their graphs, 8 KiB of each step."""
+    import torch
+
     kept: list[Any] = []
-    return lambda _, output, __: kept.append(output.detach().clone())
+    return lambda _, model, __: kept.append(model(torch.ones(256, 64)).detach())
 
 
 def graphs() -> Keep:
-    """Add up losses with their graphs, and so keep the activations of all steps."""
+    """Add up losses of validations with their graphs, which keep the activations."""
+    import torch
+
     sums: list[Any] = [0.0]
 
-    def add(_: int, __: object, loss: Any) -> None:
-        sums[0] = sums[0] + loss
+    def add(_: int, model: Any, __: object) -> None:
+        sums[0] = sums[0] + model(torch.ones(512, 64)).square().mean()
 
     return add
 
 
 def outputs() -> Keep:
-    """Keep the outputs of all steps with their graphs."""
+    """Keep the outputs of validations with their graphs."""
+    import torch
+
     kept: list[Any] = []
-    return lambda _, output, __: kept.append(output)
+    return lambda _, model, __: kept.append(model(torch.ones(512, 64)))
 
 
 def copies() -> Keep:
@@ -119,7 +124,7 @@ for _name, _text, _keep in (
 for _name, _text, _keep in (
     ("cpu_trace_of_kept_tensors", "Each step keeps a tensor of 4 MiB.", tensors),
     ("cpu_trace_of_growing_copies", "Each step appends 20 MiB to a tensor.", copies),
-    ("cpu_trace_of_summed_losses", "Losses are added up with their graphs.", graphs),
-    ("cpu_trace_of_kept_outputs", "Outputs are kept with their graphs.", outputs),
+    ("cpu_trace_of_summed_losses", "Losses of validations are added up as tensors.", graphs),
+    ("cpu_trace_of_kept_outputs", "Outputs of validations keep their graphs.", outputs),
 ):
     faulty(partial(make, keep=_keep), _name, _text, RECORDED, ("MemoryGrows",))

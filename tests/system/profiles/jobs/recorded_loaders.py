@@ -25,8 +25,12 @@ def make(
     epochs: int = 1,
     slow_samples: int = 0,
     decode_s: float = DECODE_S,
+    step_s: float = 0.0,
 ) -> None:
-    """Train for a few seconds on samples that take a while to decode, the first ones longest."""
+    """Train for a few seconds on samples that take a while to decode, the first ones longest.
+
+    A step waits for `step_s`, as for a GPU.
+    """
     import torch
 
     from rule_runner.debugger import DataloaderProfilingConfig, FrameworkProfile, ProfilerConfig
@@ -58,6 +62,7 @@ def make(
             optimizer.zero_grad()
             model(batch).square().mean().backward()
             optimizer.step()
+            CLOCK.sleep(step_s)
             if CLOCK.monotonic() - began > SECONDS / epochs:
                 break
     hook.close()
@@ -93,6 +98,13 @@ healthy(
     RECORDED,
     UNEVEN,
 )
+for _name, _text, _workers in (
+    ("one_loader_is_enough", "One worker, which is faster than the model.", 1),
+    ("data_in_memory", "Data in memory, which need no workers.", 0),
+):
+    healthy(
+        partial(make, workers=_workers, decode_s=0.0, step_s=0.1), _name, _text, RECORDED, UNEVEN
+    )
 faulty(
     partial(make, workers=0, decode_s=0.02),
     "decoding_in_one_thread",

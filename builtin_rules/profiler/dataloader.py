@@ -85,17 +85,17 @@ class Dataloader(WindowRule):
         seconds: a job without framework profiling, or without PyTorch's loader, is never judged.
         """,
         remedy="""
-        - Too few: increase `DataLoader(num_workers=...)` until steps no longer wait; the cores of the
-          node divided by its GPU processes are the most that helps.
-        - Too many: decrease `num_workers` of each process. Each worker costs memory and competes for
-          cores, also with the training itself.
+        - Too few: increase `DataLoader(num_workers=...)` until steps no longer wait; the cores of
+          the node divided by its GPU processes are the most that helps.
+        - Too many: decrease `num_workers` of each process. Each worker costs memory and competes
+          for cores, also with the training itself.
         - `persistent_workers=True` if workers are restarted in each epoch.
         - `pin_memory=True` and a larger `prefetch_factor` if GPUs wait although cores are idle.
         """,
         limits="""
-        Timelines without events of iterators do not say whether the training waits for batches. Then
-        check whether `LowGPUUtilization` or `CPUBottleneck` fires as well. Loaders of other libraries
-        (DALI, WebDataset without PyTorch's loader, tf.data) are not seen.
+        Timelines without events of iterators do not say whether the training waits for batches.
+        Then check whether `LowGPUUtilization` or `CPUBottleneck` fires as well. Loaders of other
+        libraries (DALI, tf.data) are not seen.
         """,
         severity="""
         A warning: another number of workers may be faster; what is computed does not change.

@@ -9,9 +9,9 @@ and ``pandas<3``. By folder and rank:
 - ``kernels``: of the kernel breakdown, the microseconds of each kernel's name.
 
 ``steps`` are the numbers of the steps. ``ranks`` is empty if no GPU is in the traces: all of these
-breakdowns are of kernels. ``straggler`` is the rank that is late most often; null where nothing is compared. That analysis
-knows NCCL's kernels by the beginning ``ncclKernel`` only, which they had before NCCL 2.19, so it
-sees copies with the older names.
+breakdowns are of kernels. ``straggler`` is the rank that is late most often; null where nothing is
+compared. That analysis knows NCCL's kernels by the beginning ``ncclKernel`` only, which they had
+before NCCL 2.19, so it sees copies with the older names.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""A merged timeline in Perfetto itself: its importer, in a browser, finds nothing to complain of."""
+"""A merged timeline in Perfetto itself: its importer finds nothing to complain of."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -131,7 +131,10 @@ _HEALTHY: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
         "Two GPUs whose loads differ by two points.",
         {"gpus": [steady(93, 1), steady(91, 1)], "gpu_memory": [steady(80, 0.5)] * 2},
     ),
-    "gpu_above_three_quarters": ("A GPU that is busy for 77 % of the time.", {"gpus": [steady(77)]}),
+    "gpu_above_three_quarters": (
+        "A GPU that is busy for 77 % of the time.",
+        {"gpus": [steady(77)]},
+    ),
     "one_validation_on_the_processor": (
         "One validation of 30 seconds, for which the GPU waits.",
         {"gpus": [pause(1700, 60, 91, 2)]},

@@ -87,7 +87,7 @@ def graphs() -> Keep:
     sums: list[Any] = [0.0]
 
     def add(_: int, model: Any, __: object) -> None:
-        sums[0] = sums[0] + model(torch.ones(512, 64)).square().mean()
+        sums[0] = sums[0] + model(torch.ones(8192, 64)).square().mean()
 
     return add
 
@@ -97,7 +97,7 @@ def outputs() -> Keep:
     import torch
 
     kept: list[Any] = []
-    return lambda _, model, __: kept.append(model(torch.ones(512, 64)))
+    return lambda _, model, __: kept.append(model(torch.ones(8192, 64)))
 
 
 def copies() -> Keep:

@@ -9,6 +9,7 @@ from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience
 from builtin_rules.profiler.statistics.samples import CPU
 from builtin_rules.profiler.statistics.utilization import LoadingNode, is_loading
 from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import (
     FrameworkEvents,
     Page,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 FEW: Final = "few"
 MANY: Final = "many"
 LOADERS: Final = "data loaders"
+# Percent of the time; see docs/decisions/0069-profiler-rules-over-trainings-of-today.md.
+LEAST_WAIT: Final = 20.0
 NO_LOADERS: Final = "no data loader event in this window"
 NO_CORES: Final = "no node with known cores and data loaders"
 TOO_FEW: Final = "not more than patience seconds with data loading yet"
@@ -38,6 +41,10 @@ class Dataloader(WindowRule):
     counts is compared with the number of cores: fewer than `min_threshold` percent of them, or more
     than `max_threshold` percent, meets the condition; equality does not. A node is judged in each
     window in which it loads data, once there are more than `patience` such seconds.
+
+    `literal` disables one refinement. On machines with many cores, few processes often load faster
+    than the model trains. So too few processes meet the condition only if iterators take at least
+    20 % of the time for their batches after the first one, or if it is unknown how long they take.
 
     Only PyTorch's loader writes these events. All ranks of a node are combined.
     """
@@ -58,6 +65,7 @@ class Dataloader(WindowRule):
         ),
         patience(10, "seconds with data loading"),
         SCAN_INTERVAL,
+        LITERAL,
     )
     QUANTITIES = (
         Quantity(FEW, "loader processes (% of the cores)", worse="below"),
@@ -77,13 +85,17 @@ class Dataloader(WindowRule):
         seconds: a job without framework profiling, or without PyTorch's loader, is never judged.
         """,
         remedy="""
-        - `DataLoader(num_workers=...)`: use about as many as the node has cores per GPU process.
+        - Too few: increase `DataLoader(num_workers=...)` until steps no longer wait; the cores of
+          the node divided by its GPU processes are the most that helps.
+        - Too many: decrease `num_workers` of each process. Each worker costs memory and competes
+          for cores, also with the training itself.
         - `persistent_workers=True` if workers are restarted in each epoch.
         - `pin_memory=True` and a larger `prefetch_factor` if GPUs wait although cores are idle.
         """,
         limits="""
-        A loader that is faster than the model needs no more processes, however many cores are idle:
-        check whether `LowGPUUtilization` or `CPUBottleneck` fires as well.
+        Timelines without events of iterators do not say whether the training waits for batches.
+        Then check whether `LowGPUUtilization` or `CPUBottleneck` fires as well. Loaders of other
+        libraries (DALI, tf.data) are not seen.
         """,
         severity="""
         A warning: another number of workers may be faster; what is computed does not change.
@@ -93,6 +105,7 @@ class Dataloader(WindowRule):
     min_threshold: float
     max_threshold: float
     patience: int
+    literal: bool
 
     required_inputs = (FrameworkEvents("the events of a data loader"), SystemMetric(CPU))
 
@@ -144,8 +157,12 @@ class Dataloader(WindowRule):
     def _judge_host(self, step: int, name: str) -> bool:
         cores, loaders = len(self._cores[name]), self._hosts[name].loaders
         share = 100 * loaders / cores
+        waiting = self._hosts[name].waiting
         note = f"{loaders} loader processes, {cores} cores."
+        if waiting is not None:
+            note += f" Batches take {waiting:.3g} percent of the time."
         few, many = share < self.min_threshold, share > self.max_threshold
+        few &= self.literal or waiting is None or waiting >= LEAST_WAIT
         for quantity, limit, met in (
             (FEW, self.min_threshold, few),
             (MANY, self.max_threshold, many),

@@ -2,10 +2,13 @@
 
 from typing import Any, Final
 
+import numpy as np
+
 from builtin_rules.profiler.statistics.growth import DeviceHistories
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, patience, percentage, window
 from builtin_rules.profiler.statistics.samples import GPU, NO_GPU, Device, by_device
 from builtin_rules.profiler.statistics.window_rule import SAVE_SYSTEM_METRICS, WindowRule
+from builtin_rules.statistics.tensor_selection import LITERAL
 from smdebug.rules.extensions import Page, Quantity, Severity, SystemMetric
 
 HIGH: Final = "p95"
@@ -22,6 +25,10 @@ class LowGPUUtilization(WindowRule):
     the 95th percentile is below `threshold_p95`. It fluctuates if the 95th percentile is above that
     and the 5th percentile is below `threshold_p5`. A GPU whose 95th percentile equals its threshold
     is neither.
+
+    `literal` disables one refinement. One pause, such as a validation of half a minute, may fill
+    5 % of the last data points and is no fluctuation. So the 5th percentile of all data points of
+    the GPU must be below `threshold_p5` too.
 
     A GPU is judged in each window with samples from it, once there are more than `patience`; if
     `window` is larger, all existing samples are used. Each GPU of each node is judged separately.
@@ -40,6 +47,7 @@ class LowGPUUtilization(WindowRule):
         patience(1000, "data points"),
         window(500, "Number of latest data points from which percentiles are computed."),
         SCAN_INTERVAL,
+        LITERAL,
     )
     QUANTITIES = (
         Quantity(HIGH, "95th percentile of GPU use (%)", worse="below"),
@@ -58,15 +66,17 @@ class LowGPUUtilization(WindowRule):
         are.
         """,
         remedy="""
-        - Underused: use a larger batch, or a smaller instance.
-        - Fluctuating: see `CPUBottleneck`, `IOBottleneck` and `Dataloader`; use more loader
-          processes, prefetching, or a faster disk.
+        - See `CPUBottleneck`, `IOBottleneck` and `Dataloader` first: if the GPU waits for data, use
+          more loader processes, prefetching, or a faster disk. A larger batch does not help then.
+        - Underused, and nothing holds it up: use a larger batch, or a smaller instance.
+        - A trace of torch.profiler shows what it waits for: `GPUIdleWaitsForHost`, `SmallKernels`.
         - Avoid synchronising calls in the training loop: `.item()`, prints, checkpoints at each
           step.
         """,
         limits="""
         Evaluation, checkpoints and initialisation count like training: raise `window` or `patience`
-        if they take long.
+        if they take long. Utilisation is the share of time in which any kernel runs: a GPU at 100 %
+        may still do little.
         """,
         severity="""
         A warning: the training is right, and wastes a part of the GPUs.
@@ -77,6 +87,7 @@ class LowGPUUtilization(WindowRule):
     threshold_p5: float
     patience: int
     window: int
+    literal: bool
 
     required_inputs = (SystemMetric(GPU),)
 
@@ -104,6 +115,8 @@ class LowGPUUtilization(WindowRule):
             gpu, step, HIGH, high, self.threshold_p95, met=underused, note="Underused."
         )
         fluctuates = high > self.threshold_p95 and low < self.threshold_p5
+        if fluctuates and not self.literal:
+            fluctuates = float(np.percentile(self._gpus[gpu].values, _LOW)) < self.threshold_p5
         note = f"Fluctuates: its 95th percentile is {high:.3g} percent."
         self.measured_on(gpu, step, LOW, low, self.threshold_p5, met=fluctuates, note=note)
         if underused or fluctuates:

@@ -54,7 +54,8 @@ class MaxInitializationTime(WindowRule):
         """,
         limits="""
         A step is known only when it has ended, so a step that takes longer than `threshold` looks
-        like none. Anything the job did before its first sample is not seen.
+        like none. Anything the job did before its first sample is not seen. What the first step
+        itself does, such as compiling the model, is no part of the start.
         """,
         severity="""
         A warning: a slow start costs time and money, not results.

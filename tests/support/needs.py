@@ -49,6 +49,11 @@ NEEDS: Final = (
         "export RULE_RUNNER_SAGEMAKER_PYTHON=PYTHON",
     ),
     (
+        re.compile("RULE_RUNNER_HTA_PYTHON"),
+        "Holistic Trace Analysis",
+        "export RULE_RUNNER_HTA_PYTHON=PYTHON",
+    ),
+    (
         re.compile("RULE_RUNNER_SHARED"),
         "samples of real jobs",
         "export RULE_RUNNER_SHARED=FOLDER",

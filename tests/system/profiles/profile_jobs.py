@@ -12,6 +12,8 @@ from training_runs import Run
 
 RECORDED: Final = "recorded"
 GENERATED: Final = "generated"
+# The samples of cores and disks are recorded, those of GPUs are generated: counted as generated.
+HOST_RECORDED: Final = "generated beside a recorded host"
 # Writes a profile below a folder.
 Make = Callable[[Path], None]
 _JOBS: dict[str, Run] = {}
@@ -52,9 +54,13 @@ def all_jobs() -> Mapping[str, Run]:
     return MappingProxyType(_JOBS)
 
 
-def sample(jobs: Mapping[str, Run], rules: Iterable[str]) -> list[str]:
-    """Return a fixed sample: the first job with each rule's fault, and every tenth healthy one."""
-    chosen = {name for name in list(jobs)[::10] if jobs[name].healthy}
-    for rule in rules:
-        chosen |= {next((name for name, job in jobs.items() if rule in job.fires), "")}
-    return [name for name in jobs if name in chosen]
+def sample(jobs: Mapping[str, Run]) -> list[str]:
+    """Return a fixed sample: of generated jobs, those with a rule's first fault and healthy ones.
+
+    Recorded jobs take seconds, in which other work on a machine disturbs them.
+    """
+    generated = {name: job for name, job in jobs.items() if job.kind == GENERATED}
+    chosen = {*[name for name, job in generated.items() if job.healthy][::9]}
+    rules = {rule for job in generated.values() for rule in job.fires}
+    chosen |= {next(name for name, job in generated.items() if rule in job.fires) for rule in rules}
+    return [name for name in generated if name in chosen]

@@ -73,6 +73,17 @@ def make(
     write(folder, END)
 
 
+def pause(at: int, samples: int, usual: float, paused: float) -> Load:
+    """Return a load that has another value for some samples, once."""
+
+    def load(random: Random) -> Any:
+        index = np.arange(COUNT)
+        is_paused = (at <= index) & (index < at + samples)
+        return np.clip(np.where(is_paused, paused, usual) + random.normal(0, 1, COUNT), 0, 100)
+
+    return load
+
+
 BUSY: Final = steady(92)
 GOOD: Final[Mapping[str, Any]] = {
     "cores": [steady(45), steady(40)],
@@ -119,6 +130,42 @@ _HEALTHY: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "slightly_different_gpus": (
         "Two GPUs whose loads differ by two points.",
         {"gpus": [steady(93, 1), steady(91, 1)], "gpu_memory": [steady(80, 0.5)] * 2},
+    ),
+    "gpu_above_three_quarters": (
+        "A GPU that is busy for 77 % of the time.",
+        {"gpus": [steady(77)]},
+    ),
+    "one_validation_on_the_processor": (
+        "One validation of 30 seconds, for which the GPU waits.",
+        {"gpus": [pause(1700, 60, 91, 2)]},
+    ),
+    "one_slow_validation": (
+        "One validation of two minutes with the GPU at 40 %.",
+        {"gpus": [pause(1500, 240, 92, 40)]},
+    ),
+    "memory_rises_by_a_third": (
+        "A validation that takes a third of the memory more.",
+        {"gpu_memory": [ramp(45, 78, 4, 1500)]},
+    ),
+    "memory_levels_off": (
+        "A cache that fills within a minute, and stays.",
+        {"gpu_memory": [ramp(40, 90, 120, 1200)]},
+    ),
+    "eight_gpus_of_two_kinds": (
+        "Eight GPUs, half of which need 3 % less time.",
+        {
+            "gpus": [steady(94, 1), steady(91, 1)] * 4,
+            "gpu_memory": [steady(70, 0.5)] * 8,
+            "cores": [steady(50)] * 8,
+        },
+    ),
+    "gpus_that_breathe": (
+        "Four GPUs with the same swings of load.",
+        {"gpus": [waves(80, 96, 30)] * 4, "gpu_memory": [steady(80, 0.5)] * 4},
+    ),
+    "cores_that_wait_for_checkpoints": (
+        "Waits for the disk for 8 % of the time, in which the GPU pauses for a second.",
+        {"waits": [waves(1, 85, 150, 0.08)] * 2, "gpus": [waves(94, 3, 150, 2 / 150)]},
     ),
 }
 _FAULTY: Final[Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...], Mapping[str, str]]]] = {
@@ -217,6 +264,145 @@ _FAULTY: Final[Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...], Mappi
         {"gpu_memory": [ramp(20, 90, 2, 2000)]},
         ("GPUMemoryIncrease",),
         {},
+    ),
+    "second_model_in_memory": (
+        "The memory of one of four GPUs is filled by a second model.",
+        {"gpus": [BUSY] * 4, "gpu_memory": [*[steady(30, 0.5)] * 3, ramp(30, 92, 3, 1500)]},
+        ("GPUMemoryIncrease",),
+        {},
+    ),
+    "memory_jumps_on_two_nodes": (
+        "Memory that jumps on two nodes when the batches become longer.",
+        {"gpu_memory": [ramp(35, 96, 3, 1800)], "nodes": 2},
+        ("GPUMemoryIncrease",),
+        {},
+    ),
+    "memory_triples": (
+        "Memory that triples when a validation keeps its graphs.",
+        {"gpu_memory": [ramp(28, 88, 5, 1150)]},
+        ("GPUMemoryIncrease",),
+        {},
+    ),
+    "batch_of_one": (
+        "A batch of one sample on a large GPU.",
+        {"gpus": [steady(12)], "gpu_memory": [steady(6, 0.5)], "cores": [steady(15)] * 2},
+        ("BatchSize", "LowGPUUtilization"),
+        {},
+    ),
+    "small_batches_on_eight_gpus": (
+        "A batch for one GPU that is split over eight.",
+        {
+            "gpus": [steady(35)] * 8,
+            "gpu_memory": [steady(15, 0.5)] * 8,
+            "cores": [steady(30)] * 8,
+        },
+        ("BatchSize", "LowGPUUtilization"),
+        {},
+    ),
+    "small_batches_on_two_nodes": (
+        "Small batches on two nodes.",
+        {"gpus": [steady(48)], "gpu_memory": [steady(22, 0.5)], "cores": [steady(35)], "nodes": 2},
+        ("BatchSize", "LowGPUUtilization"),
+        {},
+    ),
+    "large_batches_that_wait": (
+        "Large batches that fill the memory, and a GPU that is used by half.",
+        {"gpus": [steady(52)], "gpu_memory": [steady(93, 0.5)]},
+        ("LowGPUUtilization",),
+        {},
+    ),
+    "cores_limit_the_batches": (
+        "Cores at 85 %, and a GPU that is used by half: larger batches would not help.",
+        {
+            "gpus": [steady(50)],
+            "gpu_memory": [steady(40, 0.5)],
+            "cores": [steady(85, 2), steady(84, 2)],
+        },
+        ("LowGPUUtilization",),
+        {},
+    ),
+    "one_core_of_eight_decodes": (
+        "One of eight cores decodes for a GPU that waits for it.",
+        {
+            "cores": [steady(99, 0.5), *[steady(8, 1)] * 7],
+            "waits": [steady(2, 1)] * 8,
+            "gpus": [waves(3, 88, 40, 0.3)],
+        },
+        ("CPUBottleneck", "LowGPUUtilization"),
+        {},
+    ),
+    "cores_hold_up_four_gpus": (
+        "Cores at their limit, and four GPUs that wait for them.",
+        {
+            "cores": [steady(98, 0.5)] * 4,
+            "gpus": [waves(2, 95, 25, 0.4)] * 4,
+            "gpu_memory": [steady(80, 0.5)] * 4,
+        },
+        ("CPUBottleneck", "LowGPUUtilization"),
+        {},
+    ),
+    "cores_hold_up_the_gpu_for_a_third": (
+        "A GPU that waits for cores for a third of the time, less than is tolerated.",
+        {"cores": [steady(97, 1), steady(96, 1)], "gpus": [waves(92, 3, 30, 0.33)]},
+        ("LowGPUUtilization",),
+        {},
+    ),
+    "small_files_hold_up_the_gpu": (
+        "Small files on a network disk, for which the GPU waits most of the time.",
+        {"waits": [steady(66), steady(68)], "gpus": [waves(1, 85, 30, 0.4)]},
+        ("IOBottleneck", "LowGPUUtilization"),
+        {},
+    ),
+    "checkpoints_hold_up_the_gpu": (
+        "Checkpoints that are written for 60 % of the time, while the GPU pauses.",
+        {"waits": [waves(2, 85, 200, 0.6)] * 2, "gpus": [waves(93, 3, 200, 0.6)]},
+        ("IOBottleneck", "LowGPUUtilization"),
+        {},
+    ),
+    "one_reader_holds_up_two_gpus": (
+        "One process that reads for two GPUs.",
+        {
+            "waits": [steady(88), steady(1, 0.5)],
+            "gpus": [steady(5, 1)] * 2,
+            "gpu_memory": [steady(75, 0.5)] * 2,
+        },
+        ("IOBottleneck", "LowGPUUtilization"),
+        {},
+    ),
+    "disk_holds_up_the_gpu_for_a_third": (
+        "A GPU that waits for the disk for a third of the time, less than is tolerated.",
+        {"waits": [waves(2, 80, 30, 0.33)] * 2, "gpus": [waves(93, 3, 30, 0.33)]},
+        ("LowGPUUtilization",),
+        {},
+    ),
+    "one_of_eight_gpus_is_slow": (
+        "Eight GPUs, seven of which wait for the slowest at each step.",
+        {
+            "gpus": [*[steady(74, 2)] * 7, steady(97, 0.5)],
+            "gpu_memory": [steady(80, 0.5)] * 8,
+            "cores": [steady(40)] * 8,
+        },
+        ("LoadBalancing",),
+        {},
+    ),
+    "stages_of_a_pipeline": (
+        "Four stages of a pipeline with different work.",
+        {
+            "gpus": [steady(97, 0.5), steady(76, 1), steady(85, 1), steady(91, 1)],
+            "gpu_memory": [steady(80, 0.5)] * 4,
+        },
+        ("LoadBalancing",),
+        {},
+    ),
+    "one_idle_gpu_on_each_node": (
+        "Two nodes that leave their second GPU idle.",
+        {
+            "gpus": [BUSY, steady(0, 0.2)],
+            "gpu_memory": [steady(80, 0.5), steady(2, 0.2)],
+            "nodes": 2,
+        },
+        ("LoadBalancing", "LowGPUUtilization"),
+        {"BatchSize": SPARE},
     ),
 }
 

@@ -44,6 +44,12 @@ class Training:
         In which share of the steps it is slow.
     kept_mib, spike_mib
         Memory that each step keeps, and that each step takes for a moment.
+    keeping_steps
+        How many steps keep memory.
+    small, small_us, small_steps
+        Number and length of small kernels 8 us apart before the others, in the first steps.
+    long_pause_us
+        A pause of the process after half of the steps, as for a validation.
     """
 
     ranks: int = 1
@@ -59,7 +65,12 @@ class Training:
     slowdown: float = 1.0
     slow_steps: float = 1.0
     kept_mib: float = 0.0
+    keeping_steps: int = 1 << 30
     spike_mib: float = 200.0
+    small: int = 0
+    small_us: float = 5.0
+    small_steps: int = 1 << 30
+    long_pause_us: float = 0.0
 
 
 def make(folder: Path, training: Training) -> None:
@@ -80,6 +91,7 @@ def make(folder: Path, training: Training) -> None:
             for trace, arrival in zip(traces, arrivals, strict=True):
                 trace.collective(arrival, leave - arrival, begin)
         end += 50.0 + training.pause_us
+        end += training.long_pause_us if step == training.steps // 2 else 0.0
         for trace in traces:
             trace.step(step + 10, begin, end - begin - 1.0)
         begin = end
@@ -95,15 +107,21 @@ def _compute(
     duration = training.kernel_us * factor * (training.slowdown if is_slow else 1.0)
     start = begin + 20.0
     last = begin - (LEAD_US if not training.pause_us else -training.pause_us / 2)
+    for _ in range(training.small if step < training.small_steps else 0):
+        trace.kernel(COMPUTE, start, training.small_us, COMPUTE_STREAM, start - 5.0)
+        last = start + training.small_us
+        start = last + 8.0
     for _ in range(training.kernels):
         launch = min(last + training.late_us, start - 5.0) if training.late_us < 0 else start - 5.0
         if training.late_us > 0:
             start = max(start, last + training.late_us)
             launch = start - 5.0
+        # The process launches in its steps only.
+        launch = max(launch, START_US + 1.0)
         trace.kernel(COMPUTE, start, duration, COMPUTE_STREAM, launch)
         last = start + duration
         start = last + training.gap_us
-    used = int((4000 + training.kept_mib * step) * MIB)
+    used = int((4000 + training.kept_mib * min(step, training.keeping_steps)) * MIB)
     spike = used + int(training.spike_mib * MIB)
     for at, allocated in ((0.1, used), (0.5, spike), (0.9, used)):
         trace.memory(begin + at * (last - begin), allocated, spike + 1000 * MIB)
@@ -157,6 +175,30 @@ _HEALTHY: Final[Mapping[str, tuple[str, Training]]] = {
     "trace_with_late_but_quick_launches": (
         "Launches just before the kernel, with pauses of 3 %.",
         replace(USUAL, late_us=20, gap_us=25),
+    ),
+    "trace_with_rank_slower_by_2_percent": (
+        "A rank of eight that takes 2 % longer.",
+        replace(USUAL, ranks=8, slow_rank=5, slowdown=1.02),
+    ),
+    "trace_with_small_warm_up": (
+        "A first step of 500 small kernels, before graphs are captured.",
+        replace(USUAL, small=500, small_steps=1, steps=20),
+    ),
+    "trace_with_growth_that_levels_off": (
+        "Memory that grows for four steps, while caches fill.",
+        replace(USUAL, kept_mib=300, keeping_steps=4, steps=15),
+    ),
+    "trace_with_one_long_validation": (
+        "A pause of 40 ms in 30 steps, for a validation on the processor.",
+        replace(USUAL, steps=30, long_pause_us=40_000),
+    ),
+    "trace_with_some_exposed_communication": (
+        "Long communication that is hidden by 70 %.",
+        replace(USUAL, ranks=4, reduce_us=5000, hidden=0.7),
+    ),
+    "trace_of_graphs_of_small_kernels": (
+        "Two ranks with small kernels that graphs launch without pauses.",
+        replace(USUAL, ranks=2, kernels=600, kernel_us=9, gap_us=1),
     ),
 }
 _FAULTY: Final[Mapping[str, tuple[str, Training, str, Mapping[str, str]]]] = {
@@ -237,6 +279,24 @@ _FAULTY: Final[Mapping[str, tuple[str, Training, str, Mapping[str, str]]]] = {
         replace(USUAL, ranks=2, kernels=400, kernel_us=5, gap_us=6, late_us=3),
         "SmallKernels",
         {"GPUIdleWaitsForHost": HOST, "LowOverlap": "There is little computation to hide it."},
+    ),
+    "trace_of_optimizer_without_fusion": (
+        "An optimizer that runs 600 small kernels in each step.",
+        replace(USUAL, kernels=6, small=600, small_us=3),
+        "SmallKernels",
+        {"GPUIdleWaitsForHost": HOST},
+    ),
+    "trace_of_loop_over_time": (
+        "A loop over 300 points of time with two small kernels for each.",
+        replace(USUAL, kernels=2, small=600, small_us=6),
+        "SmallKernels",
+        {"GPUIdleWaitsForHost": HOST},
+    ),
+    "trace_of_unhidden_shards": (
+        "Shards that eight ranks fetch before they compute.",
+        replace(USUAL, ranks=8, hidden=0.1, reduce_us=2500),
+        "LowOverlap",
+        {},
     ),
     **{
         f"trace_of_leak_of_{size}_mib": (

@@ -17,8 +17,20 @@ DECODE_S: Final = 0.004
 UNEVEN: Final = {"StepOutlier": "A step waits for its batch, and batches come in bursts."}
 
 
-def make(folder: Path, workers: int, *, persistent: bool = False, epochs: int = 1) -> None:
-    """Train for a few seconds on samples that take a while to decode."""
+def make(
+    folder: Path,
+    workers: int,
+    *,
+    persistent: bool = False,
+    epochs: int = 1,
+    slow_samples: int = 0,
+    decode_s: float = DECODE_S,
+    step_s: float = 0.0,
+) -> None:
+    """Train for a few seconds on samples that take a while to decode, the first ones longest.
+
+    A step waits for `step_s`, as for a GPU.
+    """
     import torch
 
     from rule_runner.debugger import DataloaderProfilingConfig, FrameworkProfile, ProfilerConfig
@@ -30,7 +42,7 @@ def make(folder: Path, workers: int, *, persistent: bool = False, epochs: int = 
             return 4096
 
         def __getitem__(self, index: int) -> torch.Tensor:
-            CLOCK.sleep(DECODE_S)
+            CLOCK.sleep(0.03 if index < slow_samples else decode_s)
             return torch.full((8,), float(index % 7))
 
     every_step = DataloaderProfilingConfig(start_step=0, num_steps=100_000)
@@ -50,6 +62,7 @@ def make(folder: Path, workers: int, *, persistent: bool = False, epochs: int = 
             optimizer.zero_grad()
             model(batch).square().mean().backward()
             optimizer.step()
+            CLOCK.sleep(step_s)
             if CLOCK.monotonic() - began > SECONDS / epochs:
                 break
     hook.close()
@@ -71,6 +84,35 @@ for _name, (_text, _workers) in _HEALTHY.items():
     healthy(partial(make, workers=_workers), _name, _text, RECORDED, UNEVEN)
 for _name, (_text, _workers) in _FAULTY.items():
     faulty(partial(make, workers=_workers), _name, _text, RECORDED, ("Dataloader",), UNEVEN)
+healthy(
+    partial(make, workers=CORES, slow_samples=32),
+    "loaders_that_start_slowly",
+    "A worker for each core, and samples that come slowly at the start.",
+    RECORDED,
+    UNEVEN,
+)
+healthy(
+    partial(make, workers=2 * CORES, epochs=3),
+    "loaders_for_each_epoch",
+    "Two workers for each core, begun anew in each epoch.",
+    RECORDED,
+    UNEVEN,
+)
+for _name, _text, _workers in (
+    ("one_loader_is_enough", "One worker, which is faster than the model.", 1),
+    ("data_in_memory", "Data in memory, which need no workers.", 0),
+):
+    healthy(
+        partial(make, workers=_workers, decode_s=0.0, step_s=0.1), _name, _text, RECORDED, UNEVEN
+    )
+faulty(
+    partial(make, workers=0, decode_s=0.02),
+    "decoding_in_one_thread",
+    "The training decodes large samples itself, in a single thread.",
+    RECORDED,
+    ("Dataloader",),
+    UNEVEN,
+)
 healthy(
     partial(make, workers=CORES, persistent=True, epochs=3),
     "loaders_that_stay",

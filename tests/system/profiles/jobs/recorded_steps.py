@@ -93,6 +93,26 @@ _HEALTHY: Final[Mapping[str, tuple[str, Stall, dict[str, float]]]] = {
         {"start_s": 1.0},
     ),
     "short_stalls": ("Every tenth step takes a quarter longer.", every(10, 0.002), {}),
+    "slow_first_batches": (
+        "A loader that is slow for its first eight batches, while caches fill.",
+        once(0, 8, 0.1),
+        {},
+    ),
+    "one_long_validation": (
+        "A validation of one and a half seconds inside of a step.",
+        once(100, 1, 1.5),
+        {},
+    ),
+    "two_seconds_before_the_first_step": (
+        "Imports and a warm-up that take two of three tolerated seconds.",
+        every(999, 0),
+        {"start_s": 2.0},
+    ),
+    "two_kinds_of_batches": (
+        "Every second batch has longer samples, and takes half as long again.",
+        every(2, 0.004),
+        {},
+    ),
 }
 _FAULTY: Final[Mapping[str, tuple[str, Stall, dict[str, float], str]]] = {
     "checkpoint_stalls": ("A checkpoint in every tenth step.", every(10, 0.2), {}, "StepOutlier"),
@@ -127,6 +147,30 @@ _FAULTY: Final[Mapping[str, tuple[str, Stall, dict[str, float], str]]] = {
         every(999, 0),
         {"start_s": 6.0},
         "MaxInitializationTime",
+    ),
+    "download_before_the_first_step": (
+        "A download of five seconds, and checkpoints now and then.",
+        every(50, 0.05),
+        {"start_s": 5.0},
+        "MaxInitializationTime",
+    ),
+    "long_start_with_evaluations": (
+        "Nine seconds before the first step of a job with evaluations.",
+        every(999, 0),
+        {"start_s": 9.0, "evaluations": 8},
+        "MaxInitializationTime",
+    ),
+    "cache_that_is_too_small": (
+        "From step 60 on, two of seven steps read from the disk again.",
+        lambda step: 0.09 if step >= 60 and step % 7 in {2, 5} else 0.0,
+        {},
+        "StepOutlier",
+    ),
+    "sleeping_loader": (
+        "A loader that sleeps before each eighth batch.",
+        every(8, 0.15),
+        {},
+        "StepOutlier",
     ),
 }
 

@@ -1,5 +1,6 @@
 """Recorded traces of torch.profiler on a processor: trainings whose memory grows, or does not."""
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,11 +10,12 @@ from profile_jobs import RECORDED, faulty, healthy
 
 STEPS: Final = 10
 MIB: Final = 1 << 18  # floats
-Keep = Callable[[int, Any], object]
+# Gets the number of a step, the model and the loss.
+Keep = Callable[[int, Any, Any], object]
 
 
 def make(folder: Path, keep: Callable[[], Keep]) -> None:
-    """Train a step for each that is profiled; `keep` gets the number and the loss of a step."""
+    """Train a step for each that is profiled, and keep of it what `keep` does."""
     import torch
     from torch import profiler
 
@@ -32,34 +34,70 @@ def make(folder: Path, keep: Callable[[], Keep]) -> None:
             loss = model(torch.ones(256, 64)).square().mean()
             loss.backward()
             optimizer.step()
-            keeping(step, loss)
+            keeping(step, model, loss)
             running.step()
 
 
 def nothing() -> Keep:
     """Keep nothing."""
-    return lambda _, __: None
+    return lambda *_: None
 
 
 def numbers() -> Keep:
     """Keep the losses as numbers."""
     losses: list[float] = []
-    return lambda _, loss: losses.append(loss.item())
+    return lambda _, __, loss: losses.append(loss.item())
 
 
 def scratch() -> Keep:
     """Take 50 MiB for a moment."""
     import torch
 
-    return lambda _, __: float(torch.ones(50 * MIB)[0])
+    return lambda *_: float(torch.ones(50 * MIB)[0])
 
 
-def tensors() -> Keep:
-    """Keep 4 MiB of each step."""
+def tensors(first: int = 1 << 30) -> Keep:
+    """Keep 4 MiB of each step, or of the first steps."""
     import torch
 
     kept: list[Any] = []
-    return lambda _, __: kept.append(torch.ones(4 * MIB))
+    return lambda step, *_: kept.append(torch.ones(4 * MIB)) if step < first else None
+
+
+def replaced() -> Keep:
+    """Keep 8 MiB of the latest three steps."""
+    import torch
+
+    kept: deque[Any] = deque(maxlen=3)
+    return lambda *_: kept.append(torch.ones(8 * MIB))
+
+
+def detached() -> Keep:
+    """Keep the outputs of validations without their graphs, 8 KiB of each step."""
+    import torch
+
+    kept: list[Any] = []
+    return lambda _, model, __: kept.append(model(torch.ones(256, 64)).detach())
+
+
+def graphs() -> Keep:
+    """Add up losses of validations with their graphs, which keep the activations."""
+    import torch
+
+    sums: list[Any] = [0.0]
+
+    def add(_: int, model: Any, __: object) -> None:
+        sums[0] = sums[0] + model(torch.ones(8192, 64)).square().mean()
+
+    return add
+
+
+def outputs() -> Keep:
+    """Keep the outputs of validations with their graphs."""
+    import torch
+
+    kept: list[Any] = []
+    return lambda _, model, __: kept.append(model(torch.ones(8192, 64)))
 
 
 def copies() -> Keep:
@@ -68,17 +106,25 @@ def copies() -> Keep:
 
     kept = [torch.ones(MIB)]
 
-    def grow(_: int, __: object) -> None:
+    def grow(*_: object) -> None:
         kept[0] = torch.cat([kept[0], torch.ones(20 * MIB)])
 
     return grow
 
 
-healthy(partial(make, keep=nothing), "cpu_trace", "A training that keeps nothing.", RECORDED)
-healthy(partial(make, keep=numbers), "cpu_trace_of_losses", "Losses kept as numbers.", RECORDED)
-healthy(partial(make, keep=scratch), "cpu_trace_of_scratch", "Memory for a moment.", RECORDED)
+for _name, _text, _keep in (
+    ("cpu_trace", "A training that keeps nothing.", nothing),
+    ("cpu_trace_of_losses", "Losses kept as numbers.", numbers),
+    ("cpu_trace_of_scratch", "Memory for a moment.", scratch),
+    ("cpu_trace_of_full_cache", "A cache that is full after six steps.", partial(tensors, 6)),
+    ("cpu_trace_of_latest_steps", "Tensors of the latest three steps.", replaced),
+    ("cpu_trace_of_detached_outputs", "Small outputs without their graphs.", detached),
+):
+    healthy(partial(make, keep=_keep), _name, _text, RECORDED)
 for _name, _text, _keep in (
     ("cpu_trace_of_kept_tensors", "Each step keeps a tensor of 4 MiB.", tensors),
     ("cpu_trace_of_growing_copies", "Each step appends 20 MiB to a tensor.", copies),
+    ("cpu_trace_of_summed_losses", "Losses of validations are added up as tensors.", graphs),
+    ("cpu_trace_of_kept_outputs", "Outputs of validations keep their graphs.", outputs),
 ):
     faulty(partial(make, keep=_keep), _name, _text, RECORDED, ("MemoryGrows",))

@@ -27,9 +27,9 @@ def workers(
     ]
 
 
-def iterator(seconds: int = SECONDS, **more: Any) -> list[TraceEvent]:
+def iterator(seconds: int = SECONDS, wait_s: float = 0.5, **more: Any) -> list[TraceEvent]:
     name = "_SingleProcessDataLoaderIter::GetNext"
-    return [event(name, at + 0.1, 0.5, phase="DataLoaderIter", **more) for at in range(seconds)]
+    return [event(name, at + 0.1, wait_s, phase="DataLoaderIter", **more) for at in range(seconds)]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,32 @@ def test_without_workers_the_iterators_load() -> None:
     assert judge_windows(Dataloader, trial).met == [0]
     both = FakeProfilerTrial(*cores(4), events=[*workers(4), *iterator(pid=1)])
     assert judge_windows(Dataloader, both).met == []
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "params", "met"),
+    [
+        (0.21, {}, [0]),
+        (0.19, {}, []),
+        (0.19, {"literal": True}, [0]),
+    ],
+)
+def test_few_processes_that_keep_up_are_enough(
+    wait_s: float, params: dict[str, Any], met: list[int]
+) -> None:
+    trial = FakeProfilerTrial(*cores(4), events=iterator(wait_s=wait_s))
+    assert judge_windows(Dataloader, trial, **params).met == met
+
+
+def test_many_processes_are_too_many_though_they_keep_up() -> None:
+    events = [*workers(9), *iterator(wait_s=0.01, pid=1)]
+    (finding,) = judge_windows(Dataloader, FakeProfilerTrial(*cores(4), events=events)).findings
+    assert finding.note == "9 loader processes, 4 cores. Batches take 1 percent of the time."
+
+
+def test_waits_of_one_batch_are_unknown() -> None:
+    trial = FakeProfilerTrial(*cores(4), events=[*workers(1), *iterator(1, wait_s=0.001, pid=1)])
+    assert judge_windows(Dataloader, trial).met == [0]
 
 
 @pytest.mark.parametrize(

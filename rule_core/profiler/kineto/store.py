@@ -61,6 +61,7 @@ class KinetoStore:
         self._is_profiled = False
         self._converted: set[str] = set()
         self._not_traces: set[str] = set()
+        self._sizes: dict[str, int] = {}  # of traces
         self._folder: TemporaryDirectory[str] | None = None
 
     @property
@@ -86,6 +87,17 @@ class KinetoStore:
         with suppress(ObjectNotFoundError, StorageUnavailableError):
             return not self._has_profiler_files() and bool(self._converted or self._new_traces())
         return False
+
+    def trace_bytes(self) -> int:
+        """Return the size of all traces; 0 if the folder has files of a profiler.
+
+        A folder that does not exist or cannot be listed has none.
+        """
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            if not self._has_profiler_files():
+                for key in self._new_traces():
+                    self._sizes[key] = self._store.status(key).size
+        return sum(self._sizes.values())
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys; see `TrialStore`."""

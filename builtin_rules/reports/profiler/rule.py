@@ -161,6 +161,7 @@ class ProfilerReport(WindowRule):
             steps=self._steps,
             has_framework_data=trial.has_framework_data,
             problems=tuple(getattr(trial, "problems", ())),
+            traces_between=getattr(trial, "torch_traces", _no_traces),
         )
 
     def _write(self) -> None:
@@ -168,3 +169,8 @@ class ProfilerReport(WindowRule):
         from builtin_rules.reports.profiler.output import write
 
         write(self.folder, self._report_data())
+
+
+def _no_traces(start_us: int, end_us: int) -> list[str]:
+    del start_us, end_us
+    return []

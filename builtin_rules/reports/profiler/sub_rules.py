@@ -58,6 +58,8 @@ class FindingSummary:
         The number of windows in which the condition was met.
     step
         The last of these windows.
+    first_us
+        Start and end of the first of them, in epoch microseconds.
     """
 
     quantity: str
@@ -68,6 +70,7 @@ class FindingSummary:
     note: str = ""
     windows: int = 0
     step: int = 0
+    first_us: tuple[int, int] = (0, 0)
 
 
 @dataclass(slots=True)
@@ -158,7 +161,8 @@ class SubRule:
             for (tensor, worker), value, is_met in measured.points:
                 place = (measured.quantity, tensor, worker)
                 if is_met and (place in self.findings or len(self.findings) < MAX_FINDINGS):
-                    summary = self.findings.setdefault(place, FindingSummary(*place))
+                    first = FindingSummary(*place, first_us=self.rule.window_of(step))
+                    summary = self.findings.setdefault(place, first)
                     summary.measured, summary.limit, summary.step = value, measured.limit, step
                     summary.note = notes.get((tensor, worker), "")
                     summary.windows += 1

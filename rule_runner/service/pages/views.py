@@ -129,7 +129,7 @@ def trial(request: Request) -> Response:
         verdicts=[
             (name, [_verdict_of(rules[run.id], name) for run in (own, *others)]) for name in names
         ],
-        has_room=len(runs) < MAX_RUNS,
+        has_room=own.tensors and len(runs) < MAX_RUNS,
     )
 
 

@@ -8,6 +8,8 @@ const RETRY_MS = 5000;
 
 export const MEASURED = "measured";
 
+const keyOf = (item) => `${item.kind} ${item.rule ?? ""} ${item.quantity ?? ""} ${item.name}`;
+
 // One run: its curves by key, over steps, or those of its `profile`, over seconds since `origin`.
 // `changed` is called after each change.
 export class Run {
@@ -30,7 +32,8 @@ export class Run {
       return;
     }
     this.busy = true;
-    const after = whole ? null : this.lastStep;
+    // Files of a profile are not read in the order of their curves: until all are, nothing is cut.
+    const after = whole || (this.isProfile && !this.complete) ? null : this.lastStep;
     try {
       const query = after === null ? `points=${POINTS}` : `points=${POINTS}&after=${after}`;
       const response = await fetch(`/api/v1/trials/${this.id}/${this.isProfile ? "profile" : "series"}?${query}`);
@@ -58,7 +61,10 @@ export class Run {
     this.complete = page.complete;
     this.truncated = page.truncated;
     if (after === null) this.curves.clear();
-    if (this.isProfile && page.series.length) this.origin ??= least(page.series.map((item) => item.steps[0]));
+    if (this.isProfile && page.series.length) {
+      if (after === null) this.origin = least(page.series.map((item) => item.steps[0]));
+      if (after !== null && page.series.some((item) => !this.curves.has(keyOf(item)))) this.again = "whole";
+    }
     for (const item of page.series) this.add(this.isProfile ? this.timed(item) : item);
     if (page.last_step >= 0) this.lastStep = page.last_step;
     if ([...this.curves.values()].some((curve) => curve.steps.length > KEPT)) {
@@ -73,7 +79,7 @@ export class Run {
   }
 
   add(item) {
-    const key = `${item.kind} ${item.rule ?? ""} ${item.quantity ?? ""} ${item.name}`;
+    const key = keyOf(item);
     const known = this.curves.get(key);
     if (!known) {
       this.curves.set(key, { ...item, run: this });

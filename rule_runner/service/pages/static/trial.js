@@ -1,5 +1,5 @@
 // The page of a trial: curves that grow, findings on them, runs laid over each other, actions.
-import { Chart, TimeView, View, elapsed, least, most, number } from "./charts.js";
+import { Chart, TimeView, View, least, most, number } from "./charts.js";
 import { MEASURED, Run } from "./curves.js";
 import { listen } from "./live.js";
 import { onKey, post, showTimes, toast } from "./page.js";
@@ -73,8 +73,7 @@ function profileGroupOf(curve) {
   if (curve.kind === MEASURED) return groupOf(curve);
   const [heading, note] = PROFILE[curve.kind];
   const node = curve.kind === "phase" ? curve.name.split(" ")[0] : "";
-  const kind = { key: `${curve.kind} ${node}`, order: curve.kind, heading: node ? `${heading}, ${node}` : heading, note, unit: curve.unit };
-  return kind;
+  return { key: `${curve.kind} ${node}`, order: curve.kind, heading: node ? `${heading}, ${node}` : heading, note, unit: curve.unit };
 }
 
 // What rules measured in windows of time, at the beginnings of the windows.
@@ -129,9 +128,9 @@ function show() {
   const loud = all.filter((group) => group.order !== MEASURED);
   const shown = showsAll ? [...loud, ...quiet] : loud.slice(0, FIRST_CHARTS);
   draw(boards.steps, shown, all);
-  explain(all.length, all.length - shown.length);
+  const hidden = profile ? showProfile() : 0;
+  explain(all.length, all.length - shown.length + hidden);
   compare(all);
-  if (profile) showProfile();
 }
 
 // Draw the charts of groups; the axis shows the steps of all of them.
@@ -159,6 +158,7 @@ function draw({ view, charts, holder }, shown, all) {
   });
 }
 
+// Draw the charts of the profile; return how many stay hidden.
 function showProfile() {
   if (profile.origin !== null && times.origin !== profile.origin) {
     times.origin = profile.origin;
@@ -167,13 +167,15 @@ function showProfile() {
     readFindings();
   }
   const all = profileGroups();
-  draw(boards.times, all, all);
+  const shown = showsAll ? all : all.filter((group) => group.order !== MEASURED);
+  draw(boards.times, shown, all);
   const notes = profile.problem ? [profile.problem] : [];
   if (profile.truncated) notes.push(`${profile.truncated.toLocaleString("en")} more curves are left out: of each kind, the first ${MOST_CURVES} are shown.`);
   if (!all.length && !profile.problem) {
     notes.push(profile.complete ? "No profile yet. A file of system metrics is complete after a minute." : "Reading the profile …");
   }
   say(document.getElementById("profile-problem"), notes);
+  return all.length - shown.length;
 }
 
 // Replace the notices of a place, if they have changed.
@@ -210,7 +212,7 @@ function explain(count, hidden) {
       showsAll = true;
       show();
     });
-    boards.steps.holder.after(more);
+    (boards.times.holder ?? boards.steps.holder).after(more);
   }
   if (more) {
     more.hidden = hidden <= 0;
@@ -331,7 +333,6 @@ function readFindings() {
   }));
   view.findings = entries.filter((finding) => !finding.isTimed);
   times.findings = entries.filter((finding) => finding.isTimed);
-  for (const button of buttons.filter(isTimed)) button.querySelector(".step").textContent = times.origin ? elapsed(placeOf(button).step) : button.dataset.clock;
   view.change({}, "mark");
   times.change({}, "mark");
   offer();

@@ -92,7 +92,7 @@ class ProfileCurves:
     def problem(self) -> str:
         """What could not be read, in a sentence; "" if there is nothing."""
         texts = self._trial.problems
-        more = f" And {len(texts) - 1:,} more files have problems." if len(texts) > 1 else ""
+        more = f" Files with other problems: {len(texts) - 1:,}." if len(texts) > 1 else ""
         return f"{texts[0]}{more}" if texts else ""
 
     @property

@@ -58,7 +58,7 @@ class ProfileCurves:
     Attributes
     ----------
     complete
-        Whether everything that was saved at the last look has been read.
+        Whether everything that is saved now has been read; in S3, that was saved at the last look.
 
     Raises
     ------
@@ -127,24 +127,23 @@ class ProfileCurves:
         """
         del ended
         self._deadline = self._clock.monotonic() + seconds
-        if self.complete or self._looked_at == -math.inf:
-            self._look()
         self.complete = False
+        is_current = bool(self._unread) or self._look()
         while self._unread:
             if self._clock.monotonic() >= self._deadline:
                 return
             self._read(self._unread[0][2])
             heappop(self._unread)  # not before: if its storage is away, it is read again
-        self.complete = True
+        self.complete = is_current
 
     # -- which files to read -----------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Look for new files, unless the last look was just now."""
+    def _look(self) -> bool:
+        """Look for new files; return False if the last look was just now, and has to do."""
         now = self._clock.monotonic()
-        pause = LOOK_EVERY_REMOTE_S if self._trial.source.is_remote else LOOK_EVERY_S
-        if self._ended or now - self._looked_at < pause:
-            return
+        is_remote = self._trial.source.is_remote
+        if self._ended or now - self._looked_at < (LOOK_EVERY_REMOTE_S if is_remote else LOOK_EVERY_S):
+            return self._ended or is_remote
         if not is_there(self._trial):
             raise TrialError(absent(self._trial))
         store = self._files.store
@@ -158,6 +157,7 @@ class ProfileCurves:
             if not (self._sizes or ended):
                 reject_parent(self._trial)
         self._looked_at = now  # after an error, the next call looks again
+        return True
 
     def _list(self) -> None:
         """Queue the files that are new, or have grown."""

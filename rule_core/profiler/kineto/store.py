@@ -92,7 +92,9 @@ class KinetoStore:
 
     def traces_ending(self, time_us: int) -> list[str]:
         """Return the key of the first trace of each node that ends at or after a time."""
-        later = sorted((end, key, node) for key, (node, end) in self._ends.items() if end >= time_us)
+        later = sorted(
+            (end, key, node) for key, (node, end) in self._ends.items() if end >= time_us
+        )
         first: dict[str, str] = {}
         for _, key, node in later:
             first.setdefault(node, key)

@@ -12,7 +12,7 @@ from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
 from rule_runner.fleet.watch.database import NewTrial
 from rule_runner.fleet.watch.outputs import base_of, output_of
-from rule_runner.fleet.watch.profiles import FOLDERS
+from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.loading.trial_search import find_new_trials
 from rule_runner.loading.trials import real_path
 

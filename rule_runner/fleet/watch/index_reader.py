@@ -10,9 +10,9 @@ import msgspec
 
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
-from rule_runner.fleet.watch.profiles import profile_paths, trial_paths
 from rule_runner.fleet.watch.records import IndexChanges, RuleRecord, TrialFilter, TrialRecord
 from rule_runner.fleet.watch.states import WatchState
+from rule_runner.loading.profile_paths import profile_paths, trial_paths
 from rule_runner.results.durable_files import Closing
 
 SCHEMA_VERSION: Final = 3

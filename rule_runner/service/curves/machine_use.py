@@ -127,9 +127,7 @@ def _key_of(series: SeriesKey) -> CurveKey | None:
     return CurveKey(kind, series.node, part) if kind else None
 
 
-def _curve(
-    key: CurveKey, time_s: NDArray[np.float64], values: NDArray[np.float64]
-) -> UseCurve:
+def _curve(key: CurveKey, time_s: NDArray[np.float64], values: NDArray[np.float64]) -> UseCurve:
     """Return the mean of the samples of each tick."""
     starts = np.flatnonzero(np.diff(time_s, prepend=-np.inf) > _TICK_S)
     counts = np.diff(np.append(starts, len(values)))

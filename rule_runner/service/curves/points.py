@@ -102,9 +102,7 @@ def thinned(steps: Sequence[int], values: Sequence[float | None], groups: int) -
     for group in range(1, groups + 1):
         end = bisect_left(steps, first + -(-group * width // groups), begin)
         numbers = [
-            (value, index)
-            for index in range(begin, end)
-            if (value := values[index]) is not None
+            (value, index) for index in range(begin, end) if (value := values[index]) is not None
         ]
         if numbers:
             kept |= {min(numbers)[1], max(numbers)[1]}

@@ -15,8 +15,8 @@ from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
 from rule_runner.service.curves.machine_use import CurveKey, MachineUse, ProfileKind, UseCurve
+from rule_runner.service.curves.phase_times import PHASES, PhaseTimes, StepTime
 from rule_runner.service.curves.points import CurveItem, Points, thinned
-from rule_runner.service.curves.step_phases import PHASES, StepPhases, StepTime
 
 POINTS_KEPT: Final = 1024  # of a curve
 CURVES_KEPT: Final = 16  # of a kind
@@ -74,7 +74,7 @@ class ProfileCurves:
         self._trial = open_profiler_trial(path, None, patience=waits)
         self._files = self._trial.source.files
         self._use = MachineUse()
-        self._phases: dict[str, StepPhases] = {}
+        self._phases: dict[str, PhaseTimes] = {}
         self._points: dict[CurveKey, Points] = {}
         self._left_out: set[CurveKey] = set()
         self._counts = dict.fromkeys(_KINDS, 0)
@@ -142,7 +142,9 @@ class ProfileCurves:
         """Look for new files; return False if the last look was just now, and has to do."""
         now = self._clock.monotonic()
         is_remote = self._trial.source.is_remote
-        if self._ended or now - self._looked_at < (LOOK_EVERY_REMOTE_S if is_remote else LOOK_EVERY_S):
+        if self._ended or now - self._looked_at < (
+            LOOK_EVERY_REMOTE_S if is_remote else LOOK_EVERY_S
+        ):
             return self._ended or is_remote
         if not is_there(self._trial):
             raise TrialError(absent(self._trial))
@@ -173,9 +175,7 @@ class ProfileCurves:
         """Return whether a file may not be whole: objects in S3 are."""
         return not self._trial.source.is_remote and self._files.is_growing(file)
 
-    def _queue(
-        self, time_us: int, file: SystemFile | TraceFile, *, may_grow: bool = False
-    ) -> None:
+    def _queue(self, time_us: int, file: SystemFile | TraceFile, *, may_grow: bool = False) -> None:
         size = self._size(file.key) if may_grow else 0
         if self._sizes.get(file.key) != size:
             self._sizes[file.key] = size
@@ -207,9 +207,7 @@ class ProfileCurves:
     def _read_system(self, file: SystemFile) -> None:
         problems = self._files.problems
         try:
-            columns = parse_system_metrics(
-                pieces_of(self._files.store, file.key), self._use.series
-            )
+            columns = parse_system_metrics(pieces_of(self._files.store, file.key), self._use.series)
         except (ObjectNotFoundError, StorageUnavailableError) as err:
             if getattr(err, "transient", False):
                 raise
@@ -238,7 +236,7 @@ class ProfileCurves:
 
     def _read_timeline(self, file: TraceFile) -> None:
         texts: list[str] = []
-        phases = self._phases.setdefault(file.node, StepPhases())
+        phases = self._phases.setdefault(file.node, PhaseTimes())
         for step in phases.add(events_of(self._files.store, file.key, texts)):
             self._add_step(file.node, step)
         if texts:

@@ -12,7 +12,7 @@ const LOG_TICKS = 6;
 const SHADED = 0.7; // of the plot, at most
 const PREFIXES = ["", "k", "M", "G", "T", "P"];
 const [MINUTE, HOUR, DAY] = [60, 3600, 86400];
-const SECONDS = [1, 2, 5, 10, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE]
+const SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE]
   .concat([HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR], [1, 2, 5, 10, 30, 100, 365].map((days) => days * DAY));
 const probe = document.createElement("span");
 probe.hidden = true;
@@ -109,11 +109,17 @@ export class TimeView extends View {
   place(value) {
     const time = new Date(this.origin + 1000 * value);
     const clock = Number.isNaN(time.getTime()) ? "" : ` (${time.toISOString().slice(11, 19)} UTC)`;
-    return `${elapsed(value)}${clock}`;
+    return `${elapsed(value, this.digits)}${clock}`;
   }
 
   tick(value) {
-    return elapsed(value);
+    return elapsed(value, this.digits);
+  }
+
+  // Digits of a second that tell places apart.
+  get digits() {
+    const [low, high] = this.range ?? this.full;
+    return Math.min(Math.max(2 - Math.floor(Math.log10(high - low)), 0), 3);
   }
 
   span(low, high) {
@@ -121,13 +127,14 @@ export class TimeView extends View {
   }
 }
 
-// Write seconds as a clock does: 0:05, 12:05, 1:12:05.
-export function elapsed(seconds) {
-  const whole = Math.round(Math.abs(seconds));
+// Write seconds as a clock does: 0:05, 0:05.25, 12:05, 1:12:05.
+function elapsed(seconds, digits) {
+  const size = Number(Math.abs(seconds).toFixed(digits));
   const two = (value) => String(Math.floor(value)).padStart(2, "0");
-  const hours = Math.floor(whole / HOUR);
-  const rest = `${hours ? two((whole % HOUR) / MINUTE) : Math.floor(whole / MINUTE)}:${two(whole % MINUTE)}`;
-  return `${seconds < 0 ? "-" : ""}${hours ? `${hours}:` : ""}${rest}`;
+  const hours = Math.floor(size / HOUR);
+  const minutes = hours ? two((size % HOUR) / MINUTE) : Math.floor(size / MINUTE);
+  const rest = (size % MINUTE).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+  return `${seconds < 0 ? "-" : ""}${hours ? `${hours}:` : ""}${minutes}:${rest}`;
 }
 
 // Average exponentially, with the bias of the beginning removed.

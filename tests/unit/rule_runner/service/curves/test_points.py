@@ -67,5 +67,7 @@ def test_old_and_new_parts_of_a_curve_keep_equally_many_points() -> None:
     points = Points(64)
     for step in range(10_000):
         points.add(step, step % 7)
-    thirds = [sum(low <= step < low + 2500 for step in points.steps) for low in range(0, 7500, 2500)]
+    thirds = [
+        sum(low <= step < low + 2500 for step in points.steps) for low in range(0, 7500, 2500)
+    ]
     assert max(thirds) <= 2 * min(thirds)

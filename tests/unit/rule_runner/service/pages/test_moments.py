@@ -9,9 +9,7 @@ from rule_runner.service.pages.moments import TRACES_SHOWN, Moments
 
 MINUTE = 60_000_000
 BEGIN = 1_600_000_020_500_000
-RESULT = msgspec.structs.replace(
-    reports.fired(), unit="window", windows=WindowTimes(BEGIN, MINUTE)
-)
+RESULT = msgspec.structs.replace(reports.fired(), unit="window", windows=WindowTimes(BEGIN, MINUTE))
 
 
 def test_a_window_has_a_time_and_a_command(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Profiles: where the profile of a training lies, seen from its tensors, and the other way round."""
+"""Profiles: where the profile of a training lies, and where the training of a profile does."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -2,13 +2,13 @@ import pytest
 from fake_profiler_trial import event
 from profiler_writer import BEGIN_S
 
-from rule_runner.service.curves.step_phases import REST, StepPhases
+from rule_runner.service.curves.phase_times import REST, PhaseTimes
 
 TRAIN = "Step:ModeKeys.TRAIN"
 
 
 def test_what_no_event_explains_is_the_rest() -> None:
-    phases = StepPhases()
+    phases = PhaseTimes()
     steps = [
         *phases.add([event("Forward", 10.0, 0.2), event("Optimizer", 10.6, 0.1)]),
         *phases.add([event(TRAIN, 10.0, 1.0), event("batch", 11.0, 0.3, phase="DataLoaderIter")]),
@@ -25,5 +25,5 @@ def test_what_no_event_explains_is_the_rest() -> None:
 
 def test_steps_alone_have_no_phases_and_workers_are_no_loading() -> None:
     events = [event("DataLoaderWorker", 0.0, 60.0), event("Step:ModeKeys.GLOBAL", 1.0, 1.0)]
-    [step] = StepPhases().add(events)
+    [step] = PhaseTimes().add(events)
     assert (step.mode, step.phases) == ("", {})

@@ -1,4 +1,4 @@
-"""StepPhases: how long each step of one node took, and which parts of a step took how long."""
+"""PhaseTimes: how long each step of one node took, and which parts of a step took how long."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -43,7 +43,7 @@ class StepTime(NamedTuple):
     phases: Mapping[str, float]
 
 
-class StepPhases:
+class PhaseTimes:
     """Turns the Python timeline of one process into times of steps, file by file."""
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rule_core.profiler.kineto.recorded import recorded_traces
 from rule_core.profiler.source import ProfilerSource
 from rule_core.storage.base import TrialStore
 
@@ -77,6 +78,23 @@ class ProfilerRange:
     def has_torch_traces(self) -> bool:
         """Whether the data comes from traces of torch.profiler."""
         return self.source.files.store.has_traces
+
+    def torch_traces(self, start_us: int, end_us: int) -> list[str]:
+        """Return the keys of traces of torch.profiler from a time range, by time.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If the store is unavailable.
+        """
+        store = self.source.files.store
+        if store.has_traces:
+            return store.traces_ending(start_us)
+        return [
+            trace.key
+            for trace in recorded_traces(store)
+            if trace.start_us < end_us and trace.end_us >= start_us
+        ]
 
     def has_system_metric(self, dimension: str = "") -> bool:
         """Return whether the trial has samples of a metric, or of any before the first read."""

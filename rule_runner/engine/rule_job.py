@@ -286,6 +286,7 @@ class RuleJob:
             rule_time_s=round(self.rule_time_s, 6),
             actions=self.actions.results() if self.actions else (),
             segments=self.step_source.segments(),
+            windows=self.step_source.windows(),
         )
 
     def write(self, *, final: bool = False) -> None:

@@ -312,7 +312,8 @@ class _Search:
 
         tensors = has_marks(names, marks.TENSORS, listed)
         profiler = has_marks(names, marks.PROFILER, listed) or any(map(is_trace_name, names))
-        owned = marks.FOLDERS if tensors or profiler else frozenset[str]()
+        ours = marks.RECORDED if profiler else marks.FOLDERS
+        owned = ours if tensors or profiler else frozenset[str]()
         if not tensors or self._formats:
             recognition = recognize(folder_of(self._store, folder, names, listed), self._formats)
             self.problems |= dict.fromkeys(recognition.problems)
@@ -324,7 +325,7 @@ class _Search:
         tensors |= END_OF_JOB in names
         if not (tensors or profiler):
             return [], owned
-        return [TrialFolder(folder, tensors, profiler)], marks.FOLDERS
+        return [TrialFolder(folder, tensors, profiler)], ours
 
     def _of(self, folder: str) -> Sequence[str]:
         """Return the names in a folder; none if it cannot be listed or the limit is reached."""

@@ -104,6 +104,30 @@ class ActionResult(msgspec.Struct, frozen=True):
     at: str
 
 
+class WindowTimes(msgspec.Struct, frozen=True):
+    """When the windows of a profiler trial begin: window `k` at ``begin_us + k * length_us``.
+
+    Attributes
+    ----------
+    begin_us
+        The start of window 0, in microseconds since the epoch.
+    length_us
+        The length of each window, in microseconds.
+    """
+
+    begin_us: int
+    length_us: int
+
+    def span_us(self, window: int) -> tuple[int, int]:
+        """Return the start and the end of a window.
+
+        >>> WindowTimes(1_600_000_020_000_000, 60_000_000).span_us(2)
+        (1600000140000000, 1600000200000000)
+        """
+        start = self.begin_us + window * self.length_us
+        return start, start + self.length_us
+
+
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one rule job: the content of ``rule_result.json``.
 
@@ -112,6 +136,9 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     unit
         The unit that is judged: ``step``, or ``window`` of time. The steps of `coverage` and
         `evidence` are numbers of such units.
+    windows
+        When the windows begin; unset if steps are judged, and before the start of the data is
+        known.
     step
         Step at which the condition was first met: the training's own step.
     segment
@@ -149,6 +176,7 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     source: RuleSource | None = None
     unit: str = STEP
+    windows: WindowTimes | msgspec.UnsetType = msgspec.UNSET
     outcome: str
     status: str
     status_details: str | None
@@ -306,6 +334,7 @@ def rule_result(
     rule_time_s: float,
     actions: Sequence[ActionResult] = (),
     segments: Sequence[int] = (),
+    windows: WindowTimes | None = None,
 ) -> RuleResult:
     """Return the result of a rule job in its current state, finished or not.
 
@@ -313,6 +342,8 @@ def rule_result(
     ----------
     segments
         The first global step of each segment of the trial, if there are several.
+    windows
+        When the judged windows begin, if that is known.
     """
     where = numbers(state.step, segments)
     return RuleResult(
@@ -320,6 +351,7 @@ def rule_result(
         rule=state.rule,
         source=facts.source,
         unit=facts.unit,
+        windows=msgspec.UNSET if windows is None else windows,
         status=str(state.status),
         outcome=str(state.outcome),
         status_details=state.status_details,

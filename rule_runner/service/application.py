@@ -15,7 +15,7 @@ from rule_runner.service.access.guard import Guard
 from rule_runner.service.access.login import login_routes
 from rule_runner.service.access.principals import Principals
 from rule_runner.service.api import actions, details, files, openapi, rules, streams
-from rule_runner.service.api.series import trial_series
+from rule_runner.service.api.series import trial_profile, trial_series
 from rule_runner.service.api.trials import list_trials
 from rule_runner.service.metrics import RequestCounter, metrics
 from rule_runner.service.pages import views
@@ -73,6 +73,7 @@ def build_application(service: Service, *, guarded: bool = True) -> Starlette:
         Route(f"{_TRIAL}:cancel", actions.cancel, methods=["POST"]),
         Route(f"{_TRIAL}/files/{{name:path}}", files.trial_file),
         Route(f"{_TRIAL}/series", trial_series),
+        Route(f"{_TRIAL}/profile", trial_profile),
         Route(_TRIAL, details.trial_detail),
         *login_routes(principals, is_encrypted=service.settings.is_encrypted),
         Mount("/static", ImmutableFiles(directory=STATIC)),

@@ -23,8 +23,8 @@ class Service:
     ----------
     database
         The index that a controller writes.
-    series
-        The curves of trials.
+    series, profiles
+        The curves of trials over steps, and those of profiles over time.
     commands
         What the controller of this process is asked for; None if another process has it.
     requests
@@ -35,6 +35,7 @@ class Service:
     database: Path
     clock: Clock
     series: SeriesCache = field(default_factory=SeriesCache)
+    profiles: SeriesCache = field(default_factory=lambda: SeriesCache(profiles=True))
     commands: Commands | None = None
     requests: "Counter[tuple[str, int]]" = field(default_factory=Counter)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rule_core.clock import Clock
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.local import LocalStore
+from rule_runner.results.schema import WindowTimes
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
@@ -143,6 +144,10 @@ class ProfilerWindows:
     def segments(self) -> Sequence[int]:
         """Return nothing; see `StepSource`."""
         return ()
+
+    def windows(self) -> WindowTimes | None:
+        """Return when the windows begin; see `StepSource`."""
+        return WindowTimes(self._trial.first_timestamp, self._length) if self.begun else None
 
     @property
     def ended(self) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from rule_runner.results.schema import WindowTimes
+
 
 class StepSource(Protocol):
     """The steps of a trial, in the order in which they are judged."""
@@ -29,6 +31,10 @@ class StepSource(Protocol):
 
     def segments(self) -> Sequence[int]:
         """Return the first global step of each segment; nothing if there is no second one."""
+        ...
+
+    def windows(self) -> WindowTimes | None:
+        """Return when the steps begin if they are windows of time, and that is known."""
         ...
 
     @property

@@ -127,6 +127,9 @@ class TensorSteps:
         """Return the first global step of each segment; see `StepSource`."""
         return self.base.segments
 
+    def windows(self) -> None:
+        """Return nothing: steps are no windows of time; see `StepSource`."""
+
     @property
     def ended(self) -> bool:
         """Whether the base trial has ended and its last files have been listed."""

@@ -53,7 +53,8 @@ def add(
 ) -> TrialRecord:
     """Add a trial that was judged just now, or with other fields."""
     output = fields.pop("output", f"/out/{path.rpartition('/')[2]}")
-    database.add([NewTrial(path, "/runs", True, False, output)], NOW)
+    kinds = fields.pop("tensors", True), fields.pop("profiler", False)
+    database.add([NewTrial(path, "/runs", *kinds, output)], NOW)
     trial = database.trial_at(path)
     assert trial is not None
     outcomes = [record.outcome for record in rules]

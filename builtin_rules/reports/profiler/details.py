@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from builtin_rules.reports.profiler import charts, findings, tables
 from builtin_rules.reports.profiler.charts import RangePlot
+from builtin_rules.reports.profiler.moments import FindingMoment, moments
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.sub_rules import SubRule
 from builtin_rules.reports.profiler.wording import counted, meaning, number, place
@@ -27,6 +28,8 @@ class RuleSection:
     ----------
     findings
         Rows of place, measured value, limit, parameter, windows and note.
+    moments
+        When each of them was first met; None where that cannot be told.
     more
         The number of findings left out.
     remedy
@@ -38,6 +41,7 @@ class RuleSection:
     name: str
     meaning: str
     findings: list[tuple[str, ...]]
+    moments: list[FindingMoment | None]
     more: int
     remedy: Markup
     boxes: list[tuple[str, ...]] = field(default_factory=list)
@@ -50,10 +54,10 @@ def sections(data: ReportData) -> Iterator[RuleSection]:
     """Yield a section for each rule with findings, in the order of the advice."""
     names = [advice.rule for advice in findings.advice(data) if advice.rule]
     for name in names:
-        yield _section(data.rule(name))
+        yield _section(data, data.rule(name))
 
 
-def _section(rule: SubRule) -> RuleSection:
+def _section(data: ReportData, rule: SubRule) -> RuleSection:
     details = rule.report["Details"]
     summaries = findings.worst_first(rule)
     return RuleSection(
@@ -70,6 +74,7 @@ def _section(rule: SubRule) -> RuleSection:
             )
             for summary in summaries[:MAX_FINDINGS]
         ],
+        list(moments(data, rule.name, summaries[:MAX_FINDINGS])),
         max(0, len(summaries) - MAX_FINDINGS),
         remedy(rule),
         tables.boxes(details) if rule.name in _WITH_BOXES else [],

@@ -9,6 +9,7 @@ from builtin_rules.reports.chart import HEIGHT, WIDTH
 from builtin_rules.reports.page_template import template
 from builtin_rules.reports.profiler import charts, details, findings, tables
 from builtin_rules.reports.profiler.charts import RangePlot
+from builtin_rules.reports.profiler.moments import by_node
 from builtin_rules.reports.profiler.report_data import ReportData
 from builtin_rules.reports.profiler.wording import counted, duration, moment, step_name
 
@@ -19,6 +20,9 @@ MAX_PROBLEMS: Final = 10
 
 def render(data: ReportData) -> str:
     """Return the page."""
+    nodes = list(charts.usage(data))
+    sections = list(details.sections(data))
+    shown = [moment for section in sections for moment in section.moments if moment]
     return template(Path(__file__).parent).render(
         trial=data.trial,
         path=data.path,
@@ -33,7 +37,7 @@ def render(data: ReportData) -> str:
         phases=tables.phases(data),
         usage=tables.usage(data),
         has_gpus=any(data.details("OverallSystemUsage").get("GPU", {}).values()),
-        nodes=list(charts.usage(data)),
+        nodes=nodes,
         left_out=0 if data.usage is None else data.usage.left_out,
         has_framework_data=data.has_framework_data,
         framework=tables.framework(data),
@@ -42,7 +46,9 @@ def render(data: ReportData) -> str:
         loading=_loading(data),
         loading_chart=_loading_chart(data),
         rules=tables.rules(data),
-        sections=list(details.sections(data)),
+        sections=sections,
+        moments=shown,
+        anchors=by_node(shown, [node.node for node in nodes]),
     )
 
 

@@ -1,6 +1,6 @@
 """ReportData: the data that the profiler report is rendered from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -34,6 +34,8 @@ class ReportData:
         Whether there are timelines.
     problems
         Problems with the data, one sentence each.
+    traces_between
+        Returns the keys of the traces of torch.profiler in a time range, in epoch microseconds.
     """
 
     trial: str
@@ -48,6 +50,7 @@ class ReportData:
     steps: StepHistory | None
     has_framework_data: bool
     problems: tuple[str, ...]
+    traces_between: Callable[[int, int], Sequence[str]]
 
     def rule(self, name: str) -> SubRule:
         """Return the rule with this name."""

@@ -9,9 +9,8 @@ from builtin_rules.profiler.statistics.parameters import MINUTE_US
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.reports.profiler import parameters
 from builtin_rules.reports.profiler.report_data import ReportData
-from builtin_rules.reports.profiler.shared_window import SharedWindow
 from builtin_rules.reports.profiler.step_history import StepHistory
-from builtin_rules.reports.profiler.sub_rules import SUB_RULES, SubRule
+from builtin_rules.reports.profiler.sub_rules import SUB_RULES, SharedWindow, SubRule
 from builtin_rules.reports.profiler.usage_history import UsageHistory
 from builtin_rules.reports.report_writer import ReportWriter
 from smdebug.rules.extensions import Clock, Page, Severity, SystemClock, set_parameters
@@ -161,6 +160,7 @@ class ProfilerReport(WindowRule):
             steps=self._steps,
             has_framework_data=trial.has_framework_data,
             problems=tuple(getattr(trial, "problems", ())),
+            traces_between=getattr(trial, "torch_traces", _no_traces),
         )
 
     def _write(self) -> None:
@@ -168,3 +168,8 @@ class ProfilerReport(WindowRule):
         from builtin_rules.reports.profiler.output import write
 
         write(self.folder, self._report_data())
+
+
+def _no_traces(start_us: int, end_us: int) -> list[str]:
+    del start_us, end_us
+    return []

@@ -1,9 +1,9 @@
-"""The rules of the profiler report, and how each judges the windows of the report."""
+"""The rules of the profiler report: how each judges its windows, and the window they share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from builtin_rules.profiler.batch_size import BatchSize
 from builtin_rules.profiler.cpu_bottleneck import CPUBottleneck
@@ -22,6 +22,12 @@ from builtin_rules.profiler.traces.low_overlap import LowOverlap
 from builtin_rules.profiler.traces.memory_grows import MemoryGrows
 from builtin_rules.profiler.traces.small_kernels import SmallKernels
 from builtin_rules.profiler.traces.straggler_rank import StragglerRank
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smdebug.profiler.trace_event_file_parser import TraceEvent
+    from smdebug.rules.extensions import SystemSamples
 
 SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
     {
@@ -48,6 +54,37 @@ MAX_FAILURE: Final = 500  # characters
 Place = tuple[str, str | None, str | None]  # quantity, tensor, worker
 
 
+class SharedWindow:
+    """A profiler trial that caches the samples and events of the latest window.
+
+    Everything else is delegated to the trial.
+    """
+
+    def __init__(self, trial: Any) -> None:
+        self._trial = trial
+        self._samples: tuple[tuple[int, int], SystemSamples] | None = None
+        self._events: tuple[tuple[int, int], Sequence[TraceEvent]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._trial, name)
+
+    def system_samples(self, start: int, end: int) -> "SystemSamples":
+        """Return the samples of ``start <= time < end``."""
+        if self._samples is None or self._samples[0] != (start, end):
+            self._samples = (start, end), self._trial.system_samples(start, end)
+        return self._samples[1]
+
+    def framework_events(self, start: int, end: int) -> "Sequence[TraceEvent]":
+        """Return the framework events with ``start <= end_time < end``."""
+        if self._events is None or self._events[0] != (start, end):
+            self._events = (start, end), self._trial.framework_events(start, end)
+        return self._events[1]
+
+    def forget(self) -> None:
+        """Clear the cache at the end of a window."""
+        self._samples = self._events = None
+
+
 @dataclass(slots=True)
 class FindingSummary:
     """All findings of a rule at one place, with the latest measurement.
@@ -58,6 +95,8 @@ class FindingSummary:
         The number of windows in which the condition was met.
     step
         The last of these windows.
+    first_us
+        Start and end of the first of them, in epoch microseconds.
     """
 
     quantity: str
@@ -68,6 +107,7 @@ class FindingSummary:
     note: str = ""
     windows: int = 0
     step: int = 0
+    first_us: tuple[int, int] = (0, 0)
 
 
 @dataclass(slots=True)
@@ -158,7 +198,8 @@ class SubRule:
             for (tensor, worker), value, is_met in measured.points:
                 place = (measured.quantity, tensor, worker)
                 if is_met and (place in self.findings or len(self.findings) < MAX_FINDINGS):
-                    summary = self.findings.setdefault(place, FindingSummary(*place))
+                    first = FindingSummary(*place, first_us=self.rule.window_of(step))
+                    summary = self.findings.setdefault(place, first)
                     summary.measured, summary.limit, summary.step = value, measured.limit, step
                     summary.note = notes.get((tensor, worker), "")
                     summary.windows += 1

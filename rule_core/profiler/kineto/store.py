@@ -10,6 +10,7 @@ from typing import Final
 
 from rule_core.exceptions import SMDebugRuntimeError
 from rule_core.logger import get_logger
+from rule_core.profiler.file_names import trace_file
 from rule_core.profiler.kineto.conversion import convert_trace
 from rule_core.profiler.kineto.trace_names import is_json_name, is_trace, is_trace_name
 from rule_core.storage.base import (
@@ -61,6 +62,8 @@ class KinetoStore:
         self._is_profiled = False
         self._converted: set[str] = set()
         self._not_traces: set[str] = set()
+        self._sizes: dict[str, int] = {}  # of traces
+        self._ends: dict[str, tuple[str, int]] = {}  # node, and end in epoch us, of traces
         self._folder: TemporaryDirectory[str] | None = None
 
     @property
@@ -86,6 +89,27 @@ class KinetoStore:
         with suppress(ObjectNotFoundError, StorageUnavailableError):
             return not self._has_profiler_files() and bool(self._converted or self._new_traces())
         return False
+
+    def traces_ending(self, time_us: int) -> list[str]:
+        """Return the key of the first trace of each node that ends at or after a time."""
+        later = sorted(
+            (end, key, node) for key, (node, end) in self._ends.items() if end >= time_us
+        )
+        first: dict[str, str] = {}
+        for _, key, node in later:
+            first.setdefault(node, key)
+        return list(first.values())
+
+    def trace_bytes(self) -> int:
+        """Return the size of all traces; 0 if the folder has files of a profiler.
+
+        A folder that does not exist or cannot be listed has none.
+        """
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            if not self._has_profiler_files():
+                for key in self._new_traces():
+                    self._sizes[key] = self._store.status(key).size
+        return sum(self._sizes.values())
 
     def list_keys(self, prefix: str, *, start_after: str = "") -> Iterator[str]:
         """Yield keys; see `TrialStore`."""
@@ -161,6 +185,9 @@ class KinetoStore:
             raise SMDebugRuntimeError(msg) from err
         else:
             self._files |= trace.files
+            timelines = [file for file in map(trace_file, trace.files) if file]
+            if timelines:
+                self._ends[key] = timelines[0].node, timelines[0].end_us
             if trace.problems:
                 self._report(key, " ".join(trace.problems), max(trace.lost, 1))
 

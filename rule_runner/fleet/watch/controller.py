@@ -33,6 +33,7 @@ from rule_runner.fleet.watch.requests import request_of
 from rule_runner.fleet.watch.retention import expire
 from rule_runner.fleet.watch.search import RootSearch
 from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
+from rule_runner.loading.trials import open_profiler_trial
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import Waiter
 
@@ -321,7 +322,7 @@ class Controller:
             If it cannot be requested.
         """
         saved = read_output(trial.output)
-        anew = trial.id in self._anew
+        anew = trial.id in self._anew or (saved.ended and _has_new_traces(trial))
         if saved.final and not (anew or trial.restarts) and _needs_nothing(trial):
             self._judge(self._running(trial), saved)
             return False
@@ -442,7 +443,7 @@ class Controller:
                 TrialInput.ENDED,
                 outcome=decided or (outcome if saved.ended else Outcome.ERROR),
                 problem=problem,
-                final=saved.final or decided is not None,
+                final=(saved.final and not _is_of_traces(trial)) or decided is not None,
                 restarts=0,
                 ended_at=saved.end_time or self._clock.time(),
                 undelivered=saved.undelivered,
@@ -517,7 +518,8 @@ class Controller:
             with self._growth.measured():
                 self._unfinished = self.database.unfinished()
                 for trial in self.database.oldest(WatchState.RUNNING):
-                    self.database.update(trial.id, mark=mark_of(trial.path, trial.mark))
+                    if not _is_of_traces(trial):  # it is judged anew after the next change
+                        self.database.update(trial.id, mark=mark_of(trial.path, trial.mark))
         batch, self._unfinished = self._unfinished[:_LOOKED_AT], self._unfinished[_LOOKED_AT:]
         for number in batch:
             self._queue_if_grown(number)
@@ -529,7 +531,7 @@ class Controller:
             return
         mark = mark_of(trial.path, trial.mark)
         if mark != trial.mark or not (is_s3(trial.output) or Path(trial.output).exists()):
-            self._change(trial, TrialInput.GREW, mark=mark)
+            self._change(trial, TrialInput.GREW, mark=trial.mark if _is_of_traces(trial) else mark)
 
     def _remove_expired(self) -> None:
         """Remove outputs as configured."""
@@ -565,6 +567,21 @@ class Controller:
 
 def _needs_nothing(trial: TrialRecord) -> bool:
     return is_s3(trial.output) or is_finished(trial.output)
+
+
+def _has_new_traces(trial: TrialRecord) -> bool:
+    """Return whether traces have arrived since the last evaluation, which read all at once."""
+    return _is_of_traces(trial) and mark_of(trial.path, trial.mark) != trial.mark
+
+
+def _is_of_traces(trial: TrialRecord) -> bool:
+    """Return whether a trial is a folder of traces of torch.profiler.
+
+    A trace covers a time that other ranks' traces cover too, so verdicts are not continued.
+    """
+    if trial.tensors or not trial.profiler:
+        return False
+    return open_profiler_trial(trial.path, None).source.files.store.finds_traces()
 
 
 def _is_absent(trial: TrialRecord) -> bool:

@@ -1,5 +1,6 @@
 """Discovery: the trials below a root that are not known yet."""
 
+import os
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
 from rule_runner.fleet.watch.database import NewTrial
 from rule_runner.fleet.watch.outputs import base_of, output_of
+from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.loading.trial_search import find_new_trials
 from rule_runner.loading.trials import real_path
 
@@ -74,7 +76,7 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
     Parameters
     ----------
     known
-        Canonical paths of trials. They are not looked into.
+        Canonical paths of trials. Of local ones, only new profiles in them are looked for.
     output
         The template of the outputs.
 
@@ -89,7 +91,9 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
 
     def passes_over(relative: str) -> bool:
         path = _below(base, relative)
-        return path in known or path == outputs or not root.fits(relative)
+        if path == outputs or not root.fits(relative):
+            return True
+        return path in known and not (root.is_local and _has_new_profile(path, known))
 
     for folder in find_new_trials(root.base, passes_over, SEARCH_S):
         path = real_path(folder.path)
@@ -98,6 +102,12 @@ def new_trials(root: WatchRoot, known: Container[str], output: str) -> Iterator[
             yield NewTrial(
                 path, root.text, folder.tensors, folder.profiler, output_of(path, output)
             )
+
+
+def _has_new_profile(path: str, known: Container[str]) -> bool:
+    """Return whether a known trial has a folder for a profile that is not known."""
+    inner = (f"{path}/{name}" for name in FOLDERS)
+    return any(folder not in known and os.path.isdir(folder) for folder in inner)  # noqa: PTH112 - faster, for 10,000 trials
 
 
 def _below(base: str, relative: str) -> str:

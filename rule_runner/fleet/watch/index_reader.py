@@ -12,6 +12,7 @@ from rule_core.severity import Severity
 from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.records import IndexChanges, RuleRecord, TrialFilter, TrialRecord
 from rule_runner.fleet.watch.states import WatchState
+from rule_runner.loading.profile_paths import profile_paths, trial_paths
 from rule_runner.results.durable_files import Closing
 
 SCHEMA_VERSION: Final = 3
@@ -117,6 +118,20 @@ class IndexReader(Closing):
     def trial_at(self, path: str) -> TrialRecord | None:
         """Return a trial by its path."""
         return next(iter(self._trials("WHERE path = ?", path)), None)
+
+    def profile_of(self, trial: TrialRecord) -> TrialRecord | None:
+        """Return the trial with the profile of a training: itself, or one near it."""
+        if trial.profiler:
+            return trial
+        near = filter(None, map(self.trial_at, profile_paths(trial.path)))
+        return next((profile for profile in near if profile.profiler), None)
+
+    def training_of(self, profile: TrialRecord) -> TrialRecord | None:
+        """Return the trial with the tensors of a training, by its profile; None if it has none."""
+        if profile.tensors:
+            return None
+        near = filter(None, map(self.trial_at, trial_paths(profile.path)))
+        return next((trial for trial in near if trial.tensors), None)
 
     def trial_with(self, output: str) -> TrialRecord | None:
         """Return a trial by its output folder."""

@@ -49,6 +49,15 @@ def openapi() -> dict[str, Any]:
                 query={"names": "string", "after": "integer", "points": "integer"},
             ),
         },
+        "/api/v1/trials/{trial}/profile": {
+            "get": _operation(
+                "Return the curves of a profile over time.",
+                _ref("SeriesPage"),
+                ok,
+                path=["trial"],
+                query={"names": "string", "after": "integer", "points": "integer"},
+            ),
+        },
         "/api/v1/trials/{trial}/files/{name}": {
             "get": _operation("Return a file.", {}, ok, path=["trial", "name"], kind="text/plain"),
         },

@@ -6,10 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+import msgspec
+
 from rule_core.storage.uri import is_s3
 from rule_runner.report.html.series import REPORTED, ChartLine, Drawing
 from rule_runner.report.s3_results import fetch_results
 from rule_runner.report.saved_results import SavedRuleJob, read
+from rule_runner.results.schema import RuleResult, WindowTimes
 from rule_runner.service.curves.points import Points
 
 LINES_KEPT: Final = 5  # of each quantity, the worst
@@ -28,6 +31,8 @@ class MeasuredCurve(NamedTuple):
         The limit of all points; None if they have different ones.
     met
         The steps at which the rule's condition was met.
+    windows
+        When the steps begin, if they are windows of time; None otherwise.
     """
 
     name: str
@@ -38,6 +43,7 @@ class MeasuredCurve(NamedTuple):
     limit: float | None
     met: tuple[int, ...]
     points: Points
+    windows: WindowTimes | None = None
 
 
 class MeasuredCurves(NamedTuple):
@@ -72,7 +78,7 @@ def _curves(jobs: Iterable[SavedRuleJob]) -> MeasuredCurves:
         left_out += job.left_out
         for drawing in filter(_is_curve, job.drawings):
             left_out += max(len(drawing.lines) - LINES_KEPT, 0)
-            curves += _of_drawing(job.result.configuration_name, drawing)
+            curves += _of_drawing(job.result, drawing)
     return MeasuredCurves(tuple(curves), left_out)
 
 
@@ -81,19 +87,21 @@ def _is_curve(drawing: Drawing) -> bool:
     return drawing.quantity != REPORTED or any(len(line.points) > 1 for line in drawing.lines)
 
 
-def _of_drawing(job: str, drawing: Drawing) -> Iterator[MeasuredCurve]:
+def _of_drawing(result: RuleResult, drawing: Drawing) -> Iterator[MeasuredCurve]:
+    windows = None if result.windows is msgspec.UNSET else result.windows
     quantity = drawing.quantity
     limit = drawing.limit if drawing.limit is not None and math.isfinite(drawing.limit) else None
     for line in drawing.lines[:LINES_KEPT]:
         yield MeasuredCurve(
             name=line.name,
-            job=job,
+            job=result.configuration_name,
             quantity=quantity.label,
             worse=quantity.worse,
             log=quantity.log,
             limit=limit,
             met=tuple(sorted({point.step for point in line.met})),
             points=_points(line),
+            windows=windows,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 POINTS_KEPT: Final = 4096
 MARKS_KEPT: Final = 100
-_GROUP: Final = 4  # points of which the lowest and the highest stay
+_GROUP: Final = 4  # points, on average, of which the lowest and the highest stay
 
 
 class Mark(NamedTuple):
@@ -20,8 +20,13 @@ class Mark(NamedTuple):
 class Points:
     """The values of a curve over ascending steps.
 
-    When there are too many, the lowest and the highest of each four neighbours stay. A value that
-    is not finite is None, and a mark that stays.
+    When there are too many, the lowest and the highest of equally long parts of the steps stay. A
+    value that is not finite is None, and a mark that stays.
+
+    Parameters
+    ----------
+    kept
+        How many values stay at most.
 
     Attributes
     ----------
@@ -31,7 +36,8 @@ class Points:
         How many values were dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = POINTS_KEPT) -> None:
+        self._kept = kept
         self.steps: list[int] = []
         self.values: list[float | None] = []
         self.marks: list[Mark] = []
@@ -48,8 +54,8 @@ class Points:
             self.values.append(None)
             if len(self.marks) < MARKS_KEPT:
                 self.marks.append(Mark(step, "NaN" if math.isnan(value) else str(value)))
-        if len(self.steps) > POINTS_KEPT:
-            self._keep(thinned(self.values, len(self.steps) // _GROUP))
+        if len(self.steps) > self._kept:
+            self._keep(thinned(self.steps, self.values, len(self.steps) // _GROUP))
 
     def _cut(self, step: int) -> None:
         """Forget what a training that was resumed repeats."""
@@ -68,25 +74,39 @@ class Points:
         steps, values = self.steps[first:], self.values[first:]
         if len(steps) <= count:
             return steps, values
-        kept = thinned(values, max(count // 2, 1))
+        kept = thinned(steps, values, max(count // 2, 1))
         return [steps[index] for index in kept], [values[index] for index in kept]
 
 
-def thinned(values: Sequence[float | None], groups: int) -> list[int]:
+class CurveItem(NamedTuple):
+    """A curve with its name, kind and unit."""
+
+    name: str
+    kind: str
+    unit: str
+    points: Points
+
+
+def thinned(steps: Sequence[int], values: Sequence[float | None], groups: int) -> list[int]:
     """Return the indices of the lowest and the highest value of each group, ascending.
 
-    The first and the last value stay too. A group without a number keeps one None, so that the
-    curve has a gap there.
+    The groups divide the steps evenly. The first and the last value stay too. A group without a
+    number keeps one None, so that the curve has a gap there.
 
-    >>> thinned([0.0, 9.0, 1.0, 2.0, -5.0, 3.0, 3.0, 4.0], 2)
+    >>> thinned([0, 1, 2, 3, 4, 5, 6, 7], [0.0, 9.0, 1.0, 2.0, -5.0, 3.0, 3.0, 4.0], 2)
     [0, 1, 4, 7]
     """
     kept = {0, len(values) - 1}
-    for group in range(groups):
-        indices = range(group * len(values) // groups, (group + 1) * len(values) // groups)
-        numbers = [(value, index) for index in indices if (value := values[index]) is not None]
+    first, width = steps[0], steps[-1] + 1 - steps[0]
+    begin = 0
+    for group in range(1, groups + 1):
+        end = bisect_left(steps, first + -(-group * width // groups), begin)
+        numbers = [
+            (value, index) for index in range(begin, end) if (value := values[index]) is not None
+        ]
         if numbers:
             kept |= {min(numbers)[1], max(numbers)[1]}
-        elif indices:
-            kept.add(indices[0])
+        elif end > begin:
+            kept.add(begin)
+        begin = end
     return sorted(kept)

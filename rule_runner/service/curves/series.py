@@ -3,8 +3,8 @@
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
 
 import msgspec
 
@@ -14,9 +14,11 @@ from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
 from rule_runner.fleet.watch.records import TrialRecord
 from rule_runner.fleet.watch.states import WatchState
+from rule_runner.results.schema import WindowTimes
 from rule_runner.service.curves.measured import MeasuredCurve, MeasuredCurves, read_measured
-from rule_runner.service.curves.points import Mark
-from rule_runner.service.curves.trial_curves import CurveKind, TrialCurves
+from rule_runner.service.curves.points import CurveItem, Mark
+from rule_runner.service.curves.profile_curves import ProfileCurves
+from rule_runner.service.curves.trial_curves import TrialCurves
 
 TRIALS_KEPT: Final = 16
 READ_S: Final = 0.5  # of a trial, for one answer
@@ -53,10 +55,12 @@ class SeriesItem(msgspec.Struct, frozen=True):
     Attributes
     ----------
     kind
-        A `CurveKind`, or ``measured`` for what a rule measured.
+        A `CurveKind`, a `ProfileKind`, or ``measured`` for what a rule measured.
+    steps
+        Of a profile, times in milliseconds since the epoch.
     values
         None where a value is not finite; `marks` tells what it is.
-    rule, quantity, limit, worse, log, met
+    rule, quantity, limit, worse, log, met, windows
         Of what a rule measured; see `MeasuredCurve`. `rule` is the name of the rule job.
     """
 
@@ -72,6 +76,7 @@ class SeriesItem(msgspec.Struct, frozen=True):
     worse: str | None = None
     log: bool = False
     met: list[int] = []
+    windows: WindowTimes | None = None
 
 
 class SeriesPage(msgspec.Struct, frozen=True):
@@ -80,7 +85,7 @@ class SeriesPage(msgspec.Struct, frozen=True):
     Attributes
     ----------
     last_step
-        The last step that was read; -1 if none was.
+        The last step that was read, or in a profile the time; -1 if none was.
     complete
         Whether the answer has everything that is saved now. If not, ask again.
     truncated
@@ -96,45 +101,91 @@ class SeriesPage(msgspec.Struct, frozen=True):
     problem: str
 
 
+class CurveReader(Protocol):
+    """Reads curves as they grow; see `TrialCurves` and `ProfileCurves`."""
+
+    complete: bool
+
+    @property
+    def has_points(self) -> bool:
+        """Whether there are curves."""
+        ...
+
+    @property
+    def last_step(self) -> int:
+        """The last step that was read; -1 before the first."""
+        ...
+
+    @property
+    def left_out(self) -> int:
+        """The number of curves that were left out."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """What could not be read, in a sentence; "" otherwise."""
+        ...
+
+    def items(self) -> Iterator[CurveItem]:
+        """Yield the curves in the order of their kinds."""
+        ...
+
+    def read(self, seconds: float, *, ended: bool = False) -> None:
+        """Read what is new, for at most some seconds; the next call goes on.
+
+        Raises
+        ------
+        TrialError
+            If the trial is gone.
+        """
+        ...
+
+
 class _CachedTrial:
     """What is known of a trial's curves; used by one thread at a time."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.curves: TrialCurves | None = None
+        self.curves: CurveReader | None = None
         self.measured = NO_CURVES
         self.updated_at = -math.inf
         self._problem = ""
         self._measured_problem = ""
         self._measured_at: tuple[str, float | None] | None = None
 
-    def update(self, trial: TrialRecord, clock: Clock, seconds: float) -> None:
-        """Read what is new; problems become sentences."""
-        self._problem = ""
+    def read_measured(self, trial: TrialRecord) -> None:
+        """Read what rules measured, if the evaluation has ended since."""
         ended = (trial.state, trial.ended_at)
         if ended != self._measured_at:
             self._measured_at = ended
             self._measured_problem = ""
             self.measured = attempt(lambda: read_measured(trial.output), self._without_measured)
-        if trial.tensors:
-            attempt(lambda: self._read(trial, clock, seconds), self._report)
 
-    def _read(self, trial: TrialRecord, clock: Clock, seconds: float) -> None:
-        if self.curves is None:
-            self.curves = TrialCurves(trial.path, clock)
-        self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
+    def read(
+        self, trial: TrialRecord, open_curves: Callable[[str], CurveReader], seconds: float
+    ) -> None:
+        """Read what is new; problems become sentences."""
+
+        def read() -> None:
+            if self.curves is None:
+                self.curves = open_curves(trial.path)
+            self.curves.read(seconds, ended=trial.state is not WatchState.RUNNING)
+
+        self._problem = ""
+        attempt(read, self._report)
 
     @property
     def problem(self) -> str:
         """Why there are no curves, or not all, in a sentence; "" otherwise."""
-        return self._problem or self._measured_problem
+        damage = "" if self.curves is None else self.curves.problem
+        return self._problem or self._measured_problem or printable(damage)
 
     def _report(self, err: Exception) -> None:
         self._problem = _sentence(err)
         if self.curves is None:
             return
         self.curves.complete = True
-        if not self.curves.points:  # what it is may be recognised later
+        if not self.curves.has_points:  # what it is may be recognised later
             self.curves = None
 
     def _without_measured(self, err: Exception) -> MeasuredCurves:
@@ -149,10 +200,13 @@ class SeriesCache:
     ----------
     clock
         Bounds the time of each answer.
+    profiles
+        Whether the curves are those of profiles, over time, instead of those over steps.
     """
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, *, profiles: bool = False) -> None:
         self._clock = clock or SystemClock()
+        self._profiles = profiles
         self._lock = threading.Lock()
         self._readers = threading.BoundedSemaphore(READERS)
         self._trials: OrderedDict[tuple[int, str], _CachedTrial] = OrderedDict()
@@ -181,11 +235,19 @@ class SeriesCache:
         if not self._readers.acquire(timeout=WAIT_S):
             return False
         try:
-            cached.update(trial, self._clock, READ_S)
+            self._read(cached, trial)
         finally:
             self._readers.release()
         cached.updated_at = self._clock.monotonic()
         return True
+
+    def _read(self, cached: _CachedTrial, trial: TrialRecord) -> None:
+        if self._profiles:
+            cached.read(trial, lambda path: ProfileCurves(path, self._clock), READ_S)
+            return
+        cached.read_measured(trial)
+        if trial.tensors:
+            cached.read(trial, lambda path: TrialCurves(path, self._clock), READ_S)
 
     def _cached(self, trial: TrialRecord) -> _CachedTrial:
         key = trial.id, trial.path
@@ -212,14 +274,12 @@ def _page(cached: _CachedTrial, query: SeriesQuery) -> SeriesPage:
     )
 
 
-def _trial_items(curves: TrialCurves, query: SeriesQuery, count: int) -> Iterator[SeriesItem]:
-    for name, points in curves.points.items():
+def _trial_items(curves: CurveReader, query: SeriesQuery, count: int) -> Iterator[SeriesItem]:
+    for name, kind, unit, points in curves.items():
         if query.names and name not in query.names:
             continue
         steps, values = points.after(query.after, count)
         if steps:
-            kind = curves.kinds[name]
-            unit = "%" if kind is CurveKind.UTILISATION else ""
             yield SeriesItem(name, kind, unit, steps, values, _marks(points.marks, query))
 
 
@@ -253,6 +313,7 @@ def _measured_item(curve: MeasuredCurve, count: int) -> SeriesItem:
         worse=curve.worse,
         log=curve.log,
         met=[*curve.met[:count]],
+        windows=curve.windows,
     )
 
 

@@ -19,7 +19,7 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.storage.wait_budget import WaitBudget
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_trial, reject_parent
-from rule_runner.service.curves.points import Points
+from rule_runner.service.curves.points import CurveItem, Points
 
 CURVES_KEPT: Final = 40  # of one trial
 BYTES_READ: Final = 1 << 16  # larger arrays are no curves
@@ -95,6 +95,22 @@ class TrialCurves:
         self._looked_at = -math.inf
         self._ended = False
         self._named = -1
+
+    @property
+    def has_points(self) -> bool:
+        """Whether there are curves."""
+        return bool(self.points)
+
+    @property
+    def problem(self) -> str:
+        """Return "": damaged values are gaps."""
+        return ""
+
+    def items(self) -> Iterator[CurveItem]:
+        """Yield the curves in the order of their kinds."""
+        for name, points in self.points.items():
+            kind = self.kinds[name]
+            yield CurveItem(name, kind, "%" if kind is CurveKind.UTILISATION else "", points)
 
     @property
     def _index(self) -> TrialIndex:

@@ -15,6 +15,7 @@ from rule_runner.results.acknowledged import finding_ids
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.schema import Evidence, RuleResult
 from rule_runner.results.status import Outcome, for_people
+from rule_runner.service.pages.moments import Moment, Moments
 from rule_runner.service.pages.rule_text import rule_text
 from rule_runner.service.pages.words import Verdict, short, split_path, verdict
 
@@ -38,6 +39,8 @@ class FindingView(NamedTuple):
         Whether that was said about this finding alone, and can be withdrawn.
     is_fixed
         Whether the job file mutes it, which this service cannot change.
+    moment
+        When it was; None if its step is no window of time.
     """
 
     id: str
@@ -50,6 +53,7 @@ class FindingView(NamedTuple):
     mark: str
     is_marked: bool
     is_fixed: bool
+    moment: Moment | None
 
 
 class JobView(NamedTuple):
@@ -84,6 +88,25 @@ class JobView(NamedTuple):
     parameters: Mapping[str, str]
     marks: Sequence[str]
     is_seen: bool
+
+
+class ProfileView(NamedTuple):
+    """The profile of a training, on the page of either.
+
+    Attributes
+    ----------
+    path, verdict, findings
+        Of the profile, if it is another trial than that of the page; "", None and 0 otherwise.
+    training, training_path
+        The trial with the tensors, on the page of a profile; None and "" if there is none.
+    """
+
+    id: int
+    path: str = ""
+    verdict: Verdict | None = None
+    findings: int = 0
+    training: int | None = None
+    training_path: str = ""
 
 
 class RunView(NamedTuple):
@@ -121,7 +144,7 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
         rule=rule.rule,
         verdict=verdict(rule.outcome, rule.severity),
         is_quiet=rule.outcome in QUIET,
-        place="" if rule.step is None else f"step {rule.step:,}",
+        place="" if rule.step is None else _first_place(rule.step, result),
         reason=short(details) if rule.outcome != Outcome.NO_ISSUES_FOUND else "",
         coverage=f"judged {rule.judged:,} steps" if result is None else coverage(result),
         findings=rule.findings,
@@ -133,6 +156,13 @@ def _job(rule: RuleRecord, result: RuleResult | None) -> JobView:
         marks=[] if result is None else [*_marks(result)],
         is_seen=rule.acknowledged,
     )
+
+
+def _first_place(step: int, result: RuleResult | None) -> str:
+    """Return the step at which a condition was met first, or when that was."""
+    moment = None if result is None else Moments(result.trial).of(result, step)
+    unit = "step" if result is None else result.unit
+    return f"{unit} {step:,}" if moment is None else f"{moment.clock} UTC"
 
 
 def _parameters(result: RuleResult) -> dict[str, str]:
@@ -151,19 +181,34 @@ def _scalar(value: JsonScalar) -> str:
     return "" if value is None else short(value)
 
 
-def finding_views(results: Iterable[RuleResult]) -> list[FindingView]:
-    """Return the findings of all rule jobs by step, at most `FINDINGS_SHOWN`."""
-    findings = [view for result in results for view in _findings(result)]
-    return sorted(findings, key=lambda finding: finding.step)[:FINDINGS_SHOWN]
+def finding_views(results: Iterable[RuleResult], path: str) -> list[FindingView]:
+    """Return the findings of all rule jobs by step or time, at most `FINDINGS_SHOWN`.
+
+    Parameters
+    ----------
+    path
+        The trial.
+    """
+    moments = Moments(path)
+    findings = [view for result in results for view in _findings(result, moments)]
+    return sorted(findings, key=_place)[:FINDINGS_SHOWN]
 
 
-def _findings(result: RuleResult) -> Iterator[FindingView]:
+def _place(finding: FindingView) -> tuple[int, int]:
+    """Return a sort key: steps first, then windows of any length by their times."""
+    moment = finding.moment
+    return (0, finding.step) if moment is None else (1, moment.start_ms)
+
+
+def _findings(result: RuleResult, moments: Moments) -> Iterator[FindingView]:
     for finding_id, finding in zip(finding_ids(result), result.evidence, strict=True):
         if finding.severity is not Severity.NOTE:
-            yield _finding(finding_id, result, finding)
+            yield _finding(finding_id, result, finding, moments)
 
 
-def _finding(finding_id: str, result: RuleResult, finding: Evidence) -> FindingView:
+def _finding(
+    finding_id: str, result: RuleResult, finding: Evidence, moments: Moments
+) -> FindingView:
     acknowledgement = finding.acknowledgement
     where = [finding.tensor or "", f"of {finding.worker}" if finding.worker else ""]
     values = [
@@ -181,6 +226,7 @@ def _finding(finding_id: str, result: RuleResult, finding: Evidence) -> FindingV
         mark=_mark(finding),
         is_marked=acknowledgement is not msgspec.UNSET and acknowledgement.finding is not None,
         is_fixed=finding.muted is not msgspec.UNSET and acknowledgement is msgspec.UNSET,
+        moment=moments.of(result, finding.step),
     )
 
 

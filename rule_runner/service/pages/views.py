@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
+from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.outputs import read_results
 from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
 from rule_runner.loading.loader import every_builtin
@@ -31,7 +32,13 @@ from rule_runner.service.pages.table import (
     rows,
     sort_link,
 )
-from rule_runner.service.pages.trial_page import MAX_RUNS, finding_views, job_views, run_views
+from rule_runner.service.pages.trial_page import (
+    MAX_RUNS,
+    ProfileView,
+    finding_views,
+    job_views,
+    run_views,
+)
 from rule_runner.service.pages.words import STATES, Verdict, split_path, verdict, verdict_so_far
 from rule_runner.service.responses import service_of
 
@@ -98,6 +105,7 @@ def trial(request: Request) -> Response:
         own = trial_of(index, request.path_params["trial"])
         others = [trial_of(index, number) for number in _overlaid(request, own)]
         rules = index.rules_of_trials(run.id for run in (own, *others))
+        profile = _profile(index, own)
     problem, results = _results(own)
     item = trial_item(own, rules[own.id])
     runs = run_views(own, others)
@@ -111,7 +119,8 @@ def trial(request: Request) -> Response:
         state=STATES[own.state],
         verdict=verdict_so_far(item.outcome, item.severity),
         jobs=job_views(rules[own.id], results),
-        findings=finding_views(results),
+        findings=finding_views(results, own.path),
+        profile=profile,
         findings_total=sum(rule.findings for rule in rules[own.id]),
         problem=own.problem or problem,
         files=output_files(own.output),
@@ -120,7 +129,26 @@ def trial(request: Request) -> Response:
         verdicts=[
             (name, [_verdict_of(rules[run.id], name) for run in (own, *others)]) for name in names
         ],
-        has_room=len(runs) < MAX_RUNS,
+        has_room=own.tensors and len(runs) < MAX_RUNS,
+    )
+
+
+def _profile(index: IndexReader, own: TrialRecord) -> ProfileView | None:
+    """Return the profile of a trial, if it is one or one is near it."""
+    profile = index.profile_of(own)
+    if profile is None:
+        return None
+    if profile.id == own.id:
+        training = index.training_of(own)
+        if training is None:
+            return ProfileView(own.id)
+        return ProfileView(own.id, training=training.id, training_path=training.path)
+    item = trial_item(profile, index.rules_of(profile.id))
+    return ProfileView(
+        profile.id,
+        profile.path,
+        verdict_so_far(item.outcome, item.severity),
+        sum(rule.findings for rule in index.rules_of(profile.id)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from rule_core.severity import Severity
 from rule_runner.escape import printable
 from rule_runner.fleet.watch.states import WatchState
+from rule_runner.loading.profile_paths import FOLDERS
 from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.page import WORDS
 from rule_runner.results.status import Outcome
@@ -76,7 +77,13 @@ def split_path(path: str) -> TrialName:
 
     >>> split_path("s3://bucket/runs/mnist/debug-output")
     TrialName(name='mnist', folder='s3://bucket/runs')
+    >>> split_path("/runs/mnist/profile")
+    TrialName(name='mnist profile', folder='/runs')
     """
+    parent, _, last = path.rpartition("/")
+    folder, _, training = parent.rpartition("/")
+    if last in FOLDERS and training and folder.removeprefix("s3:/"):
+        return TrialName(short(f"{training} profile"), short(folder))
     name = trial_name(path)
     before, found, _ = path.rpartition(f"/{name}")
     folder = before if found else str(PurePosixPath(path).parent)

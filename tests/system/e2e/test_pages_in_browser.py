@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ import chromium
 import pytest
 import reports
 import served
+from tabs import WAIT_S, Tab, opened
 
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.results.schema import Evidence
@@ -22,7 +22,6 @@ HOSTILE: Final = "<img src=x onerror='window.hit=1'>"
 PHONE: Final = {"width": 360, "height": 740}
 ROWS: Final = 60
 RETRY_MS: Final = 30_000
-WAIT_S: Final = 10.0
 UNFOLD: Final = "document.querySelectorAll('details').forEach(node => { node.open = true })"
 
 
@@ -85,37 +84,6 @@ def server(fleet: Fleet) -> Iterator[served.Served]:
 def browser() -> Iterator[Any]:
     with chromium.started() as browser:
         yield browser
-
-
-class Tab:
-    """A page in a context of its own, with what the browser fetched and complained about."""
-
-    def __init__(self, browser: Any, server: served.Served, **context: Any) -> None:
-        self.context = browser.new_context(base_url=server.url, **context)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(WAIT_S * 1000)
-        self.fetched: list[str] = []
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.fetched.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    def open(self, address: str) -> Any:
-        self.page.goto(address)
-        if "/trials/" in address:
-            expect(self.page.get_by_text("Reading the curves")).to_have_count(0)
-        return self.page
-
-
-@contextmanager
-def opened(browser: Any, server: served.Served, **context: Any) -> Iterator[Tab]:
-    """Open a tab that must not complain."""
-    tab = Tab(browser, server, **context)
-    try:
-        yield tab
-    finally:
-        tab.context.close()
-    assert tab.complaints == []
 
 
 @pytest.fixture

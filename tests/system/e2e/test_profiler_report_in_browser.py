@@ -105,3 +105,25 @@ def test_colours_follow_the_system_but_not_on_paper(browser: Any, page_file: Pat
     dark.emulate_media(media="print", color_scheme="dark")
     assert dark.evaluate(back) == "rgb(255, 255, 255)"
     assert dark.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_a_finding_is_marked_in_the_charts(browser: Any, page_file: Path) -> None:
+    page = opened(browser, page_file)
+    bands = page.locator(".band:visible")
+    assert bands.count() == 0
+    moment = page.locator("#CPUBottleneck .moments li").first
+    text = moment.inner_text()
+    command = f"rule-runner profile timeline {page_file.parents[2]} -o trace.json "
+    assert f"{command}--start 2020-09-13T12:3" in text
+    moment.get_by_role("link").click()
+    assert page.url.endswith("#at-CPUBottleneck-1")
+    assert bands.count() == page.locator("#usage figure:visible, #steps figure:visible").count()
+    chart = page.get_by_role("img", name="gpu0 of algo-1")
+    box, band = chart.bounding_box(), chart.locator(".band").bounding_box()
+    assert box is not None
+    assert band is not None
+    # Window 8 of 12 minutes, in a drawing whose axis is 480 - 62 - 12 units wide.
+    minutes = (band["x"] - box["x"]) / box["width"] * 480
+    assert minutes == pytest.approx(62 + 8 / 12 * 406, abs=3)
+    assert band["width"] / box["width"] * 480 == pytest.approx(406 / 12, abs=3)
+    assert page.complaints == []

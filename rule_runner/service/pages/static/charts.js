@@ -1,4 +1,4 @@
-// Charts of curves over steps, drawn by uPlot: marks of findings, limits, zoom, keyboard, and a
+// Charts of curves over steps or time, drawn by uPlot: marks of findings, limits, zoom, keyboard, and a
 // table of values that says the same in words.
 /* global uPlot */
 
@@ -10,6 +10,10 @@ const ZOOM = 0.6;
 const WIDE = 1e6; // between the highest and the lowest value
 const LOG_TICKS = 6;
 const SHADED = 0.7; // of the plot, at most
+const PREFIXES = ["", "k", "M", "G", "T", "P"];
+const [MINUTE, HOUR, DAY] = [60, 3600, 86400];
+const SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE]
+  .concat([HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR], [1, 2, 5, 10, 30, 100, 365].map((days) => days * DAY));
 const probe = document.createElement("span");
 probe.hidden = true;
 
@@ -35,7 +39,17 @@ function tick(value) {
   return value.toLocaleString("en", { maximumSignificantDigits: 5 });
 }
 
-export const step = (value) => value.toLocaleString("en");
+// Write bytes briefly: 980 B/s, 2.31 MB/s.
+function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  const power = Math.min(Math.max(Math.floor(Math.log10(Math.abs(value)) / 3) || 0, 0), PREFIXES.length - 1);
+  return `${number(value / 1000 ** power)} ${PREFIXES[power]}B/s`;
+}
+
+// How values of a unit are written in tables, and at the ticks of an axis.
+const FORMATS = { "B/s": { number: bytes, tick: bytes } };
+
+const step = (value) => value.toLocaleString("en");
 
 // The ticks of a logarithmic axis: powers of ten, or 1, 2 and 5 between few of them.
 function logTicks(low, high) {
@@ -57,6 +71,22 @@ export class View extends EventTarget {
   full = [0, 1];
   findings = []; // {step, kind, text}
   highlight = null; // a step
+  highlightEnd = null; // the end of what is highlighted, if that is longer than a step
+  sync = "steps"; // charts with the same key show the same cursor
+  increments = undefined; // of the ticks: those of uPlot
+
+  // Write a place on the axis in a sentence, and at a tick.
+  place(value) {
+    return `step ${step(value)}`;
+  }
+
+  tick(value) {
+    return Number.isInteger(value) ? step(value) : "";
+  }
+
+  span(low, high) {
+    return `steps ${step(low)} to ${step(high)}`;
+  }
 
   change(fields, kind = "change") {
     Object.assign(this, fields);
@@ -68,6 +98,43 @@ export class View extends EventTarget {
     const isAll = low === undefined || high - low < 1e-9;
     this.change({ range: isAll ? null : [Math.max(low, this.full[0]), Math.min(high, this.full[1])] }, "zoom");
   }
+}
+
+// Places are seconds after a time, `origin`, in milliseconds since the epoch.
+export class TimeView extends View {
+  origin = 0;
+  sync = "times";
+  increments = SECONDS;
+
+  place(value) {
+    const time = new Date(this.origin + 1000 * value);
+    const clock = Number.isNaN(time.getTime()) ? "" : ` (${time.toISOString().slice(11, 19)} UTC)`;
+    return `${elapsed(value, this.digits)}${clock}`;
+  }
+
+  tick(value) {
+    return elapsed(value, this.digits);
+  }
+
+  // Digits of a second that tell places apart.
+  get digits() {
+    const [low, high] = this.range ?? this.full;
+    return Math.min(Math.max(2 - Math.floor(Math.log10(high - low)), 0), 3);
+  }
+
+  span(low, high) {
+    return `from ${this.place(low)} to ${this.place(high)}`;
+  }
+}
+
+// Write seconds as a clock does: 0:05, 0:05.25, 12:05, 1:12:05.
+function elapsed(seconds, digits) {
+  const size = Number(Math.abs(seconds).toFixed(digits));
+  const two = (value) => String(Math.floor(value)).padStart(2, "0");
+  const hours = Math.floor(size / HOUR);
+  const minutes = hours ? two((size % HOUR) / MINUTE) : Math.floor(size / MINUTE);
+  const rest = (size % MINUTE).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+  return `${seconds < 0 ? "-" : ""}${hours ? `${hours}:` : ""}${minutes}:${rest}`;
 }
 
 // Average exponentially, with the bias of the beginning removed.
@@ -84,8 +151,9 @@ function smoothed(values, weight) {
 
 export class Chart {
   // `heading`: what is drawn. Curves are set later.
-  constructor(view, heading, { note = "", log = false } = {}) {
+  constructor(view, heading, { note = "", log = false, unit = "" } = {}) {
     this.view = view;
+    this.format = FORMATS[unit] ?? { number, tick };
     this.heading = heading;
     this.isLog = log;
     this.curves = [];
@@ -201,7 +269,7 @@ export class Chart {
       padding: [8, 10, 0, 0],
       legend: { show: false },
       cursor: {
-        sync: { key: "runs", setSeries: false },
+        sync: { key: this.view.sync, setSeries: false },
         drag: { x: true, y: false, setScale: false, dist: 6 },
         points: { size: 7 },
         y: false,
@@ -212,12 +280,12 @@ export class Chart {
         y: { distr: log ? 3 : 1, range: (plot, low, high) => this.valueRange(low, high, log) },
       },
       axes: [
-        { ...axis, size: 24, gap: 4, space: 70, values: (plot, ticks) => ticks.map((value) => (Number.isInteger(value) ? step(value) : "")) },
+        { ...axis, size: 24, gap: 4, space: 70, incrs: this.view.increments, values: (plot, ticks) => ticks.map((value) => this.view.tick(value)) },
         {
           ...axis,
           size: AXIS_WIDTH,
           gap: 6,
-          values: (plot, ticks) => ticks.map(tick),
+          values: (plot, ticks) => ticks.map(this.format.tick),
           ...(log ? { splits: (plot, index, low, high) => logTicks(low, high), filter: (plot, ticks) => ticks } : {}),
         },
       ],
@@ -323,6 +391,12 @@ export class Chart {
     ctx.setLineDash([]);
     if (this.view.highlight !== null) {
       const x = plot.valToPos(this.view.highlight, "x", true);
+      if (this.view.highlightEnd !== null) {
+        ctx.globalAlpha = 0.14;
+        ctx.fillStyle = colour("IssuesFound");
+        ctx.fillRect(x, bbox.top, plot.valToPos(this.view.highlightEnd, "x", true) - x, bbox.height);
+        ctx.globalAlpha = 1;
+      }
       ctx.strokeStyle = colour("ink");
       ctx.lineWidth = 1.5 * ratio;
       ctx.beginPath();
@@ -397,10 +471,11 @@ export class Chart {
       const curve = this.curves[row];
       cell.textContent = place === null ? this.lastOf(curve) : this.valueAt(curve, place);
     });
-    this.head.textContent = place === null ? "last" : `step ${step(place)}`;
+    this.head.textContent = place === null ? "last" : this.view.place(place);
     const near = isOn && own ? this.findingsNear(plot, place) : "";
-    const limit = this.limits.length === 1 ? ` Limit ${number(this.limits[0])}.` : "";
-    const text = isOn && own ? `Step ${step(place)}${near ? `: ${near}` : "."}${limit}` : "";
+    const limit = this.limits.length === 1 ? ` Limit ${this.format.number(this.limits[0])}.` : "";
+    const where = isOn ? this.view.place(place) : "";
+    const text = isOn && own ? `${where[0].toUpperCase()}${where.slice(1)}${near ? `: ${near}` : "."}${limit}` : "";
     this.said.textContent = text;
     this.said.title = text;
     this.note.hidden = text !== "";
@@ -408,7 +483,7 @@ export class Chart {
 
   findingsNear(plot, place) {
     const reach = Math.abs(plot.posToVal(5, "x") - plot.posToVal(0, "x"));
-    const near = this.view.findings.filter((finding) => Math.abs(finding.step - place) <= reach);
+    const near = this.view.findings.filter((finding) => finding.step - reach <= place && place <= (finding.end ?? finding.step) + reach);
     return [...new Set(near.map((finding) => finding.text))].slice(0, 3).join("; ");
   }
 
@@ -416,9 +491,9 @@ export class Chart {
     const mark = curve.marks.find(([other]) => other === place);
     if (mark) return mark[1];
     const at = curve.steps.indexOf(place);
-    if (at >= 0) return number(curve.values[at]);
+    if (at >= 0) return this.format.number(curve.values[at]);
     const before = curve.steps.findLastIndex((other) => other < place);
-    return before >= 0 && before < curve.steps.length - 1 ? `(${number(curve.values[before])})` : "–";
+    return before >= 0 && before < curve.steps.length - 1 ? `(${this.format.number(curve.values[before])})` : "–";
   }
 
   lastOf(curve) {
@@ -459,7 +534,7 @@ export class Chart {
     button.append(curve.label);
     button.addEventListener("click", () => this.toggle(curve.key));
     const finite = curve.values.filter((value) => value !== null);
-    const cells = [this.lastOf(curve), number(finite.length ? least(finite) : null), number(finite.length ? most(finite) : null)];
+    const cells = [this.lastOf(curve), ...[least, most].map((extreme) => this.format.number(finite.length ? extreme(finite) : null))];
     const value = row.insertCell();
     value.textContent = cells[0];
     row.insertCell().textContent = cells[1];
@@ -477,7 +552,7 @@ export class Chart {
   describe() {
     const steps = this.curves.flatMap((curve) => [curve.steps[0], curve.steps.at(-1)]).filter((place) => place !== undefined);
     const count = this.curves.length === 1 ? "1 curve" : `${this.curves.length} curves`;
-    const span = steps.length ? `, steps ${step(least(steps))} to ${step(most(steps))}` : "";
+    const span = steps.length ? `, ${this.view.span(least(steps), most(steps))}` : "";
     this.box.setAttribute("aria-label", `${this.heading}: ${count}${span}. Arrow keys read values; the table has the last, lowest and highest.`);
   }
 

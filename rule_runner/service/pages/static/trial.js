@@ -1,5 +1,5 @@
 // The page of a trial: curves that grow, findings on them, runs laid over each other, actions.
-import { Chart, View, least, most, number } from "./charts.js";
+import { Chart, TimeView, View, least, most, number } from "./charts.js";
 import { MEASURED, Run } from "./curves.js";
 import { listen } from "./live.js";
 import { onKey, post, showTimes, toast } from "./page.js";
@@ -11,17 +11,37 @@ const SUGGESTED = 12;
 const SUGGEST_MS = 200;
 const KINDS = { loss: "Loss", learning_rate: "Learning rate", norm: "Norms", utilisation: "Utilisation" };
 const ORDER = ["loss", "fired", "learning_rate", "norm", "metric", "utilisation", "scalar", MEASURED];
+// The charts of a profile, in this order: heading, and what it notes.
+const PROFILE = {
+  step_time: ["Step time", "seconds"],
+  phase: ["Phases of steps", "seconds; rest: what no event explains"],
+  gpu: ["GPU utilisation", "%"],
+  cpu: ["CPU utilisation", "%, mean of the cores"],
+  gpu_memory: ["GPU memory", "% in use"],
+  memory: ["Memory", "% in use"],
+  io_wait: ["I/O wait", "%, mean of the cores"],
+  disk: ["Disk", ""],
+  network: ["Network", ""],
+};
+const MOST_CURVES = 16;
+const PROFILE_MS = 30000; // between two looks at a profile that grows
+const GROWING_MS = 300000; // how old the last data of such a profile may be
 const MODE = /(^|[/_. -])(train(ing)?|val(id(ation)?)?|eval(uation)?|test)([/_. -])/i;
 
 const page = document.getElementById("trial");
 const id = Number(page.dataset.id);
 const view = new View();
-const charts = new Map();
-const holder = document.getElementById("charts");
+const times = new TimeView();
+const boards = {
+  steps: { view, charts: new Map(), holder: document.getElementById("charts") },
+  times: { view: times, charts: new Map(), holder: document.getElementById("profile-charts") },
+};
 const problem = document.getElementById("curves-problem");
+const profileNode = document.getElementById("profile");
 const runs = [...document.querySelectorAll(".runs li[data-run]")].map(
   (item, index) => new Run({ id: Number(item.dataset.run), name: item.dataset.name, index }, changed),
 );
+const profile = profileNode && new Run({ id: Number(profileNode.dataset.profile), name: "", index: 0, isProfile: true }, changed);
 let showsAll = false;
 let drawing = 0;
 
@@ -48,10 +68,43 @@ function groupOf(curve) {
   return { key: `${curve.kind} ${name}`, order: curve.kind, heading: name };
 }
 
+// The chart of a profile that a curve belongs to. Each process has its own chart of phases.
+function profileGroupOf(curve) {
+  if (curve.kind === MEASURED) return groupOf(curve);
+  const [heading, note] = PROFILE[curve.kind];
+  const node = curve.kind === "phase" ? curve.name.split(" ")[0] : "";
+  return { key: `${curve.kind} ${node}`, order: curve.kind, heading: node ? `${heading}, ${node}` : heading, note, unit: curve.unit };
+}
+
+// What rules measured in windows of time, at the beginnings of the windows.
+function overTime(curve) {
+  const { begin_us: begin, length_us: length } = curve.windows;
+  const seconds = (window) => ((begin + window * length) / 1000 - profile.origin) / 1000;
+  return { ...curve, steps: curve.steps.map(seconds), met: curve.met.map(seconds), marks: curve.marks.map(([window, text]) => [seconds(window), text]) };
+}
+
+function profileGroups() {
+  if (!profile) return [];
+  const found = new Map();
+  const measured = profile.id === id && profile.origin !== null ? [...runs[0].curves].filter(([, curve]) => curve.windows) : [];
+  const all = [...profile.curves, ...measured.map(([key, curve]) => [key, overTime(curve)])];
+  for (const [key, curve] of all) {
+    const group = profileGroupOf(curve);
+    if (!found.has(group.key)) found.set(group.key, { ...group, names: [], curves: [] });
+    const own = found.get(group.key);
+    own.names.push(key);
+    const label = curve.kind === "phase" ? curve.name.slice(curve.name.indexOf(" ") + 1) : curve.name;
+    own.curves.push({ ...curve, key, index: own.names.length - 1, run: 0, label });
+  }
+  const order = [...Object.keys(PROFILE), "fired", MEASURED];
+  return [...found.values()].sort((one, other) => order.indexOf(one.order) - order.indexOf(other.order));
+}
+
 function groups() {
   const found = new Map();
   for (const run of runs) {
     for (const [key, curve] of run.curves) {
+      if (curve.windows && profile) continue;
       const group = groupOf(curve);
       if (!found.has(group.key)) found.set(group.key, { ...group, names: [], curves: [] });
       const own = found.get(group.key);
@@ -71,47 +124,83 @@ function labelOf(run, curve) {
 
 function show() {
   const all = groups();
+  const quiet = all.filter((group) => group.order === MEASURED);
+  const loud = all.filter((group) => group.order !== MEASURED);
+  const shown = showsAll ? [...loud, ...quiet] : loud.slice(0, FIRST_CHARTS);
+  draw(boards.steps, shown, all);
+  const hidden = profile ? showProfile() : 0;
+  explain(all.length, all.length - shown.length + hidden);
+  compare(all);
+}
+
+// Draw the charts of groups; the axis shows the steps of all of them.
+function draw({ view, charts, holder }, shown, all) {
   const steps = all.flatMap((group) => group.curves.flatMap((curve) => (curve.steps.length ? [curve.steps[0], curve.steps.at(-1)] : [])));
   if (steps.length) {
     const [low, high] = [least(steps), most(steps)];
     view.full = low < high ? [low, high] : [low - 1, high + 1];
   }
-  const quiet = all.filter((group) => group.order === MEASURED);
-  const loud = all.filter((group) => group.order !== MEASURED);
-  const shown = showsAll ? [...loud, ...quiet] : loud.slice(0, FIRST_CHARTS);
   for (const [key, chart] of charts) {
     if (!shown.some((group) => group.key === key)) {
       chart.remove();
       charts.delete(key);
     }
   }
-  for (const group of shown) {
+  shown.forEach((group, place) => {
     let chart = charts.get(group.key);
     if (!chart) {
       chart = new Chart(view, group.heading, group);
-      chart.severalRuns = runs.length > 1;
+      chart.severalRuns = runs.length > 1 && view !== times;
       charts.set(group.key, chart);
     }
-    if (chart.node !== holder.children[shown.indexOf(group)]) holder.insertBefore(chart.node, holder.children[shown.indexOf(group)] ?? null);
+    if (chart.node !== holder.children[place]) holder.insertBefore(chart.node, holder.children[place] ?? null);
     chart.setCurves(group.curves);
+  });
+}
+
+// Draw the charts of the profile; return how many stay hidden.
+function showProfile() {
+  if (profile.origin !== null && times.origin !== profile.origin) {
+    times.origin = profile.origin;
+    document.getElementById("profile-origin").textContent = `Times since ${new Date(times.origin).toISOString().slice(0, 19).replace("T", " ")} UTC.`;
+    readTimes();
+    readFindings();
   }
-  explain(all.length, all.length - shown.length);
-  compare(all);
+  const all = profileGroups();
+  const shown = showsAll ? all : all.filter((group) => group.order !== MEASURED);
+  draw(boards.times, shown, all);
+  const notes = profile.problem ? [profile.problem] : [];
+  if (profile.truncated) notes.push(`${profile.truncated.toLocaleString("en")} more curves are left out: of each kind, the first ${MOST_CURVES} are shown.`);
+  if (!all.length && !profile.problem) {
+    notes.push(profile.complete ? "No profile yet. A file of system metrics is complete after a minute." : "Reading the profile …");
+  }
+  say(document.getElementById("profile-problem"), notes);
+  return all.length - shown.length;
+}
+
+// Replace the notices of a place, if they have changed.
+function say(place, notes) {
+  const texts = [...new Set(notes)];
+  const said = [...place.querySelectorAll(".notice")].map((note) => note.textContent);
+  if (texts.length && said.join("\n") === texts.join("\n")) return;
+  place.replaceChildren(
+    ...texts.map((text) => {
+      const note = document.createElement("p");
+      note.className = "notice";
+      note.textContent = text;
+      return note;
+    }),
+  );
 }
 
 function explain(count, hidden) {
-  problem.replaceChildren();
   const notes = runs.filter((run) => run.problem).map((run) => run.problem);
   if (!count && !notes.length && runs.some((run) => !run.complete)) {
     notes.push("Reading the curves …");
-  } else if (!count && !notes.length) {
+  } else if (!count && !notes.length && profile?.id !== id) {
     notes.push("No curves yet. They appear when the training saves losses, metrics or other numbers, or when a rule has measured something.");
   }
-  for (const text of new Set(notes)) {
-    const note = problem.appendChild(document.createElement("p"));
-    note.className = "notice";
-    note.textContent = text;
-  }
+  say(problem, notes);
   let more = document.getElementById("more-charts");
   if (hidden > 0 && !more) {
     more = document.createElement("p");
@@ -123,7 +212,7 @@ function explain(count, hidden) {
       showsAll = true;
       show();
     });
-    holder.after(more);
+    (boards.times.holder ?? boards.steps.holder).after(more);
   }
   if (more) {
     more.hidden = hidden <= 0;
@@ -172,10 +261,13 @@ function compare(all) {
 const log = document.getElementById("log");
 const smooth = document.getElementById("smooth");
 const reset = document.getElementById("reset");
+const resetTimes = document.getElementById("reset-times");
+
+const rangeOf = ({ range }) => (range ? range.map(Math.round).join("-") : "");
 
 function keepInAddress() {
   const query = new URLSearchParams(location.search);
-  for (const [name, value] of [["log", view.log ? "1" : ""], ["smooth", view.smooth ? String(view.smooth) : ""], ["steps", view.range ? view.range.map(Math.round).join("-") : ""]]) {
+  for (const [name, value] of [["log", view.log ? "1" : ""], ["smooth", view.smooth ? String(view.smooth) : ""], ["steps", rangeOf(view)], ["times", times.origin ? rangeOf(times) : (query.get("times") ?? "")]]) {
     if (value) query.set(name, value);
     else query.delete(name);
   }
@@ -185,24 +277,41 @@ function keepInAddress() {
 
 function readAddress() {
   const query = new URLSearchParams(location.search);
-  log.checked = view.log = query.get("log") === "1";
+  log.checked = view.log = times.log = query.get("log") === "1";
   smooth.value = query.get("smooth") ?? "0";
-  view.smooth = Number(smooth.value);
+  view.smooth = times.smooth = Number(smooth.value);
   const steps = (query.get("steps") ?? "").split("-").map(Number);
   if (steps.length === 2 && steps[0] < steps[1]) view.range = steps;
   reset.hidden = !view.range;
 }
 
-log.addEventListener("change", () => view.change({ log: log.checked }));
-smooth.addEventListener("input", () => view.change({ smooth: Number(smooth.value) }));
-reset.addEventListener("click", () => view.zoom());
+// Show the times of the address, in seconds after the first of the profile.
+function readTimes() {
+  const range = (new URLSearchParams(location.search).get("times") ?? "").split("-").map(Number);
+  if (range.length === 2 && range[0] < range[1]) times.range = range;
+  resetTimes.hidden = !times.range;
+}
+
+function changeBoth(fields) {
+  view.change(fields);
+  times.change(fields);
+}
+
+log.addEventListener("change", () => changeBoth({ log: log.checked }));
+smooth.addEventListener("input", () => changeBoth({ smooth: Number(smooth.value) }));
 view.addEventListener("change", keepInAddress);
-view.addEventListener("zoom", () => {
-  reset.hidden = !view.range;
-  keepInAddress();
-});
+for (const [ownView, button] of [[view, reset], [times, resetTimes]]) {
+  button?.addEventListener("click", () => ownView.zoom());
+  ownView.addEventListener("zoom", () => {
+    if (button) button.hidden = !ownView.range;
+    keepInAddress();
+  });
+}
 onKey("l", () => log.click());
-onKey("0", () => view.zoom());
+onKey("0", () => {
+  view.zoom();
+  times.zoom();
+});
 for (const [key, by] of [["s", SMOOTHER], ["S", -SMOOTHER]]) {
   onKey(key, () => {
     smooth.value = String(Number(smooth.value) + by);
@@ -216,17 +325,36 @@ const findings = document.getElementById("findings");
 
 function readFindings() {
   const buttons = [...findings.querySelectorAll("button")];
-  view.findings = buttons.map((button) => ({
-    step: Number(button.dataset.step),
+  const entries = buttons.map((button) => ({
+    ...placeOf(button),
     kind: button.dataset.kind,
+    isTimed: isTimed(button),
     text: `${button.dataset.job} ${button.querySelector(".what").textContent}`.trim(),
   }));
+  view.findings = entries.filter((finding) => !finding.isTimed);
+  times.findings = entries.filter((finding) => finding.isTimed);
   view.change({}, "mark");
+  times.change({}, "mark");
   offer();
 }
 
+// Whether a finding is of a window of time, which charts of the profile show.
+function isTimed(button) {
+  return Boolean(profile) && "start" in button.dataset;
+}
+
+// The step of a finding; of a window its beginning and its end, in seconds as on the charts.
+function placeOf(button) {
+  if (!isTimed(button)) return { step: Number(button.dataset.step) };
+  const [step, end] = [button.dataset.start, button.dataset.end].map((time) => (Number(time) - times.origin) / 1000);
+  return { step, end };
+}
+
 function point(button) {
-  view.change({ highlight: button ? Number(button.dataset.step) : null }, "mark");
+  const own = button && placeOf(button);
+  const timed = button && isTimed(button);
+  view.change({ highlight: own && !timed ? own.step : null }, "mark");
+  times.change({ highlight: timed ? own.step : null, highlightEnd: timed ? own.end : null }, "mark");
 }
 
 const pressed = () => findings.querySelector("button[aria-pressed=true]");
@@ -248,6 +376,20 @@ findings.addEventListener("click", (event) => {
 function offer() {
   const actions = document.getElementById("finding-actions");
   const button = pressed();
+  const moment = document.getElementById("moment");
+  moment.hidden = !button || !("command" in button.dataset);
+  if (!moment.hidden) {
+    moment.querySelector("code").textContent = button.dataset.command;
+    const traces = button.dataset.traces ? button.dataset.traces.split("\n") : [];
+    moment.querySelector("[data-moment=traces]").hidden = !traces.length;
+    moment.querySelector("ul").replaceChildren(
+      ...traces.map((path) => {
+        const entry = document.createElement("li");
+        entry.textContent = path;
+        return entry;
+      }),
+    );
+  }
   if (!actions) return;
   actions.hidden = !button || "fixed" in button.dataset;
   if (!button) return;
@@ -257,6 +399,23 @@ function offer() {
   }
   actions.querySelector("[data-withdraw]").hidden = !("marked" in button.dataset);
 }
+document.getElementById("moment").addEventListener("click", async (event) => {
+  const button = pressed();
+  const does = event.target.closest("button")?.dataset.moment;
+  if (!button || !does) return;
+  if (does === "zoom") {
+    const { step, end } = placeOf(button);
+    times.zoom(step - (end - step), end + (end - step));
+    boards.times.holder.scrollIntoView({ block: "nearest" });
+    return;
+  }
+  try {
+    await navigator.clipboard.writeText(button.dataset.command);
+    toast("Copied.");
+  } catch {
+    toast("The browser does not let this page copy. Select the command and copy it.");
+  }
+});
 for (const [key, by] of [["n", 1], ["p", -1]]) {
   onKey(key, () => {
     const buttons = [...findings.querySelectorAll("button")];
@@ -267,7 +426,7 @@ for (const [key, by] of [["n", 1], ["p", -1]]) {
 
 // -- what happens meanwhile -----------------------------------------------------------------
 
-const PARTS = ["head", "actions", "problem", "jobs", "findings", "findings-count", "files"];
+const PARTS = ["head", "actions", "problem", "jobs", "findings", "findings-count", "files", ...(profile ? ["profile-of"] : [])];
 // As the server sent them: what people open and press does not count.
 const sent = new Map(PARTS.map((part) => [part, document.getElementById(part).cloneNode(true)]));
 const parser = new DOMParser();
@@ -324,8 +483,15 @@ listen((type, data) => {
   if (type === "reload") {
     refreshSoon();
     for (const run of runs) run.load();
+profile?.load();
+    profile?.load();
   } else if (type === "series") {
     runs.find((run) => run.id === data.id)?.load();
+    if (profile?.id === data.id) profile.load();
+  } else if (profile && [data.id, data.trial].includes(profile.id)) {
+    refreshSoon();
+    profile.load();
+    if (profile.id === id) runs[0].load();
   } else if (data.id === id || data.trial === id) {
     refreshSoon();
     runs[0].load();
@@ -333,6 +499,12 @@ listen((type, data) => {
     runs.find((run) => run.id === data.id)?.load();
   }
 });
+
+// Rules may have ended before the training: a profile that grows is looked at in any case.
+setInterval(() => {
+  const last = profile?.lastStep ?? 0;
+  if (!document.hidden && Date.now() - last < GROWING_MS) profile.load();
+}, PROFILE_MS);
 
 // -- laying another run over this one -------------------------------------------------------
 
@@ -460,3 +632,4 @@ readAddress();
 readFindings();
 reveal();
 for (const run of runs) run.load();
+profile?.load();

@@ -10,6 +10,7 @@ from memory_store import MemoryStore
 from profiler_writer import BEGIN_S, END, minute
 
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
+from rule_runner.results.schema import WindowTimes
 from rule_runner.steps.profiler_windows import ProfilerPoller, ProfilerWindows
 from smdebug.trials.profiler_trial import ProfilerTrial
 
@@ -76,6 +77,13 @@ def test_a_window_is_ready_when_a_later_minute_is_there() -> None:
         "data up to 2020-09-13 12:30:00 UTC, or the end, of profiler trial 'p0'"
     )
     assert (one.source.ended, one.source.ending) == (False, False)
+
+
+def test_windows_have_times_once_the_data_begin() -> None:
+    followed = Followed()
+    assert followed.source.windows() is None
+    followed.look(minute(0), minute(1))
+    assert followed.source.windows() == WindowTimes(BEGIN_S * 1_000_000, MINUTE)
 
 
 def test_nothing_new_is_no_news() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
+from kineto_writer import training
 from watched import Watch, log, result, save
 
 from rule_runner.errors import OutputError, TemporaryError
@@ -255,6 +256,26 @@ def test_final_verdicts_are_not_continued(watch: Watch) -> None:
     (trial / "log.csv").write_text("step,loss\n1,0.5\n2,0.4\n")
     watch.tick(100.0)
     assert watch.state(trial) == "judged"
+
+
+def test_traces_are_judged_anew_when_others_arrive(watch: Watch) -> None:
+    first, second = training(2)
+    traces = watch.runs / "traces"
+    first.write(traces)
+    watch.tick()
+    (request,) = watch.evaluations.requests[watch.trial(traces).output]
+    assert (request.trial, request.profiler_trial) == (None, str(traces))
+    watch.end(traces, outcome="IssuesFound")
+    watch.tick()
+    watch.tick(3600.0)
+    assert watch.state(traces) == "judged"
+    second.write(traces)
+    watch.tick(3600.0)
+    *_, again = watch.evaluations.requests[watch.trial(traces).output]
+    assert (again is not request, again.overwrite) == (True, True)
+    watch.end(traces, outcome="IssuesFound")
+    watch.tick(3600.0)
+    assert len(watch.evaluations.requests[watch.trial(traces).output]) == 2
 
 
 def test_a_damaged_result_is_an_error_until_its_folder_is_removed(watch: Watch) -> None:

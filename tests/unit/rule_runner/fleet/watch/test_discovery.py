@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from kineto_writer import write_training
+from profiler_writer import minute, write
 from watched import log
 
 from rule_runner.errors import TrialError
@@ -25,6 +27,23 @@ def test_trials_at_any_depth_but_not_in_outputs_hidden_folders_or_known_ones(
     log(runs, "known/inner"), log(runs, "a"), log(runs, "deep/er/b"), log(runs, ".hidden")
     log(runs, "out/result")
     assert names(tmp_path, str(runs), known) == ["runs/a", "runs/deep/er/b"]
+
+
+def test_a_profile_in_a_known_trial_is_found_when_it_appears(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    known = log(runs, "known")
+    assert names(tmp_path, str(runs), known) == []
+    write(known / "profile", minute(0))
+    log(runs, "known/inner")
+    assert "runs/known/profile" in names(tmp_path, str(runs), known)
+    assert names(tmp_path, str(runs), known, known / "profile") == []
+
+
+def test_traces_in_a_recording_are_no_trials_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path / "runs" / "profile", minute(0))
+    write_training(tmp_path / "runs" / "profile" / "kineto" / "2020091312" / "000000005")
+    write_training(tmp_path / "runs" / "traces")
+    assert names(tmp_path, str(tmp_path / "runs")) == ["runs/profile", "runs/traces"]
 
 
 def test_patterns_choose_folders(tmp_path: Path) -> None:

@@ -59,4 +59,15 @@ def test_a_resumed_training_replaces_what_it_repeats() -> None:
 
 
 def test_a_group_without_numbers_stays_a_gap() -> None:
-    assert thinned([1.0, 2.0, None, None, 3.0, 4.0], 3) == [0, 1, 2, 4, 5]
+    values = [1.0, 2.0, None, None, 3.0, 4.0]
+    assert thinned(range(6), values, 3) == [0, 1, 2, 4, 5]
+
+
+def test_old_and_new_parts_of_a_curve_keep_equally_many_points() -> None:
+    points = Points(64)
+    for step in range(10_000):
+        points.add(step, step % 7)
+    thirds = [
+        sum(low <= step < low + 2500 for step in points.steps) for low in range(0, 7500, 2500)
+    ]
+    assert max(thirds) <= 2 * min(thirds)

@@ -17,7 +17,7 @@ from rule_runner.results.acknowledgements import (
     AcknowledgementKind,
     append_acknowledgement,
 )
-from rule_runner.results.schema import Evidence, RuleSource
+from rule_runner.results.schema import Evidence, RuleSource, WindowTimes
 from rule_runner.service.application import build_application
 from rule_runner.service.pages import views
 from rule_runner.service.pages.table import ROWS
@@ -257,3 +257,40 @@ def test_a_rules_page_tells_where_it_fires(client: TestClient, database: WatchDa
     own = text_of(client, "/rules/Own")
     assert "It has fired on no trial." in own
     assert "does not run in this service" in own
+
+
+def test_a_training_and_its_profile_link_to_each_other(
+    client: TestClient, database: WatchDatabase
+) -> None:
+    for training, path in (
+        ("/runs/a", "/runs/a/profile"),
+        ("/runs/job/debug-output", "/runs/job/profiler-output"),
+        ("/runs/b", "/runs/b-profile"),
+    ):
+        own = served.add(database, training)
+        rules = [served.rule(outcome="IssuesFound", findings=2)]
+        profile = served.add(database, path, rules, tensors=False, profiler=True)
+        page = text_of(client, f"/trials/{own.id}")
+        assert f'data-profile="{profile.id}"' in page
+        assert f'<a href="/trials/{profile.id}">{path}</a> has 2 findings' in page
+        page = text_of(client, f"/trials/{profile.id}")
+        assert f'data-profile="{profile.id}"' in page
+        assert f'Of the training in <a href="/trials/{own.id}">{training}</a>' in page
+    assert "data-profile" not in text_of(client, f"/trials/{served.add(database, '/runs/c').id}")
+    assert ">a profile</a>" in text_of(client, "/trials")
+
+
+def test_findings_of_windows_have_times(
+    tmp_path: Path, client: TestClient, database: WatchDatabase
+) -> None:
+    found = [Evidence(step, "gpu0", "algo-1", 9.0, 5.0, None) for step in (3, 1)]
+    more = {"unit": "window", "windows": WindowTimes(1_600_000_020_000_000, 60_000_000)}
+    result = reports.result("BatchSize", "IssuesFound", step=1, evidence=found, **more)
+    reports.save(tmp_path / "out" / "BatchSize", result)
+    rules = [served.rule("BatchSize", "IssuesFound", step=1)]
+    kinds = {"tensors": False, "profiler": True, "output": str(tmp_path / "out")}
+    page = text_of(client, f"/trials/{served.add(database, '/runs/x y', rules, **kinds).id}")
+    assert re.findall(r'<span class="step">(.*?)</span>', page) == ["12:28:00", "12:30:00"]
+    assert 'data-start="1600000080000" data-end="1600000140000"' in page
+    assert "profile timeline &#39;/runs/x y&#39; -o trace.json --start 2020-09-13T12:28:00Z" in page
+    assert '<span class="at">12:28:00 UTC' in page

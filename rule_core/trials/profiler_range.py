@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from rule_core.profiler.flight_recorder.format import FLIGHT_RECORDER
+from rule_core.profiler.kineto.format import KINETO
 from rule_core.profiler.source import ProfilerSource
 from rule_core.storage.base import TrialStore
 
@@ -76,7 +78,12 @@ class ProfilerRange:
     @property
     def has_torch_traces(self) -> bool:
         """Whether the data comes from traces of torch.profiler."""
-        return self.source.files.store.has_traces
+        return KINETO in self.source.files.store.formats
+
+    @property
+    def has_flight_recorder_dumps(self) -> bool:
+        """Whether the data comes from dumps of torch.distributed's flight recorder."""
+        return FLIGHT_RECORDER in self.source.files.store.formats
 
     def has_system_metric(self, dimension: str = "") -> bool:
         """Return whether the trial has samples of a metric, or of any before the first read."""

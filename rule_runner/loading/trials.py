@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.profiler.kineto.trace_names import is_json_name
+from rule_core.profiler.converted.formats import may_be_converted
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
@@ -196,7 +196,7 @@ def is_there(trial: "AnyTrial") -> bool:
         If the path is not a folder, or the store does not answer.
     """
     for root in roots([trial]):
-        if root.is_file() and not isinstance(trial, Trial) and is_json_name(root.name):
+        if root.is_file() and not isinstance(trial, Trial) and may_be_converted(root.name):
             return True
         if root.exists() and not root.is_dir():
             msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
@@ -236,8 +236,13 @@ def reject_parent(trial: "AnyTrial") -> None:
     """
     if not isinstance(_store(trial), LocalStore | RetryingStore) or is_of_sources(trial):
         return
-    if not isinstance(trial, Trial) and trial.source.files.store.finds_traces():
-        return
+    if not isinstance(trial, Trial):
+        store = trial.source.files.store
+        if store.finds_formats():
+            return
+        for key, reason in store.refusals.items():
+            msg = f"File {key!r} in {trial.path!r} is not read. {reason}"
+            raise TrialError(msg)
     candidates = trials_below(trial.path, _seconds_left(trial))
     has_tensors = isinstance(trial, Trial)
     same_kind = [

@@ -40,6 +40,8 @@ def show_profile(path: str, form: str, *, check: bool) -> int:
 def _head(report: "ProfileReport") -> Iterator[str]:
     yield f"profiler data: {printable(report.name)}"
     yield f"path: {printable(report.path)}"
+    if report.formats:
+        yield f"read from: {', '.join(report.formats)}"
     yield f"ended: {'yes' if report.ended else 'no, the end mark is missing'}"
     nodes = ", ".join(map(printable, report.nodes))
     yield f"nodes: {len(report.nodes)}{nodes and f' ({nodes})'}"

@@ -27,9 +27,18 @@ def present(path: str) -> "ProfilerTrial":
     return trial
 
 
-def holds_traces(path: str) -> bool:
-    """Return whether there are traces of torch.profiler at a path or an address."""
-    return open_profiler_trial(path, None).source.files.store.finds_traces()
+def holds_converted(path: str, *, only_file: bool = False) -> bool:
+    """Return whether there are files of other profilers at a path or an address, read or refused.
+
+    Parameters
+    ----------
+    only_file
+        Whether the path has to be that of one file.
+    """
+    store = open_profiler_trial(path, None).source.files.store
+    if only_file and not store.only:
+        return False
+    return bool(store.finds_formats() or store.refusals)
 
 
 def look(path: str) -> "ProfilerTrial":

@@ -1,7 +1,7 @@
 """whole_text: an untrusted JSON document of limited size, decompressed if needed."""
 
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -61,7 +61,7 @@ def whole_text(store: TrialStore, key: str, name: str = "", most: int = MOST_BYT
         else:
             problem = "JSON", f"a file that {err}"
         raise CorruptFileError(name or key, *problem) from err
-    return bytes(text)
+    return bytes(text.removeprefix(b"\xef\xbb\xbf"))
 
 
 def decoded(name: str, text: bytes | msgspec.Raw, kind: type[T], what: str) -> T:
@@ -80,12 +80,8 @@ def decoded(name: str, text: bytes | msgspec.Raw, kind: type[T], what: str) -> T
         If it is no JSON, or of other types.
     """
     try:
-        return msgspec.json.decode(_without_mark(text), type=kind)
+        return msgspec.json.decode(text, type=kind)
     except ValueError as err:
         raise CorruptFileError(name, what, str(err).rstrip(".")) from err
     except RecursionError as err:
         raise CorruptFileError(name, what, "one that is nested too deeply") from err
-
-
-def _without_mark(text: bytes | msgspec.Raw) -> Any:
-    return text.removeprefix(b"\xef\xbb\xbf") if isinstance(text, bytes) else text

@@ -110,7 +110,7 @@ class CollectiveNotJoined(WindowRule):
         mismatches = group.mismatches()
         for rank in group.joined:
             mismatch = mismatches.get(rank)
-            count = 0 if mismatch is None else mismatch.count
+            count = 0 if mismatch is None else mismatch.collectives
             note = None
             if mismatch is not None:
                 note = (

@@ -68,7 +68,7 @@ class Mismatch(NamedTuple):
 
     Attributes
     ----------
-    count
+    collectives
         How many do.
     first
         The number of the first one.
@@ -78,7 +78,7 @@ class Mismatch(NamedTuple):
         The ranks of `others`.
     """
 
-    count: int
+    collectives: int
     first: int
     own: str
     others: str
@@ -157,7 +157,7 @@ class ProcessGroup:
                     texts = _text(calls), _text(usual)
                     differing[rank].append(Mismatch(1, seq, *texts, likewise))
         return {
-            rank: several[0]._replace(count=len(several))
+            rank: several[0]._replace(collectives=len(several))
             for rank, several in sorted(differing.items())
         }
 

@@ -17,7 +17,7 @@ from rule_core.profiler.converted.formats import (
     may_be_converted,
     recognize,
 )
-from rule_core.profiler.whole_text import is_json_name
+from rule_core.profiler.one_file import one_file
 from rule_core.storage.base import (
     ByteRange,
     FileStatus,
@@ -27,8 +27,6 @@ from rule_core.storage.base import (
     TrialStore,
 )
 from rule_core.storage.local import LocalStore
-from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.uri import is_s3, open_store
 
 _PROFILER_FOLDERS: Final = ("system/", "framework/")
 _END_MARK: Final = "framework/training_job_end.ts"
@@ -58,6 +56,8 @@ class ConvertedStore:
     ----------
     only
         As given.
+    is_profiled
+        Whether a profiler wrote files, as far as they were looked for.
     refusals
         Why files that were looked into cannot be read, by key.
 
@@ -73,7 +73,7 @@ class ConvertedStore:
         self._report = report
         self.only = only
         self._files: dict[str, Path] = {}
-        self._is_profiled = False
+        self.is_profiled = False
         self._numbered = 0
         self._formats: dict[str, ConvertedFormat | None] = {}  # None: of no format
         self._converted: set[str] = set()
@@ -154,10 +154,10 @@ class ConvertedStore:
         return bool(self._converted)
 
     def _has_profiler_files(self) -> bool:
-        if not (self.only or self._files or self._is_profiled):
+        if not (self.only or self._files or self.is_profiled):
             folders = (next(self._store.list_keys(name), None) for name in _PROFILER_FOLDERS)
-            self._is_profiled = any(folders)
-        return self._is_profiled
+            self.is_profiled = any(folders)
+        return self.is_profiled
 
     def _recognize_new(self) -> None:
         keys = [self.only] if self.only else self._all_keys()
@@ -217,12 +217,5 @@ def with_conversions(store: TrialStore, report: Report) -> ConvertedStore:
     report
         See `ConvertedStore`.
     """
-    folder, _, name = store.uri.rstrip("/").rpartition("/")
-    # A prefix in S3 may have any name, and what ends like a file is taken for one.
-    is_file = is_json_name(name) if is_s3(store.uri) else Path(store.uri).is_file()
-    if not (is_file and may_be_converted(name)):
-        return ConvertedStore(store, report)
-    parent = open_store(folder or "/")
-    if isinstance(parent, RetryingStore) and isinstance(store, RetryingStore):
-        parent.patience = store.patience
+    parent, name = one_file(store, may_be_converted)
     return ConvertedStore(parent, report, name)

@@ -10,7 +10,6 @@ from typing import Final
 from rule_core.exceptions import SMDebugError, TruncatedFileError
 from rule_core.format import paths
 from rule_core.model.collection import CollectionKeys
-from rule_core.profiler.converted.formats import may_be_converted
 from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import is_in_s3, split_kind
@@ -48,7 +47,7 @@ def examine_trial(path: str) -> Iterator[Diagnosis]:
         if any(check.grade is Grade.WRONG for check in checks):
             return
     try:
-        if may_be_converted(path) and holds_converted(path, only_file=True):
+        if not split_kind(path)[0] and holds_converted(path, only_file=True):
             yield from _profiler_data(path)
             return
         trial = open_trial(path)
@@ -101,9 +100,10 @@ def _profiler_data(path: str) -> Iterator[Diagnosis]:
     except TrialError as err:
         yield wrong(printable(err))
         return
-    nodes = listed([printable(node) for node in report.nodes])
-    label = f"{report.formats[0][0].upper()}{report.formats[0][1:]}" if report.formats else "Profiles"
-    yield good(f"{label} are there, of {nodes}.")
+    labels = report.formats or [f"profiles of {each.profiler}" for each in report.python]
+    what = " and ".join(labels)
+    nodes = f", of {listed([printable(node) for node in report.nodes])}" if report.nodes else ""
+    yield good(f"{what[:1].upper()}{what[1:]} are there{nodes}.")
     for problem in report.problems[:PROBLEM_LIMIT]:
         yield warning(printable(problem))
 

@@ -13,6 +13,7 @@ from rule_core.profiler.python_profiles.reader import (
     ProfileFile,
     profile_files,
 )
+from rule_core.profiler.python_profiles.other_tools import tool_profiles
 from rule_core.storage.local import LocalStore
 from rule_runner.commands.profile.trials import look, reading
 from rule_runner.errors import TrialError
@@ -103,6 +104,7 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
         python = list(_python(trial, problems))
         if check:
             _read_all(trial)
+        python += _of_other_tools(trial)
     files = trial.source.files
     if not (files.system or files.traces or python or trial.job_finished()):
         msg = (
@@ -163,7 +165,7 @@ def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
 
 def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonReport]:
     """Yield the profiles of Python profilers below ``framework``."""
-    if trial.source.files.store.converts:
+    if not trial.source.files.store.is_profiled:
         return
     store = trial.store
     root = os.path.abspath(store.root) if isinstance(store, LocalStore) else store.uri  # noqa: PTH100 - keeps links
@@ -173,6 +175,15 @@ def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonRep
     for (node, profiler), files in sorted(groups.items()):
         modes = Counter(file.stats.start_mode.name for file in files)
         yield PythonReport(node=node, profiler=profiler, files=len(files), modes=sorted(modes))
+
+
+def _of_other_tools(trial: "ProfilerTrial") -> Iterator[PythonReport]:
+    """Yield the profiles of other tools, if a profiler wrote nothing."""
+    if trial.source.files.store.is_profiled:
+        return
+    _, profiles = tool_profiles(trial.source.store)
+    for tool, files in sorted(Counter(profile.tool for profile in profiles).items()):
+        yield PythonReport(node="", profiler=tool, files=files, modes=[])
 
 
 def _read_all(trial: "ProfilerTrial") -> None:

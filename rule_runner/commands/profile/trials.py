@@ -1,10 +1,13 @@
 """Profiler data of a command, with errors as messages for users."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rule_core.exceptions import SMDebugError
+from rule_core.profiler.one_file import one_file
+from rule_core.profiler.python_profiles.other_tools import is_profile_name, tool_profiles
+from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
 
@@ -23,7 +26,7 @@ def present(path: str) -> "ProfilerTrial":
     trial = open_profiler_trial(path, None)
     if not is_there(trial):
         raise TrialError(absent(trial))
-    reject_parent(trial)
+    reject_parent(trial, takes_python=True)
     return trial
 
 
@@ -35,10 +38,15 @@ def holds_converted(path: str, *, only_file: bool = False) -> bool:
     only_file
         Whether the path has to be that of one file.
     """
-    store = open_profiler_trial(path, None).source.files.store
-    if only_file and not store.only:
+    trial = open_profiler_trial(path, None)
+    store = trial.source.files.store
+    if only_file and not one_file(trial.store, is_profile_name)[1]:
         return False
-    return bool(store.finds_formats() or store.refusals)
+    if store.finds_formats() or store.refusals:
+        return True
+    with suppress(ObjectNotFoundError, StorageUnavailableError):
+        return not store.is_profiled and bool(tool_profiles(trial.store)[1])
+    return False
 
 
 def look(path: str) -> "ProfilerTrial":

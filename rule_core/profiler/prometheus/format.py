@@ -125,17 +125,17 @@ def _by_hour(samples: Samples) -> Iterator[tuple[int, Samples]]:
 def _by_node(series: Sequence[Series]) -> dict[str, list[Series]]:
     """Return the series by node: the host that dcgm-exporter names, or else the instance.
 
-    Metrics of the same instance, whatever its port, belong to the host that it is known to have.
+    Other metrics of the same address, whatever its port, belong to its host if there is one only.
     """
-    hosts = {
-        _instance(each): each.labels[_HOST]
-        for each in series
-        if _HOST in each.labels and _INSTANCE in each.labels
-    }
+    hosts: defaultdict[str, set[str]] = defaultdict(set)
+    for each in series:
+        if each.labels.get(_HOST):
+            hosts[_instance(each)].add(each.labels[_HOST])
     nodes: defaultdict[str, list[Series]] = defaultdict(list)
     for each in series:
         instance = _instance(each)
-        host = each.labels.get(_HOST) or hosts.get(instance, instance)
+        known = [*hosts[instance]] if instance else []
+        host = each.labels.get(_HOST) or (known[0] if len(known) == 1 else instance)
         nodes[node_name(host) or "node"].append(each)
     return dict(nodes)
 

@@ -86,12 +86,10 @@ def parse_speedscope(name: str, text: bytes, *, lines: bool = False) -> Iterator
             unit, factor = _OTHER_UNITS[profile.unit], 1.0
         else:
             raise CorruptFileError(name, WHAT, f"one with the unit {profile.unit!r}")
-        amounts = _amounts_of_stacks(profile) if profile.type == "sampled" else None
+        measure = _of_stacks if profile.type == "sampled" else _of_events
         try:
-            own, whole = (
-                _of_events(profile, places) if amounts is None else _of_stacks(amounts, places)
-            )
-        except (ValueError, IndexError, RecursionError) as err:
+            own, whole = measure(profile, places)
+        except (ValueError, RecursionError) as err:
             raise CorruptFileError(name, WHAT, str(err).rstrip(".")) from err
         yield MeasuredCode(profile.name, unit, _scaled(own, factor), _scaled(whole, factor))
 
@@ -120,11 +118,11 @@ def _amounts_of_stacks(profile: _Profile) -> dict[bytes, float]:
 
 
 def _of_stacks(
-    amounts: Mapping[bytes, float], places: Sequence[CodePlace]
+    profile: _Profile, places: Sequence[CodePlace]
 ) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
     own: defaultdict[CodePlace, float] = defaultdict(float)
     whole: defaultdict[CodePlace, float] = defaultdict(float)
-    for text, amount in amounts.items():
+    for text, amount in _amounts_of_stacks(profile).items():
         frames = msgspec.json.decode(text, type=list[int])
         if not math.isfinite(amount) or amount < 0:
             msg = f"a weight of {amount}"

@@ -15,6 +15,7 @@ from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMet
 from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.step_outlier import StepOutlier
+from builtin_rules.profiler.traces.collective_not_joined import CollectiveNotJoined
 from builtin_rules.profiler.traces.gpu_idle_waits_for_host import GPUIdleWaitsForHost
 from builtin_rules.profiler.traces.low_overlap import LowOverlap
 from builtin_rules.profiler.traces.memory_grows import MemoryGrows
@@ -36,6 +37,7 @@ __all__ = [
     "PROFILER_RULES",
     "BatchSize",
     "CPUBottleneck",
+    "CollectiveNotJoined",
     "Dataloader",
     "GPUIdleWaitsForHost",
     "GPUMemoryIncrease",

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 from rule_core.format.paths import END_OF_JOB
 from rule_core.profiler import file_names
 from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
+from rule_core.profiler.converted.store import with_conversions
 from rule_core.profiler.file_names import SystemFile, TraceFile
 from rule_core.profiler.file_problems import ProfilerFileProblems
-from rule_core.profiler.kineto.store import with_traces
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 F = TypeVar("F", bound=SystemFile | TraceFile)
@@ -73,12 +73,12 @@ class ProfilerFiles:
     Parameters
     ----------
     store
-        The folder with ``system`` and ``framework``, or traces of torch.profiler.
+        The folder with ``system`` and ``framework``, or with files of other tools.
 
     Attributes
     ----------
     store
-        The files; those that traces are converted to if there are only traces.
+        The files; if other tools wrote all of them, those that they are converted to.
     problems
         The problems of files that cannot be read.
     system
@@ -93,7 +93,7 @@ class ProfilerFiles:
 
     def __init__(self, store: TrialStore) -> None:
         self.problems = ProfilerFileProblems(store.uri)
-        self.store = store = with_traces(store, self.problems.report)
+        self.store = store = with_conversions(store, self.problems.report)
         self.system: dict[str, list[SystemFile]] = {}
         self.traces: dict[Writer, list[TraceFile]] = {}
         self.ended = False

@@ -108,6 +108,18 @@ class TorchTraces:
         return bool(trial.has_torch_traces)
 
 
+@dataclass(frozen=True, slots=True)
+class FlightRecorderDumps:
+    """The collectives in dumps of torch.distributed's flight recorder."""
+
+    def __str__(self) -> str:
+        return "dumps of torch.distributed's flight recorder"
+
+    def is_in(self, trial: Any) -> bool:
+        """Return whether the timelines of a profiler trial come from such dumps."""
+        return bool(trial.has_flight_recorder_dumps)
+
+
 @dataclass(slots=True)
 class _TrialRequirements:
     """The required tensors of one trial, and the steps at which each is required."""

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from rule_core.profiler.flight_recorder.format import FLIGHT_RECORDER
+from rule_core.profiler.kineto.format import KINETO
 from rule_core.profiler.kineto.recorded import recorded_traces
 from rule_core.profiler.source import ProfilerSource
 from rule_core.storage.base import TrialStore
@@ -77,7 +79,12 @@ class ProfilerRange:
     @property
     def has_torch_traces(self) -> bool:
         """Whether the data comes from traces of torch.profiler."""
-        return self.source.files.store.has_traces
+        return KINETO in self.source.files.store.formats
+
+    @property
+    def has_flight_recorder_dumps(self) -> bool:
+        """Whether the data comes from dumps of torch.distributed's flight recorder."""
+        return FLIGHT_RECORDER in self.source.files.store.formats
 
     def torch_traces(self, start_us: int, end_us: int) -> list[str]:
         """Return the keys of traces of torch.profiler from a time range, by time.
@@ -88,8 +95,8 @@ class ProfilerRange:
             If the store is unavailable.
         """
         store = self.source.files.store
-        if store.has_traces:
-            return store.traces_ending(start_us)
+        if self.has_torch_traces:
+            return store.files_ending(start_us)
         return [
             trace.key
             for trace in recorded_traces(store)

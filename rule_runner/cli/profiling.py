@@ -73,17 +73,29 @@ def timeline(
 @click.option("-n", "count", type=click.IntRange(0), default=20, show_default=True)
 @click.option(
     "--sort",
-    type=click.Choice(["tottime", "cumtime", "ncalls", "pcalls"]),
+    type=click.Choice(["tottime", "cumtime", "ncalls", "pcalls", "memory"]),
     default="tottime",
     show_default=True,
+    help="memory: of scalene.",
 )
+@click.option("--lines", is_flag=True, help="Lines in place of functions: speedscope, scalene.")
 @endpoint_option
 @reporting
 def python(
-    folder: str, step: str | None, mode: str | None, node: str | None, count: int, sort: str
+    folder: str,
+    step: str | None,
+    mode: str | None,
+    node: str | None,
+    count: int,
+    sort: str,
+    *,
+    lines: bool,
 ) -> int:
-    """Show the Python functions in DIR that took the most time, as measured by cProfile."""
+    """Show the Python functions in DIR that took the most time.
+
+    DIR has profiles of cProfile, or is a file or a folder of py-spy's speedscope or of scalene.
+    """
     from rule_runner.commands.profile import command as commands
 
     configure(-1)
-    return commands.python(folder, step, mode, node, count, sort)
+    return commands.python(folder, step, mode, node, count, sort, lines=lines)

@@ -14,7 +14,7 @@ from rule_core.exceptions import SMDebugError
 from rule_core.format import marks
 from rule_core.format.marks import has_marks
 from rule_core.format.paths import END_OF_JOB
-from rule_core.profiler.kineto.trace_names import is_trace_name
+from rule_core.profiler.converted.formats import has_known_name
 from rule_core.reading.source_index import SourceIndex
 from rule_core.sources.address import TrialAddress, parse_address, split_kind
 from rule_core.sources.formats import format_named
@@ -172,7 +172,7 @@ def _file_trials(address: TrialAddress, store: TrialStore) -> list[TrialFolder]:
     TrialError
         If no format reads the file, or storage does not answer.
     """
-    if is_trace_name(address.path):
+    if has_known_name(address.path):
         return [TrialFolder(address.path.strip(), tensors=False, profiler=True)]
     try:
         place = find_place(address.path, store, open_store)
@@ -215,7 +215,7 @@ def trials_below(path: str, seconds: float = math.inf) -> list[TrialFolder]:
         opened = _open(address.path, min(seconds, HINT_TIMEOUT_S))
         top = sorted(opened.names(""))
         if not any(
-            name in marks.FOLDERS or name == END_OF_JOB or is_trace_name(name) for name in top
+            name in marks.FOLDERS or name == END_OF_JOB or has_known_name(name) for name in top
         ):
             return _collect(address, _Search(opened, address.kind), top, HINTED_TRIALS)[0]
     return []
@@ -311,7 +311,7 @@ class _Search:
             return self._of(folder + inner)
 
         tensors = has_marks(names, marks.TENSORS, listed)
-        profiler = has_marks(names, marks.PROFILER, listed) or any(map(is_trace_name, names))
+        profiler = has_marks(names, marks.PROFILER, listed) or any(map(has_known_name, names))
         ours = marks.RECORDED if profiler else marks.FOLDERS
         owned = ours if tensors or profiler else frozenset[str]()
         if not tensors or self._formats:

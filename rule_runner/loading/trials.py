@@ -3,18 +3,24 @@
 import math
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.profiler.kineto.trace_names import is_json_name
+from rule_core.profiler.converted.formats import may_be_converted
+from rule_core.profiler.python_profiles.other_tools import (
+    ToolProfile,
+    is_profile_name,
+    tool_profiles,
+)
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import source_folder
 from rule_core.sources.safetensors import refusal
-from rule_core.storage import StorageUnavailableError, open_store
+from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
@@ -196,7 +202,9 @@ def is_there(trial: "AnyTrial") -> bool:
         If the path is not a folder, or the store does not answer.
     """
     for root in roots([trial]):
-        if root.is_file() and not isinstance(trial, Trial) and is_json_name(root.name):
+        reads = (may_be_converted, is_profile_name)
+        is_profiler = not isinstance(trial, Trial) and root.is_file()
+        if is_profiler and any(reads_name(root.name) for reads_name in reads):
             return True
         if root.exists() and not root.is_dir():
             msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
@@ -226,8 +234,13 @@ def _seconds_left(trial: "AnyTrial") -> float:
     return patience.remaining_s() if patience else math.inf
 
 
-def reject_parent(trial: "AnyTrial") -> None:
+def reject_parent(trial: "AnyTrial", *, takes_python: bool = False) -> None:
     """Reject a folder that is not a trial but contains trials.
+
+    Parameters
+    ----------
+    takes_python
+        Whether profiles of Python are enough for profiler data.
 
     Raises
     ------
@@ -236,8 +249,10 @@ def reject_parent(trial: "AnyTrial") -> None:
     """
     if not isinstance(_store(trial), LocalStore | RetryingStore) or is_of_sources(trial):
         return
-    if not isinstance(trial, Trial) and trial.source.files.store.finds_traces():
-        return
+    if not isinstance(trial, Trial):
+        if trial.source.files.store.finds_formats():
+            return
+        _reject_unread(trial, takes_python=takes_python)
     candidates = trials_below(trial.path, _seconds_left(trial))
     has_tensors = isinstance(trial, Trial)
     same_kind = [
@@ -254,6 +269,31 @@ def reject_parent(trial: "AnyTrial") -> None:
     reason = _unusable(trial)
     if reason:
         msg = f"Folder {trial.path!r} holds no trial. {reason}"
+        raise TrialError(msg)
+
+
+def _reject_unread(trial: "ProfilerTrial", *, takes_python: bool) -> None:
+    """Reject files of other profilers that are not read as profiler data.
+
+    Raises
+    ------
+    TrialError
+        Names the first of them.
+    """
+    for key, reason in trial.source.files.store.refusals.items():
+        msg = f"File {key!r} in {trial.path!r} is not read. {reason}"
+        raise TrialError(msg)
+    store = trial.source.files.store
+    if takes_python or store.is_profiled:
+        return
+    profiles: Sequence[ToolProfile] = ()
+    with suppress(ObjectNotFoundError, StorageUnavailableError):
+        _, profiles = tool_profiles(trial.store)
+    if profiles:
+        msg = (
+            f"Rules do not judge the {profiles[0].tool} profile in {trial.path!r}. List its "
+            f"functions with 'rule-runner profile python'."
+        )
         raise TrialError(msg)
 
 

@@ -28,7 +28,13 @@ from rule_core.rules.params import (
     TextParam,
     set_parameters,
 )
-from rule_core.rules.requirements import FrameworkEvents, SystemMetric, TensorInput, TorchTraces
+from rule_core.rules.requirements import (
+    FlightRecorderDumps,
+    FrameworkEvents,
+    SystemMetric,
+    TensorInput,
+    TorchTraces,
+)
 from rule_core.rules.wants import WantedMeasure
 from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
@@ -40,6 +46,7 @@ __all__ = [
     "ChoiceParam",
     "Clock",
     "Finding",
+    "FlightRecorderDumps",
     "FloatParam",
     "FrameworkEvents",
     "FrameworkTimes",

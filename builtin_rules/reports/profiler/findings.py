@@ -17,6 +17,7 @@ from builtin_rules.profiler import (
 )
 from builtin_rules.profiler.statistics.parameters import MINUTE_US
 from builtin_rules.profiler.traces import (
+    collective_not_joined,
     gpu_idle_waits_for_host,
     low_overlap,
     memory_grows,
@@ -32,6 +33,7 @@ UNEVEN_PERCENT: Final = 70.0
 # By rule: what to do about its findings, and the parameter that decides; causes before symptoms.
 _ADVICE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
+        "CollectiveNotJoined": ("Find out what the rank did in place of collectives.", "behind"),
         "IOBottleneck": ("Read data faster: GPUs wait for I/O.", "threshold"),
         "CPUBottleneck": ("Reduce the load of the processors: GPUs wait for them.", "threshold"),
         "Dataloader": ("Match the number of loader processes to the cores.", "min_threshold"),
@@ -60,6 +62,15 @@ _PARAMETERS: Final = MappingProxyType(
 # What a finding means, by rule and quantity; `where` is a device of a node.
 _SENTENCES: Final = MappingProxyType(
     {
+        ("CollectiveNotJoined", collective_not_joined.BEHIND): (
+            "{worker} did not join {measured} collectives that other ranks joined (limit: {limit})."
+        ),
+        ("CollectiveNotJoined", collective_not_joined.MISMATCHED): (
+            "{measured} collectives of {worker} differ from those of the other ranks."
+        ),
+        ("CollectiveNotJoined", collective_not_joined.NO_DUMP): (
+            "The dump of {worker} is missing."
+        ),
         ("IOBottleneck", bottleneck.SHARE): (
             "A GPU of {worker} waits for data in {measured} % of the snapshots (limit: {limit} %)."
         ),

@@ -20,14 +20,15 @@ TRIGGERED: Final = "triggered"
 
 
 class ProfilerReport(WindowRule):
-    """Never met: this rule writes a report with the findings of sixteen profiler rules.
+    """Never met: this rule writes a report with the findings of seventeen profiler rules.
 
     It evaluates BatchSize, CPUBottleneck, Dataloader, GPUMemoryIncrease, IOBottleneck,
     LoadBalancing, LowGPUUtilization, MaxInitializationTime, OverallFrameworkMetrics,
     OverallSystemUsage and StepOutlier, and for traces of torch.profiler GPUIdleWaitsForHost,
-    LowOverlap, MemoryGrows, SmallKernels and StragglerRank; their own pages describe their
-    conditions. Windows are one minute long unless a rule's own parameter sets another length. If a
-    rule fails, the report says so and the other rules continue.
+    LowOverlap, MemoryGrows, SmallKernels and StragglerRank, for dumps of a flight recorder
+    CollectiveNotJoined; their own pages describe their conditions. Windows are one minute long
+    unless a rule's own parameter sets another length. If a rule fails, the report says so and the
+    other rules continue.
 
     The report consists of `profiler-output/profiler-report.html`, a self-contained page, the
     notebook `profiler-report.ipynb` next to it, and `profiler-output/profiler-reports/<Rule>.json`

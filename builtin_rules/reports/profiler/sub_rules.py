@@ -17,6 +17,7 @@ from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMet
 from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
 from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.step_outlier import StepOutlier
+from builtin_rules.profiler.traces.collective_not_joined import CollectiveNotJoined
 from builtin_rules.profiler.traces.gpu_idle_waits_for_host import GPUIdleWaitsForHost
 from builtin_rules.profiler.traces.low_overlap import LowOverlap
 from builtin_rules.profiler.traces.memory_grows import MemoryGrows
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
     {
         "BatchSize": BatchSize,
+        "CollectiveNotJoined": CollectiveNotJoined,
         "CPUBottleneck": CPUBottleneck,
         "Dataloader": Dataloader,
         "GPUIdleWaitsForHost": GPUIdleWaitsForHost,

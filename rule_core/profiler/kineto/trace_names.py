@@ -4,11 +4,8 @@ import re
 from typing import Final
 
 from rule_core.format.marks import TRACES
-from rule_core.profiler.traces.chunks import TimelineFaultError, unzipped_start
-from rule_core.storage.base import ByteRange, ObjectNotFoundError, TrialStore
+from rule_core.profiler.whole_text import JSON_ENDINGS
 
-_JSON_ENDINGS: Final = (".json", ".json.gz")
-_SNIFFED: Final = 1 << 16  # bytes
 _MARKS: Final = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo)"\s*:')
 _RANK: Final = re.compile(r"(?:^|[^a-z])rank[-_.=]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _STAMP: Final = re.compile(r"(?:[._]\d{13,19})+$")
@@ -25,28 +22,13 @@ def is_trace_name(key: str) -> bool:
     return key.endswith(TRACES)
 
 
-def is_json_name(key: str) -> bool:
-    """Return whether a file may be a trace by its name.
+def begins_as_trace(text: bytes) -> bool:
+    """Return whether a text begins as a trace of torch.profiler does.
 
-    >>> is_json_name("rank0_trace.json"), is_json_name("metrics.csv")
+    >>> begins_as_trace(b'{"schemaVersion": 1,'), begins_as_trace(b"[]")
     (True, False)
     """
-    return key.endswith(_JSON_ENDINGS)
-
-
-def is_trace(store: TrialStore, key: str) -> bool:
-    """Return whether a JSON file of any name begins as a trace of torch.profiler does.
-
-    Raises
-    ------
-    StorageUnavailableError
-        If the file cannot be read.
-    """
-    try:
-        text = unzipped_start(bytes(store.read(key, ByteRange(0, _SNIFFED))), _SNIFFED)
-    except (ObjectNotFoundError, TimelineFaultError):
-        return False
-    return text.lstrip().startswith(b"{") and _MARKS.search(text) is not None
+    return text.startswith(b"{") and _MARKS.search(text) is not None
 
 
 def rank_in(key: str) -> int | None:
@@ -74,7 +56,15 @@ def node_of(key: str, rank: int | None) -> str:
     if rank is not None:
         return f"rank-{rank}"
     name = key.rpartition("/")[2]
-    for ending in (*reversed(TRACES), *reversed(_JSON_ENDINGS)):
+    for ending in (*reversed(TRACES), *reversed(JSON_ENDINGS)):
         name = name.removesuffix(ending)
-    worker = _OTHERS.sub("-", _STAMP.sub("", name)).strip("-.")
-    return worker[:_LONGEST_NODE] or "trace"
+    return node_name(_STAMP.sub("", name)) or "trace"
+
+
+def node_name(text: str) -> str:
+    """Return a text as the name of a node, without what cannot be in names of files.
+
+    >>> node_name("gpu box_7/a"), node_name("...")
+    ('gpu-box-7-a', '')
+    """
+    return _OTHERS.sub("-", text).strip("-.")[:_LONGEST_NODE]

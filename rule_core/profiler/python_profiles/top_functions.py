@@ -132,6 +132,19 @@ def top_functions(
     )
 
 
+def has_python_profiles(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a training job's profilers left Python profiles in a folder.
+
+    Raises
+    ------
+    ObjectNotFoundError, StorageUnavailableError
+        If it cannot be listed.
+    """
+    store = _open(folder)
+    is_file = isinstance(store, LocalStore) and store.root.is_file()
+    return not is_file and bool(_files(store, ProblemList()))
+
+
 _ORDERS: Final[dict[Metrics, Callable[[FunctionTimes], float]]] = {
     Metrics.TOTAL_TIME: lambda function: function.total_time,
     Metrics.CUMULATIVE_TIME: lambda function: function.cumulative_time,

@@ -10,7 +10,6 @@ from typing import Final
 from rule_core.exceptions import SMDebugError, TruncatedFileError
 from rule_core.format import paths
 from rule_core.model.collection import CollectionKeys
-from rule_core.profiler.kineto.trace_names import is_trace_name
 from rule_core.reading.source_index import QUIET_VARIABLE, SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import is_in_s3, split_kind
@@ -19,7 +18,7 @@ from rule_core.trials import Trial
 from rule_runner.commands.doctor.checks import Diagnosis, Grade, good, warning, wrong
 from rule_runner.commands.doctor.s3 import examine_address
 from rule_runner.commands.profile.overview import overview
-from rule_runner.commands.profile.trials import holds_traces
+from rule_runner.commands.profile.trials import holds_converted
 from rule_runner.commands.trial_summary import incomplete_steps, is_trial
 from rule_runner.errors import TrialError, listed, shortened
 from rule_runner.escape import printable
@@ -47,10 +46,10 @@ def examine_trial(path: str) -> Iterator[Diagnosis]:
         yield from checks
         if any(check.grade is Grade.WRONG for check in checks):
             return
-    if is_trace_name(path):
-        yield from _profiler_data(path)
-        return
     try:
+        if not split_kind(path)[0] and holds_converted(path, only_file=True):
+            yield from _profiler_data(path)
+            return
         trial = open_trial(path)
         exists = is_there(trial)
     except TrialError as err:
@@ -81,7 +80,7 @@ def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
             f"{printable(err)} A trial must consist of folders and files that this user may read."
         )
         return
-    if not is_trial(index, ended) and holds_traces(path):
+    if not is_trial(index, ended) and holds_converted(path):
         yield from _profiler_data(path)
         return
     if not is_trial(index, ended):
@@ -95,14 +94,16 @@ def _saved_tensors(trial: Trial) -> Iterator[Diagnosis]:
 
 
 def _profiler_data(path: str) -> Iterator[Diagnosis]:
-    """Yield the checks of traces of torch.profiler, all of which are read."""
+    """Yield the checks of files of other profilers, all of which are read."""
     try:
         report = overview(path, check=True)
     except TrialError as err:
         yield wrong(printable(err))
         return
-    nodes = listed([printable(node) for node in report.nodes])
-    yield good(f"Traces of torch.profiler are there, of {nodes}.")
+    labels = report.formats or [f"profiles of {each.profiler}" for each in report.python]
+    what = " and ".join(labels)
+    nodes = f", of {listed([printable(node) for node in report.nodes])}" if report.nodes else ""
+    yield good(f"{what[:1].upper()}{what[1:]} are there{nodes}.")
     for problem in report.problems[:PROBLEM_LIMIT]:
         yield warning(printable(problem))
 

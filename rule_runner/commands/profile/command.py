@@ -40,6 +40,11 @@ def show_profile(path: str, form: str, *, check: bool) -> int:
 def _head(report: "ProfileReport") -> Iterator[str]:
     yield f"profiler data: {printable(report.name)}"
     yield f"path: {printable(report.path)}"
+    if not (report.nodes or report.ended):
+        yield "Python profiles only: 'rule-runner profile python' lists their functions"
+        return
+    if report.formats:
+        yield f"read from: {', '.join(report.formats)}"
     yield f"ended: {'yes' if report.ended else 'no, the end mark is missing'}"
     nodes = ", ".join(map(printable, report.nodes))
     yield f"nodes: {len(report.nodes)}{nodes and f' ({nodes})'}"
@@ -186,22 +191,46 @@ def _parse_step(text: str) -> float:
 
 
 def python(
-    path: str, step: str | None, mode: str | None, node: str | None, count: int, sort: str
+    path: str,
+    step: str | None,
+    mode: str | None,
+    node: str | None,
+    count: int,
+    sort: str,
+    *,
+    lines: bool = False,
 ) -> int:
     """Print the functions in which the training job spent the most time.
+
+    Profiles of other tools count if there are none of cProfile.
 
     Raises
     ------
     UsageError
-        If `step` is not a range of steps.
+        If `step` is not a range of steps, or the profiles have no steps, lines or numbers as asked.
     TrialError
         If no profile can be read.
     """
-    from rule_core.profiler.python_profiles.top_functions import top_functions
+    from rule_core.profiler.python_profiles.other_tools import tool_profiles
+    from rule_core.profiler.python_profiles.top_functions import has_python_profiles, top_functions
+    from rule_runner.commands.profile.tool_functions import MEMORY, print_tool_functions
 
     steps = None if step is None else _steps(step)
-    present(path)
+    trial = present(path)
     with reading():
+        store, others = tool_profiles(trial.source.store)
+        if others and not has_python_profiles(path):
+            if step is not None or mode is not None or node is not None:
+                msg = (
+                    f"A profile of {others[0].tool} has no steps, modes and nodes: leave out "
+                    "--step, --mode and --node."
+                )
+                raise UsageError(msg)
+            print_tool_functions(store, others, sort=sort, count=count, lines=lines)
+            return 0
+        if lines or sort == MEMORY:
+            msg = f"Profiles of cProfile have no {'lines' if lines else 'memory'}."
+            raise UsageError(msg)
         top = top_functions(path, steps=steps, mode=mode, node=node, sort=sort, n=count)
     if not top.chosen:
         raise TrialError(_without_profiles(path, top))
@@ -225,8 +254,8 @@ def _without_profiles(path: str, top: "TopFunctions") -> str:
     """Return the error message for a folder without profiles, or without matching ones."""
     if not top.available:
         return (
-            f"Folder {path!r} holds no Python profiles. Give the folder that a profiler wrote to: "
-            "the parent of 'framework'."
+            f"Folder {path!r} holds no Python profiles. Give the folder that a profiler wrote to, "
+            "the parent of 'framework', or a file of py-spy, speedscope or scalene."
         )
     modes = ", ".join(sorted({profile.start_mode.name.lower() for profile in top.available}))
     nodes = ", ".join(sorted({repr(profile.node_id) for profile in top.available}))

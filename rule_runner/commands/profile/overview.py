@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rule_core.profiler.python_profiles.other_tools import tool_profiles
 from rule_core.profiler.python_profiles.reader import (
     FRAMEWORK,
     ProblemList,
@@ -61,6 +62,8 @@ class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    formats
+        What files of other tools the data come from; [] for those of a profiler.
     begin_us, end_us
         Epoch microseconds; 0 without data.
     checked
@@ -71,6 +74,7 @@ class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     path: str
     ended: bool
+    formats: list[str]
     nodes: list[str]
     begin_us: int
     end_us: int
@@ -100,18 +104,21 @@ def overview(path: str, *, check: bool = False) -> ProfileReport:
         python = list(_python(trial, problems))
         if check:
             _read_all(trial)
+        python += _of_other_tools(trial)
     files = trial.source.files
     if not (files.system or files.traces or python or trial.job_finished()):
         msg = (
             f"Folder {path!r} holds no profiler data: neither 'system/' nor 'framework/' has a "
-            "file of a profiler, and there is no trace of torch.profiler. Give the folder that "
-            "holds both, or traces."
+            "file of a profiler, and there is no trace of torch.profiler, dump of a flight "
+            "recorder, answer of Prometheus or profile of py-spy or scalene. Give the folder that "
+            "holds them."
         )
         raise TrialError(msg)
     return ProfileReport(
         name=trial.name,
         path=real_path(path),
         ended=trial.job_finished(),
+        formats=[each.label for each in files.store.formats],
         nodes=trial.nodes,
         begin_us=trial.first_timestamp,
         end_us=trial.newest_timestamp,
@@ -145,7 +152,7 @@ def _report(
 def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
     """Return the bytes of some files; None if the store does not know it."""
     store = trial.store
-    if trial.has_torch_traces or not isinstance(store, LocalStore):
+    if trial.source.files.store.converts or not isinstance(store, LocalStore):
         return None
     total = 0
     for key in keys:
@@ -158,7 +165,7 @@ def _size(trial: "ProfilerTrial", keys: Iterable[str]) -> int | None:
 
 def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonReport]:
     """Yield the profiles of Python profilers below ``framework``."""
-    if trial.has_torch_traces:
+    if not trial.source.files.store.is_profiled:
         return
     store = trial.store
     root = os.path.abspath(store.root) if isinstance(store, LocalStore) else store.uri  # noqa: PTH100 - keeps links
@@ -168,6 +175,15 @@ def _python(trial: "ProfilerTrial", problems: ProblemList) -> Iterator[PythonRep
     for (node, profiler), files in sorted(groups.items()):
         modes = Counter(file.stats.start_mode.name for file in files)
         yield PythonReport(node=node, profiler=profiler, files=len(files), modes=sorted(modes))
+
+
+def _of_other_tools(trial: "ProfilerTrial") -> Iterator[PythonReport]:
+    """Yield the profiles of other tools, if a profiler wrote nothing."""
+    if trial.source.files.store.is_profiled:
+        return
+    _, profiles = tool_profiles(trial.source.store)
+    for tool, files in sorted(Counter(profile.tool for profile in profiles).items()):
+        yield PythonReport(node="", profiler=tool, files=files, modes=[])
 
 
 def _read_all(trial: "ProfilerTrial") -> None:

@@ -1,10 +1,13 @@
 """Profiler data of a command, with errors as messages for users."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rule_core.exceptions import SMDebugError
+from rule_core.profiler.one_file import one_file
+from rule_core.profiler.python_profiles.other_tools import is_profile_name, tool_profiles
+from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_runner.errors import TrialError
 from rule_runner.loading.trials import absent, is_there, open_profiler_trial, reject_parent
 
@@ -23,13 +26,27 @@ def present(path: str) -> "ProfilerTrial":
     trial = open_profiler_trial(path, None)
     if not is_there(trial):
         raise TrialError(absent(trial))
-    reject_parent(trial)
+    reject_parent(trial, takes_python=True)
     return trial
 
 
-def holds_traces(path: str) -> bool:
-    """Return whether there are traces of torch.profiler at a path or an address."""
-    return open_profiler_trial(path, None).source.files.store.finds_traces()
+def holds_converted(path: str, *, only_file: bool = False) -> bool:
+    """Return whether there are files of other profilers at a path or an address, read or refused.
+
+    Parameters
+    ----------
+    only_file
+        Whether the path has to be that of one file.
+    """
+    trial = open_profiler_trial(path, None)
+    store = trial.source.files.store
+    if only_file and not one_file(trial.store, is_profile_name)[1]:
+        return False
+    if store.finds_formats() or store.refusals:
+        return True
+    with suppress(ObjectNotFoundError, StorageUnavailableError):
+        return not store.is_profiled and bool(tool_profiles(trial.store)[1])
+    return False
 
 
 def look(path: str) -> "ProfilerTrial":

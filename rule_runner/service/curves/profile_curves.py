@@ -149,13 +149,13 @@ class ProfileCurves:
         if not is_there(self._trial):
             raise TrialError(absent(self._trial))
         store = self._files.store
-        if store.trace_bytes() > TRACE_BYTES:
+        if store.bytes_to_convert() > TRACE_BYTES:
             self._files.problems.report("Traces of torch.profiler", _TRACES_LARGE)
         else:
             ended = self._files.has_end_mark()
             self._files.refresh(whole=True, ended=ended)
             self._list()
-            self._ended = ended and not store.has_traces  # further traces may follow
+            self._ended = ended and not store.converts  # further traces may follow
             if not (self._sizes or ended):
                 reject_parent(self._trial)
         self._looked_at = now  # after an error, the next call looks again

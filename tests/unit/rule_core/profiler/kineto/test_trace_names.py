@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rule_core.profiler.kineto.trace_names import is_trace, node_of, rank_in
+from rule_core.profiler.converted.formats import recognize
+from rule_core.profiler.kineto.format import KINETO
+from rule_core.profiler.kineto.trace_names import node_of, rank_in
 from rule_core.storage.local import LocalStore
 
 START = b'\n{\n "schemaVersion": 1,\n "traceEvents": ['
@@ -26,8 +28,8 @@ START = b'\n{\n "schemaVersion": 1,\n "traceEvents": ['
 )
 def test_a_json_file_is_a_trace_by_its_start(tmp_path: Path, text: bytes, expected: bool) -> None:
     (tmp_path / "a.json").write_bytes(text)
-    assert is_trace(LocalStore(tmp_path), "a.json") is expected
-    assert not is_trace(LocalStore(tmp_path), "missing.json")
+    assert (recognize(LocalStore(tmp_path), "a.json") is KINETO) is expected
+    assert recognize(LocalStore(tmp_path), "missing.json") == ""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,150 @@
+"""CollectiveNotJoined: a rank did not join a collective that others wait in."""
+
+from typing import Any, Final
+
+from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler.traces.process_groups import ProcessGroup, ProcessGroups, named
+from smdebug.rules.extensions import FlightRecorderDumps, IntParam, Page, Quantity, Severity
+
+BEHIND: Final = "behind"
+MISMATCHED: Final = "mismatched"
+NO_DUMP: Final = "no_dump"
+GOES_ON: Final = "collectives go on after this window: the last one is judged, with all before it"
+NO_COLLECTIVES: Final = "no collective and no process group in the dumps"
+
+
+class CollectiveNotJoined(WindowRule):
+    """Met when the ranks of a distributed training did not join the same collectives.
+
+    Each rank counts the collectives of each process group. The condition is met if the count of a
+    rank is more than `behind` collectives lower than that of another rank of the group, so that
+    the others wait for it; if a collective of the same number has another operation, another number
+    of elements or another type of data than on most ranks; or if a rank of a group left no dump. A
+    rank whose recorder had no room for a group's last collective is not compared. Sends and
+    receives are left out. Everything is judged once, in the last window of the dumps.
+    """
+
+    READS = "the collectives and process groups in dumps of torch.distributed's flight recorder."
+    PARAMS = (
+        IntParam(
+            "behind",
+            "Largest tolerated number of collectives that a rank is behind another.",
+            default=0,
+            unit="collectives",
+            minimum=0,
+        ),
+        SCAN_INTERVAL,
+    )
+    QUANTITIES = (
+        Quantity(BEHIND, "collectives that a rank did not join"),
+        Quantity(MISMATCHED, "collectives that differ from those of the other ranks"),
+        Quantity(NO_DUMP, "missing dumps of a rank"),
+    )
+    SEVERITY = Severity.ERROR
+    PAGE = Page(
+        why="""
+        A collective ends when all ranks have joined it. If one never does, the others wait until
+        the timeout ends the job, and their errors name the collective but not the rank to look at.
+        """,
+        save="""
+        Set `TORCH_FR_BUFFER_SIZE=2000`: PyTorch then writes a pickle for each rank when a
+        collective of NCCL times out, to the path in `TORCH_FR_DUMP_TEMP_FILE` followed by the rank.
+        Pickles are never loaded: `rule-runner profile show` prints the command that converts them.
+        A process can also write `torch._C._distributed_c10d._dump_fr_trace_json()`, for Gloo too,
+        to a file whose name ends with `rank_<rank>.json`.
+        """,
+        missing="""
+        Windows before the last one are skipped. A rank without a dump is a finding of its own, and
+        nothing else is said about it.
+        """,
+        remedy="""
+        - Look at what the rank did instead: its log, its last stack (`py-spy dump`), another branch
+          of the code, an exception, a loader with fewer batches, a longer checkpoint.
+        - If collectives differ from a number on: the ranks call them in another order, or one of
+          them calls one more. The first number is where they part.
+        - If sizes or types differ: data of another shape or precision on that rank.
+        - If a dump is missing: the process had died, or its node could not write.
+        """,
+        limits="""
+        Where one rank calls a collective too many, all others have not joined it: the sentence says
+        how many did. Dumps of a job that runs on are written at different moments; set `behind` to
+        the number of collectives that ranks may be apart. Ranks that wait for each other in two
+        process groups join all collectives, and are not found. Without `pg_config` for a group, as
+        in dumps of Gloo with several groups, its ranks are those that used it.
+        """,
+        severity="""
+        An error: the training has stopped, or computes with wrong data.
+        """,
+    )
+    REPORTED = ("behind",)
+    behind: int
+
+    required_inputs = (FlightRecorderDumps(),)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._groups = ProcessGroups()
+        self._details: dict[str, Any] = {}
+
+    def judge(self, step: int) -> bool:
+        """Return whether a rank did not join what others joined, in the last window."""
+        self._groups.add(self.events(step))
+        self.record_points(self._groups.count)
+        if self.window_of(step)[1] <= self.base_trial.newest_timestamp:
+            return self.not_judged(GOES_ON)
+        groups = [*self._groups.groups()]
+        if not groups:
+            return self.not_judged(NO_COLLECTIVES)
+        met = [self._judge_group(step, group) for group in groups]
+        met += [self._no_dump(step, rank) for rank in self._groups.without_dump()]
+        return any(met)
+
+    def _judge_group(self, step: int, group: ProcessGroup) -> bool:
+        met = False
+        for rank, missed in group.behind().items():
+            is_behind = missed > self.behind
+            note = group.first_missed(rank) if is_behind else None
+            met |= self._compare(step, BEHIND, rank, group, missed, self.behind, is_behind, note)
+        mismatches = group.mismatches()
+        for rank in group.joined:
+            mismatch = mismatches.get(rank)
+            count = 0 if mismatch is None else mismatch.collectives
+            note = None
+            if mismatch is not None:
+                note = (
+                    f"Collective {mismatch.first} of {group.label} is {mismatch.own} on rank "
+                    f"{rank}, and {mismatch.others} on {named(mismatch.other_ranks)}."
+                )
+            met |= self._compare(step, MISMATCHED, rank, group, count, 0, count > 0, note)
+        return met
+
+    def _no_dump(self, step: int, rank: int) -> bool:
+        note = f"Rank {rank} left no dump, so it is unknown what it joined."
+        self.count_violations()
+        node = f"rank-{rank}"
+        self._details.setdefault(node, {})[NO_DUMP] = 1
+        return self.measured(step, NO_DUMP, 1, 0, met=True, worker=node, note=note)
+
+    def _compare(
+        self,
+        step: int,
+        quantity: str,
+        rank: int,
+        group: ProcessGroup,
+        value: int,
+        limit: int,
+        met: bool,
+        note: str | None,
+    ) -> bool:
+        node = f"rank-{rank}"
+        if met:
+            self.count_violations()
+            self._details.setdefault(node, {}).setdefault(group.label, {})[quantity] = value
+        return self.measured(
+            step, quantity, value, limit, met=met, tensor=group.label, worker=node, note=note
+        )
+
+    def details(self) -> dict[str, Any]:
+        """Return the collectives not joined and those that differ by rank and process group."""
+        return {**self._details, "last_timestamp": self.window_start}

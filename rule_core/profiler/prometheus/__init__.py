@@ -1,0 +1,1 @@
+"""Answers of Prometheus about GPUs and hosts, presented as the files of a profiler."""

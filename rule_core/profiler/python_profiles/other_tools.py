@@ -1,0 +1,209 @@
+"""Profiles of Python that other tools wrote: speedscope's form, which py-spy has, and scalene's."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from rule_core.exceptions import TrialFileError
+from rule_core.profiler.one_file import one_file
+from rule_core.profiler.python_profiles import scalene, speedscope
+from rule_core.profiler.python_profiles.measured_code import CodePlace
+from rule_core.profiler.python_profiles.reader import ProblemList
+from rule_core.profiler.python_profiles.scalene import ScaleneUse, parse_scalene
+from rule_core.profiler.python_profiles.speedscope import parse_speedscope
+from rule_core.profiler.traces.chunks import TimelineFaultError, unzipped_start
+from rule_core.profiler.whole_text import is_json_name, whole_text
+from rule_core.storage.base import (
+    ByteRange,
+    ObjectNotFoundError,
+    StorageUnavailableError,
+    TrialStore,
+)
+
+SPEEDSCOPE: Final = "speedscope"
+SCALENE: Final = "scalene"
+_SNIFFED: Final = 1 << 16  # bytes
+_MOST_KEYS: Final = 20_000  # listed to find files
+_MOST_SNIFFED: Final = 1_000  # files that are looked into
+
+
+class ToolProfile(NamedTuple):
+    """A file: `SPEEDSCOPE` or `SCALENE`, and its key."""
+
+    tool: str
+    key: str
+
+
+class FunctionAmounts(NamedTuple):
+    """Functions or lines with what they took in one unit.
+
+    Attributes
+    ----------
+    unit
+        ``s``, ``bytes``, or "" for counts.
+    total
+        What all took in themselves.
+    rows
+        Place, own amount, and amount with callees; by place.
+    """
+
+    unit: str
+    total: float
+    rows: list[tuple[CodePlace, float, float]]
+
+
+class ToolProfiles(NamedTuple):
+    """The sum of several profiles.
+
+    Attributes
+    ----------
+    read
+        The files.
+    threads
+        The names of the profiles in files of speedscope, usually threads.
+    elapsed_s, peak_mb
+        The sum of the times of programs under scalene, and the largest of their memory.
+    amounts
+        Of files of speedscope, by unit.
+    uses
+        Of files of scalene.
+    problems
+        Why files were left out, by key.
+    """
+
+    read: list[ToolProfile]
+    threads: list[str]
+    elapsed_s: float
+    peak_mb: float
+    amounts: list[FunctionAmounts]
+    uses: list[ScaleneUse]
+    problems: dict[str, str]
+
+
+def is_profile_name(key: str) -> bool:
+    """Return whether a profile may have such a name.
+
+    >>> is_profile_name("run.speedscope"), is_profile_name("train.py")
+    (True, False)
+    """
+    return is_json_name(key) or _is_named_speedscope(key)
+
+
+def _is_named_speedscope(key: str) -> bool:
+    return ".speedscope" in key.rpartition("/")[2]
+
+
+def tool_profiles(store: TrialStore) -> tuple[TrialStore, list[ToolProfile]]:
+    """Return the profiles in a folder, or the one that a path means, and the store of their keys.
+
+    Raises
+    ------
+    ObjectNotFoundError
+        If the folder does not exist.
+    StorageUnavailableError
+        If the store does not answer.
+    """
+    folder, only = one_file(store, is_profile_name)
+    keys = [only] if only else islice(folder.list_keys(""), _MOST_KEYS)
+    candidates = islice(filter(is_profile_name, keys), _MOST_SNIFFED)
+    tools = ((_tool_of(folder, key), key) for key in candidates)
+    return folder, [ToolProfile(tool, key) for tool, key in tools if tool]
+
+
+def _tool_of(store: TrialStore, key: str) -> str:
+    try:
+        text = unzipped_start(bytes(store.read(key, ByteRange(0, _SNIFFED))), _SNIFFED)
+    except (ObjectNotFoundError, TimelineFaultError):
+        text = b""
+    except StorageUnavailableError as err:
+        if err.transient:
+            raise
+        text = b""
+    text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if speedscope.SCHEMA in text or _is_named_speedscope(key):
+        return SPEEDSCOPE
+    return SCALENE if text.startswith(b"{") and scalene.MARK in text else ""
+
+
+def read_tool_profiles(
+    store: TrialStore, profiles: Iterable[ToolProfile], *, lines: bool = False
+) -> ToolProfiles:
+    """Return the sum of profiles.
+
+    Parameters
+    ----------
+    store
+        Location of the files.
+    lines
+        Whether to tell the lines of functions apart.
+
+    Raises
+    ------
+    TrialFileError, ObjectNotFoundError, StorageUnavailableError
+        The error of the first file, if all files are unusable.
+    """
+    problems = ProblemList()
+    result = ToolProfiles([], [], 0.0, 0.0, [], [], problems.texts)
+    elapsed_s = peak_mb = 0.0
+    own: defaultdict[str, defaultdict[CodePlace, float]] = defaultdict(lambda: defaultdict(float))
+    whole: defaultdict[str, defaultdict[CodePlace, float]] = defaultdict(lambda: defaultdict(float))
+    first_error: Exception | None = None
+    for profile in profiles:
+        try:
+            text = whole_text(store, profile.key)
+            if profile.tool == SPEEDSCOPE:
+                measured = list(parse_speedscope(profile.key, text, lines=lines))
+                for thread, unit, own_amounts, whole_amounts in measured:
+                    result.threads.append(thread)
+                    _add(own[unit], own_amounts)
+                    _add(whole[unit], whole_amounts)
+            else:
+                program = parse_scalene(profile.key, text, lines=lines)
+                elapsed_s += program.elapsed_s
+                peak_mb = max(peak_mb, program.peak_mb)
+                result.uses.extend(program.uses)
+        except (TrialFileError, ObjectNotFoundError, StorageUnavailableError) as err:
+            problems.add(profile.key, err)
+            first_error = first_error or err
+        else:
+            result.read.append(profile)
+    if first_error is not None and not result.read:
+        raise first_error
+    return result._replace(
+        elapsed_s=elapsed_s,
+        peak_mb=peak_mb,
+        amounts=[*_amounts(own, whole)],
+        uses=_summed(result.uses),
+    )
+
+
+def _add(sums: defaultdict[CodePlace, float], amounts: Mapping[CodePlace, float]) -> None:
+    for place, amount in amounts.items():
+        sums[place] += amount
+
+
+def _amounts(
+    own: Mapping[str, Mapping[CodePlace, float]], whole: Mapping[str, Mapping[CodePlace, float]]
+) -> Iterator[FunctionAmounts]:
+    for unit, amounts in sorted(own.items(), reverse=True):  # seconds first
+        rows = [
+            (place, amounts.get(place, 0.0), amount)
+            for place, amount in sorted(whole[unit].items())
+        ]
+        yield FunctionAmounts(unit, sum(amounts.values()), rows)
+
+
+def _sum_of(first: ScaleneUse, second: ScaleneUse) -> ScaleneUse:
+    sums = [before + after for before, after in zip(first[1:], second[1:], strict=True)]
+    peak_mb = max(first.peak_mb, second.peak_mb)
+    return ScaleneUse(first.place, *sums)._replace(peak_mb=peak_mb)
+
+
+def _summed(uses: Sequence[ScaleneUse]) -> list[ScaleneUse]:
+    """Return one use of each place; peaks are those of one program."""
+    by_place: dict[CodePlace, ScaleneUse] = {}
+    for use in uses:
+        other = by_place.get(use.place)
+        by_place[use.place] = use if other is None else _sum_of(other, use)
+    return [by_place[place] for place in sorted(by_place)]

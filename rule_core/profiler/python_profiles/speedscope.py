@@ -1,0 +1,199 @@
+"""SpeedscopeProfile: the functions in a file of speedscope, such as py-spy's.
+
+Stacks come as samples or as events that open and close frames. Format:
+https://www.speedscope.app/file-format-schema.json.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+
+from rule_core.exceptions import CorruptFileError
+from rule_core.profiler.python_profiles.measured_code import CodePlace, MeasuredCode
+from rule_core.profiler.whole_text import decoded
+
+WHAT: Final = "a profile of speedscope"
+SCHEMA: Final = b"speedscope.app/file-format-schema.json"
+_SECONDS: Final = MappingProxyType(
+    {
+        "nanoseconds": 1e-9,
+        "microseconds": 1e-6,
+        "milliseconds": 1e-3,
+        "seconds": 1.0,
+    }
+)
+_OTHER_UNITS: Final = MappingProxyType({"bytes": "bytes", "none": ""})
+_DEEPEST: Final = 100_000  # frames of a stack
+_SELF: Final = "[self]"  # a frame of pyinstrument for the time of the function around it
+
+
+class _Frame(msgspec.Struct, gc=False):
+    name: str
+    file: str | None = None
+    line: int | None = None
+
+
+class _Shared(msgspec.Struct, gc=False):
+    frames: list[_Frame]
+
+
+class _SpeedscopeDocument(msgspec.Struct, gc=False):
+    shared: _Shared
+    profiles: list[msgspec.Raw]
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: Literal["O", "C"]
+    frame: int
+    at: float
+
+
+class _Profile(msgspec.Struct, gc=False, rename="camel"):
+    type: Literal["evented", "sampled"]
+    name: str = ""
+    unit: str = "none"
+    end_value: float = 0.0
+    events: list[_Event] = msgspec.field(default_factory=list)
+    samples: list[msgspec.Raw] = msgspec.field(default_factory=list)
+    weights: list[float] = msgspec.field(default_factory=list)
+
+
+def parse_speedscope(name: str, text: bytes, *, lines: bool = False) -> Iterator[MeasuredCode]:
+    """Yield what each profile of a file, usually a thread, says about functions.
+
+    Parameters
+    ----------
+    name
+        The file's name in messages.
+    lines
+        Whether to tell the lines of a function apart.
+
+    Raises
+    ------
+    CorruptFileError
+        If it is no such file.
+    """
+    document = decoded(name, text, _SpeedscopeDocument, WHAT)
+    places = [_place(frame, lines=lines) for frame in document.shared.frames]
+    for raw in document.profiles:
+        profile = decoded(name, raw, _Profile, WHAT)
+        if profile.unit in _SECONDS:
+            unit, factor = "s", _SECONDS[profile.unit]
+        elif profile.unit in _OTHER_UNITS:
+            unit, factor = _OTHER_UNITS[profile.unit], 1.0
+        else:
+            raise CorruptFileError(name, WHAT, f"one with the unit {profile.unit!r}")
+        measure = _of_stacks if profile.type == "sampled" else _of_events
+        try:
+            own, whole = measure(profile, places)
+        except (ValueError, RecursionError) as err:
+            raise CorruptFileError(name, WHAT, str(err).rstrip(".")) from err
+        yield MeasuredCode(profile.name, unit, _scaled(own, factor), _scaled(whole, factor))
+
+
+def _place(frame: _Frame, *, lines: bool) -> CodePlace | None:
+    if frame.name == _SELF and not frame.file:
+        return None
+    line = frame.line if lines and frame.line is not None else 0
+    return CodePlace(frame.file or "", line, frame.name)
+
+
+def _scaled(amounts: Mapping[CodePlace, float], factor: float) -> dict[CodePlace, float]:
+    return {place: amount * factor for place, amount in amounts.items()}
+
+
+def _amounts_of_stacks(profile: _Profile) -> dict[bytes, float]:
+    """Return the weight of each distinct stack, still as text."""
+    weights = profile.weights
+    if not weights:
+        weights = [1.0] * len(profile.samples)
+    if len(weights) != len(profile.samples):
+        msg = f"{len(profile.samples)} samples with {len(weights)} weights"
+        raise ValueError(msg)
+    amounts: defaultdict[bytes, float] = defaultdict(float)
+    for stack, weight in zip(profile.samples, weights, strict=True):
+        amounts[bytes(stack)] += weight
+    return amounts
+
+
+def _of_stacks(
+    profile: _Profile, places: Sequence[CodePlace | None]
+) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
+    own: defaultdict[CodePlace, float] = defaultdict(float)
+    whole: defaultdict[CodePlace, float] = defaultdict(float)
+    for text, amount in _amounts_of_stacks(profile).items():
+        frames = msgspec.json.decode(text, type=list[int])
+        if not math.isfinite(amount) or amount < 0:
+            msg = f"a weight of {amount}"
+            raise ValueError(msg)
+        called = (places[_checked(frame, places)] for frame in frames)
+        stack = [place for place in called if place is not None]
+        if stack:
+            own[stack[-1]] += amount
+        for place in set(stack):  # once, however often a function calls itself
+            whole[place] += amount
+    return own, whole
+
+
+def _of_events(
+    profile: _Profile, places: Sequence[CodePlace | None]
+) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
+    own: defaultdict[CodePlace, float] = defaultdict(float)
+    whole: defaultdict[CodePlace, float] = defaultdict(float)
+    opened: dict[CodePlace, tuple[int, float]] = {}  # how often, and since when
+    stack: list[int] = []
+    now = -math.inf
+    for event in [*profile.events, None]:
+        at = max(profile.end_value, now) if event is None else event.at
+        if at < now or not math.isfinite(at):
+            msg = f"an event at {at} after one at {now}"
+            raise ValueError(msg)
+        innermost = next(filter(None, (places[frame] for frame in reversed(stack))), None)
+        if innermost is not None:
+            own[innermost] += at - now
+        now = at
+        if event is None:
+            for frame in reversed(stack):
+                _close(places[frame], now, opened, whole)
+            break
+        place = places[_checked(event.frame, places)]
+        if event.type == "O":
+            if len(stack) >= _DEEPEST:
+                msg = f"a stack of more than {_DEEPEST} frames"
+                raise ValueError(msg)
+            stack.append(event.frame)
+            if place is not None:
+                count, since = opened.get(place, (0, now))
+                opened[place] = count + 1, since
+        elif stack and stack.pop() == event.frame:
+            _close(place, now, opened, whole)
+        else:
+            msg = f"an event that closes frame {event.frame}, which is not the innermost one"
+            raise ValueError(msg)
+    return own, whole
+
+
+def _close(
+    place: CodePlace | None,
+    now: float,
+    opened: dict[CodePlace, tuple[int, float]],
+    whole: dict[CodePlace, float],
+) -> None:
+    if place is None:
+        return
+    count, since = opened.pop(place)
+    if count > 1:
+        opened[place] = count - 1, since
+    else:
+        whole[place] = whole.get(place, 0.0) + now - since
+
+
+def _checked(frame: int, places: Sequence[CodePlace | None]) -> int:
+    if not 0 <= frame < len(places):
+        msg = f"a stack with frame {frame} of {len(places)}"
+        raise ValueError(msg)
+    return frame

@@ -23,6 +23,7 @@ from rule_core.profiler.recording.python_profiler import Files, PythonProfiler
 from rule_core.profiler.recording.sampler.process import Sampler, is_first_of_node, node_number
 from rule_core.profiler.recording.steady_time import SteadyTime
 from rule_core.profiler.recording.step_profiler import StepPoint, StepProfiler
+from rule_core.profiler.recording.supervision import is_supervised
 from rule_core.profiler.recording.timelines import Timelines, TraceRecord
 from rule_core.profiler.recording.trace_thread import TraceThread
 from rule_core.storage.publish import publish
@@ -113,7 +114,8 @@ class ProfilerRecorder(FailSafe):
 
     def _start_sampler(self) -> None:
         """Start the sampler of this node, if that is the task of this process."""
-        if self.config.is_disabled or not is_first_of_node(self.rank):
+        is_sampled = is_supervised(self.config.folder) or not is_first_of_node(self.rank)
+        if self.config.is_disabled or is_sampled:
             return
         sampler = Sampler(self.config.folder, self.config.interval_ms, node_number())
         try:

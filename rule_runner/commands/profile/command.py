@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from builtin_rules.reports.profiler.wording import duration, moment
+from rule_runner.commands.profile.step_range import parse_step, step_range
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
@@ -135,7 +136,7 @@ def timeline(
     from rule_core.analysis.frames.merge_timelines import merge_timelines
     from rule_core.modes import ModeKeys
 
-    bound = parse_time if unit == "time" else _parse_step
+    bound = parse_time if unit == "time" else parse_step
     first, last = _bound("--start", start, bound), _bound("--end", end, bound)
     chosen = None if mode is None else ModeKeys[mode.upper()]
     present(path)
@@ -157,7 +158,7 @@ def _bound(option: str, text: str | None, parse: Callable[[str], float]) -> floa
     try:
         return parse(text)
     except (ValueError, OverflowError) as err:
-        what = "a step" if parse is _parse_step else "epoch seconds or a time in ISO format"
+        what = "a step" if parse is parse_step else "epoch seconds or a time in ISO format"
         msg = f"Option {option} must be {what}, got {text!r}."
         raise UsageError(msg) from err
 
@@ -178,13 +179,6 @@ def parse_time(text: str) -> float:
     return seconds * SECOND_US
 
 
-def _parse_step(text: str) -> float:
-    step = int(text)
-    if step < 0:
-        raise ValueError
-    return step
-
-
 def python(
     path: str, step: str | None, mode: str | None, node: str | None, count: int, sort: str
 ) -> int:
@@ -199,7 +193,7 @@ def python(
     """
     from rule_core.profiler.python_profiles.top_functions import top_functions
 
-    steps = None if step is None else _steps(step)
+    steps = None if step is None else step_range(step, "--step")
     present(path)
     with reading():
         top = top_functions(path, steps=steps, mode=mode, node=node, sort=sort, n=count)
@@ -207,18 +201,6 @@ def python(
         raise TrialError(_without_profiles(path, top))
     print_tables(_head_of_functions(top), [_functions(top)])
     return 0
-
-
-def _steps(text: str) -> tuple[int, int]:
-    """Return the first step of ``9:12`` or ``9``, and the step after the last."""
-    first, colon, last = text.partition(":")
-    try:
-        start = int(_parse_step(first))
-        end = int(_parse_step(last)) if colon else start + 1
-    except ValueError as err:
-        msg = f"Option --step must be a step, or FIRST:LAST without the last, got {text!r}."
-        raise UsageError(msg) from err
-    return start, end
 
 
 def _without_profiles(path: str, top: "TopFunctions") -> str:

@@ -2,8 +2,6 @@
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -52,7 +50,7 @@ def train(
         If an option is wrong; then the script is not run.
     """
     _check_sinks(request)
-    name = _name(command)
+    name = script_name(command)
     if not request.rules and request.job is None:
         request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
     output = Path(request.output or default_output(name))
@@ -100,15 +98,6 @@ def _check_sinks(request: EvaluationRequest) -> None:
         raise UsageError(msg)
     event_sinks(request.sinks)
     check_source(request.event_source)
-
-
-def _name(command: Sequence[str]) -> str:
-    """Return the name of the script: a Python file, module or other file, or its program."""
-    program, *words = command
-    files = [word for word in words if word.endswith(".py")]
-    modules = [word.rpartition(".")[2] for option, word in pairwise(command) if option == "-m"]
-    paths = [word for word in words if Path(word).is_file()]
-    return Path((*files, *modules, *paths, program)[0]).stem
 
 
 def _check_is_free(folder: Path, option: str) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rule_runner.commands.profile.overview import FilesReport, ProfileReport
 
 RULE: Final = "ProfilerReport"
+PAGE: Final = Path("profiler-output", "profiler-report.html")  # in its output folder
 PROBLEMS: Final = 20
 SECOND_US: Final = 1_000_000
 
@@ -113,7 +114,7 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
         print(printable(problem.strip()), file=sys.stderr)
     elif evaluated.earlier:
         print(printable(evaluated.again(str(folder))), file=sys.stderr)
-    page = folder / "profiler-output" / "profiler-report.html"
+    page = folder / PAGE
     if page.exists() and not evaluated.output_error:
         print(f"Report: {printable(page)}")
     return code

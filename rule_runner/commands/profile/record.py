@@ -1,24 +1,15 @@
 """record: runs a script, and records its profile."""
 
 import asyncio
-import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from rule_core.storage.uri import is_s3
-from rule_runner.commands.profile.recording import ProfileRecording
+from rule_runner.commands.profile.recording import ProfileRecording, recorded
 from rule_runner.commands.profile.recording_options import RecordingOptions
-from rule_runner.commands.train.evaluator import short
-from rule_runner.commands.train.script import (
-    TrainingScript,
-    say,
-    script_name,
-    unseen,
-    write_hook,
-)
+from rule_runner.commands.train.script import TrainingScript, say, script_name, write_hook
 from rule_runner.commands.train.signals import ForwardedSignals
 from rule_runner.config.model import default_output
 
@@ -81,23 +72,3 @@ class _Recorder:
                 self._frameworks.append(name)
             case {"missed": str(text)} if text not in self._missed:
                 self._missed.append(text)
-
-
-def recorded(
-    recording: ProfileRecording, frameworks: Sequence[str], missed: Sequence[str] = ()
-) -> list[str]:
-    """Return sentences on what was recorded, and how to look at it."""
-    if recording.is_empty():
-        return [f"Nothing was recorded in {recording.folder!r}."]
-    sentences = []
-    if not recording.has_steps():
-        reasons = missed or [unseen(frameworks)]
-        sentences.append(" ".join(["Only system metrics were recorded.", *reasons]))
-    folder = recording.folder
-    place = shlex.quote(folder if is_s3(folder) else str(short(Path(folder))))
-    return [
-        *sentences,
-        f"Profile: {place}",
-        f"Show it with: rule-runner profile show {place}",
-        f"Judge it with: rule-runner profile report {place} --output DIR",
-    ]

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,8 @@ from rule_core.profiler.recording.timelines import complete_drafts
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.uri import is_s3, open_output
 from rule_runner.commands.profile.recording_options import RecordingOptions
+from rule_runner.commands.train.evaluator import short
+from rule_runner.commands.train.script import unseen
 from rule_runner.errors import OutputError, RuleRunnerError
 from rule_runner.results.durable_files import output_errors
 
@@ -149,3 +152,23 @@ class ProfileRecording:
             return [*open_output(self.folder).list_keys(f"{folder}/")]
         except ObjectNotFoundError:
             return []
+
+
+def recorded(
+    recording: ProfileRecording, frameworks: Sequence[str], missed: Sequence[str] = ()
+) -> list[str]:
+    """Return sentences on what was recorded, and how to look at it."""
+    if recording.is_empty():
+        return [f"Nothing was recorded in {recording.folder!r}."]
+    sentences = []
+    if not recording.has_steps():
+        reasons = missed or [unseen(frameworks)]
+        sentences.append(" ".join(["Only system metrics were recorded.", *reasons]))
+    folder = recording.folder
+    place = shlex.quote(folder if is_s3(folder) else str(short(Path(folder))))
+    return [
+        *sentences,
+        f"Profile: {place}",
+        f"Show it with: rule-runner profile show {place}",
+        f"Judge it with: rule-runner profile report {place} --output DIR",
+    ]

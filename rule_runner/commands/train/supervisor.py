@@ -15,13 +15,14 @@ import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.exceptions import SMDebugError
-from rule_core.failures import Contained
+from rule_core.failures import Contained, OnError
 from rule_core.format.paths import END_OF_JOB
 from rule_core.saving.auto_hook import HOOK, numbered_path
 from rule_core.severity import Severity
 from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short
+from rule_runner.commands.train.judged_recording import JudgedRecording
 from rule_runner.commands.train.script import TrainingScript, say, unseen, write_hook
 from rule_runner.commands.train.signals import ForwardedSignals
 from rule_runner.config.defaults import RuleMode
@@ -101,11 +102,16 @@ class Supervisor:
         What to run.
     control
         A folder for messages between this process and the script.
+    recording
+        The profile to record; None: none.
     """
 
-    def __init__(self, config: TrainConfig, control: Path) -> None:
+    def __init__(
+        self, config: TrainConfig, control: Path, recording: JudgedRecording | None = None
+    ) -> None:
         self._config = config
         self._control = control
+        self._recording = recording
         self._script: TrainingScript | None = None
         self._trainings: dict[str, WatchedTraining] = {}  # by trial
         self._turns = asyncio.Semaphore(max(LEAST_EVALUATORS, os.cpu_count() or 1))
@@ -120,13 +126,19 @@ class Supervisor:
         signals = ForwardedSignals(self._stop_evaluators)
         # A script that reads the hook's JSON file itself, as on SageMaker, gets the same file.
         variables = {HOOK_FILE: os.environ.get(HOOK_FILE, str(self._control / HOOK))}
-        script = await TrainingScript.start(
-            self._config.command, self._control, self._hear, variables
-        )
+        recording = self._recording
+        if recording is not None:
+            recording.start(partial(self._on_finding, 1))
+            variables |= recording.environment()
+        with OnError(self._end_recording):
+            script = await TrainingScript.start(
+                self._config.command, self._control, self._hear, variables
+            )
         self._script = signals.script = script
         # An internal error does not hide the exit code.
         with closing(script), Contained(lambda _: _log.exception("training_not_judged")):
             await signals.wait(script, self._config.grace)
+            self._end_recording()
             if self._stopping is not None:
                 await self._stopping
             await self._conclude(script)
@@ -196,6 +208,12 @@ class Supervisor:
     def _stop_evaluators(self) -> None:
         for training in self._trainings.values():
             training.evaluator.stop()
+        if self._recording is not None:
+            self._recording.stop()
+
+    def _end_recording(self) -> None:
+        if self._recording is not None:
+            self._recording.end()
 
     async def _conclude(self, script: TrainingScript) -> None:
         """Wait for the evaluations, and print their results."""
@@ -213,6 +231,18 @@ class Supervisor:
             say(summed_up(judged))
         for text in self._missed:
             say(f"NotEvaluated: {text}")
+        if self._recording is not None:
+            await self._conclude_recording(self._recording)
+
+    async def _conclude_recording(self, recording: JudgedRecording) -> None:
+        """Wait for the evaluation of the profile, and print its results."""
+        judged = await recording.judged()
+        if len(judged.rules) > 1:
+            judged.show()
+        if judged.problem:
+            say(f"{judged.problem} The training was not touched.{self._retry(judged)}")
+        recording.show(self._frameworks)
+        self._has_failed = self._has_failed or self._fails([judged])
 
     def _show(self, number: int, judged: EvaluatorResult) -> None:
         """Print the verdicts on a training; of many, one without findings gets a single line."""

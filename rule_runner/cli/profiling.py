@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FOLDER = click.argument("folder", metavar="DIR")
 _MODE = click.Choice(["train", "eval", "predict", "global"], case_sensitive=False)
 _RECORDING: Final = (
-    ("interval", "TIME", "Pause between two samples of the system, such as 200ms; by default 500ms."),
+    ("interval", "TIME", "Pause between two samples of the system; by default 500ms."),
     ("operators", "FIRST:LAST", "Steps, without the last, whose operators are profiled."),
     ("data-loaders", "FIRST:LAST", "Steps whose data loading is profiled."),
     ("python", "FIRST:LAST", "Steps whose Python functions are profiled."),

@@ -137,7 +137,7 @@ def timeline(
     from rule_core.analysis.frames.merge_timelines import merge_timelines
     from rule_core.modes import ModeKeys
 
-    bound = parse_time if unit == "time" else parse_step
+    bound: Callable[[str], float] = parse_time if unit == "time" else parse_step
     first, last = _bound("--start", start, bound), _bound("--end", end, bound)
     chosen = None if mode is None else ModeKeys[mode.upper()]
     present(path)

@@ -37,9 +37,7 @@ def record(command: Sequence[str], folder: str | None, options: RecordingOptions
 class _Recorder:
     """Runs the command and samples the system meanwhile."""
 
-    def __init__(
-        self, command: Sequence[str], control: Path, recording: ProfileRecording
-    ) -> None:
+    def __init__(self, command: Sequence[str], control: Path, recording: ProfileRecording) -> None:
         self._command = command
         self._control = control
         self._recording = recording

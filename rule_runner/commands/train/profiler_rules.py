@@ -18,7 +18,8 @@ def split_request(request: EvaluationRequest) -> tuple[EvaluationRequest, Evalua
     Parameters, modes and actions follow the rule jobs that they name; a mode without a name is
     that of both.
     """
-    own, others = [], []
+    own: list[RuleRequest] = []
+    others: list[RuleRequest] = []
     for rule in request.rules:
         (own if _is_profiler_rule(rule) else others).append(rule)
     ids = [rule.id or _NAMES[(rule.name or "").casefold()] for rule in own]

@@ -15,7 +15,6 @@ from training_scripts import LOSSES, RULE, said
 
 from rule_core.storage import aws
 from rule_runner.cli import main
-from rule_runner.commands.train import command as train
 from rule_runner.commands.train import supervisor
 from rule_runner.commands.train.script import script_name
 from rule_runner.results.schema import RuleResult

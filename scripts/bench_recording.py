@@ -1,8 +1,8 @@
 """What recording a profile costs in processor time: for `scripts/bench recording`.
 
 Two equal trainings are trained in turns, one with a profile and one without, both with a hook that
-saves nothing. The time is that of the processor, of all threads of the process, so that other work
-on the machine matters little. `docs/performance.md` has the table.
+saves nothing. The time is that of the processor, of the thread that trains and of the one that
+writes, so that other work on the machine matters little. `docs/performance.md` has the table.
 """
 
 import os
@@ -14,7 +14,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import enumerate as enumerate_threads
+from typing import Any, NamedTuple
 
 import click
 import torch
@@ -31,6 +32,7 @@ SAMPLED_S = 20.0
 pause = SystemClock().sleep
 WIDTH, BATCH = 8, 4  # in small steps the difference is not lost in noise
 COMMON_STEP_US = 10_000
+WRITER = "smdebug-profiler"  # name of its thread
 ALWAYS = {"StartStep": 0, "NumSteps": 1_000_000_000}
 OVER = {"StartStep": 1, "NumSteps": 2}
 RANGES = ("DataloaderProfilingConfig", "DetailedProfilingConfig", "PythonProfilingConfig")
@@ -63,12 +65,12 @@ class Training:
 
     def turn(self) -> float:
         """Train for an epoch, and return the seconds of processor time that it took."""
-        began = time.process_time()
+        began = time.thread_time()
         for (inputs,) in DataLoader(self.data, batch_size=BATCH):
             self.optimizer.zero_grad()
             self.model(inputs).square().mean().backward()
             self.optimizer.step()
-        return time.process_time() - began
+        return time.thread_time() - began
 
 
 @contextmanager
@@ -82,12 +84,23 @@ def pair(profile: dict[str, Any] | None) -> Iterator[tuple[Training, Training]]:
         plain.hook.close()
 
 
-def microseconds(profile: dict[str, Any] | None) -> tuple[list[float], float]:
-    """Return what a step costs more in each pair of turns, and a step, in microseconds."""
+class Costs(NamedTuple):
+    """Microseconds of a step: more with a profile in each pair, of the writer, without."""
+
+    more: list[float]
+    writing: float
+    without: float
+
+
+def costs(profile: dict[str, Any] | None) -> Costs:
+    """Return what the steps of two trainings take, after a turn that warms up."""
     with pair(profile) as (plain, other):
         turns = [(plain.turn(), other.turn()) for _ in range(PAIRS + 1)][1:]
-    return (
+        writers = [each.native_id for each in enumerate_threads() if each.name == WRITER]
+        ticks = sum(_ticks(f"self/task/{writer}") for writer in writers)
+    return Costs(
         [(more - seconds) / STEPS * 1e6 for seconds, more in turns],
+        ticks / os.sysconf("SC_CLK_TCK") / STEPS / (PAIRS + 1) * 1e6,
         statistics.median(seconds for seconds, _ in turns) / STEPS * 1e6,
     )
 
@@ -113,17 +126,18 @@ def sampler() -> tuple[float, float]:
             stdin=subprocess.PIPE,
         )
         pause(3)  # it starts
-        before = _ticks(process.pid)
+        before = _ticks(str(process.pid))
         pause(SAMPLED_S)
-        share = (_ticks(process.pid) - before) / os.sysconf("SC_CLK_TCK") / SAMPLED_S
+        share = (_ticks(str(process.pid)) - before) / os.sysconf("SC_CLK_TCK") / SAMPLED_S
         status = Path(f"/proc/{process.pid}/status").read_text()
         process.communicate(b"stop")
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return share, int(peak.split()[1]) / 1e3
 
 
-def _ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+def _ticks(process: str) -> int:
+    """Return the processor time of a process or thread, in ticks of the system's clock."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     return int(fields[11]) + int(fields[12])
 
 
@@ -135,13 +149,14 @@ def run() -> None:
         f"torch {torch.__version__}, 1 thread, load {load:.0f}; "
         f"{PAIRS} pairs of {STEPS} steps; medians with quartiles"
     )
-    click.echo("| recording | more for a step | of 10 ms | a step without |\n|---|---:|---:|---:|")
+    click.echo("| recording | more for a step | of 10 ms | writer | a step without |")
+    click.echo("|---|---:|---:|---:|---:|")
     for name, profile in CASES.items():
-        values, step = microseconds(profile)
-        low, middle, high = statistics.quantiles(values, n=4)
+        more, writing, without = costs(profile)
+        low, middle, high = statistics.quantiles(more, n=4)
         click.echo(
-            f"| {name} | {middle:+.0f} us ({low:+.0f} to {high:+.0f}) | {middle / COMMON_STEP_US:+.2%} "
-            f"| {step / 1e3:.2f} ms |"
+            f"| {name} | {middle:+.0f} us ({low:+.0f} to {high:+.0f}) "
+            f"| {middle / COMMON_STEP_US:+.2%} | {writing:.0f} us | {without:.0f} us |"
         )
     share, memory = sampler()
     click.echo(f"sampler, 500 ms: {share:.2%} of a core, {memory:.0f} MB")

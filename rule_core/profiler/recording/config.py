@@ -133,6 +133,12 @@ class RecordingConfig:
     is_kineto_inside: bool = False
     problems: tuple[str, ...] = ()
 
+    @property
+    def profiles_steps(self) -> bool:
+        """Whether profilers follow the steps, and not only timelines are written."""
+        kinds = (self.detailed, self.horovod, self.smdataparallel, self.python)
+        return self.framework and any(kind is not None for kind in kinds)
+
 
 def read_config(path: Path) -> RecordingConfig:
     """Return the configuration in a file; one that is disabled if there is no file.

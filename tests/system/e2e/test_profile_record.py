@@ -1,7 +1,6 @@
 """Unchanged PyTorch scripts under `profile record`, in the processes that they start."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -158,4 +157,4 @@ def test_processes_that_a_launcher_starts(tmp_path: Path, launcher: str) -> None
     processes = {(event.event_args or {})["pid"] for event in steps}
     assert len(steps) == 6 * (1 if launcher == "shell" else 2), done.stderr
     assert len(processes) in {1, 2}
-    assert os.fspath(tmp_path / "profile" / "framework" / "training_job_end.ts")
+    assert (tmp_path / "profile" / "framework" / "training_job_end.ts").exists()

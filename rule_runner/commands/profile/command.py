@@ -159,7 +159,7 @@ def _bound(option: str, text: str | None, parse: Callable[[str], float]) -> floa
     try:
         return parse(text)
     except (ValueError, OverflowError) as err:
-        what = "a step" if parse is parse_step else "epoch seconds or a time in ISO format"
+        what = "epoch seconds or a time in ISO format" if parse is parse_time else "a step"
         msg = f"Option {option} must be {what}, got {text!r}."
         raise UsageError(msg) from err
 

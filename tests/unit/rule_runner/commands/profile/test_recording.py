@@ -40,8 +40,12 @@ def samplers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 async def until(condition: Any) -> None:
     async with asyncio.timeout(30):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - a recording has no events
             await asyncio.sleep(0.001)
+
+
+def written(path: Path) -> Any:
+    return json.loads(path.read_text())
 
 
 def test_changes_of_the_file_take_effect(tmp_path: Path, samplers: list[object]) -> None:
@@ -60,11 +64,10 @@ def test_changes_of_the_file_take_effect(tmp_path: Path, samplers: list[object])
         file.write_text("{ damaged")
         await until(lambda: said)
         file.unlink()
-        document = json.loads(path.read_text())
-        assert document["ProfilingIntervalInMilliseconds"] == 100
+        assert written(path)["ProfilingIntervalInMilliseconds"] == 100
         file.write_text('{"DisableProfiler": true}')
         await until(lambda: len(samplers) == 4)
-        assert json.loads(path.read_text())["DisableProfiler"]
+        assert written(path)["DisableProfiler"]
         following.cancel()
         recording.end()
 

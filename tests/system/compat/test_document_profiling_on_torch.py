@@ -12,6 +12,7 @@ from profiled_training import train
 from recorded_profiles import events
 
 from rule_core.profiler.python_profiles.cprofile_file import parse_cprofile
+from rule_core.profiler.recording import trace_thread
 from rule_core.profiler.recording.supervision import SUPERVISED
 from rule_runner.debugger import (
     DataloaderProfilingConfig,
@@ -31,8 +32,10 @@ ALLREDUCE = '{"ph": "X", "name": "ALLREDUCE", "ts": %d, "dur": 5, "pid": 1},\n'
 
 
 @pytest.fixture(autouse=True)
-def _no_sampler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no sampler, and wait for the writer on a busy machine."""
     monkeypatch.setenv(SUPERVISED, str(tmp_path / "profile"))
+    monkeypatch.setattr(trace_thread, "CLOSE_TIMEOUT_S", 60.0)
 
 
 def recorded(folder: Path, **arguments: Any) -> Path:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,6 +28,9 @@ from rule_runner.results.durable_files import output_errors
 
 CONFIG: Final = "profilerconfig.json"
 STOP_TIMEOUT_S: Final = 10.0  # nobody waits but the user
+# PyTorch's profiler prints lines to stderr for each step that is profiled.
+KINETO_LOG: Final = "KINETO_LOG_LEVEL"
+SILENT: Final = "99"
 
 
 class ProfileRecording:
@@ -83,7 +87,10 @@ class ProfileRecording:
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which the script's processes take part."""
-        return {PATH_VARIABLE: str(self._config), SUPERVISED: self.folder}
+        variables = {PATH_VARIABLE: str(self._config), SUPERVISED: self.folder}
+        if parse_config(self._document).detailed is not None and KINETO_LOG not in os.environ:
+            variables[KINETO_LOG] = SILENT
+        return variables
 
     def start(self) -> None:
         """Write the configuration, and begin to sample the system."""

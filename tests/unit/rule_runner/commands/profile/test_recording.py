@@ -100,6 +100,25 @@ def test_a_sampler_that_cannot_start_is_named(
     assert samplers == []
 
 
+@pytest.mark.parametrize(
+    ("operators", "before", "after"),
+    [(None, None, None), ("5", None, module.SILENT), ("5", "0", None)],
+)
+def test_pytorch_prints_nothing_about_profiled_steps(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    operators: str | None,
+    before: str | None,
+    after: str | None,
+) -> None:
+    monkeypatch.delenv(module.KINETO_LOG, raising=False)
+    if before is not None:
+        monkeypatch.setenv(module.KINETO_LOG, before)
+    options = RecordingOptions(operators=operators)
+    recording = ProfileRecording(options, str(tmp_path / "p"), tmp_path, print)
+    assert recording.environment().get(module.KINETO_LOG) == after
+
+
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="Cannot write"):

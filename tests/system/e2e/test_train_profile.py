@@ -85,6 +85,7 @@ def test_wrong_options_start_nothing(
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(900)
 def test_a_fault_stops_the_training_and_a_healthy_one_goes_on(tmp_path: Path) -> None:
     stops = ("--stop-on-finding", "--stop-on", "warning")
     slow, healthy = tmp_path / "slow", tmp_path / "healthy"
@@ -92,6 +93,6 @@ def test_a_fault_stops_the_training_and_a_healthy_one_goes_on(tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (10, ""), done.stderr
     assert "has found a warning: the training is stopped." in done.stderr
     assert "IssuesFound" in outcomes(slow).values()
-    done = train(healthy, ["200", "fast"], *stops)
+    done = train(healthy, ["30", "fast"], *stops)
     assert (done.returncode, done.stdout) == (0, "the end\n"), done.stderr
     assert "IssuesFound" not in outcomes(healthy).values()

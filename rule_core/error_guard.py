@@ -9,6 +9,7 @@ from rule_core.logger import get_logger
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_getpid = os.getpid
 
 
 class FailSafe:
@@ -74,9 +75,10 @@ def guarded(
 ) -> Callable[Concatenate[Any, P], R | None]:
     """Decorate a method of a `FailSafe` so that its errors do not break the training."""
 
+    # Every event of every step goes through here, so properties are not used.
     @functools.wraps(method)
     def call(self: FailSafe, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
-        if self._is_inactive:
+        if self.is_off or _getpid() != self._pid:
             self._raise_background_error()
             return None
         try:

@@ -74,7 +74,6 @@ class Transformer(nn.Module):
 
 
 MODELS = {"CNN": Cnn, "transformer": Transformer}
-ALWAYS = {"StartStep": 0, "NumSteps": 1_000_000}
 # What the hook is told, and what a plain script would do instead at a step.
 CASES: dict[str, dict[str, Any]] = {
     "nothing": {"save_config": smd.SaveConfig(end_step=0)},
@@ -88,12 +87,6 @@ CASES: dict[str, dict[str, Any]] = {
         "include_collections": ["weights", "biases", "gradients"],
         "reduction_config": STATISTICS,
     },
-}
-PROFILES: dict[str, dict[str, Any]] = {
-    "a profile, timeline and system": {},
-    "a profile, data loaders in their range": {"DataloaderProfilingConfig": ALWAYS},
-    "a profile, operators in their range": {"DetailedProfilingConfig": ALWAYS},
-    "a profile, Python functions in their range": {"PythonProfilingConfig": ALWAYS},
 }
 # Measured by `scripts/bench preset`.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -137,9 +130,6 @@ class Training:
 def hooked(training: Training, case: str, folder: str) -> Iterator[Callable[[], None]]:
     """Register a hook; yields what waits until all is written."""
     options = (CASES | PRESETS).get(case, CASES["nothing"])
-    if case in PROFILES:
-        parameters = {"LocalPath": f"{folder}/profile", **PROFILES[case]}
-        options = {**options, "profiler_config": {"ProfilingParameters": parameters}}
     hook = smd.Hook(f"{folder}/trial", on_error="raise", **options)
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -247,9 +237,6 @@ def run() -> None:
                 more = (peak_of(model, case, saving) - alone) / 1e6
                 ratios = slowdown(model, case, saving)
                 click.echo(f"    {saving:10}  {percent(ratios)}  peak memory {more:+.0f} MB")
-        for case in PROFILES:
-            ratios = slowdown(model, case, "hook")
-            click.echo(f"  {case}\n    hook        {percent(ratios)}")
 
 
 if __name__ == "__main__":

@@ -89,6 +89,11 @@ class Auto:
             if hook is not self.hook:
                 hook.close()
 
+    @property
+    def saves(self) -> bool:
+        """Whether the latest hook saves tensors, and does not only record a profile."""
+        return self.hook is None or not self.hook.saves_nothing
+
     def current(self, cls: type[H]) -> H | None:
         """Return the latest training's hook if it is a `cls` that this process created."""
         hook = self.hook
@@ -119,7 +124,8 @@ class Auto:
             return
         self.is_off = True
         if self.hook is not None:
-            self.print_once("The script creates its own hook: rule-runner saves nothing more.")
+            if self.saves:
+                self.print_once("The script creates its own hook: rule-runner saves nothing more.")
             self.hook.close()
 
     def report_unsaved(self, text: str) -> None:

@@ -39,8 +39,8 @@ class BaseHook(FailSafe):
         Decides what is saved when.
     rank, world_size
         Of this process; None reads them from the environment.
-    all_workers
-        Whether every worker writes, instead of rank 0 only.
+    workers
+        Which workers write: ``all``, ``one``, that of rank 0, or ``none``.
     dry_run, resume, max_queue_bytes, drop, raises
         See `smdebug.core.hook.Hook`.
     profiling
@@ -48,6 +48,8 @@ class BaseHook(FailSafe):
 
     Attributes
     ----------
+    saves_nothing
+        Whether only steps are counted, and perhaps profiled.
     profiler
         Records the steps; None if nothing is profiled.
     """
@@ -64,7 +66,7 @@ class BaseHook(FailSafe):
         *,
         rank: int | None,
         world_size: int | None,
-        all_workers: bool,
+        workers: str,
         dry_run: bool,
         resume: bool,
         max_queue_bytes: int,
@@ -77,7 +79,8 @@ class BaseHook(FailSafe):
         self.mode_steps: dict[ModeKeys, int] = {}
         self.global_step = -1
         self.dry_run = dry_run
-        self.save_all_workers = all_workers
+        self.save_all_workers = workers == "all"
+        self.saves_nothing = dry_run or workers == "none"
         self._output = output
         self._policy = policy
         self._ranks = (rank, world_size)
@@ -142,7 +145,7 @@ class BaseHook(FailSafe):
 
     @property
     def _writes(self) -> bool:
-        return not self.dry_run and (self.save_all_workers or self.rank == 0)
+        return not self.saves_nothing and (self.save_all_workers or self.rank == 0)
 
     def _reject_existing_trial(self) -> None:
         """Raise `SMDebugRuntimeError` if a trial exists; an unavailable store disables the hook."""

@@ -59,7 +59,8 @@ class Hook(BaseHook):
     save_all
         Whether to save every tensor that the hook sees.
     include_workers
-        ``"one"``: only the worker of rank 0 writes; ``"all"``: every worker writes.
+        ``"one"``: only the worker of rank 0 writes; ``"all"``: every worker writes; ``"none"``:
+        nothing is written but a profile.
     max_queue_bytes
         Memory limit, in bytes, for tensors waiting to be written.
     when_full
@@ -165,7 +166,7 @@ class Hook(BaseHook):
             policy,
             rank=rank,
             world_size=world_size,
-            all_workers=include_workers == "all",
+            workers=include_workers,
             dry_run=dry_run,
             resume=resume,
             max_queue_bytes=max_queue_bytes,

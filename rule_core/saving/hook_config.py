@@ -87,7 +87,7 @@ class HookConfig:
     save_all
         Save every tensor.
     include_workers
-        ``all`` or ``one``.
+        ``all``, ``one`` or ``none``.
     include_regex
         Patterns of the collection ``default``.
     include_collections
@@ -175,7 +175,7 @@ def _hook_config(path: str, document: Json, save_interval: int) -> HookConfig:
         export_tensorboard=export,
         dry_run=False,
         save_all=hook.flag("save_all", default=False),
-        include_workers="all" if hook.params.get("include_workers") == "all" else "one",
+        include_workers=hook.workers(),
         include_regex=hook.texts("include_regex") or None,
         include_collections=list(dict.fromkeys(collection.name for collection in collections))
         or None,
@@ -257,6 +257,10 @@ class _Section:
         except TypeError:
             msg = f"{self.label(key)} must be a string, got {self.params[key]!r}."
             raise SMDebugValueError(msg) from None
+
+    def workers(self) -> str:
+        value = self.params.get("include_workers")
+        return value if value in ("all", "none") else "one"
 
     def preset(self) -> Preset:
         value = self.params.get("preset") or "none"

@@ -1,4 +1,9 @@
-"""profile: what a profiler saved, shown, reported on, merged into one timeline."""
+"""profile: what a profiler saved, recorded, shown, reported on, merged into one timeline."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -6,8 +11,60 @@ from rule_runner.cli.endpoint import endpoint_option
 from rule_runner.cli.reporting import reporting
 from rule_runner.logs import configure
 
+if TYPE_CHECKING:
+    from rule_runner.commands.profile.recording_options import RecordingOptions
+
 _FOLDER = click.argument("folder", metavar="DIR")
 _MODE = click.Choice(["train", "eval", "predict", "global"], case_sensitive=False)
+_RECORDING: Final = (
+    ("interval", "TIME", "Pause between two samples of the system; by default 500ms."),
+    ("operators", "FIRST:LAST", "Steps, without the last, whose operators are profiled."),
+    ("data-loaders", "FIRST:LAST", "Steps whose data loading is profiled."),
+    ("python", "FIRST:LAST", "Steps whose Python functions are profiled."),
+)
+
+
+def takes_recording(prefix: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a command the options of a recording.
+
+    Parameters
+    ----------
+    prefix
+        Beginning of their names. The command gets them as argument `recording`, which is None if
+        there are none of them.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        names = {f"recording_{name.replace('-', '_')}": name for name, *_ in _RECORDING}
+
+        @wraps(command)
+        def run(*args: Any, recording_file: Path | None, **values: Any) -> Any:
+            texts = {name.replace("-", "_"): values.pop(key) for key, name in names.items()}
+            recording = _options(recording_file, f"--{prefix}", **texts)
+            return command(*args, recording=recording, **values)
+
+        decorated: Callable[..., Any] = run
+        for (name, metavar, meaning), key in reversed([*zip(_RECORDING, names, strict=True)]):
+            option = click.option(f"--{prefix}{name}", key, metavar=metavar, help=meaning)
+            decorated = option(decorated)
+        return click.option(
+            f"--{prefix}config",
+            "recording_file",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            metavar="FILE",
+            help="What to record: a ProfilerConfig as JSON, or a Python file that defines one.",
+        )(decorated)
+
+    return decorate
+
+
+def _options(file: Path | None, prefix: str, **texts: str | None) -> "RecordingOptions | None":
+    """Return the options of a recording; None if there are none."""
+    if file is None and not any(text is not None for text in texts.values()):
+        return None
+    from rule_runner.commands.profile.recording_options import RecordingOptions
+
+    return RecordingOptions(file, **texts, prefix=prefix)
 
 
 @click.group()
@@ -30,6 +87,27 @@ def show(folder: str, form: str, check: bool) -> int:
 
     configure(-1)
     return show_profile(folder, form, check=check)
+
+
+@profile.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("-o", "--output", metavar="DIR", help="Folder of the profile, or s3://bucket/prefix.")
+@takes_recording()
+@endpoint_option
+@reporting
+def record(
+    command: tuple[str, ...], output: str | None, recording: "RecordingOptions | None"
+) -> int:
+    """Run COMMAND, such as an unchanged training script, and record its profile.
+
+    The system is sampled while it runs. PyTorch, XGBoost and Keras 3 are hooked when a Python
+    process of it imports them, and the steps of their trainings become a timeline. The exit code is
+    the command's.
+    """
+    from rule_runner.commands.profile.record import record as run_record
+    from rule_runner.commands.profile.recording_options import RecordingOptions
+
+    return run_record(command, output, recording or RecordingOptions())
 
 
 @profile.command()

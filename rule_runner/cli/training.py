@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rule_runner.cli.evaluation import TRAIN, takes, with_request
+from rule_runner.cli.profiling import takes_recording
 from rule_runner.cli.reporting import reporting
 
 if TYPE_CHECKING:
+    from rule_runner.commands.profile.recording_options import RecordingOptions
     from rule_runner.config.request import EvaluationRequest
 
 
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     metavar="S",
     help="Time between SIGTERM and SIGKILL when the training is stopped.",
 )
+@click.option("--profile", is_flag=True, help="Record a profile too, with a report.")
+@takes_recording("profile-")
 @takes(TRAIN)
 @reporting
 @with_request
@@ -69,6 +73,8 @@ def train(
     preset: str | None,
     stop_on_finding: bool,
     grace: float,
+    profile: bool,
+    recording: "RecordingOptions | None",
 ) -> int:
     """Run COMMAND, an unchanged training script, and judge its tensors while it trains.
 
@@ -76,6 +82,7 @@ def train(
     script's, or 10 if a rule stopped it or --fail-on-issues applies. With --format json, junit or
     sarif, the results of each training follow on standard output when the script has ended.
     """
+    from rule_runner.commands.profile.recording_options import RecordingOptions
     from rule_runner.commands.train.command import train as run_train
 
     return run_train(
@@ -88,4 +95,5 @@ def train(
         preset=preset,
         stop_on_finding=stop_on_finding,
         grace=grace,
+        profile=recording or (RecordingOptions() if profile else None),
     )

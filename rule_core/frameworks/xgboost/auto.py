@@ -80,17 +80,18 @@ def _hook(arguments: Mapping[str, Any], parameters: Collection[str]) -> Hook | N
         return latest
     data = arguments["dtrain"]
     evals = list(arguments.get("evals") or ())
-    if "evals" in parameters and not evals:
-        AUTO.print_once(
-            "XGBoost computes no metrics without evals (estimators: eval_set): none are saved."
-        )
-    return AUTO.begin(
+    hook = AUTO.begin(
         Hook,
         runs=True,
         hyperparameters=dict(arguments["params"]),
         train_data=data,
         validation_data=evals[-1][0] if evals else data,
     )
+    if "evals" in parameters and not evals and AUTO.saves:
+        AUTO.print_once(
+            "XGBoost computes no metrics without evals (estimators: eval_set): none are saved."
+        )
+    return hook
 
 
 def _continues(model: Any, hook: Hook) -> bool:

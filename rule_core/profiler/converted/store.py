@@ -116,7 +116,7 @@ class ConvertedStore:
         return []
 
     def files_ending(self, time_us: int) -> list[str]:
-        """Return the key of the first converted timeline of each node that ends at or after a time."""
+        """Return, for each node, the key of the first timeline that ends at or after a time."""
         later = sorted(
             (end, key, node) for key, (node, end) in self._ends.items() if end >= time_us
         )

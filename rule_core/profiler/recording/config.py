@@ -1,5 +1,6 @@
 """RecordingConfig: what to profile, from the file that a training job gets."""
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -132,6 +133,12 @@ class RecordingConfig:
     python: PythonProfiling | None = None
     is_kineto_inside: bool = False
     problems: tuple[str, ...] = ()
+
+    @property
+    def profiles_steps(self) -> bool:
+        """Whether profilers follow the steps, and not only timelines are written."""
+        kinds = (self.detailed, self.horovod, self.smdataparallel, self.python)
+        return self.framework and any(kind is not None for kind in kinds)
 
 
 def read_config(path: Path) -> RecordingConfig:
@@ -272,9 +279,10 @@ def _folded(document: Json) -> dict[str, Any]:
 
 
 def _section(value: object) -> dict[str, Any]:
-    """Return an object, given as such, as JSON or as the SDK writes it.
+    """Return an object, given as such, as JSON, as the SDK writes it, or as Python prints it.
 
-    The SDK writes a comma before the closing brace and does not escape patterns.
+    The SDK writes a comma before the closing brace and does not escape patterns. smdebug also takes
+    quotes of Python.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -283,11 +291,19 @@ def _section(value: object) -> dict[str, Any]:
         try:
             value = msgspec.json.decode(text)
         except (msgspec.MsgspecError, RecursionError):
-            value = None
+            value = _python_literal(text)
     if not isinstance(value, dict):
         msg = "it must be an object."
         raise SMDebugValueError(msg)
     return _folded(value)
+
+
+def _python_literal(text: str) -> object:
+    """Return the value of a literal of Python; None for other texts."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _sdk_items(text: str) -> Iterator[tuple[str, str]]:

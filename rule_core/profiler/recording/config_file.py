@@ -41,7 +41,7 @@ class ConfigFile:
         self._path = path
         self._clock = clock
         self._checked_s = clock.monotonic()
-        self._stamp = None if path is None else _stamp(path)
+        self._stamp = None if path is None else file_stamp(path)
         self.config = config or (RecordingConfig() if path is None else read_config(path))
 
     def has_changed(self) -> bool:
@@ -56,7 +56,7 @@ class ConfigFile:
         if self._path is None or now_s - self._checked_s < CHECK_S:
             return False
         self._checked_s = now_s
-        stamp = _stamp(self._path)
+        stamp = file_stamp(self._path)
         if stamp == self._stamp:
             return False
         self._stamp = stamp
@@ -64,7 +64,7 @@ class ConfigFile:
         return True
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def file_stamp(path: Path) -> tuple[int, int] | None:
     """Return the time and the size of a file; None if it does not exist."""
     try:
         status = path.stat()

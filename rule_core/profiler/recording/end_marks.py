@@ -5,6 +5,7 @@ from typing import Final
 
 from rule_core.environment import ON_SAGEMAKER
 from rule_core.profiler.file_names import END_MARKS
+from rule_core.profiler.recording.supervision import is_supervised
 from rule_core.storage.base import ObjectNotFoundError
 from rule_core.storage.publish import publish
 from rule_core.storage.uri import open_output
@@ -16,9 +17,9 @@ SYSTEM_END, FRAMEWORK_END = END_MARKS
 def mark_begin(folder: str, rank: int) -> None:
     """Forget that this process, or all of the job, has ended before in this folder.
 
-    Nothing is forgotten on SageMaker, which writes the end mark itself.
+    Nothing is forgotten where somebody else writes the end mark.
     """
-    if ON_SAGEMAKER in os.environ:
+    if _is_marked_by_others(folder):
         return
     output = open_output(folder)
     output.remove(f"{ENDED}{rank}")
@@ -29,9 +30,9 @@ def mark_begin(folder: str, rank: int) -> None:
 def mark_end(folder: str, rank: int, world_size: int) -> None:
     """Record that a process has ended; the last one marks the end of the timelines.
 
-    SageMaker writes the end mark itself, after the last upload.
+    Nothing is recorded where somebody else writes the end mark.
     """
-    if ON_SAGEMAKER in os.environ:
+    if _is_marked_by_others(folder):
         return
     output = open_output(folder)
     if world_size > 1:
@@ -43,3 +44,8 @@ def mark_end(folder: str, rank: int, world_size: int) -> None:
         if not ended >= {str(each) for each in range(world_size)}:
             return
     publish(output, FRAMEWORK_END, b"")
+
+
+def _is_marked_by_others(folder: str) -> bool:
+    """Return whether SageMaker or a supervising command writes the end mark."""
+    return ON_SAGEMAKER in os.environ or is_supervised(folder)

@@ -12,6 +12,7 @@ from rule_core.profiler.constants import DEFAULT_PREFIX, TRACE_DIRECTORY_FORMAT
 RESOURCES: Final = "/opt/ml/input/config/resourceconfig.json"
 SYSTEM_FOLDER: Final = "system/incremental"
 DRAFTS: Final = "framework"
+DRAFT: Final = ".tmp"
 _SECOND_US: Final = 1_000_000
 
 
@@ -65,7 +66,7 @@ def draft_key(node: str, suffix: str) -> str:
     >>> draft_key("0-box", "pythontimeline.json")
     'framework/0-box_pythontimeline.json.tmp'
     """
-    return f"{DRAFTS}/{node}_{suffix}.tmp"
+    return f"{DRAFTS}/{node}_{suffix}{DRAFT}"
 
 
 def kineto_key(step: int, node: str, start_us: int, end_us: int, *, is_inside: bool) -> str:

@@ -1,10 +1,9 @@
 """ProfilerRecorder: records the steps of a training job as a timeline, and starts profilers."""
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from threading import get_ident
 from typing import Any, Final
 
 from rule_core.clock import Clock, SystemClock
@@ -23,6 +22,7 @@ from rule_core.profiler.recording.python_profiler import Files, PythonProfiler
 from rule_core.profiler.recording.sampler.process import Sampler, is_first_of_node, node_number
 from rule_core.profiler.recording.steady_time import SteadyTime
 from rule_core.profiler.recording.step_profiler import StepPoint, StepProfiler
+from rule_core.profiler.recording.supervision import is_supervised
 from rule_core.profiler.recording.timelines import Timelines, TraceRecord
 from rule_core.profiler.recording.trace_thread import TraceThread
 from rule_core.storage.publish import publish
@@ -32,7 +32,6 @@ STEP: Final = "Step:ModeKeys."
 FORWARD: Final = "Forward"
 BACKWARD: Final = "Backward(post-forward)"
 OPTIMIZER: Final = "Optimizer"
-_NO_ARGS: Final[Mapping[str, Any]] = MappingProxyType({})
 _open_recorders: Final[list["weakref.ref[ProfilerRecorder]"]] = []  # of this process
 
 
@@ -93,6 +92,9 @@ class ProfilerRecorder(FailSafe):
         self._step_began = self._last_end = self._last_finish = 0
         self._has_reached_end = False
         self._process = os.getpid()
+        self._follows = False  # whether profilers are told of the phases
+        self._thread_id = 0
+        self._args: dict[str, Any] = {}  # of the events of a step on this thread
         self._sampler: Sampler | None = None
         self._log_problems()
         self._start_sampler()
@@ -109,11 +111,13 @@ class ProfilerRecorder(FailSafe):
             self.point.time_us,
         )
         self._thread = TraceThread(timelines, self._fail)
+        self._follows = config.profiles_steps
         mark_begin(config.folder, self.rank)
 
     def _start_sampler(self) -> None:
         """Start the sampler of this node, if that is the task of this process."""
-        if self.config.is_disabled or not is_first_of_node(self.rank):
+        is_sampled = is_supervised(self.config.folder) or not is_first_of_node(self.rank)
+        if self.config.is_disabled or is_sampled:
             return
         sampler = Sampler(self.config.folder, self.config.interval_ms, node_number())
         try:
@@ -174,6 +178,12 @@ class ProfilerRecorder(FailSafe):
         self._step_began = now_us
         self._last_end = 0
         self._has_reached_end = False
+        self._thread_id = get_ident()
+        self._args = {
+            "pid": self._process,
+            "thread_id": self._thread_id,
+            "step_num": str(mode_step),
+        }
         self._reach(StepPhase.STEP_START, now_us)
 
     @guarded
@@ -219,17 +229,25 @@ class ProfilerRecorder(FailSafe):
         self._add(phase, name, start_us, self.now_us(), args)
 
     def _add(
-        self, phase: str, name: str, start_us: int, end_us: int, more: Mapping[str, Any] = _NO_ARGS
+        self,
+        phase: str,
+        name: str,
+        start_us: int,
+        end_us: int,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
-        if self._thread is not None:
+        if self._thread is None:
+            return
+        args, thread_id = self._args, get_ident()
+        if more or thread_id != self._thread_id:
             args = {
                 "pid": self._process,
-                "thread_id": threading.get_ident(),
+                "thread_id": thread_id,
                 "step_num": str(self.point.mode_step),
-                **more,
+                **(more or {}),
             }
-            record = TraceRecord(PYTHONTIMELINE_SUFFIX, phase, name, start_us, end_us, args)
-            self._thread.add(record)
+        record = TraceRecord(PYTHONTIMELINE_SUFFIX, phase, name, start_us, end_us, args)
+        self._thread.add(record)
 
     @guarded
     def record(self, record: TraceRecord) -> None:
@@ -265,7 +283,7 @@ class ProfilerRecorder(FailSafe):
     # -- profilers and configuration -----------------------------------------------------------
 
     def _reach(self, phase: StepPhase, time_us: int) -> None:
-        if self._thread is not None:
+        if self._follows and self._thread is not None:
             point = self.point._replace(time_us=time_us)
             for profiler in self._profilers:
                 profiler.reach(phase, point, self.config)
@@ -288,7 +306,7 @@ class ProfilerRecorder(FailSafe):
         if _system_part(before) != _system_part(self.config):
             self._stop_sampler()
             self._start_sampler()
-        if not self.config.framework:  # end what is being profiled
+        if not self.config.profiles_steps:  # end what is being profiled
             self._reach(StepPhase.STEP_START, self.point.time_us)
         self._close_thread()
         if self.config.framework:

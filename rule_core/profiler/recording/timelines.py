@@ -232,31 +232,11 @@ class Timelines:
     def _draft(self, suffix: str) -> Path:
         """Return the path of a new draft; publish one that a killed process has left."""
         path = self._root / layout.draft_key(self._node, suffix)
-        if path.exists() and not self._recover(path, suffix):
+        if path.exists() and not complete_draft(path):
             self._node = f"{self._node}-{os.getpid()}"
             path = self._root / layout.draft_key(self._node, suffix)
             path.unlink(missing_ok=True)
         return path
-
-    def _recover(self, path: Path, suffix: str) -> bool:
-        """Complete and publish a draft; return False if another process uses it."""
-        with path.open("r+b") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-            text = file.read()
-            end = text.rfind(_SEPARATOR) if not text.endswith(_END) else len(text) - len(_END)
-            last_end_us = _last_end_us(text[: max(end, 0)] + _END)
-            if last_end_us:
-                file.truncate(end)
-                file.seek(end)
-                file.write(_END)
-        if last_end_us:
-            self._move(path, suffix, last_end_us)
-        else:
-            path.unlink(missing_ok=True)
-        return True
 
     def _publish(self, suffix: str) -> None:
         """Close a timeline and give it its name; one without events is removed."""
@@ -272,20 +252,60 @@ class Timelines:
             key = layout.timeline_key(end_us, self._node, suffix)
             publish(self._output, key, draft.read_bytes())
             draft.unlink()
+        else:
+            _rename(draft, end_us)
+
+
+def complete_drafts(folder: str) -> None:
+    """Complete and publish the timelines that killed processes have left in a local folder.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    for draft in sorted(Path(folder, layout.DRAFTS).glob(f"*_*{layout.DRAFT}")):
+        complete_draft(draft)
+
+
+def complete_draft(path: Path) -> bool:
+    """Complete and publish a draft; return False if another process uses it."""
+    with path.open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        text = file.read()
+        end = text.rfind(_SEPARATOR) if not text.endswith(_END) else len(text) - len(_END)
+        last_end_us = _last_end_us(text[: max(end, 0)] + _END)
+        if last_end_us:
+            file.truncate(end)
+            file.seek(end)
+            file.write(_END)
+    if last_end_us:
+        _rename(path, last_end_us)
+    else:
+        path.unlink(missing_ok=True)
+    return True
+
+
+def _rename(draft: Path, end_us: int) -> None:
+    """Give a draft the name of a finished timeline."""
+    root = draft.parents[1]
+    node, _, suffix = draft.name.removesuffix(layout.DRAFT).partition("_")
+    while True:
+        final = root / layout.timeline_key(end_us, node, suffix)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(draft, final)  # unlike a rename, it replaces no file
+        except FileExistsError:
+            end_us += 1
+            continue
+        except OSError:  # a file system without links
+            draft.replace(final)
             return
-        while True:
-            final = self._root / layout.timeline_key(end_us, self._node, suffix)
-            final.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(draft, final)  # unlike a rename, it replaces no file
-            except FileExistsError:
-                end_us += 1
-                continue
-            except OSError:  # a file system without links
-                draft.replace(final)
-                return
-            draft.unlink()
-            return
+        draft.unlink()
+        return
 
 
 def _last_end_us(text: bytes) -> int:

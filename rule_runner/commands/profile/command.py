@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from builtin_rules.reports.profiler.wording import duration, moment
+from rule_runner.commands.profile.step_range import parse_step, step_range
 from rule_runner.commands.profile.trials import present, reading
 from rule_runner.config.model import check_is_local, default_output
 from rule_runner.errors import OutputError, TrialError, UsageError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rule_runner.commands.profile.overview import FilesReport, ProfileReport
 
 RULE: Final = "ProfilerReport"
+PAGE: Final = Path("profiler-output", "profiler-report.html")  # in its output folder
 PROBLEMS: Final = 20
 SECOND_US: Final = 1_000_000
 
@@ -117,7 +119,7 @@ def report(path: str, output: str | None, parameters: Sequence[str], *, overwrit
         print(printable(problem.strip()), file=sys.stderr)
     elif evaluated.earlier:
         print(printable(evaluated.again(str(folder))), file=sys.stderr)
-    page = folder / "profiler-output" / "profiler-report.html"
+    page = folder / PAGE
     if page.exists() and not evaluated.output_error:
         print(f"Report: {printable(page)}")
     return code
@@ -140,7 +142,7 @@ def timeline(
     from rule_core.analysis.frames.merge_timelines import merge_timelines
     from rule_core.modes import ModeKeys
 
-    bound = parse_time if unit == "time" else _parse_step
+    bound: Callable[[str], float] = parse_time if unit == "time" else parse_step
     first, last = _bound("--start", start, bound), _bound("--end", end, bound)
     chosen = None if mode is None else ModeKeys[mode.upper()]
     present(path)
@@ -162,7 +164,7 @@ def _bound(option: str, text: str | None, parse: Callable[[str], float]) -> floa
     try:
         return parse(text)
     except (ValueError, OverflowError) as err:
-        what = "a step" if parse is _parse_step else "epoch seconds or a time in ISO format"
+        what = "epoch seconds or a time in ISO format" if parse is parse_time else "a step"
         msg = f"Option {option} must be {what}, got {text!r}."
         raise UsageError(msg) from err
 
@@ -181,13 +183,6 @@ def parse_time(text: str) -> float:
     if not abs(seconds) < 1e12:  # noqa: PLR2004 - some 30,000 years
         raise ValueError
     return seconds * SECOND_US
-
-
-def _parse_step(text: str) -> float:
-    step = int(text)
-    if step < 0:
-        raise ValueError
-    return step
 
 
 def python(
@@ -215,7 +210,7 @@ def python(
     from rule_core.profiler.python_profiles.top_functions import has_python_profiles, top_functions
     from rule_runner.commands.profile.tool_functions import MEMORY, print_tool_functions
 
-    steps = None if step is None else _steps(step)
+    steps = None if step is None else step_range(step, "--step")
     trial = present(path)
     with reading():
         store, others = tool_profiles(trial.source.store)
@@ -236,18 +231,6 @@ def python(
         raise TrialError(_without_profiles(path, top))
     print_tables(_head_of_functions(top), [_functions(top)])
     return 0
-
-
-def _steps(text: str) -> tuple[int, int]:
-    """Return the first step of ``9:12`` or ``9``, and the step after the last."""
-    first, colon, last = text.partition(":")
-    try:
-        start = int(_parse_step(first))
-        end = int(_parse_step(last)) if colon else start + 1
-    except ValueError as err:
-        msg = f"Option --step must be a step, or FIRST:LAST without the last, got {text!r}."
-        raise UsageError(msg) from err
-    return start, end
 
 
 def _without_profiles(path: str, top: "TopFunctions") -> str:

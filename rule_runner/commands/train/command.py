@@ -2,16 +2,19 @@
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
 from rule_runner.commands.evaluate import event_sinks
+from rule_runner.commands.profile.recording import ProfileRecording
+from rule_runner.commands.profile.recording_options import RecordingOptions
 from rule_runner.commands.train.evaluator import IDLE_S
 from rule_runner.commands.train.hook_config import SAVE_INTERVAL, hook_document
+from rule_runner.commands.train.judged_recording import RESULTS, JudgedRecording
+from rule_runner.commands.train.profiler_rules import split_request
+from rule_runner.commands.train.script import say, script_name
 from rule_runner.commands.train.supervisor import Supervisor, TrainConfig
 from rule_runner.config.defaults import FITTING_RULES
 from rule_runner.config.model import check_is_local, default_output
@@ -43,8 +46,11 @@ def train(
     preset: str | None = None,
     stop_on_finding: bool = False,
     grace: float = 30.0,
+    profile: RecordingOptions | None = None,
 ) -> int:
     """Run the script and judge its trainings; print the verdicts, and return the exit code.
+
+    With `profile`, its profile is recorded and judged too.
 
     Raises
     ------
@@ -52,7 +58,10 @@ def train(
         If an option is wrong; then the script is not run.
     """
     _check_sinks(request)
-    name = _name(command)
+    name = script_name(command)
+    over_profile = request
+    if profile is not None:
+        request, over_profile = split_request(request)
     if not request.rules and request.job is None:
         request = replace(request, rules=(RuleRequest(name=FITTING_RULES),))
     output = Path(request.output or default_output(name))
@@ -88,8 +97,15 @@ def train(
         stop_on_finding=stop_on_finding,
         grace=grace,
     )
-    with tempfile.TemporaryDirectory(prefix="rule-runner-") as control:
-        return asyncio.run(Supervisor(config, Path(control)).run())
+    with tempfile.TemporaryDirectory(prefix="rule-runner-") as folder:
+        control = Path(folder)
+        judged = None
+        if profile is not None:
+            recording = ProfileRecording(profile, str(output / "profile"), control, say)
+            judged = JudgedRecording(
+                recording, replace(over_profile, trial_name=name), output / RESULTS
+            )
+        return asyncio.run(Supervisor(config, control, judged).run())
 
 
 def _check_sinks(request: EvaluationRequest) -> None:
@@ -100,15 +116,6 @@ def _check_sinks(request: EvaluationRequest) -> None:
         raise UsageError(msg)
     event_sinks(request.sinks)
     check_source(request.event_source)
-
-
-def _name(command: Sequence[str]) -> str:
-    """Return the name of the script: a Python file, module or other file, or its program."""
-    program, *words = command
-    files = [word for word in words if word.endswith(".py")]
-    modules = [word.rpartition(".")[2] for option, word in pairwise(command) if option == "-m"]
-    paths = [word for word in words if Path(word).is_file()]
-    return Path((*files, *modules, *paths, program)[0]).stem
 
 
 def _check_is_free(folder: Path, option: str) -> None:

@@ -6,29 +6,44 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from rule_core.saving.auto_hook import FOLDER, HOOK, PIPE
+from rule_core.saving.auto_hook import FOLDER, HOOK, PIPE, print_line
 from rule_runner.errors import EXIT_SIGNAL, UsageError
+from rule_runner.escape import printable
 
 SITE: Final = Path(__file__).with_name("site")
-HOOK_FILE: Final = "SMDEBUG_CONFIG_FILE_PATH"
 _POLL_S: Final = 0.05  # no event reports the end of the last process of a group
 
 
-def environment(control: Path) -> dict[str, str]:
+def environment(control: Path, more: Mapping[str, str]) -> dict[str, str]:
     """Return the environment that makes every Python of the script hook its trainings.
 
-    A script that reads the hook's JSON file itself, as on SageMaker, gets the same file.
+    Parameters
+    ----------
+    control
+        Folder with the hook's configuration.
+    more
+        Further variables.
     """
     paths = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
-        HOOK_FILE: str(control / HOOK),
         **os.environ,
+        **more,
         FOLDER: str(control),
         "PYTHONPATH": os.pathsep.join(paths),
     }
+
+
+def script_name(command: Sequence[str]) -> str:
+    """Return the name of a script: a Python file, module or other file, or its program."""
+    program, *words = command
+    files = [word for word in words if word.endswith(".py")]
+    modules = [word.rpartition(".")[2] for option, word in pairwise(command) if option == "-m"]
+    paths = [word for word in words if Path(word).is_file()]
+    return Path((*files, *modules, *paths, program)[0]).stem
 
 
 class TrainingScript:
@@ -63,8 +78,9 @@ class TrainingScript:
         command: Sequence[str],
         control: Path,
         on_message: Callable[[Mapping[str, str]], None],
+        variables: Mapping[str, str],
     ) -> "TrainingScript":
-        """Start a script.
+        """Start a script with further variables in its environment.
 
         Raises
         ------
@@ -74,7 +90,7 @@ class TrainingScript:
         os.mkfifo(control / PIPE)
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, env=environment(control), start_new_session=True
+                *command, env=environment(control, variables), start_new_session=True
             )
         except OSError as err:
             python = f" Write: python {command[0]}." if command[0].endswith(".py") else ""
@@ -139,3 +155,23 @@ class TrainingScript:
                 while True:
                     await asyncio.sleep(_POLL_S)
                     os.killpg(self._process.pid, 0)
+
+
+def write_hook(control: Path, document: Mapping[str, Any]) -> None:
+    """Write the configuration of the hooks that the script's Pythons create."""
+    (control / HOOK).write_text(json.dumps(document), "utf-8")
+
+
+def unseen(frameworks: Sequence[str]) -> str:
+    """Return why no training was seen in a script that imported frameworks."""
+    if frameworks:
+        return f"It imported {' and '.join(frameworks)}, and no training of a model was seen."
+    return (
+        "No Python of it that has rule-runner imported PyTorch, XGBoost or Keras "
+        "(with -I, -E or -S Python ignores who starts it)."
+    )
+
+
+def say(text: str) -> None:
+    """Print a sentence between the lines that the script writes to stderr."""
+    print_line(f"rule-runner: {printable(text)}")

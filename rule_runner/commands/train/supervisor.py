@@ -1,10 +1,8 @@
 """Supervisor: runs a training script and, beside it, an evaluation of each of its trainings."""
 
 import asyncio
-import json
 import os
 import shlex
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -17,33 +15,30 @@ import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.exceptions import SMDebugError
-from rule_core.failures import Contained
+from rule_core.failures import Contained, OnError
 from rule_core.format.paths import END_OF_JOB
-from rule_core.saving.auto_hook import HOOK, numbered_path, print_line
+from rule_core.saving.auto_hook import HOOK, numbered_path
 from rule_core.severity import Severity
 from rule_core.storage import open_output
 from rule_runner.commands.evaluate import document
 from rule_runner.commands.train.evaluator import Evaluator, EvaluatorResult, short
-from rule_runner.commands.train.script import TrainingScript
+from rule_runner.commands.train.judged_recording import JudgedRecording
+from rule_runner.commands.train.script import TrainingScript, say, unseen, write_hook
+from rule_runner.commands.train.signals import ForwardedSignals
 from rule_runner.config.defaults import RuleMode
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_ISSUES, OutputError
-from rule_runner.escape import printable
 from rule_runner.notify.event import RuleState
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.schema import summary
 
-FORWARDED: Final = (
-    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
-    *(signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
-)
 LEAST_EVALUATORS: Final = 2  # at a time, even with one processor
 REQUEST: Final = "request.json"
 PRINTED: Final = 3  # trainings whose verdicts are all printed
 UNREMARKABLE: Final = frozenset({"NoIssuesFound", "NotEvaluated"})
 _log: Final = structlog.get_logger()
-_ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+HOOK_FILE: Final = "SMDEBUG_CONFIG_FILE_PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,34 +102,43 @@ class Supervisor:
         What to run.
     control
         A folder for messages between this process and the script.
+    recording
+        The profile to record; None: none.
     """
 
-    def __init__(self, config: TrainConfig, control: Path) -> None:
+    def __init__(
+        self, config: TrainConfig, control: Path, recording: JudgedRecording | None = None
+    ) -> None:
         self._config = config
         self._control = control
+        self._recording = recording
         self._script: TrainingScript | None = None
         self._trainings: dict[str, WatchedTraining] = {}  # by trial
         self._turns = asyncio.Semaphore(max(LEAST_EVALUATORS, os.cpu_count() or 1))
         self._stopping: asyncio.Task[None] | None = None
         self._frameworks: list[str] = []
         self._missed: list[str] = []
-        self._asked_to_end = False
         self._has_failed = False
 
     async def run(self) -> int:
         """Return the exit code: the script's, or 10 if findings decide it."""
-        (self._control / HOOK).write_text(json.dumps(self._config.hook), "utf-8")
-        loop = asyncio.get_running_loop()
-        for number in FORWARDED:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-                loop.add_signal_handler(number, self._forward, number)
-        script = await TrainingScript.start(self._config.command, self._control, self._hear)
-        self._script = script
+        write_hook(self._control, self._config.hook)
+        signals = ForwardedSignals(self._stop_evaluators)
+        # A script that reads the hook's JSON file itself, as on SageMaker, gets the same file.
+        variables = {HOOK_FILE: os.environ.get(HOOK_FILE, str(self._control / HOOK))}
+        recording = self._recording
+        if recording is not None:
+            recording.start(partial(self._on_finding, 1))
+            variables |= recording.environment()
+        with OnError(self._end_recording):
+            script = await TrainingScript.start(
+                self._config.command, self._control, self._hear, variables
+            )
+        self._script = signals.script = script
         # An internal error does not hide the exit code.
         with closing(script), Contained(lambda _: _log.exception("training_not_judged")):
-            await script.wait()
-            if self._asked_to_end:
-                await script.clear(self._config.grace)
+            await signals.wait(script, self._config.grace)
+            self._end_recording()
             if self._stopping is not None:
                 await self._stopping
             await self._conclude(script)
@@ -201,14 +205,15 @@ class Supervisor:
             why = f", because --stop-on is {needed}" * may_stop
             say(f"{name} has found {issue}; the training goes on{why}.")
 
-    def _forward(self, number: int) -> None:
-        """Forward a signal to the script; after the script has ended, stop the evaluations."""
-        if self._script is not None and self._script.runs:
-            self._asked_to_end = self._asked_to_end or number == signal.SIGTERM
-            self._script.send(number)
-        elif number in _ENDING:
-            for training in self._trainings.values():
-                training.evaluator.stop()
+    def _stop_evaluators(self) -> None:
+        for training in self._trainings.values():
+            training.evaluator.stop()
+        if self._recording is not None:
+            self._recording.stop()
+
+    def _end_recording(self) -> None:
+        if self._recording is not None:
+            self._recording.end()
 
     async def _conclude(self, script: TrainingScript) -> None:
         """Wait for the evaluations, and print their results."""
@@ -226,6 +231,18 @@ class Supervisor:
             say(summed_up(judged))
         for text in self._missed:
             say(f"NotEvaluated: {text}")
+        if self._recording is not None:
+            await self._conclude_recording(self._recording)
+
+    async def _conclude_recording(self, recording: JudgedRecording) -> None:
+        """Wait for the evaluation of the profile, and print its results."""
+        judged = await recording.judged()
+        if len(judged.rules) > 1:
+            judged.show()
+        if judged.problem:
+            say(f"{judged.problem} The training was not touched.{self._retry(judged)}")
+        recording.show(self._frameworks)
+        self._has_failed = self._has_failed or self._fails([judged])
 
     def _show(self, number: int, judged: EvaluatorResult) -> None:
         """Print the verdicts on a training; of many, one without findings gets a single line."""
@@ -289,16 +306,4 @@ def summed_up(trainings: Sequence[tuple[int, EvaluatorResult]]) -> str:
 
 def nothing_saved(frameworks: Sequence[str]) -> str:
     """Return why no training was evaluated."""
-    text = "The script has saved nothing, so nothing was judged."
-    if frameworks:
-        names = " and ".join(frameworks)
-        return f"{text} It imported {names}, and no training of a model was seen."
-    return (
-        f"{text} No Python of it that has rule-runner imported PyTorch, XGBoost or Keras "
-        "(with -I, -E or -S Python ignores who starts it)."
-    )
-
-
-def say(text: str) -> None:
-    """Print a sentence between the lines that the script writes to stderr."""
-    print_line(f"rule-runner: {printable(text)}")
+    return f"The script has saved nothing, so nothing was judged. {unseen(frameworks)}"

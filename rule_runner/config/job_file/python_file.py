@@ -28,12 +28,21 @@ def rules_of_file(path: Path) -> Sequence[object]:
     JobError
         If it cannot be read, raises, or makes no such list, or several.
     """
+    return _list_in(run_file(path), shown(path))
+
+
+def run_file(path: Path) -> dict[str, Any]:
+    """Run a Python file, and return what it defines at its top level.
+
+    Modules beside the file can be imported by it.
+
+    Raises
+    ------
+    JobError
+        If it cannot be read, or raises.
+    """
     read_text(path)
-    return _list_in(_run(path.resolve(), shown(path)), shown(path))
-
-
-def _run(path: Path, name: str) -> dict[str, Any]:
-    """Return what a file defines at its top level."""
+    name, path = shown(path), path.resolve()
     try:
         with _importable(path.parent):
             return runpy.run_path(str(path), run_name=_RUN_NAME)

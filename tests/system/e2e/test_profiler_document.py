@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_job(tmp_path / "runs" / "profile", nodes=2)
     (root / "system" / "training_job_end.ts").touch()
     python_profile_writer.write_job(root)
+    (tmp_path / "train.py").write_text("")
 
 
 def blocks(language: str) -> list[str]:
@@ -45,16 +47,21 @@ def blocks(language: str) -> list[str]:
 
 def test_the_commands() -> None:
     commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) == 21
+    assert len(commands) == 22
     for command in commands:
         program, *arguments = shlex.split(command, comments=True)
         assert program == "rule-runner"
+        arguments = [
+            sys.executable if word == "python" and "--" in arguments[:n] else word
+            for n, word in enumerate(arguments)
+        ]
         done = CliRunner().invoke(main, arguments)
         judges_nothing = "StepOutlier" in command  # six steps are too few
         assert done.exit_code == judges_nothing, f"{command}: {done.output}"
     assert Path("out/profiler-output/profiler-report.html").exists()
     assert Path("watched/profiler-output/profiler-report.html").exists()
     assert Path("trace.json").exists()
+    assert Path("runs/recorded/system/training_job_end.ts").exists()
 
 
 def test_the_python(capsys: pytest.CaptureFixture[str]) -> None:

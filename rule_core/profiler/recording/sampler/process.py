@@ -51,13 +51,13 @@ class Sampler:
             start_new_session=True,
         )
 
-    def stop(self) -> None:
-        """End sampling, and wait until the last file is written."""
+    def stop(self, timeout_s: float | None = None) -> None:
+        """End sampling, and wait until the last file is written; kill it after a time."""
         process, self._process = self._process, None
         if process is None or os.getpid() != self._owner:
             return
         with suppress(subprocess.TimeoutExpired):
-            process.communicate(STOP, STOP_TIMEOUT_S)
+            process.communicate(STOP, timeout_s or STOP_TIMEOUT_S)
             return
         process.kill()
         process.wait()

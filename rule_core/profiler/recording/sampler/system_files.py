@@ -123,6 +123,8 @@ class SystemFiles:
     def _publish(self, key: str) -> None:
         """Give a draft its name; lines of an earlier sampler in the same minute stay first."""
         draft, final = self._draft(key), self._root / key
+        if not draft.exists():  # the training has cleared its folders
+            return
         if final.exists():
             with final.open("ab") as file:
                 file.write(draft.read_bytes())

@@ -350,6 +350,6 @@ def test_python_without_profiles(tmp_path: Path) -> None:
 def test_the_help_names_every_command() -> None:
     done = call("--help")
     assert done.exit_code == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()[-4:]] == [
-        *("python", "report", "show", "timeline"),
+    assert [line.split()[0] for line in done.stdout.splitlines()[-5:]] == [
+        *("python", "record", "report", "show", "timeline"),
     ]

@@ -111,6 +111,7 @@ def test_the_text_false_disables_nothing() -> None:
         ('{"StartStep": 5, "NumSteps": 2, }', ProfilingRange(5, 2)),
         ('{"StartStep": "5", "NumSteps": "2"}', ProfilingRange(5, 2)),
         ({"startstep": 5, "NUMSTEPS": 2}, ProfilingRange(5, 2)),
+        ("{'StartStep': 5, 'NumSteps': 2}", ProfilingRange(5, 2)),
         (
             '{"StartTimeInSecSinceEpoch": 9, "DurationInSeconds": 3}',
             ProfilingRange(None, None, 9, 3),
@@ -135,9 +136,10 @@ def test_forms_of_a_range(text: object, steps: ProfilingRange) -> None:
         ('{"NumSteps": 1.5}', "it must be a whole number"),
         ('{"StartStep": true}', "it must be a number"),
         ('{"Duration": "inf"}', "it must be a positive number"),
-        ('{"Duration": 1e999}', "it must be an object"),
+        ('{"Duration": 1e999}', "it must be a positive number"),
         ("[]", "it must be an object"),
         ("__import__('os').abort()", "it must be an object"),
+        ("{" * 9000, "it must be an object"),
         (7, "it must be an object"),
     ],
 )

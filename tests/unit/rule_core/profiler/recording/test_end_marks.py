@@ -6,6 +6,7 @@ import pytest
 
 from rule_core.environment import ON_SAGEMAKER
 from rule_core.profiler.recording.end_marks import FRAMEWORK_END, mark_begin, mark_end
+from rule_core.profiler.recording.supervision import SUPERVISED
 
 
 def has_ended(folder: Path) -> bool:
@@ -37,5 +38,19 @@ def test_a_new_job_removes_the_mark_of_an_earlier_one(tmp_path: Path) -> None:
 
 def test_the_platform_marks_the_end_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ON_SAGEMAKER, "job")
+    mark_end(str(tmp_path), 0, 1)
+    assert not has_ended(tmp_path)
+
+
+def test_a_supervising_command_marks_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_end(str(tmp_path), 0, 1)
+    monkeypatch.setenv(SUPERVISED, str(tmp_path))
+    mark_begin(str(tmp_path), 0)
+    assert has_ended(tmp_path)
+    mark_end(str(tmp_path / "other"), 0, 1)
+    assert has_ended(tmp_path / "other")
+    (tmp_path / FRAMEWORK_END).unlink()
     mark_end(str(tmp_path), 0, 1)
     assert not has_ended(tmp_path)

@@ -14,12 +14,14 @@ from rule_core.profiler.python_profiles.types import StepPhase
 from rule_core.profiler.recording import recorder as module
 from rule_core.profiler.recording.config import RecordingConfig
 from rule_core.profiler.recording.config_file import PATH_VARIABLE, ConfigFile
+from rule_core.profiler.recording.ranges import ProfilingRange
 from rule_core.profiler.recording.recorder import (
     FORWARD,
     ProfilerRecorder,
     open_recorder,
 )
 from rule_core.profiler.recording.step_profiler import StepPoint
+from rule_core.profiler.recording.supervision import SUPERVISED
 from rule_core.profiler.traces.event import TraceEvent
 from rule_core.trials.profiler_trial import ProfilerTrial
 from smdebug.core.hook import Hook
@@ -145,6 +147,15 @@ def test_only_one_hook_of_a_process_records(tmp_path: Path) -> None:
         assert third.profiler is not None
 
 
+def test_a_hook_that_saves_nothing_records_its_steps(tmp_path: Path) -> None:
+    parameters = {"ProfilingParameters": {"LocalPath": str(tmp_path / "profile")}}
+    with Hook(tmp_path / "trial", include_workers="none", profiler_config=parameters) as hook:
+        hook.save_scalar("loss", 1.0)
+        hook.step()
+    assert len(events(tmp_path / "profile")) == 1
+    assert not (tmp_path / "trial").exists()
+
+
 def test_a_dry_run_records_nothing(tmp_path: Path) -> None:
     parameters = {"ProfilingParameters": {"LocalPath": str(tmp_path / "profile")}}
     with Hook(tmp_path / "trial", dry_run=True, profiler_config=parameters) as hook:
@@ -244,7 +255,10 @@ class Phases:
 
 
 def test_profilers_follow_the_phases(tmp_path: Path) -> None:
-    profiler, phases = recorder(tmp_path), Phases()
+    config = RecordingConfig(
+        folder=str(tmp_path), framework=True, detailed=ProfilingRange(start_step=0)
+    )
+    profiler, phases = recorder(tmp_path, config=config), Phases()
     profiler.add_profiler(phases)
     for step in range(2):
         profiler.begin_step(TRAIN, step, step)
@@ -289,6 +303,14 @@ def test_one_process_of_a_node_samples_and_none_if_it_is_disabled(
         file = ConfigFile(None, clock, config)
         ProfilerRecorder(file, rank, 2, clock=clock, raises=True).close()
     assert not samplers
+
+
+def test_a_supervising_command_samples_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samplers: list[tuple[Any, ...]]
+) -> None:
+    monkeypatch.setenv(SUPERVISED, str(tmp_path))
+    recorder(tmp_path).close()
+    assert samplers == []
 
 
 def test_a_new_interval_takes_effect(tmp_path: Path, samplers: list[tuple[Any, ...]]) -> None:

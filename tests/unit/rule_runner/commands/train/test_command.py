@@ -15,8 +15,8 @@ from training_scripts import LOSSES, RULE, said
 
 from rule_core.storage import aws
 from rule_runner.cli import main
-from rule_runner.commands.train import command as train
 from rule_runner.commands.train import supervisor
+from rule_runner.commands.train.script import script_name
 from rule_runner.results.schema import RuleResult
 
 
@@ -139,7 +139,7 @@ def test_run_is_named_after_the_script(
 ) -> None:
     monkeypatch.chdir(home)
     (home / "run.sh").touch()
-    assert train._name(command.split()) == name
+    assert script_name(command.split()) == name
 
 
 def test_trainings_that_are_not_saved_are_named_at_the_end(home: Path) -> None:

@@ -1,0 +1,72 @@
+"""record: runs a script, and records its profile."""
+
+import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from rule_runner.commands.profile.recording import ProfileRecording, recorded
+from rule_runner.commands.profile.recording_options import RecordingOptions
+from rule_runner.commands.train.script import TrainingScript, say, script_name, write_hook
+from rule_runner.commands.train.signals import ForwardedSignals
+from rule_runner.config.model import default_output
+
+GRACE_S: Final = 30.0  # for the processes that remain after SIGTERM, as in `train`
+# A hook that counts steps, and saves nothing.
+_HOOK: Final = {"HookParameters": {"include_workers": "none"}, "CollectionConfigurations": ()}
+
+
+def record(command: Sequence[str], folder: str | None, options: RecordingOptions) -> int:
+    """Run a command, record its profile, and return the command's exit code.
+
+    Raises
+    ------
+    ClientError, UsageError, OutputError
+        If an option is wrong; then the command is not run.
+    """
+    output = folder or str(default_output(f"{script_name(command)}-profile"))
+    with tempfile.TemporaryDirectory(prefix="rule-runner-") as name:
+        control = Path(name)
+        write_hook(control, {**_HOOK, "LocalPath": str(control / "trial")})
+        recording = ProfileRecording(options, output, control, say)
+        return asyncio.run(_Recorder(command, control, recording).run())
+
+
+class _Recorder:
+    """Runs the command and samples the system meanwhile."""
+
+    def __init__(self, command: Sequence[str], control: Path, recording: ProfileRecording) -> None:
+        self._command = command
+        self._control = control
+        self._recording = recording
+        self._frameworks: list[str] = []
+        self._missed: list[str] = []
+
+    async def run(self) -> int:
+        signals = ForwardedSignals(lambda: None)
+        recording = self._recording
+        recording.start()
+        follower = asyncio.create_task(recording.follow())
+        try:
+            script = await TrainingScript.start(
+                self._command, self._control, self._hear, recording.environment()
+            )
+            signals.script = script
+            with closing(script):
+                await signals.wait(script, GRACE_S)
+        finally:
+            follower.cancel()
+            recording.end()
+        say(f"The command ended with exit code {script.exit_code}.")
+        for sentence in recorded(recording, self._frameworks, self._missed):
+            say(sentence)
+        return script.exit_code
+
+    def _hear(self, message: Mapping[str, str]) -> None:
+        match message:
+            case {"framework": str(name)} if name not in self._frameworks:
+                self._frameworks.append(name)
+            case {"missed": str(text)} if text not in self._missed:
+                self._missed.append(text)

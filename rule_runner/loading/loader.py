@@ -68,12 +68,15 @@ class LoadedRule:
         return self.builtin or (self.package != "" and bool(self.rule_class.PARAMS))
 
 
-def every_builtin() -> dict[str, type[Rule]]:
-    """Return all built-in rules by name: tensor rules first, then profiler rules."""
+def every_builtin() -> "Mapping[str, type[Rule]]":
+    """Return all built-in rules by name: tensor rules first, then profiler rules.
+
+    Each is imported when it is asked for.
+    """
     from builtin_rules import RULES
     from builtin_rules.profiler_table import PROFILER_RULES
 
-    return {**RULES, **PROFILER_RULES}
+    return RULES | PROFILER_RULES
 
 
 def load_builtin(name: str) -> LoadedRule:

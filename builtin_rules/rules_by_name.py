@@ -6,10 +6,10 @@ from typing import Generic, TypeVar
 
 from smdebug.rules import Rule
 
-AnyRule = TypeVar("AnyRule", bound=Rule, covariant=True)
+AnyRule_co = TypeVar("AnyRule_co", bound=Rule, covariant=True)
 
 
-class RulesByName(Mapping[str, type[AnyRule]], Generic[AnyRule]):
+class RulesByName(Mapping[str, type[AnyRule_co]], Generic[AnyRule_co]):
     """Rules by name.
 
     Names and their number cost no import.
@@ -23,9 +23,9 @@ class RulesByName(Mapping[str, type[AnyRule]], Generic[AnyRule]):
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._modules = dict(modules)
 
-    def __getitem__(self, name: str) -> type[AnyRule]:
+    def __getitem__(self, name: str) -> type[AnyRule_co]:
         module = import_module(f"{__package__}.{self._modules[name]}")
-        rule_class: type[AnyRule] = getattr(module, name)
+        rule_class: type[AnyRule_co] = getattr(module, name)
         return rule_class
 
     def __contains__(self, name: object) -> bool:
@@ -37,11 +37,11 @@ class RulesByName(Mapping[str, type[AnyRule]], Generic[AnyRule]):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __or__(self, other: "RulesByName[AnyRule]") -> "RulesByName[AnyRule]":
+    def __or__(self, other: "RulesByName[AnyRule_co]") -> "RulesByName[AnyRule_co]":
         """Return the rules of both tables, those of this one first."""
-        return RulesByName(self._modules | other._modules)  # noqa: SLF001 - of the same class
+        return RulesByName(self._modules | other._modules)
 
-    def attribute(self, module: str, name: str) -> type[AnyRule]:
+    def attribute(self, module: str, name: str) -> type[AnyRule_co]:
         """Return a rule as an attribute of a module, for its ``__getattr__``.
 
         Raises

@@ -68,6 +68,7 @@ LOADERS = {
     "rule_core/sources/formats.py",
     "rule_runner/loading/loader.py",
     "rule_runner/loading/rule_imports.py",
+    "rule_runner/logs.py",  # configures structlog when it is imported
 }
 
 

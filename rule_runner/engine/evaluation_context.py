@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import structlog
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
@@ -22,6 +21,7 @@ from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
 from rule_runner.loading.parameters import BoundRule, bind
+from rule_runner.logs import get_logger
 from rule_runner.notify.actions.runner import FindingTrigger, finding_trigger
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
@@ -34,7 +34,7 @@ from rule_runner.steps.sources import StepSources
 if TYPE_CHECKING:
     from rule_runner.engine.isolation.fork_server import ForkServer
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 class EvaluationContext:

@@ -7,17 +7,16 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Final
 
-import structlog
-
 from rule_core.clock import SystemClock
 from rule_core.failures import attempt
 from rule_runner.errors import OutputError
+from rule_runner.logs import get_logger
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.event import Event
 from rule_runner.notify.outbox import Cursor, Outbox, read_events
 from rule_runner.notify.sinks import EventSink, Refused, Sent, SinkError
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 DEADLINE_S: Final = 30.0  # for the rest when an evaluation is over
 FIRST_PAUSE_S: Final = 0.2

@@ -13,7 +13,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.exceptions import SMDebugError
@@ -30,6 +29,7 @@ from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_ISSUES, OutputError
 from rule_runner.escape import printable
+from rule_runner.logs import get_logger
 from rule_runner.notify.event import RuleState
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.schema import summary
@@ -42,7 +42,7 @@ LEAST_EVALUATORS: Final = 2  # at a time, even with one processor
 REQUEST: Final = "request.json"
 PRINTED: Final = 3  # trainings whose verdicts are all printed
 UNREMARKABLE: Final = frozenset({"NoIssuesFound", "NotEvaluated"})
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _ENDING: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 

@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
-import structlog
 
 from rule_core.clock import Clock
 from rule_core.failures import Contained
@@ -23,11 +22,12 @@ from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, Act
 from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
+from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import ActionRecord, Journal
 from rule_runner.results.json_text import rfc3339
 from rule_runner.results.schema import ActionResult, Evidence
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 T = TypeVar("T")
 SLACK_S: Final = 5.0  # for an action that observes its own deadline
 INTERRUPTED: Final = "The evaluation ended during the action: it may have been carried out."

@@ -4,11 +4,12 @@ import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, TypeAlias
-
-import regex
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rule_core.exceptions import SMDebugValueError
+
+if TYPE_CHECKING:
+    import regex
 
 # For one search. A harmless pattern takes microseconds.
 TIME_LIMIT_S: Final = 0.5
@@ -32,6 +33,8 @@ def compiled(pattern: str) -> Pattern:
     SMDebugValueError
         If it repeats too much.
     """
+    import regex
+
     parts = len(pattern) * math.prod(max(int(count), 1) for count in _COUNT.findall(pattern))
     if parts > MOST_PARTS:
         msg = f"Pattern {_brief(pattern)} repeats too much: {parts} parts."

@@ -1,5 +1,6 @@
 """evaluate: runs an evaluation, prints the results, and returns the exit code."""
 
+import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,11 +37,14 @@ if TYPE_CHECKING:
     from rule_runner.loading.loader import LoadedRule
 
 _log: Final = get_logger(__name__)
+_USUAL_COLLECTIONS: Final = 700  # new objects between two of them, as Python begins
 
 
 def evaluate_trial(request: EvaluationRequest) -> int:
     """Evaluate, print the results, and return the exit code."""
     results = sys.stdout
+    gc.freeze()  # what is imported stays: no collection need look at it, nor at the exit
+    gc.set_threshold(_USUAL_COLLECTIONS)  # rules may make much garbage
     with redirect_stdout(sys.stderr), Signals() as signals:  # what rules print
         code = _evaluate(request, results, signals)
     return EXIT_SIGNAL + signals.number if signals.late else code

@@ -47,9 +47,10 @@ from rule_runner.results.durable_files import make_folder, output_errors, write_
 from rule_runner.results.job_names import safe_name
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import RESULT
-from rule_runner.results.schema import RuleJobFacts, rule_result, versions
+from rule_runner.results.schema import RuleJobFacts, rule_result
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, message_bytes
+from rule_runner.results.versions import versions
 
 _log: Final = get_logger(__name__)
 

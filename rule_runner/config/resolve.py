@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rule_core.severity import Severity
 from rule_core.sources.address import folder_of, is_in_s3
@@ -24,8 +25,10 @@ from rule_runner.config.sagemaker_contract import parse_share
 from rule_runner.errors import TrialError, UsageError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_from, load_named
 from rule_runner.loading.parameters import lacking
-from rule_runner.notify.actions.spec import parse_actions
 from rule_runner.results.job_names import safe_name
+
+if TYPE_CHECKING:
+    from rule_core.rules.actions.base import Action
 
 
 def resolve(request: EvaluationRequest) -> EvaluationConfig:
@@ -162,7 +165,7 @@ def rule_jobs(request: EvaluationRequest, fitting: Sequence[str] = ()) -> tuple[
             raise UsageError(msg)
     parameters = parse_parameters(request.parameters, ids)
     action_json = {rule_id: parameters[rule_id].pop(ACTIONS, "") for rule_id in ids}
-    actions = parse_actions(request.actions, ids)
+    actions = _operator_actions(request.actions, ids)
     modes = parse_modes(request.modes, ids)
     return tuple(
         RuleJobConfig(
@@ -202,3 +205,12 @@ def _load(
         return [(name, load_builtin(name)) for name in fitting if name not in named]
     loaded = load_named(rule.name or "", run=not request.own_processes)
     return [(rule.id or loaded.name, loaded)]
+
+
+def _operator_actions(texts: Sequence[str], ids: Sequence[str]) -> "dict[str, tuple[Action, ...]]":
+    """Return the actions of ``--action`` by ID of the rule job."""
+    if not texts:
+        return dict.fromkeys(ids, ())
+    from rule_runner.notify.actions.spec import parse_actions
+
+    return parse_actions(texts, ids)

@@ -20,9 +20,10 @@ from rule_runner.notify.actions.journal import ACTIONS, Journal
 from rule_runner.notify.actions.runner import ActionPolicy, JobActions
 from rule_runner.results.durable_files import remove_files
 from rule_runner.results.output_folder import OutputFolder
-from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint, versions
+from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR
+from rule_runner.results.versions import versions
 from rule_runner.steps.protocol import StepSource
 
 _log: Final = get_logger(__name__)

@@ -13,7 +13,6 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import source_folder
-from rule_core.sources.safetensors import refusal
 from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
@@ -265,4 +264,6 @@ def _unusable(trial: "AnyTrial") -> str:
     kind = split_kind(trial.path)[0].removesuffix(":")
     if kind and names:
         return f"Nothing in it is recognised as {kind}. Give the file, as in {kind}:PATH/FILE."
+    from rule_core.sources.safetensors import refusal
+
     return refusal(names) or ""

@@ -1,6 +1,5 @@
 """Delivery: sends the events of the outbox to one sink, in a separate thread."""
 
-import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -90,7 +89,7 @@ class Delivery:
     again
         Whether to send all events, regardless of the cursor.
     random_part
-        Returns random numbers from 0 to 1.
+        Returns random numbers from 0 to 1; None: `random.random`.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Delivery:
         sink: EventSink,
         *,
         again: bool = False,
-        random_part: Callable[[], float] = random.random,
+        random_part: Callable[[], float] | None = None,
     ) -> None:
         self._sink = sink
         self._path = outbox.path
@@ -155,6 +154,10 @@ class Delivery:
 
     def _wait(self, pause: float) -> bool:
         """Wait for the end of a pause, then for events; return whether there are any."""
+        if self._random_part is None:
+            from random import random
+
+            self._random_part = random
         jitter = 0.5 + self._random_part() / 2
         with self._changed:
             if pause and self._finishing:

@@ -28,8 +28,8 @@ from rule_runner.results.durable_files import make_folder, write_atomically
 from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.output_folder import REPORT
 from rule_runner.results.schema import Evidence, RuleResult
-from rule_runner.results.schema import versions as own_versions
 from rule_runner.results.status import Outcome, for_people
+from rule_runner.results.versions import versions as own_versions
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 FINDING_LIMIT: Final = 5  # the others are folded

@@ -11,8 +11,8 @@ from rule_runner.report.html.picture import COLOURS
 from rule_runner.report.saved_results import ORDER
 from rule_runner.report.text import place
 from rule_runner.results.schema import RuleResult
-from rule_runner.results.schema import versions as own_versions
 from rule_runner.results.status import Outcome
+from rule_runner.results.versions import versions as own_versions
 
 VERDICTS: Final = 12  # in a row; the others are counted
 

@@ -16,7 +16,7 @@ from rule_runner.fleet.executors import StoppableExecutor
 from rule_runner.fleet.watch.evaluations.call import WorkerView, look_around
 from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import output_errors
-from rule_runner.results.schema import versions
+from rule_runner.results.versions import versions
 
 _log: Final = get_logger(__name__)
 _LOOK_S: Final = 0.5

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.profiler.kineto.trace_names import is_json_name
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
@@ -17,13 +16,11 @@ from rule_core.storage import StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials import LocalTrial, S3Trial, Trial
 from rule_core.trials.open_index import open_index
 from rule_runner.errors import TrialError, listed
-from rule_runner.loading.trial_search import missing, trials_below
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
@@ -164,6 +161,8 @@ def real_path(path: str) -> str:
     """
     kind, place = split_kind(path)
     if is_s3(place):
+        from rule_core.storage.s3.bucket import parse_s3
+
         bucket, prefix = parse_s3(place)
         return f"{kind}s3://{bucket}/{prefix}".removesuffix("/")
     if kind and "://" in place:
@@ -194,6 +193,8 @@ def is_there(trial: "AnyTrial") -> bool:
     TrialError
         If the path is not a folder, or the store does not answer.
     """
+    from rule_core.profiler.kineto.trace_names import is_json_name
+
     for root in roots([trial]):
         if root.is_file() and not isinstance(trial, Trial) and is_json_name(root.name):
             return True
@@ -215,6 +216,8 @@ def is_there(trial: "AnyTrial") -> bool:
 
 def absent(trial: "AnyTrial") -> str:
     """Return the error message for a trial that does not exist, with the nearest name."""
+    from rule_runner.loading.trial_search import missing
+
     return missing(trial.path, _seconds_left(trial))
 
 
@@ -237,6 +240,8 @@ def reject_parent(trial: "AnyTrial") -> None:
         return
     if not isinstance(trial, Trial) and trial.source.files.store.finds_traces():
         return
+    from rule_runner.loading.trial_search import trials_below
+
     candidates = trials_below(trial.path, _seconds_left(trial))
     has_tensors = isinstance(trial, Trial)
     same_kind = [

@@ -4,7 +4,6 @@ import re
 from typing import Final
 
 from rule_core.format.marks import TRACES
-from rule_core.profiler.traces.chunks import TimelineFaultError, unzipped_start
 from rule_core.storage.base import ByteRange, ObjectNotFoundError, TrialStore
 
 _JSON_ENDINGS: Final = (".json", ".json.gz")
@@ -42,6 +41,8 @@ def is_trace(store: TrialStore, key: str) -> bool:
     StorageUnavailableError
         If the file cannot be read.
     """
+    from rule_core.profiler.traces.chunks import TimelineFaultError, unzipped_start
+
     try:
         text = unzipped_start(bytes(store.read(key, ByteRange(0, _SNIFFED))), _SNIFFED)
     except (ObjectNotFoundError, TimelineFaultError):

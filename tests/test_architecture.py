@@ -69,6 +69,7 @@ LOADERS = {
     "rule_runner/cli/late_commands.py",
     "rule_runner/loading/loader.py",
     "rule_runner/loading/rule_imports.py",
+    "smdebug/rules/extensions.py",
     "rule_runner/logs.py",  # configures structlog when it is imported
 }
 

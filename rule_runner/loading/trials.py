@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
+from rule_core.format.marks import FOLDERS
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
@@ -24,6 +25,7 @@ from rule_runner.errors import TrialError, listed
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
+    from rule_runner.loading.trial_search import TrialFolder
 
     AnyTrial = Trial | ProfilerTrial
 
@@ -240,9 +242,7 @@ def reject_parent(trial: "AnyTrial") -> None:
         return
     if not isinstance(trial, Trial) and trial.source.files.store.finds_traces():
         return
-    from rule_runner.loading.trial_search import trials_below
-
-    candidates = trials_below(trial.path, _seconds_left(trial))
+    candidates = _candidates(trial)
     has_tensors = isinstance(trial, Trial)
     same_kind = [
         candidate.path
@@ -259,6 +259,16 @@ def reject_parent(trial: "AnyTrial") -> None:
     if reason:
         msg = f"Folder {trial.path!r} holds no trial. {reason}"
         raise TrialError(msg)
+
+
+def _candidates(trial: "AnyTrial") -> "list[TrialFolder]":
+    """Return the trials below the folder of a trial; none if the folder may be a trial itself."""
+    store = _store(trial)
+    if isinstance(store, LocalStore) and not FOLDERS.isdisjoint(source_folder(store, "").names):
+        return []
+    from rule_runner.loading.trial_search import trials_below
+
+    return trials_below(trial.path, _seconds_left(trial))
 
 
 def _unusable(trial: "AnyTrial") -> str:

@@ -1,6 +1,5 @@
 """evaluate: runs an evaluation, prints the results, and returns the exit code."""
 
-import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
+from rule_runner.garbage import collect_as_usual
 from rule_runner.logs import get_logger
 from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks import EventSink
@@ -37,14 +37,11 @@ if TYPE_CHECKING:
     from rule_runner.loading.loader import LoadedRule
 
 _log: Final = get_logger(__name__)
-_USUAL_COLLECTIONS: Final = 700  # new objects between two of them, as Python begins
 
 
 def evaluate_trial(request: EvaluationRequest) -> int:
     """Evaluate, print the results, and return the exit code."""
     results = sys.stdout
-    gc.freeze()  # what is imported stays: no collection need look at it, nor at the exit
-    gc.set_threshold(_USUAL_COLLECTIONS)  # rules may make much garbage
     with redirect_stdout(sys.stderr), Signals() as signals:  # what rules print
         code = _evaluate(request, results, signals)
     return EXIT_SIGNAL + signals.number if signals.late else code
@@ -203,6 +200,7 @@ def run(
     recorded: Callable[[], None] = lambda: None,
 ) -> EvaluationOutcome:
     """Evaluate, and write the report."""
+    collect_as_usual()
     with measuring_executor(config.request) as executor:
         evaluated = Runner(
             config,

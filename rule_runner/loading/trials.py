@@ -195,11 +195,12 @@ def is_there(trial: "AnyTrial") -> bool:
     TrialError
         If the path is not a folder, or the store does not answer.
     """
-    from rule_core.profiler.kineto.trace_names import is_json_name
-
     for root in roots([trial]):
-        if root.is_file() and not isinstance(trial, Trial) and is_json_name(root.name):
-            return True
+        if root.is_file() and not isinstance(trial, Trial):
+            from rule_core.profiler.kineto.trace_names import is_json_name
+
+            if is_json_name(root.name):
+                return True
         if root.exists() and not root.is_dir():
             msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
             raise TrialError(msg)

@@ -66,7 +66,7 @@ NO_WORLD = {"os", "io", "pathlib", "time", "socket", "subprocess", "threading", 
 LOADERS = {
     "builtin_rules/rules_by_name.py",
     "rule_core/sources/formats.py",
-    "rule_runner/cli/late_commands.py",
+    "rule_runner/cli/program/late_commands.py",
     "rule_runner/loading/loader.py",
     "rule_runner/loading/rule_imports.py",
     "smdebug/rules/extensions.py",

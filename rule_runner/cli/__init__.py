@@ -4,23 +4,25 @@ from typing import Final
 
 import click
 
-from rule_runner.cli.late_commands import LateCommand, LateGroup
+from rule_runner.cli.program.late_commands import LateCommand, LateGroup
 
 # By name: the module, and the first sentence of the help.
 _COMMANDS: Final = {
     "acknowledge": LateCommand(
-        "results", "Record that somebody has seen or muted findings in the output folder DIR."
+        "inspection.results",
+        "Record that somebody has seen or muted findings in the output folder DIR.",
     ),
     "check": LateCommand(
         "checking",
         "Judge every trial at and below each PATH by the built-in rules whose inputs it holds.",
     ),
     "demo": LateCommand(
-        "demo", "Judge three real trainings while they run: healthy, vanishing, diverging."
+        "inspection.demo",
+        "Judge three real trainings while they run: healthy, vanishing, diverging.",
     ),
     "docker": LateCommand("docker", "Evaluate in containers, and build the image for them."),
     "doctor": LateCommand(
-        "trials",
+        "inspection.trials",
         "Diagnose problems of the installation and of the trial at PATH, and suggest remedies.",
     ),
     "evaluate": LateCommand(
@@ -31,7 +33,8 @@ _COMMANDS: Final = {
         "fleet", "Judge many trials: plan, run on one machine or many, and collect the results."
     ),
     "github": LateCommand(
-        "results", "Show the results in one or more output folders in a workflow of GitHub."
+        "inspection.results",
+        "Show the results in one or more output folders in a workflow of GitHub.",
     ),
     "images": LateCommand(
         "images", "Show and register the rule image of each region, and push yours."
@@ -47,9 +50,12 @@ _COMMANDS: Final = {
         "testing", "Cut a case for a rule test out of the trial at PATH, or s3://."
     ),
     "report": LateCommand(
-        "results", "Write one page with charts from the results in one or more output folders."
+        "inspection.results",
+        "Write one page with charts from the results in one or more output folders.",
     ),
-    "rules": LateCommand("rules", "Show the built-in rules, and those of installed packages."),
+    "rules": LateCommand(
+        "inspection.rules", "Show the built-in rules, and those of installed packages."
+    ),
     "serve": LateCommand("watching", "Judge trials as 'watch' does, and show them in a browser."),
     "serve-token": LateCommand(
         "watching", "Make, list and revoke the tokens that let people into 'serve'."
@@ -59,7 +65,7 @@ _COMMANDS: Final = {
         "training",
         "Run COMMAND, an unchanged training script, and judge its tensors while it trains.",
     ),
-    "trial": LateCommand("trials", "Inspect a trial."),
+    "trial": LateCommand("inspection.trials", "Inspect a trial."),
     "watch": LateCommand(
         "watching",
         "Judge the trials at and below each ROOT as they appear, until a signal arrives.",
@@ -82,6 +88,6 @@ def main(context: click.Context) -> None:
     processingjobconfig.json describes a rule.
     """
     if context.invoked_subcommand is None:
-        from rule_runner.cli.without_command import without_command
+        from rule_runner.cli.program.without_command import without_command
 
         without_command(context)

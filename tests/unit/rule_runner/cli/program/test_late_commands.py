@@ -56,7 +56,10 @@ def test_a_misspelt_command_is_answered_with_a_near_one() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "modules"),
-    [(["--help"], set()), (["rules", "--help"], {"completion", "reporting", "rules"})],
+    [
+        (["--help"], set()),
+        (["rules", "--help"], {"completion", "inspection", "inspection.rules", "reporting"}),
+    ],
 )
 def test_only_the_command_that_is_run_is_imported(arguments: list[str], modules: set[str]) -> None:
     code = (
@@ -67,4 +70,4 @@ def test_only_the_command_that_is_run_is_imported(arguments: list[str], modules:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = ended.stdout.partition("\f")[2].split()
     of_cli = {name.removeprefix("rule_runner.cli.") for name in imported if ".cli." in name}
-    assert of_cli - {"late_commands"} == modules
+    assert of_cli - {"program", "program.late_commands"} == modules

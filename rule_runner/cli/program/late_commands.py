@@ -15,7 +15,7 @@ class LateCommand(NamedTuple):
     Attributes
     ----------
     module
-        Its module in this package; the command has its name there.
+        Its module in `rule_runner.cli`; the command has its name there.
     summary
         The first paragraph of its help, so that the list of commands needs no import.
     """
@@ -38,7 +38,7 @@ class _Commands(UserDict[str, click.Command]):
         self._late = late
 
     def __getitem__(self, name: str) -> click.Command:
-        module = import_module(f"{__package__}.{self._late[name].module}")
+        module = import_module(f"rule_runner.cli.{self._late[name].module}")
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 

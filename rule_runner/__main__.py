@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from rule_runner.garbage import collect_rarely
+
 _EXIT_SIGNAL = 128  # plus the signal's number
 _STDERR = 2
 
@@ -17,6 +19,7 @@ def main() -> None:
     The first process of a container has no default action for SIGTERM: one sent while packages
     are imported would be lost.
     """
+    collect_rarely()
     # Exit at once: an exception may be lost amid an import, and no work has started yet.
     _handle(lambda number, _: os._exit(_EXIT_SIGNAL + number), signal.SIGTERM, signal.SIGINT)
     # The image's entry point blocks them until here.

@@ -8,8 +8,11 @@ from statistics import median
 
 from bench_contenders import (
     CUSTOM,
+    EVALUATE,
     FLOOR,
     HELP,
+    IMPORT_CLICK,
+    IMPORT_NUMPY,
     IMPORTS,
     LIVE,
     LIVE_TWELVE,
@@ -77,7 +80,7 @@ class Row:
         theirs = [*map(sum, zip(*(map(clock, times[one]) for one in self.others), strict=True))]
         pairs = zip(ours, theirs, strict=True)
         ratios = [one / other if self.share else other / one for one, other in pairs]
-        took = (per_tensor(median(one), values) for one in (ours, theirs))
+        took = () if self.of else (per_tensor(median(one), values) for one in (ours, theirs))
         return Line(self.what, self.against, ratios, self.target, "", *took)
 
 
@@ -143,6 +146,7 @@ def versions(
             TOGETHER,
             LIVE,
             LIVE_TWELVE,
+            EVALUATE,
             HELP,
             *TWELVE,
         }:
@@ -181,6 +185,11 @@ def made_of(name: str) -> list[Row | Measure]:
 def anonymous(took: Took) -> float:
     """Return memory in MB that is no page of a file."""
     return took.anonymous_mb
+
+
+def cpu(took: Took) -> float:
+    """Return the processor time in seconds, of any process."""
+    return took.cpu_seconds
 
 
 def heavy(took: Took) -> float:
@@ -275,10 +284,22 @@ CASES = {
         [Measure("memory, twelve rules", TOGETHER, "MB", anonymous, "<= 500 MB")],
     ),
     "start": Case(
-        "",
+        "tiny",
         9,
         starts,
         [
+            Row(
+                f"processor time: {EVALUATE}",
+                *(EVALUATE, [IMPORT_NUMPY], IMPORT_NUMPY, "<= 2.5"),
+                share=True,
+                of=cpu,
+            ),
+            Row(
+                f"processor time: {HELP}",
+                *(HELP, [IMPORT_CLICK], IMPORT_CLICK, "<= 1.3"),
+                share=True,
+                of=cpu,
+            ),
             Measure(HELP, HELP, "ms", lambda took: took.seconds * 1e3, "<= 150 ms"),
             Measure(PYTHON, PYTHON, "ms", lambda took: took.seconds * 1e3),
             Measure("heavy modules imported by --help", IMPORTS, "", heavy, "0"),

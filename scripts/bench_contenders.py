@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from bench_rounds import HERE, Contender
 
@@ -14,6 +13,7 @@ ONE, TWO, CUSTOM = "one thread", "two cores", "documented names"
 OLDER, NEWER = "smdebug", "smdebug, compiled protobuf"
 FLOOR, PREAD, READ, NUMPY = "floor", "floor by pread", "reading alone", "arithmetic alone"
 HELP, PYTHON, IMPORTS = "rule-runner --help", "python -c pass", "imports of --help"
+EVALUATE, IMPORT_NUMPY, IMPORT_CLICK = "evaluate, tiny trial", "import numpy", "import click"
 LIVE, LIVE_TWELVE = "one rule job, live", "twelve rule jobs, live"
 TOGETHER = "twelve rules together"
 TWELVE = (
@@ -143,11 +143,16 @@ def twelve_watched(trial: str) -> list[Contender]:
     return [replace(ours(TOGETHER, trial, TWELVE, 2), watched=True)]
 
 
-def starts(_: str) -> list[Contender]:
-    """Return commands that are timed from outside, and what the first one imports."""
-    command = [str(Path(sys.executable).with_name("rule-runner")), "--help"]
+def starts(trial: str) -> list[Contender]:
+    """Return commands that are timed from outside, what they are compared with, and imports."""
+    program = [sys.executable, "-m", "rule_runner"]
+    evaluate = [*program, "evaluate", "--trial", trial, "--rule", TWELVE[0], "--no-wait"]
+    output = ["--output", f"{trial}-output", "--overwrite"]
     return [
-        Contender(HELP, command, outside=True),
+        Contender(IMPORT_CLICK, [sys.executable, "-c", "import click"], outside=True),
+        Contender(HELP, [*program, "--help"], outside=True),
         Contender(PYTHON, [sys.executable, "-c", "pass"], outside=True),
+        Contender(IMPORT_NUMPY, [sys.executable, "-c", "import numpy"], outside=True),
+        Contender(EVALUATE, [*evaluate, *output], outside=True),
         Contender(IMPORTS, [sys.executable, str(HERE / "bench_start.py")]),
     ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ ENVIRONMENT = {
 CLEAR = "\r\033[K"  # of a terminal: the line
 POLL_S = 0.01
 MB = 1024  # kB of /proc
+NO_CACHE = "PYTHONDONTWRITEBYTECODE"  # with it, every start compiles what is not installed
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,15 @@ def run(contender: Contender) -> Took:
         If it fails.
     """
     imported = {"PYTHONPATH": str(contender.checkout)} if contender.checkout else {}
-    began = time.perf_counter()
+    environment = os.environ | ENVIRONMENT | imported
+    environment.pop(NO_CACHE, None)
+    began, cpu_began = time.perf_counter(), _cpu_of_children()
     process = subprocess.Popen(
         [*pinned(contender.cores), *contender.command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | ENVIRONMENT | imported,
+        env=environment,
     )
     anonymous = largest_anonymous(process) if contender.watched else 0.0
     out, err = process.communicate()
@@ -93,10 +97,16 @@ def run(contender: Contender) -> Took:
         msg = f"Contender {contender.name!r} failed with {process.returncode}: {err.strip()[-500:]}"
         raise RuntimeError(msg)
     if contender.outside:
-        return Took(seconds)
+        return Took(seconds, _cpu_of_children() - cpu_began)
     said = json.loads(out.splitlines()[-1])
     known = {key: said.pop(key) for key in ("seconds", "cpu_seconds", "judged", "peak_mb")}
     return Took(**known, anonymous_mb=anonymous, more=said)
+
+
+def _cpu_of_children() -> float:
+    """Return the processor time of all processes that have been waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def largest_anonymous(process: subprocess.Popen[str]) -> float:

@@ -63,6 +63,7 @@ SIZES = {
     "opening": Size(10_000, 2, 1),
     "opening-all": Size(100_000, 2, 1),
     "memory": Size(60, 20, 1 << 22),
+    "tiny": Size(10, 3, 256, fewest=10),
 }
 
 
@@ -203,6 +204,7 @@ WRITERS: dict[str, Callable[[Path, Size], None]] = {
     "opening": opened,
     "opening-all": opened,
     "memory": repeated,
+    "tiny": plain,
 }
 
 

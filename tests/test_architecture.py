@@ -64,9 +64,13 @@ NO_WORLD = {"os", "io", "pathlib", "time", "socket", "subprocess", "threading", 
 
 # What imports modules by their names.
 LOADERS = {
+    "builtin_rules/rules_by_name.py",
     "rule_core/sources/formats.py",
+    "rule_runner/cli/program/late_commands.py",
     "rule_runner/loading/loader.py",
     "rule_runner/loading/rule_imports.py",
+    "smdebug/rules/extensions.py",
+    "rule_runner/logs.py",  # configures structlog when it is imported
 }
 
 

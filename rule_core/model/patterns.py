@@ -4,11 +4,12 @@ import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, TypeAlias
-
-import regex
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rule_core.exceptions import SMDebugValueError
+
+if TYPE_CHECKING:
+    import regex
 
 # For one search. A harmless pattern takes microseconds.
 TIME_LIMIT_S: Final = 0.5
@@ -16,6 +17,8 @@ TIME_LIMIT_S: Final = 0.5
 MOST_PARTS: Final = 1_000_000
 BRIEF: Final = 200
 Pattern: TypeAlias = "regex.Pattern[str]"
+# Patterns that cannot take long, for which `re` says what `regex` does.
+_PLAIN: Final = re.compile(r"\^?[A-Za-z0-9_/ :-]*(?:\.\*)?")
 _COUNT: Final = re.compile(r"\{([0-9]{1,18})")
 # `regex` reads braces without a count as fuzzy matching; `re` and users as literals.
 _BRACE: Final = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?![0-9]*,?[0-9]*\})", re.DOTALL)
@@ -32,6 +35,8 @@ def compiled(pattern: str) -> Pattern:
     SMDebugValueError
         If it repeats too much.
     """
+    import regex
+
     parts = len(pattern) * math.prod(max(int(count), 1) for count in _COUNT.findall(pattern))
     if parts > MOST_PARTS:
         msg = f"Pattern {_brief(pattern)} repeats too much: {parts} parts."
@@ -50,6 +55,8 @@ def _brief(pattern: str) -> str:
 
 @lru_cache(maxsize=1 << 17)
 def _search(pattern: str, name: str) -> bool | None:
+    if _PLAIN.fullmatch(pattern):
+        return re.search(pattern, name) is not None
     try:
         return compiled(pattern).search(name, timeout=TIME_LIMIT_S) is not None
     except TimeoutError:

@@ -1,15 +1,16 @@
 """Formats: the formats of this package and those that other packages register."""
 
-from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from rule_core.exceptions import SMDebugValueError
 from rule_core.failures import attempt
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from importlib.metadata import EntryPoint
+
     from rule_core.sources.format import SourceFormat
 
 GROUP: Final = "rule_runner.sources"  # of entry points
@@ -45,10 +46,12 @@ class Formats(NamedTuple):
 @cache
 def formats() -> Formats:
     """Return the formats that can be read; each is loaded once."""
+    from importlib.metadata import entry_points
+
     return load_formats(entry_points(group=GROUP))
 
 
-def load_formats(plugins: Iterable[EntryPoint]) -> Formats:
+def load_formats(plugins: "Iterable[EntryPoint]") -> Formats:
     """Return the formats of some entry points and of this package.
 
     A format of another package does not replace one of this package. The entry point's name is
@@ -67,7 +70,7 @@ def load_formats(plugins: Iterable[EntryPoint]) -> Formats:
     return Formats(by_kind, problems)
 
 
-def _load(plugin: EntryPoint) -> "SourceFormat | str":
+def _load(plugin: "EntryPoint") -> "SourceFormat | str":
     """Return the format of an entry point, or a sentence on why it cannot be used."""
     subject = f"Format {plugin.name!r} of the entry point {plugin.value!r}"
     if plugin.name in MODULES:

@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from string import digits
 from typing import Final, NamedTuple
 
@@ -259,12 +260,18 @@ def _by_first_word(rows: Sequence[CollectionRow | ModeRow]) -> dict[str, list[in
 
 
 _ALL: Final[tuple[CollectionRow | ModeRow, ...]] = (*ROWS, *MODE_ROWS)
-_COMPILED: Final = [_Phrases(_pattern(row.where, row.phrases).search, row) for row in _ALL]
 _BY_FIRST_WORD: Final = _by_first_word(_ALL)
 _LAST_COUNTS: Final = frozenset({"losses", "metrics"})
 
 
+@cache
+def _compiled() -> list[_Phrases]:
+    """Return what searches for each row; compiling takes longer than starting without it."""
+    return [_Phrases(_pattern(row.where, row.phrases).search, row) for row in _ALL]
+
+
 def _built_in(name: str) -> TensorName:
+    compiled = _compiled()
     words = words_of(name)
     positions: set[int] = set()
     for word in words.replace("/", " ").split():
@@ -272,7 +279,7 @@ def _built_in(name: str) -> TensorName:
     collection: str | None = None
     mode, first = ModeKeys.TRAIN, len(words)
     for position in sorted(positions):
-        search, row = _COMPILED[position]
+        search, row = compiled[position]
         if isinstance(row, CollectionRow):
             if collection is None and search(words):
                 collection = row.collection

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from rule_core.failures import attempt
 from rule_core.sources.format import HEAD_BYTES, Recognized, SourceFolder, SourceFormat
 from rule_core.sources.formats import CHECKPOINTS, MODULES, formats, reason_of
-from rule_core.sources.safetensors import step_in
 from rule_core.storage.base import (
     ByteRange,
     ObjectNotFoundError,
@@ -133,6 +132,8 @@ def recognize(
 
 
 def _is_checkpoint(name: str) -> bool:
+    from rule_core.sources.safetensors import step_in
+
     return name.endswith("/") and step_in(name[:-1], is_folder=True) is not None
 
 

@@ -1,6 +1,5 @@
 """retry: repeats calls after transient errors, until a deadline."""
 
-import random
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -17,7 +16,7 @@ def retry(
     is_transient: Callable[[Exception], bool],
     deadline_s: float,
     clock: Clock,
-    random_part: Callable[[], float] = random.random,
+    random_part: Callable[[], float] | None = None,
 ) -> T:
     """Return the result of `call`, or raise its last error once `deadline_s` is over.
 
@@ -32,7 +31,7 @@ def retry(
     deadline_s
         Seconds from now; pauses do not exceed it.
     random_part
-        Returns numbers from 0 to 1.
+        Returns numbers from 0 to 1; None: `random.random`.
     """
     end = clock.monotonic() + deadline_s
     pause = FIRST_PAUSE_S
@@ -44,5 +43,9 @@ def retry(
             least = getattr(err, "retry_after", 0.0)
             if remaining <= 0 or least > remaining or not is_transient(err):
                 raise
+        if random_part is None:
+            from random import random
+
+            random_part = random
         clock.sleep(max(least, min(remaining, pause * (0.5 + random_part() / 2))))
         pause = min(2 * pause, LONGEST_PAUSE_S)

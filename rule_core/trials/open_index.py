@@ -15,7 +15,6 @@ from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import TrialAddress, parse_address
 from rule_core.sources.format import Recognized
 from rule_core.sources.formats import format_named
-from rule_core.sources.open import open_sources
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import Recognition, SourceRun, recognize, source_folder
 from rule_core.storage.address_store import AddressStore
@@ -81,6 +80,8 @@ def open_index(
     address = parse_address(text)
     named = _named(address)
     if named is not None:
+        from rule_core.sources.open import open_sources
+
         store, item = named
         source_format = format_named(address.kind)
         return open_sources(store, [(source_format, item)], options, range_steps, window)
@@ -123,6 +124,8 @@ def _open_place(
     window: int,
 ) -> TrialIndex | None:
     """Return the index over files of other formats; None if there is no run, or several."""
+    from rule_core.sources.open import open_sources
+
     find = partial(find_runs, place, address.kind)
     recognition = find()
     runs = recognition.runs

@@ -19,8 +19,9 @@ def rule_names(context: Context, parameter: Parameter, incomplete: str) -> list[
 
     del context
     rule_id, equals, word = incomplete.rpartition("=")
-    words = {name: sentence(rule) for name, rule in every_builtin().items()}
-    packages = rule_packages(words)
+    rules = every_builtin()
+    words = {name: sentence(rules[name]) for name in rules if name.startswith(word)}
+    packages = rule_packages(rules)
     words |= {name: f"Of package {rule.package}." for name, rule in packages.by_name.items()}
     if parameter.name == "rule":
         words[EVERY_RULE] = "Every built-in rule."

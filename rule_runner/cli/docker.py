@@ -15,12 +15,12 @@ CONTAINER: Final = "container"
 IMAGE: Final = "rule-runner:latest"
 
 
-@click.group("docker")
-def docker_group() -> None:
+@click.group()
+def docker() -> None:
     """Evaluate in containers, and build the image for them."""
 
 
-@docker_group.command("run")
+@docker.command("run")
 @click.option(
     "--image", default=IMAGE, envvar="RULE_RUNNER_IMAGE", show_default=True, help="Image to run."
 )
@@ -101,7 +101,7 @@ def run(
     return docker_run(request, settings)
 
 
-@docker_group.command("build")
+@docker.command("build")
 @click.option("--tag", default=IMAGE, show_default=True, help="Name of the image.")
 @click.option("--base-image", metavar="IMAGE", help="Base with Python 3.11 or later.")
 @click.option("--network", metavar="NAME", help="Network of the build, such as host.")

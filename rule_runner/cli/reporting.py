@@ -18,7 +18,7 @@ from rule_runner.errors import (
     RuleRunnerError,
     TemporaryError,
 )
-from rule_runner.logs import configure
+from rule_runner.logs import configure, get_logger
 from rule_runner.results.status import INTERNAL_ERROR
 
 _ERROR: Final = "Error: "
@@ -53,9 +53,7 @@ def reporting(command: Callable[..., int | None]) -> Callable[..., None]:
             if full:
                 click.echo(_ERROR + full, err=True)
                 sys.exit(EXIT_CLIENT)
-            import structlog
-
-            structlog.get_logger().exception("internal_error")
+            get_logger(__name__).exception("internal_error")
             click.echo(INTERNAL_ERROR, err=True)
             code = EXIT_INTERNAL
         sys.exit(code)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.failures import attempt
@@ -22,6 +21,8 @@ from rule_runner.engine.runner import Runner
 from rule_runner.engine.stop_requests import Signals
 from rule_runner.errors import EXIT_SIGNAL, UsageError
 from rule_runner.escape import printable
+from rule_runner.garbage import collect_as_usual
+from rule_runner.logs import get_logger
 from rule_runner.notify.event import check_source
 from rule_runner.notify.sinks import EventSink
 from rule_runner.report.progress import LogObserver, observer
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from rule_runner.commands.s3_output import S3OutputSync
     from rule_runner.loading.loader import LoadedRule
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 def evaluate_trial(request: EvaluationRequest) -> int:
@@ -199,6 +200,7 @@ def run(
     recorded: Callable[[], None] = lambda: None,
 ) -> EvaluationOutcome:
     """Evaluate, and write the report."""
+    collect_as_usual()
     with measuring_executor(config.request) as executor:
         evaluated = Runner(
             config,

@@ -23,7 +23,7 @@ from rule_runner.errors import OutputError, TrialError
 from rule_runner.fleet.shards import Shard
 from rule_runner.loading.parameters import bind
 from rule_runner.loading.trials import absent, is_there, open_trial
-from rule_runner.results.schema import versions
+from rule_runner.results.versions import versions
 
 STEPS_PER_UNIT: Final = 128
 PARTS_PER_FILE: Final = 256

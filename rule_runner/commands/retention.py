@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 
 from rule_runner.durations import seconds_of
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.escape import printable
+from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import ACTIONS
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.outbox import EVENTS, has_undelivered
@@ -23,7 +23,7 @@ from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, FolderLock, make_folder, open_regular
 from rule_runner.results.output_folder import FINDINGS, MEASUREMENTS, REPORT, RESULT
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _NUMBER: Final = re.compile("[1-9][0-9]{0,8}")
 _UNITS: Final = "hdw"
 _FILES: Final = (FINDINGS, MEASUREMENTS, EVENTS, ACTIONS, DEAD_LETTERS, REPORT)

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
-import structlog
 
 from rule_core.clock import SystemClock
 from rule_core.exceptions import SMDebugValueError
@@ -21,6 +20,7 @@ from rule_core.storage.s3.bucket import parse_s3
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.errors import OutputError, UsageError
 from rule_runner.escape import printable
+from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import ACTIONS
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.outbox import EVENTS
@@ -40,7 +40,7 @@ from rule_runner.user_folders import user_folder
 if TYPE_CHECKING:
     from rule_core.storage.base import TrialOutput
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 PAUSE_S: Final = 2.0
 SHARE: Final = 5  # pauses are this many times as long as the upload before them
 LONGEST_PAUSE_S: Final = 60.0

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Final, NoReturn, TextIO
 
-import structlog
-
 from rule_core.trials.refresh import parse_bool
 from rule_runner.commands.evaluate import run as run_evaluation
 from rule_runner.config.defaults import DEFAULT_WINDOW, WINDOW, RuleMode
@@ -39,6 +37,7 @@ from rule_runner.errors import (
     UsageError,
 )
 from rule_runner.escape import printable
+from rule_runner.logs import get_logger
 from rule_runner.notify.delivery import DEADLINE_S
 from rule_runner.notify.sinks import EventSink
 from rule_runner.notify.sinks.spec import SINK_DEADLINE, SINKS, parse_sinks, sinks_in
@@ -48,11 +47,12 @@ from rule_runner.results.durable_files import make_folder, output_errors, write_
 from rule_runner.results.job_names import safe_name
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import RESULT
-from rule_runner.results.schema import RuleJobFacts, rule_result, versions
+from rule_runner.results.schema import RuleJobFacts, rule_result
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, message_bytes
+from rule_runner.results.versions import versions
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 def run() -> int:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import structlog
 import uvicorn
 
 from rule_core.clock import SystemClock
@@ -21,12 +20,13 @@ from rule_runner.errors import EXIT_SIGNAL, ClientError, OutputError, RuleRunner
 from rule_runner.fleet.commands import Commands
 from rule_runner.fleet.watch.controller import Controller
 from rule_runner.fleet.watch.options import Intervals
+from rule_runner.logs import get_logger
 from rule_runner.service.access.tokens import TokenFile
 from rule_runner.service.application import build_application
 from rule_runner.service.service import Service
 from rule_runner.service.settings import Network, ServiceSettings
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 # Results of running evaluations are looked at as often as a page can show them.
 _INTERVALS: Final = Intervals(refresh=0.5)
 _DEFECT: Final = "The controller has a defect; the log has the details."

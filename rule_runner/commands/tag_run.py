@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
-import structlog
-
 from rule_core.exceptions import SMDebugError
 from rule_core.failures import attempt
 from rule_core.format.summary_encoder import text_record, version_record
@@ -21,6 +19,7 @@ from rule_core.storage.uri import open_output
 from rule_runner.errors import RuleRunnerError
 from rule_runner.escape import printable
 from rule_runner.loading.trials import open_trial
+from rule_runner.logs import get_logger
 from rule_runner.report.text import coverage, evidence, verdict
 from rule_runner.results.schema import EvaluationResult, RuleResult, in_order
 
@@ -35,7 +34,7 @@ NO_PLACE: Final = (
     "in the output folder."
 )
 _OFFLINE: Final = re.compile(r"run-(\w+)\.wandb")
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 @runtime_checkable

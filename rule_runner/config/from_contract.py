@@ -3,8 +3,6 @@
 import os
 from typing import Final
 
-import structlog
-
 from rule_core.rules.params import nearest
 from rule_runner.config.defaults import ACTIONS
 from rule_runner.config.model import RuleJobConfig
@@ -22,8 +20,9 @@ from rule_runner.config.sagemaker_contract import (
 from rule_runner.errors import ParameterError
 from rule_runner.loading.loader import LoadedRule, load_from, load_named
 from rule_runner.loading.parameters import accepts
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 def container_job(rule: ContainerRule) -> RuleJobConfig:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rule_core.exceptions import SMDebugValueError
 from rule_core.rules.actions import Actions
 from rule_core.rules.actions.parsing import LIMIT
-from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_runner.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ def planned(
 
 def _named(action: "Action", rule: str, training_job: str | None) -> "Action":
     """Return an action with the training job that it stops, if it stops one."""
+    from rule_core.rules.actions.stop_training import StopTrainingAction
+
     if not isinstance(action, StopTrainingAction) or action.training_job_prefix:
         return action
     if not training_job:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rule_core.severity import Severity
 from rule_core.sources.address import folder_of, is_in_s3
@@ -14,7 +15,6 @@ from rule_runner.config.defaults import (
     STOP_FILE,
     WINDOW,
 )
-from rule_runner.config.fitting_rules import RuleChoice, choose_rules
 from rule_runner.config.from_contract import container_job
 from rule_runner.config.model import EvaluationConfig, RuleJobConfig, default_output
 from rule_runner.config.profiler_windows import names_over, placed
@@ -24,8 +24,11 @@ from rule_runner.config.sagemaker_contract import parse_share
 from rule_runner.errors import TrialError, UsageError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_from, load_named
 from rule_runner.loading.parameters import lacking
-from rule_runner.notify.actions.spec import parse_actions
 from rule_runner.results.job_names import safe_name
+
+if TYPE_CHECKING:
+    from rule_core.rules.actions.base import Action
+    from rule_runner.config.fitting_rules import RuleChoice
 
 
 def resolve(request: EvaluationRequest) -> EvaluationConfig:
@@ -62,15 +65,17 @@ def resolve(request: EvaluationRequest) -> EvaluationConfig:
         stop_files=() if windows_only else tuple(dict.fromkeys(stop_files)),
         profiler_stop_files=tuple(dict.fromkeys(stop_files)),
         own_folders=request.job is not None,
-        notes=(*notes, *filter(None, [choice.note()])),
-        left_out=choice.left_out,
+        notes=(*notes, *filter(None, [choice.note() if choice else ""])),
+        left_out=choice.left_out if choice else {},
     )
 
 
-def _fitting(request: EvaluationRequest) -> RuleChoice:
-    """Return the rules that ``auto`` means; none if it is not requested."""
+def _fitting(request: EvaluationRequest) -> "RuleChoice | None":
+    """Return the rules that ``auto`` means; None if it is not requested."""
     if not request.fits_rules:
-        return RuleChoice((), {})
+        return None
+    from rule_runner.config.fitting_rules import choose_rules
+
     choice = choose_rules(
         request.trial, request.profiler_trial, request.source_options, follow=request.wait
     )
@@ -81,14 +86,14 @@ def _fitting(request: EvaluationRequest) -> RuleChoice:
 
 
 def _requested_jobs(
-    request: EvaluationRequest, choice: RuleChoice
+    request: EvaluationRequest, choice: "RuleChoice | None"
 ) -> tuple[tuple[RuleJobConfig, ...], tuple[str, ...]]:
     """Return the requested rule jobs, and notes for the result as a whole."""
     if request.container is not None:
         return (container_job(request.container),), ()
     notes: tuple[str, ...] = ()
     if request.job is None:
-        jobs = rule_jobs(request, choice.rules)
+        jobs = rule_jobs(request, choice.rules if choice else ())
     else:
         from rule_runner.config.job_file.rule_jobs import requested_jobs
 
@@ -162,7 +167,7 @@ def rule_jobs(request: EvaluationRequest, fitting: Sequence[str] = ()) -> tuple[
             raise UsageError(msg)
     parameters = parse_parameters(request.parameters, ids)
     action_json = {rule_id: parameters[rule_id].pop(ACTIONS, "") for rule_id in ids}
-    actions = parse_actions(request.actions, ids)
+    actions = _operator_actions(request.actions, ids)
     modes = parse_modes(request.modes, ids)
     return tuple(
         RuleJobConfig(
@@ -202,3 +207,12 @@ def _load(
         return [(name, load_builtin(name)) for name in fitting if name not in named]
     loaded = load_named(rule.name or "", run=not request.own_processes)
     return [(rule.id or loaded.name, loaded)]
+
+
+def _operator_actions(texts: Sequence[str], ids: Sequence[str]) -> "dict[str, tuple[Action, ...]]":
+    """Return the actions of ``--action`` by ID of the rule job."""
+    if not texts:
+        return dict.fromkeys(ids, ())
+    from rule_runner.notify.actions.spec import parse_actions
+
+    return parse_actions(texts, ids)

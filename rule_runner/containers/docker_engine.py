@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import structlog
-
 from rule_runner.containers.errors import (
     HOST,
     EngineError,
@@ -19,13 +17,14 @@ from rule_runner.containers.errors import (
     unreachable,
 )
 from rule_runner.containers.plan import ROOT, Account, ContainerPlan, is_loopback, sdk_arguments
+from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import Closing
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 # The first version with everything that the containers need, from 2017.
 OLDEST_API: Final = (1, 25)
 _BRIDGES: Final = {"bridge", "podman"}

@@ -6,15 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from rule_runner.containers.ecr import Ecr, Login
 from rule_runner.containers.push_engine import PushingEngine
 from rule_runner.errors import UsageError
 from rule_runner.images.registrations import place, register
 from rule_runner.images.uri import ImageUri, parse_place
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 DEFAULT_IMAGE: Final = "rule-runner:latest"
 DEFAULT_REPOSITORY: Final = "rule-runner"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 
 from rule_runner.containers.final_event import record_last_event
 from rule_runner.containers.supervisor import ContainerExit
@@ -22,6 +21,7 @@ from rule_runner.errors import (
 )
 from rule_runner.escape import printable
 from rule_runner.loading.trials import trial_name
+from rule_runner.logs import get_logger
 from rule_runner.report.text import print_results, results_at
 from rule_runner.results.durable_files import write_atomically
 from rule_runner.results.json_text import dump_json, rfc3339
@@ -29,7 +29,7 @@ from rule_runner.results.output_folder import RESULT
 from rule_runner.results.schema import EvaluationResult, RuleResult, TrialSummary, summary
 from rule_runner.results.status import CLIENT_ERROR, RuleStatus, wire_details
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 KILLED: Final = EXIT_SIGNAL + 9
 _NO_COMMAND: Final = {126, 127}  # exit codes of an init process that cannot run the command
 _FINAL: Final = {RuleStatus.NO_ISSUES_FOUND, RuleStatus.ISSUES_FOUND, RuleStatus.ERROR}

@@ -10,15 +10,14 @@ from threading import Thread
 from types import FrameType
 from typing import Final
 
-import structlog
-
 from rule_core.clock import Clock, SystemClock
 from rule_core.failures import attempt
 from rule_runner.containers.docker_engine import Engine, RunningContainer
 from rule_runner.containers.errors import EngineError, EngineLostError
 from rule_runner.containers.plan import ContainerPlan
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 GRACE_S: Final = 10.0  # between SIGTERM and SIGKILL
 LATE_S: Final = 10.0  # an evaluation may end by itself so long after its time limit
 POLL_S: Final = 0.2  # a signal handled by another thread does not wake the waiting one

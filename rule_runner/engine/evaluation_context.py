@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import structlog
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
@@ -17,11 +16,11 @@ from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.planned_actions import planned
 from rule_runner.engine.invoker_factory import make_fork_server, make_invoker
 from rule_runner.engine.job_opener import JobOpener, restore_ended
-from rule_runner.engine.measuring import MeasuringOnExecutor, StoredMeasuring, TrialMeasuring
 from rule_runner.engine.rule_job import RuleJob
 from rule_runner.errors import ClientError
 from rule_runner.file_descriptors import require
 from rule_runner.loading.parameters import BoundRule, bind
+from rule_runner.logs import get_logger
 from rule_runner.notify.actions.runner import FindingTrigger, finding_trigger
 from rule_runner.notify.event import EventSubject
 from rule_runner.notify.publisher import EventPublisher
@@ -33,8 +32,9 @@ from rule_runner.steps.sources import StepSources
 
 if TYPE_CHECKING:
     from rule_runner.engine.isolation.fork_server import ForkServer
+    from rule_runner.engine.measuring import TrialMeasuring
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 class EvaluationContext:
@@ -201,11 +201,15 @@ class EvaluationContext:
             with self._failing(job):
                 job.begin()
 
-    def _make_measuring(self, executor: Executor | None) -> TrialMeasuring | None:
+    def _make_measuring(self, executor: Executor | None) -> "TrialMeasuring | None":
         """Return who else measures the trial; None if nobody does."""
+        folder = self.config.request.measurements
+        if executor is None and folder is None:
+            return None
+        from rule_runner.engine.measuring import MeasuringOnExecutor, StoredMeasuring
+
         if executor is not None:
             return MeasuringOnExecutor(executor, self._patience.remaining_s)
-        folder = self.config.request.measurements
         return None if folder is None else StoredMeasuring(folder)
 
     def begin_measuring(self) -> None:

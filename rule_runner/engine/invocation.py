@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import structlog
-
 from rule_core.exceptions import (
     InsufficientInformationForRuleInvocation,
     NoMoreData,
@@ -26,6 +24,7 @@ from rule_core.storage.wait_budget import WaitEndedError
 from rule_core.trials.refresh import snapshot
 from rule_runner.errors import ClientError, raised
 from rule_runner.loading.process_state import ProcessState
+from rule_runner.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from rule_core.trials import Trial
     from rule_core.trials.profiler_trial import ProfilerTrial
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 NOTHING_READ: Final = "nothing read"
 UNREADABLE: Final = "unreadable"

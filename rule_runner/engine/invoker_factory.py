@@ -25,34 +25,37 @@ from rule_runner.engine.invocation import (
     RuleInfo,
     WindowInvoker,
 )
-from rule_runner.engine.isolation.environment import allowed_environment
-from rule_runner.engine.isolation.fork_server import ForkServer
-from rule_runner.engine.isolation.worker import ProcessInvoker
 from rule_runner.errors import ParameterError, RuleSourceError
 from rule_runner.loading.loader import load_named, load_source
 from rule_runner.loading.parameters import BoundRule, bind, construct
-from rule_runner.loading.s3_fetch import Fetched
 from rule_runner.loading.trials import open_profiler_trial, open_trial
 
 if TYPE_CHECKING:
     from rule_core.rules.rule import Rule
+    from rule_runner.engine.isolation.fork_server import ForkServer
+    from rule_runner.loading.s3_fetch import Fetched
     from rule_runner.loading.trials import AnyTrial
 
 
-def make_fork_server(config: EvaluationConfig) -> ForkServer | None:
+def make_fork_server(config: EvaluationConfig) -> "ForkServer | None":
     """Return the fork server of an evaluation; None if all rules run in this process."""
     request = config.request
+    if request.isolate is not Isolation.PROCESS and not request.own_processes:
+        return None
+    from rule_runner.engine.isolation.environment import allowed_environment
+    from rule_runner.engine.isolation.fork_server import ForkServer
+
     if request.isolate is Isolation.PROCESS:
         trials = (config.trial, *config.others_of(*config.rules))
         return ForkServer(request.rule_timeout, allowed_environment(os.environ, trials))
-    return ForkServer(request.rule_timeout) if request.own_processes else None
+    return ForkServer(request.rule_timeout)
 
 
 def make_invoker(
     config: RuleJobConfig,
     bound: BoundRule,
     trials: "Sequence[AnyTrial]",
-    fork_server: ForkServer | None,
+    fork_server: "ForkServer | None",
     output_dir: Path | None = None,
     patience: WaitBudget | None = None,
     sources: SourceOptions = DEFAULT,
@@ -89,6 +92,8 @@ def make_invoker(
         window_us,
         patience.remaining_s() + patience.monotonic() if patience else math.inf,
     )
+    from rule_runner.engine.isolation.worker import ProcessInvoker
+
     return ProcessInvoker(loaded.name, _make, request, fork_server)
 
 
@@ -153,7 +158,7 @@ class _WorkerRequest:
     """
 
     name: str
-    source: Path | Fetched | None
+    source: "Path | Fetched | None"
     parameters: dict[str, str]
     trials: tuple[tuple[Any, ...], ...]
     actions: str

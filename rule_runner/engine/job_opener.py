@@ -5,8 +5,6 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import Final
 
-import structlog
-
 from rule_core.clock import Clock
 from rule_core.rules.actions.base import Action
 from rule_runner.config.defaults import RuleMode
@@ -17,16 +15,18 @@ from rule_runner.errors import OutputError
 from rule_runner.loading.loader import rule_source
 from rule_runner.loading.parameters import BoundRule
 from rule_runner.loading.trials import real_path
+from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import ACTIONS, Journal
 from rule_runner.notify.actions.runner import ActionPolicy, JobActions
 from rule_runner.results.durable_files import remove_files
 from rule_runner.results.output_folder import OutputFolder
-from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint, versions
+from rule_runner.results.schema import STEP, WINDOW, RuleJobFacts, fingerprint
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import CLIENT_ERROR
+from rule_runner.results.versions import versions
 from rule_runner.steps.protocol import StepSource
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 class JobOpener:

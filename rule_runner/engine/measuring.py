@@ -16,7 +16,7 @@ from rule_core.storage.uri import open_store
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InProcessInvoker, Invoker
 from rule_runner.errors import TrialError, listed
-from rule_runner.results.schema import versions
+from rule_runner.results.versions import versions
 
 if TYPE_CHECKING:
     from rule_core.reading.trial_index import TrialIndex

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, assert_never
 
-import structlog
 from msgspec.structs import replace
 
 from rule_core.clock import Clock
@@ -14,6 +13,7 @@ from rule_core.rules.evidence import Finding
 from rule_core.severity import Severity
 from rule_runner.config.model import RuleJobConfig
 from rule_runner.engine.invocation import InvocationOutcome, InvocationResult, Invoker
+from rule_runner.logs import get_logger
 from rule_runner.results.measurements import Measurements
 from rule_runner.results.output_folder import OutputFolder
 from rule_runner.results.schema import (
@@ -30,7 +30,7 @@ from rule_runner.steps.protocol import StepSource
 if TYPE_CHECKING:
     from rule_runner.notify.actions.runner import JobActions
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 WRITE_EVERY_S: Final = 2.0
 
 
@@ -81,7 +81,7 @@ class RuleJob:
         self.rule_time_s = 0.0
         self.missed: tuple[str, ...] = ()
         self.measurements = Measurements(config.loaded.rule_class.QUANTITIES)
-        self._log = _log.bind()  # once: binding costs more than a suppressed event
+        self._log_step = _log.debug  # once: that costs more than a suppressed event
         self._clock = clock
         self._now = now
         self._began = self._written = clock.monotonic()
@@ -227,7 +227,7 @@ class RuleJob:
         state = self.state
         for note in invocation.notes:
             state.note(note)
-        self._log.debug("step_judged", step=step, did=invocation.did.name, reason=invocation.reason)
+        self._log_step("step_judged", step=step, did=invocation.did.name, reason=invocation.reason)
         match invocation.did:
             case InvocationOutcome.MET:
                 _log.info("condition_met", step=step, rule=state.rule)

@@ -6,8 +6,6 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final
 
-import structlog
-
 from rule_core.clock import Clock, SystemClock
 from rule_core.storage import StorageUnavailableError
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
@@ -21,13 +19,14 @@ from rule_runner.engine.stop_requests import Signals, StopReason, StopRequests, 
 from rule_runner.engine.verdicts import Verdicts
 from rule_runner.errors import EXIT_OUTPUT, ClientError, OutputError
 from rule_runner.file_descriptors import exhausted
+from rule_runner.logs import get_logger
 from rule_runner.notify.delivery import Undelivered
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.status import CLIENT_ERROR, INTERNAL_ERROR
 from rule_runner.steps.protocol import StepSource
 from rule_runner.steps.watcher import POLL_S, TrialWatcher, Waiter
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 STOPPED_DRAIN_S: Final = 2.0  # for the sinks after a signal, within the time that it leaves
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from rule_core.clock import Clock
 from rule_runner.errors import EXIT_SIGNAL, EXIT_TIMEOUT
-from rule_runner.loading.s3_fetch import remove_private_folders
+from rule_runner.loading.private_folders import remove_private_folders
 from rule_runner.results.durable_files import Closing
 
 # Platforms kill a container some seconds after they request its end.

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-import structlog
-
 from rule_core.exceptions import SMDebugError
 from rule_core.model.segments import step_in_segment
 from rule_runner.engine.evaluation_context import EvaluationContext
@@ -16,8 +14,9 @@ from rule_runner.engine.similar_names import nearest_names
 from rule_runner.engine.stop_requests import StopReason
 from rule_runner.errors import ClientError, OutputError
 from rule_runner.loading.parameters import missing_inputs
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _NAMES_SHOWN: Final = 10
 _WIDTH: Final = 120  # characters of a pattern
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 from urllib.parse import unquote_plus
 
 import msgspec
-import structlog
 
 from rule_core.storage import aws
 from rule_runner.escape import printable
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 WAIT_S: Final = 10  # for messages, in one request
 MOST_MESSAGES: Final = 10  # in one answer, the limit of SQS

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import structlog
-
 from rule_runner.images import trust
 from rule_runner.images.config_files import (
     NAME,
@@ -17,8 +15,9 @@ from rule_runner.images.config_files import (
 )
 from rule_runner.images.errors import ImageError
 from rule_runner.images.uri import is_ecr, parse_uri, require_fit
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 class Registered(NamedTuple):

@@ -17,15 +17,14 @@ from rule_core.rules.params import nearest
 from rule_core.rules.rule import Rule
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import RuleSourceError, UnknownRuleError, raised
-from rule_runner.loading.placeholder_rule import PlaceholderRule
 from rule_runner.loading.process_state import ProcessState
-from rule_runner.loading.rule_file import RuleFile, read_rule_file
-from rule_runner.loading.rule_imports import FolderLoader, new_package
-from rule_runner.loading.s3_fetch import Fetched, fetch_rule_file
 from rule_runner.results.schema import RuleSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rule_runner.loading.rule_file import RuleFile
+    from rule_runner.loading.s3_fetch import Fetched
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class LoadedRule:
     builtin: bool
     source: Path | None
     source_sha256: str
-    fetched: Fetched | None = None
+    fetched: "Fetched | None" = None
     process_state: ProcessState = field(default_factory=ProcessState, compare=False, repr=False)
     package: str = ""
 
@@ -68,12 +67,15 @@ class LoadedRule:
         return self.builtin or (self.package != "" and bool(self.rule_class.PARAMS))
 
 
-def every_builtin() -> dict[str, type[Rule]]:
-    """Return all built-in rules by name: tensor rules first, then profiler rules."""
+def every_builtin() -> "Mapping[str, type[Rule]]":
+    """Return all built-in rules by name: tensor rules first, then profiler rules.
+
+    Each is imported when it is asked for.
+    """
     from builtin_rules import RULES
     from builtin_rules.profiler_table import PROFILER_RULES
 
-    return {**RULES, **PROFILER_RULES}
+    return RULES | PROFILER_RULES
 
 
 def load_builtin(name: str) -> LoadedRule:
@@ -129,7 +131,7 @@ def load_named(name: str, *, run: bool = True) -> LoadedRule:
             msg = f"{err} Rules of installed packages: {names}."
             raise UnknownRuleError(msg) from err
     process_state = ProcessState()
-    rule_class = process_state.call(rule.load) if run else PlaceholderRule
+    rule_class = process_state.call(rule.load) if run else _placeholder()
     return LoadedRule(
         rule.name,
         rule_class,
@@ -139,6 +141,12 @@ def load_named(name: str, *, run: bool = True) -> LoadedRule:
         process_state=process_state,
         package=rule.origin,
     )
+
+
+def _placeholder() -> type[Rule]:
+    from rule_runner.loading.placeholder_rule import PlaceholderRule
+
+    return PlaceholderRule
 
 
 def load_from(place: str, class_name: str | None = None, *, run: bool = True) -> LoadedRule:
@@ -159,20 +167,24 @@ def load_from(place: str, class_name: str | None = None, *, run: bool = True) ->
         return load_source(source, class_name)
     file, fetched = _read(source)
     return LoadedRule(
-        file.choose(class_name), PlaceholderRule, False, file.path, file.sha256, fetched
+        file.choose(class_name), _placeholder(), False, file.path, file.sha256, fetched
     )
 
 
-def _read(source: Path | Fetched) -> tuple[RuleFile, Fetched | None]:
+def _read(source: "Path | Fetched") -> "tuple[RuleFile, Fetched | None]":
     """Read a rule file; return it, and its origin if it was fetched."""
-    if isinstance(source, Fetched):
-        return read_rule_file(source.path, source.uri), source
-    return read_rule_file(source), None
+    from rule_runner.loading.rule_file import read_rule_file
+
+    if isinstance(source, Path):
+        return read_rule_file(source), None
+    return read_rule_file(source.path, source.uri), source
 
 
-def _located(place: str) -> Path | Fetched:
+def _located(place: str) -> "Path | Fetched":
     """Return the path of a rule file, after fetching it if it is in S3."""
     if is_s3(place):
+        from rule_runner.loading.s3_fetch import fetch_rule_file
+
         return fetch_rule_file(place)
     scheme, slashes, _ = place.partition("://")
     if not slashes or "/" in scheme:
@@ -186,7 +198,7 @@ def _located(place: str) -> Path | Fetched:
     raise RuleSourceError(msg)
 
 
-def load_source(source: Path | Fetched, class_name: str | None = None) -> LoadedRule:
+def load_source(source: "Path | Fetched", class_name: str | None = None) -> LoadedRule:
     """Return a rule class of a file, without considering the built-in rules.
 
     The file is parsed before any of it runs. For the lifetime of the process it can import the
@@ -205,6 +217,8 @@ def load_source(source: Path | Fetched, class_name: str | None = None) -> Loaded
         If there is no such file or class, the file does not parse or raises while it is loaded,
         or the class is not a rule.
     """
+    from rule_runner.loading.rule_imports import new_package
+
     file, fetched = _read(source)
     name = file.choose(class_name)
     package, process_state = new_package(file.path.parent), ProcessState()
@@ -221,7 +235,7 @@ def _forget(package: str) -> None:
         del sys.modules[name]
 
 
-def _checked(value: object, name: str, file: RuleFile) -> type[Rule]:
+def _checked(value: object, name: str, file: "RuleFile") -> type[Rule]:
     """Return `value` if it is a rule class that can be constructed."""
     if value is None or value is Rule:
         raise file.missing(name)
@@ -235,8 +249,10 @@ def _checked(value: object, name: str, file: RuleFile) -> type[Rule]:
     return value
 
 
-def _execute(file: RuleFile, package: str) -> ModuleType:
+def _execute(file: "RuleFile", package: str) -> ModuleType:
     """Run the file as a module of `package`, which is in `sys.modules` while it runs."""
+    from rule_runner.loading.rule_imports import FolderLoader
+
     name = f"{package}.{file.path.name.removesuffix('.py').replace('.', '_')}"
     loader = FolderLoader(name, str(file.path), file.code)
     spec = ModuleSpec(name, loader, origin=str(file.path))
@@ -258,7 +274,7 @@ def _execute(file: RuleFile, package: str) -> ModuleType:
     return module
 
 
-def _where(err: BaseException, file: RuleFile) -> str:
+def _where(err: BaseException, file: "RuleFile") -> str:
     """Return the line of the file at which `err` was raised."""
     lines = [
         f.lineno for f in traceback.extract_tb(err.__traceback__) if f.filename == str(file.path)

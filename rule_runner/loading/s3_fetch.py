@@ -1,9 +1,6 @@
 """Fetches one rule file from S3 into a private folder."""
 
-import atexit
 import re
-import shutil
-import tempfile
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +13,12 @@ from rule_core.storage.retry import retry
 from rule_core.storage.s3.bucket import Bucket
 from rule_core.storage.s3.settings import S3Settings
 from rule_runner.errors import RuleSourceError
+from rule_runner.loading.private_folders import private_folder
 
 LIMIT: Final = 1 << 20  # bytes of a rule file
 _GET: Final = "get_object"
 _PIECE: Final = 1 << 16
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_FOLDERS: Final[set[Path]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +79,6 @@ def fetch_rule_file(
     path.write_bytes(data)
     etag = str(answer.get("ETag") or "").strip('"')
     return Fetched(uri, path, answer.get("VersionId"), etag or None)
-
-
-def private_folder() -> Path:
-    """Create a folder that only this user can enter, and that is removed when this process ends."""
-    if not _FOLDERS:
-        atexit.register(remove_private_folders)
-    folder = Path(tempfile.mkdtemp(prefix="rule-runner-")).resolve()
-    _FOLDERS.add(folder)
-    return folder
-
-
-def remove_private_folders() -> None:
-    """Remove all fetched files, for a process that ends without running its exit handlers."""
-    while _FOLDERS:
-        shutil.rmtree(_FOLDERS.pop(), ignore_errors=True)
 
 
 def _place(uri: str) -> tuple[Bucket, str, float]:

@@ -8,32 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rule_core.exceptions import SMDebugError
-from rule_core.profiler.converted.formats import may_be_converted
-from rule_core.profiler.python_profiles.other_tools import (
-    ToolProfile,
-    is_profile_name,
-    tool_profiles,
-)
+from rule_core.format.marks import FOLDERS
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.sources.address import split_kind
 from rule_core.sources.options import DEFAULT, SourceOptions
 from rule_core.sources.recognize import source_folder
-from rule_core.sources.safetensors import refusal
 from rule_core.storage import ObjectNotFoundError, StorageUnavailableError, open_store
 from rule_core.storage.base import TrialStore
 from rule_core.storage.local import LocalStore
 from rule_core.storage.retrying_store import RetryingStore
-from rule_core.storage.s3.bucket import parse_s3
 from rule_core.storage.uri import is_s3
 from rule_core.storage.wait_budget import WaitBudget, WaitEndedError
 from rule_core.trials import LocalTrial, S3Trial, Trial
 from rule_core.trials.open_index import open_index
 from rule_runner.errors import TrialError, listed
-from rule_runner.loading.trial_search import missing, trials_below
 
 if TYPE_CHECKING:
     from rule_core.trials.profiler_trial import ProfilerTrial
+    from rule_runner.loading.trial_search import TrialFolder
 
     AnyTrial = Trial | ProfilerTrial
 
@@ -171,6 +164,8 @@ def real_path(path: str) -> str:
     """
     kind, place = split_kind(path)
     if is_s3(place):
+        from rule_core.storage.s3.bucket import parse_s3
+
         bucket, prefix = parse_s3(place)
         return f"{kind}s3://{bucket}/{prefix}".removesuffix("/")
     if kind and "://" in place:
@@ -202,10 +197,12 @@ def is_there(trial: "AnyTrial") -> bool:
         If the path is not a folder, or the store does not answer.
     """
     for root in roots([trial]):
-        reads = (may_be_converted, is_profile_name)
-        is_profiler = not isinstance(trial, Trial) and root.is_file()
-        if is_profiler and any(reads_name(root.name) for reads_name in reads):
-            return True
+        if root.is_file() and not isinstance(trial, Trial):
+            from rule_core.profiler.converted.formats import may_be_converted
+            from rule_core.profiler.python_profiles.other_tools import is_profile_name
+
+            if may_be_converted(root.name) or is_profile_name(root.name):
+                return True
         if root.exists() and not root.is_dir():
             msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
             raise TrialError(msg)
@@ -224,6 +221,8 @@ def is_there(trial: "AnyTrial") -> bool:
 
 def absent(trial: "AnyTrial") -> str:
     """Return the error message for a trial that does not exist, with the nearest name."""
+    from rule_runner.loading.trial_search import missing
+
     return missing(trial.path, _seconds_left(trial))
 
 
@@ -253,7 +252,7 @@ def reject_parent(trial: "AnyTrial", *, takes_python: bool = False) -> None:
         if trial.source.files.store.finds_formats():
             return
         _reject_unread(trial, takes_python=takes_python)
-    candidates = trials_below(trial.path, _seconds_left(trial))
+    candidates = _candidates(trial)
     has_tensors = isinstance(trial, Trial)
     same_kind = [
         candidate.path
@@ -286,6 +285,8 @@ def _reject_unread(trial: "ProfilerTrial", *, takes_python: bool) -> None:
     store = trial.source.files.store
     if takes_python or store.is_profiled:
         return
+    from rule_core.profiler.python_profiles.other_tools import ToolProfile, tool_profiles
+
     profiles: Sequence[ToolProfile] = ()
     with suppress(ObjectNotFoundError, StorageUnavailableError):
         _, profiles = tool_profiles(trial.store)
@@ -297,6 +298,16 @@ def _reject_unread(trial: "ProfilerTrial", *, takes_python: bool) -> None:
         raise TrialError(msg)
 
 
+def _candidates(trial: "AnyTrial") -> "list[TrialFolder]":
+    """Return the trials below the folder of a trial; none if the folder may be a trial itself."""
+    store = _store(trial)
+    if isinstance(store, LocalStore) and not FOLDERS.isdisjoint(source_folder(store, "").names):
+        return []
+    from rule_runner.loading.trial_search import trials_below
+
+    return trials_below(trial.path, _seconds_left(trial))
+
+
 def _unusable(trial: "AnyTrial") -> str:
     """Return why a folder is not a trial and will not become one; "" if it may."""
     if not isinstance(trial, Trial) or not trial.index.unrecognized:
@@ -305,4 +316,6 @@ def _unusable(trial: "AnyTrial") -> str:
     kind = split_kind(trial.path)[0].removesuffix(":")
     if kind and names:
         return f"Nothing in it is recognised as {kind}. Give the file, as in {kind}:PATH/FILE."
+    from rule_core.sources.safetensors import refusal
+
     return refusal(names) or ""

@@ -1,23 +1,21 @@
 """Delivery: sends the events of the outbox to one sink, in a separate thread."""
 
-import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Final
 
-import structlog
-
 from rule_core.clock import SystemClock
 from rule_core.failures import attempt
 from rule_runner.errors import OutputError
+from rule_runner.logs import get_logger
 from rule_runner.notify.dead_letters import DEAD_LETTERS
 from rule_runner.notify.event import Event
 from rule_runner.notify.outbox import Cursor, Outbox, read_events
 from rule_runner.notify.sinks import EventSink, Refused, Sent, SinkError
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 DEADLINE_S: Final = 30.0  # for the rest when an evaluation is over
 FIRST_PAUSE_S: Final = 0.2
@@ -91,7 +89,7 @@ class Delivery:
     again
         Whether to send all events, regardless of the cursor.
     random_part
-        Returns random numbers from 0 to 1.
+        Returns random numbers from 0 to 1; None: `random.random`.
     """
 
     def __init__(
@@ -100,7 +98,7 @@ class Delivery:
         sink: EventSink,
         *,
         again: bool = False,
-        random_part: Callable[[], float] = random.random,
+        random_part: Callable[[], float] | None = None,
     ) -> None:
         self._sink = sink
         self._path = outbox.path
@@ -156,6 +154,10 @@ class Delivery:
 
     def _wait(self, pause: float) -> bool:
         """Wait for the end of a pause, then for events; return whether there are any."""
+        if self._random_part is None:
+            from random import random
+
+            self._random_part = random
         jitter = 0.5 + self._random_part() / 2
         with self._changed:
             if pause and self._finishing:

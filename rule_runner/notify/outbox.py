@@ -101,8 +101,10 @@ class Outbox(Closing):
         OutputError
             If it cannot be recorded.
         """
-        text = dump_json(event)
-        detail = msgspec.json.decode(text, type=DecodedEvent).detail
+        return self.record(*encoded(event))
+
+    def record(self, text: str, detail: EventDetail) -> bool:
+        """Record an encoded event; see `publish`."""
         if detail.event_key in self._keys:
             return False
         self._events.append(text, durable=True)
@@ -113,6 +115,12 @@ class Outbox(Closing):
     def close(self) -> None:
         """Close the file and unlock the folder."""
         self._open.close()
+
+
+def encoded(event: Event) -> tuple[str, EventDetail]:
+    """Return the line of an event, and its content."""
+    text = dump_json(event)
+    return text, msgspec.json.decode(text, type=DecodedEvent).detail
 
 
 def read_events(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[int, Event]]:

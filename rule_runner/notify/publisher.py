@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rule_runner.notify.delivery import Delivery, Undelivered, drain
 from rule_runner.notify.event import EventSubject, RuleProgress, RuleState, build_event
-from rule_runner.notify.outbox import Outbox
+from rule_runner.notify.outbox import Outbox, encoded
 from rule_runner.notify.sinks import EventSink
 from rule_runner.results.state import RuleJobState
 from rule_runner.results.status import RuleStatus
@@ -39,8 +39,9 @@ def publish(
         ],
         run_id=run_id,
     )
+    text, detail = encoded(event)
     for outbox in outboxes:
-        outbox.publish(event)
+        outbox.record(text, detail)
 
 
 class EventPublisher:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
-import structlog
-
 from rule_core.clock import Clock, SystemClock
 from rule_core.failures import attempt
+from rule_runner.logs import get_logger
 from rule_runner.notify.webhook_addresses import (
     Address,
     effective_address,
@@ -26,7 +25,7 @@ from rule_runner.notify.webhook_addresses import (
 if TYPE_CHECKING:
     from urllib3.connection import HTTPConnection
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 SECRET: Final = "RULE_RUNNER_WEBHOOK_SECRET"  # noqa: S105 - the variable's name
 SIGNATURE: Final = "RuleRunner-Signature"

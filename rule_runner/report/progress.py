@@ -3,12 +3,11 @@
 import sys
 from typing import Final
 
-import structlog
-
 from rule_runner.engine.observer import Observer
 from rule_runner.escape import printable
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 class LogObserver(Observer):

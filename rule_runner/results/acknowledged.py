@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
+from rule_runner.logs import get_logger
 from rule_runner.results.acknowledgements import (
     Acknowledgement,
     active,
@@ -21,7 +21,7 @@ from rule_runner.results.acknowledgements import (
 from rule_runner.results.finding_ids import FindingIds
 from rule_runner.results.schema import Evidence, RuleResult
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _UNREADABLE: Final = 1000  # files that are remembered as logged
 
 

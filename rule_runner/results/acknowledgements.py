@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
-import structlog
 from msgspec import Meta
 
 from rule_core.exceptions import SMDebugError
@@ -20,10 +19,11 @@ from rule_core.storage.publish import publish
 from rule_core.storage.uri import is_s3
 from rule_runner.errors import OutputError
 from rule_runner.escape import printable
+from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import JsonLines, open_regular, output_errors
 from rule_runner.results.json_text import dump_json
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 ACKNOWLEDGEMENTS: Final = "acknowledgements.jsonl"
 MOST_BYTES: Final = 1 << 20  # of the file

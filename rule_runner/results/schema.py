@@ -3,11 +3,9 @@
 import hashlib
 import json
 import operator
-import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +18,7 @@ from rule_runner.results.acknowledgements import Acknowledgement, Acknowledgemen
 from rule_runner.results.json_text import JsonScalar, json_scalar, rfc3339, text_or_none
 from rule_runner.results.state import Coverage, RuleJobState, SegmentSteps, segment_steps
 from rule_runner.results.status import Outcome
+from rule_runner.results.versions import version
 
 SCHEMA_VERSION: Final = 1
 STEP: Final = "step"
@@ -444,20 +443,6 @@ def evidence(finding: Finding, segments: Sequence[int] = ()) -> Evidence:
     )
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that a verdict may depend on."""
-    return {name: _version(name) for name in ("rule-runner", "numpy")} | {
-        "python": platform.python_version()
-    }
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:  # run from a checkout
-        return "unknown"
-
-
 def fingerprint(
     *,
     rule_source: bytes,
@@ -486,6 +471,6 @@ def fingerprint(
         "keep_going": keep_going,
         **({"min_coverage": min_coverage} if min_coverage else {}),
         **({"mutes": [*mutes]} if mutes else {}),
-        "version": _version("rule-runner"),
+        "version": version("rule-runner"),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

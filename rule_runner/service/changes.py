@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
 import msgspec
-import structlog
 from starlette.concurrency import run_in_threadpool
 
 from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.index_reader import IndexReader
 from rule_runner.fleet.watch.records import RuleRecord, TrialRecord
+from rule_runner.logs import get_logger
 from rule_runner.results.status import Outcome
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 LOOK_S: Final = 0.5
 MOST_CHANGES: Final = 200  # trials; a page that hears of more reads all anew
 END: Final = "end"  # of a stream

@@ -3,16 +3,16 @@
 from typing import Any, Final
 
 import msgspec
-import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from rule_runner.errors import OutputError
+from rule_runner.logs import get_logger
 from rule_runner.service.pages.error_page import error_page
 from rule_runner.service.service import Service
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _API: Final = "/api/"
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final, Protocol
 
-from watchfiles import watch
-
 from rule_core.clock import Clock, SystemClock
 
 POLL_S: Final = 1.0
@@ -77,6 +75,8 @@ class TrialWatcher:
                     self._changed.set()  # files may have arrived before the watch began
 
     def _watch(self, path: Path, recursive: bool) -> None:
+        from watchfiles import watch
+
         try:
             for _ in watch(
                 path,

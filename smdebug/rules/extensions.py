@@ -1,20 +1,12 @@
 """Names for rules that smdebug does not have: parameters, evidence, statistics and files."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from rule_core.analysis.axis import values_axis
 from rule_core.clock import Clock, SystemClock
 from rule_core.model.segments import step_in_segment
 from rule_core.model.streaming_statistics import Piece, StreamingStatistic, measure, sum_of_squares
-from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
-from rule_core.profiler.rule_helpers.intervals import union
-from rule_core.profiler.rule_helpers.series import (
-    aggregate_framework_metrics,
-    box_statistics,
-    histogram,
-    percentiles,
-    summary,
-)
-from rule_core.profiler.system.samples import SeriesKey, SystemSamples
-from rule_core.profiler.time_units import is_on_host
 from rule_core.rules.doc_page import Page
 from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_core.rules.params import (
@@ -40,6 +32,19 @@ from rule_core.severity import Severity
 from rule_core.storage.local_output import LocalOutput
 from rule_core.storage.publish import publish
 from rule_core.trials.refresh import snapshot
+
+if TYPE_CHECKING:
+    from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
+    from rule_core.profiler.rule_helpers.intervals import union
+    from rule_core.profiler.rule_helpers.series import (
+        aggregate_framework_metrics,
+        box_statistics,
+        histogram,
+        percentiles,
+        summary,
+    )
+    from rule_core.profiler.system.samples import SeriesKey, SystemSamples
+    from rule_core.profiler.time_units import is_on_host
 
 __all__ = [
     "BoolParam",
@@ -86,3 +91,22 @@ __all__ = [
     "union",
     "values_axis",
 ]
+
+# What rules over tensors do not need is imported when it is asked for.
+_LATE: Final = {
+    "rule_helpers.framework_times": ("FrameworkTimes", "is_step", "shares"),
+    "rule_helpers.intervals": ("union",),
+    "rule_helpers.series": (
+        *("aggregate_framework_metrics", "box_statistics", "histogram", "percentiles", "summary"),
+    ),
+    "system.samples": ("SeriesKey", "SystemSamples"),
+    "time_units": ("is_on_host",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATE.items():
+        if name in names:
+            return getattr(import_module(f"rule_core.profiler.{module}"), name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from profiler_writer import BEGIN_US, Series
 
-from builtin_rules.profiler_table import WindowRule
+from builtin_rules.profiler.statistics.window_rule import WindowRule
 from rule_core.profiler.system.samples import SeriesKey, SystemSamples
 from rule_core.profiler.traces.event import TraceEvent
 from rule_runner.engine.invocation import InProcessInvoker, InvocationOutcome

@@ -18,7 +18,8 @@ from rule_runner.notify.outbox import EVENTS
 from rule_runner.results.durable_files import make_folder
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import REPORT, RESULT
-from rule_runner.results.schema import RuleResult, versions
+from rule_runner.results.schema import RuleResult
+from rule_runner.results.versions import versions
 
 
 def log(root: Path, name: str = "a") -> Path:

@@ -5,24 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from builtin_rules.profiler.batch_size import BatchSize
-from builtin_rules.profiler.cpu_bottleneck import CPUBottleneck
-from builtin_rules.profiler.dataloader import Dataloader
-from builtin_rules.profiler.gpu_memory_increase import GPUMemoryIncrease
-from builtin_rules.profiler.io_bottleneck import IOBottleneck
-from builtin_rules.profiler.load_balancing import LoadBalancing
-from builtin_rules.profiler.low_gpu_utilization import LowGPUUtilization
-from builtin_rules.profiler.max_initialization_time import MaxInitializationTime
-from builtin_rules.profiler.overall_framework_metrics import OverallFrameworkMetrics
-from builtin_rules.profiler.overall_system_usage import OverallSystemUsage
 from builtin_rules.profiler.statistics.window_rule import WindowRule
-from builtin_rules.profiler.step_outlier import StepOutlier
-from builtin_rules.profiler.traces.collective_not_joined import CollectiveNotJoined
-from builtin_rules.profiler.traces.gpu_idle_waits_for_host import GPUIdleWaitsForHost
-from builtin_rules.profiler.traces.low_overlap import LowOverlap
-from builtin_rules.profiler.traces.memory_grows import MemoryGrows
-from builtin_rules.profiler.traces.small_kernels import SmallKernels
-from builtin_rules.profiler.traces.straggler_rank import StragglerRank
+from builtin_rules.profiler_table import PROFILER_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,26 +14,9 @@ if TYPE_CHECKING:
     from smdebug.profiler.trace_event_file_parser import TraceEvent
     from smdebug.rules.extensions import SystemSamples
 
+REPORT: Final = "ProfilerReport"
 SUB_RULES: Final = MappingProxyType[str, type[WindowRule]](
-    {
-        "BatchSize": BatchSize,
-        "CollectiveNotJoined": CollectiveNotJoined,
-        "CPUBottleneck": CPUBottleneck,
-        "Dataloader": Dataloader,
-        "GPUIdleWaitsForHost": GPUIdleWaitsForHost,
-        "GPUMemoryIncrease": GPUMemoryIncrease,
-        "IOBottleneck": IOBottleneck,
-        "LoadBalancing": LoadBalancing,
-        "LowGPUUtilization": LowGPUUtilization,
-        "LowOverlap": LowOverlap,
-        "MaxInitializationTime": MaxInitializationTime,
-        "MemoryGrows": MemoryGrows,
-        "OverallFrameworkMetrics": OverallFrameworkMetrics,
-        "OverallSystemUsage": OverallSystemUsage,
-        "SmallKernels": SmallKernels,
-        "StepOutlier": StepOutlier,
-        "StragglerRank": StragglerRank,
-    }
+    {name: PROFILER_RULES[name] for name in PROFILER_RULES if name != REPORT}
 )
 MAX_FINDINGS: Final = 200  # per rule; further devices are only counted by the rule
 MAX_FAILURE: Final = 500  # characters

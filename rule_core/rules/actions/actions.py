@@ -1,11 +1,10 @@
 """Actions: the actions of a rule when its condition is met, parsed from JSON text."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rule_core.logger import get_logger
-from rule_core.rules.actions.message import MessageAction
 from rule_core.rules.actions.parsing import ENDPOINT, PREFIX, STOP, parse_actions
-from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_core.severity import Severity
 
 if TYPE_CHECKING:
@@ -45,10 +44,7 @@ class Actions:
         self.rule_name = rule_name
         self.stop_on = Severity.ERROR
         self.actions: list[Action] = [
-            StopTrainingAction(rule_name, action.get(PREFIX, ""))
-            if action["name"] == STOP
-            else MessageAction(rule_name, action["name"], action[ENDPOINT])
-            for action in parse_actions(actions_str)
+            _action(rule_name, action) for action in parse_actions(actions_str)
         ]
 
     def invoke(self, message: str = "", severity: Severity = Severity.ERROR) -> None:
@@ -87,3 +83,14 @@ class DeferredActions(Actions):
         """Record the message."""
         del severity
         self.messages.append(message)
+
+
+def _action(rule_name: str, action: Mapping[str, str]) -> "Action":
+    """Return an action; most rules have none, and need nothing of AWS."""
+    if action["name"] == STOP:
+        from rule_core.rules.actions.stop_training import StopTrainingAction
+
+        return StopTrainingAction(rule_name, action.get(PREFIX, ""))
+    from rule_core.rules.actions.message import MessageAction
+
+    return MessageAction(rule_name, action["name"], action[ENDPOINT])

@@ -8,7 +8,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
@@ -37,11 +36,12 @@ from rule_runner.fleet.output_names import folder_name
 from rule_runner.loading.trial_lists import list_trials
 from rule_runner.loading.trial_search import TrialFolder
 from rule_runner.loading.trials import real_path
+from rule_runner.logs import get_logger
 from rule_runner.report.progress import observer
 from rule_runner.results.json_text import dump_json
 from rule_runner.results.output_folder import REPORT
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 NAME_LENGTH: Final = 100  # characters of a folder's name
 
 

@@ -8,7 +8,6 @@ from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import replace
 from typing import Final
 
-import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.clock import SystemClock
@@ -35,10 +34,10 @@ from rule_runner.errors import (
 )
 from rule_runner.fleet.executors.stop_calls import on_stop
 from rule_runner.fleet.plan import PlanLine
-from rule_runner.logs import configure
+from rule_runner.logs import configure, get_logger
 from rule_runner.results.status import INTERNAL_ERROR
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _NOTHING_JUDGED: Final = "No rule judged a step."
 LONG_AGO_S: Final = 300.0
 

@@ -11,7 +11,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
 from msgspec.structs import replace as with_fields
 
 from rule_core.exceptions import SMDebugError
@@ -29,6 +28,7 @@ from rule_runner.config.defaults import RuleMode
 from rule_runner.config.model import EvaluationConfig
 from rule_runner.config.request import EvaluationRequest
 from rule_runner.errors import EXIT_ISSUES, OutputError
+from rule_runner.logs import get_logger
 from rule_runner.notify.event import RuleState
 from rule_runner.results.durable_files import output_errors
 from rule_runner.results.schema import summary
@@ -37,7 +37,7 @@ LEAST_EVALUATORS: Final = 2  # at a time, even with one processor
 REQUEST: Final = "request.json"
 PRINTED: Final = 3  # trainings whose verdicts are all printed
 UNREMARKABLE: Final = frozenset({"NoIssuesFound", "NotEvaluated"})
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 HOOK_FILE: Final = "SMDEBUG_CONFIG_FILE_PATH"
 
 

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
-import builtin_rules  # noqa: F401 - workers inherit the import
+import builtin_rules.declared_rule  # noqa: F401 - workers inherit the import
 import rule_runner.engine.invoker_factory  # noqa: F401 - likewise
 from rule_runner.engine.isolation.fork_server import EXIT_CODE
 from rule_runner.engine.isolation.worker import answer_requests

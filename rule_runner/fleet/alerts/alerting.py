@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from rule_core.clock import Clock, SystemClock
 from rule_core.failures import OnError, attempt
 from rule_runner.errors import OutputError
@@ -19,11 +17,12 @@ from rule_runner.fleet.alerts.schedule import messages_due
 from rule_runner.fleet.alerts.store import LONGEST_PAUSE_S, AlertStore, UnsentMessage
 from rule_runner.fleet.output_names import digest
 from rule_runner.fleet.watch.outputs import read_results
+from rule_runner.logs import get_logger
 from rule_runner.notify.messenger import Messenger, NotSentError, masked
 from rule_runner.report.text import evidence, reason
 from rule_runner.results.durable_files import Closing
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 LOOK_S: Final = 2.0  # between two looks at the index
 RETRY_S: Final = 30.0  # the first pause before another attempt; each further one is twice as long

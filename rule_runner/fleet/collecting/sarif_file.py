@@ -18,7 +18,7 @@ from rule_runner.report.sarif import (
     results_of,
 )
 from rule_runner.results.json_text import dump_json
-from rule_runner.results.schema import versions
+from rule_runner.results.versions import versions
 
 
 class SarifFile(CollectedFile):

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
-
 from rule_core.clock import Clock
 from rule_core.sources.address import split_kind
 from rule_core.storage.uri import is_s3
@@ -34,10 +32,11 @@ from rule_runner.fleet.watch.retention import expire
 from rule_runner.fleet.watch.search import RootSearch
 from rule_runner.fleet.watch.states import TrialInput, WatchState, advance_trial, after_death
 from rule_runner.loading.trials import open_profiler_trial
+from rule_runner.logs import get_logger
 from rule_runner.results.status import Outcome
 from rule_runner.steps.watcher import Waiter
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _BATCH: Final = 200  # trials that are sorted at once
 ABSENT_S: Final = 10.0  # until the next look for a queued trial that is not there
 _DAY_S: Final = 86400

@@ -23,8 +23,9 @@ from rule_runner.results.acknowledged import acknowledged_if_readable
 from rule_runner.results.acknowledgements import ACKNOWLEDGEMENTS
 from rule_runner.results.durable_files import SCRATCH, open_regular
 from rule_runner.results.output_folder import REPORT, RESULT
-from rule_runner.results.schema import RuleResult, versions
+from rule_runner.results.schema import RuleResult
 from rule_runner.results.status import Outcome
+from rule_runner.results.versions import versions
 
 _template = lru_cache(OutputTemplate)
 

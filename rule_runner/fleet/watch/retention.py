@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from rule_runner.errors import OutputError
 from rule_runner.fleet.watch.database import WatchDatabase
 from rule_runner.fleet.watch.outputs import output_of, read_output
 from rule_runner.fleet.watch.records import TrialRecord
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

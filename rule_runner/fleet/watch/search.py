@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from rule_runner.errors import ClientError
 from rule_runner.fleet.watch.database import NewTrial
 from rule_runner.fleet.watch.discovery import WatchRoot, new_trials
 from rule_runner.fleet.watch.pace import Pace
+from rule_runner.logs import get_logger
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 BATCH: Final = 200  # trials that are added at once
 
 

@@ -9,12 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import structlog
-
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
+from rule_runner.logs import get_logger
 from rule_runner.results.json_text import dump_json
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 OUTPUT_LIMIT: Final = 4096  # bytes that are logged
 _CHUNK: Final = 65536
 _OUTPUT_WAIT_S: Final = 1.0  # for output held open by processes that left the group

@@ -14,20 +14,19 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
-import structlog
 
 from rule_core.clock import Clock
 from rule_core.failures import Contained
 from rule_core.model.segments import step_text
 from rule_core.rules.actions.base import Action, ActionOutcome, ActionState, ActionTrigger, Deadline
-from rule_core.rules.actions.stop_training import StopTrainingAction
 from rule_core.severity import Severity
 from rule_runner.errors import OutputError
+from rule_runner.logs import get_logger
 from rule_runner.notify.actions.journal import ActionRecord, Journal
 from rule_runner.results.json_text import rfc3339
 from rule_runner.results.schema import ActionResult, Evidence
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 T = TypeVar("T")
 SLACK_S: Final = 5.0  # for an action that observes its own deadline
 INTERRUPTED: Final = "The evaluation ended during the action: it may have been carried out."
@@ -281,6 +280,8 @@ class _PlannedAction:
     job: str = ""
 
     def settled(self, action: Action) -> "_PlannedAction":
+        from rule_core.rules.actions.stop_training import StopTrainingAction
+
         job = action.training_job_prefix if isinstance(action, StopTrainingAction) else ""
         return replace(self, action=action, job=job)
 
@@ -288,6 +289,8 @@ class _PlannedAction:
         """Return the action for the training job that it was resolved to before, if any."""
         if not job:
             return self
+        from rule_core.rules.actions.stop_training import StopTrainingAction
+
         action = StopTrainingAction(self.trigger.rule, job, exact=True)
         return replace(self, action=action, job=job)
 

@@ -7,33 +7,25 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import jinja2
-from markdown_it import MarkdownIt
-
 from rule_core.analysis.axis import number
 from rule_core.severity import Severity
-from rule_runner.escape import printable
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.trials import trial_name
 from rule_runner.report.html.picture import CHART, COLOURS
-from rule_runner.report.html.series import ChartLine, Drawing, display_name, step_label
+from rule_runner.report.html.report_form import report_form, step_of
+from rule_runner.report.html.series import ChartLine, Drawing, display_name
 from rule_runner.report.html.svg_chart import COLOURED, SvgChart
 from rule_runner.report.saved_results import ORDER, Run, Saved, SavedRuleJob, read
-from rule_runner.report.text import abandonment, judged_steps, mark
+from rule_runner.report.text import abandonment
 from rule_runner.results.durable_files import make_folder, write_atomically
-from rule_runner.results.json_text import JsonScalar
 from rule_runner.results.output_folder import REPORT
-from rule_runner.results.schema import Evidence, RuleResult
-from rule_runner.results.schema import versions as own_versions
 from rule_runner.results.status import Outcome, for_people
+from rule_runner.results.versions import versions as own_versions
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
-FINDING_LIMIT: Final = 5  # the others are folded
-LINE_LIMIT: Final = 8
 NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 OPEN_JOBS: Final = 6  # on larger pages, rule jobs without issues are folded
 FOLDED_JOBS: Final = 2  # at least so many rule jobs without a verdict are folded into one line
@@ -145,7 +137,7 @@ def page(saved: Saved, title: str) -> str:
     columns = _columns(saved.runs, evaluated=True)
     style = COLOURS + CHART + (TEMPLATES / "report.css").read_text("utf-8")
     script = (TEMPLATES / "report.js").read_text("utf-8")
-    return template("report.html.jinja").render(
+    return report_form(
         title=title,
         style=style,
         script=script,
@@ -153,31 +145,12 @@ def page(saved: Saved, title: str) -> str:
         script_hash=content_hash(script),
         summary=_summary(jobs),
         problems=saved.problems,
-        line_limit=LINE_LIMIT,
-        finding_limit=FINDING_LIMIT,
         runs=_runs(saved.runs, len(jobs)),
         columns=columns,
         silent_columns=[display_name(name) for name in _columns(saved.runs) if name not in columns],
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=own_versions()["rule-runner"],
     )
-
-
-@cache
-def template(name: str) -> jinja2.Template:
-    """Return a compiled template; compilation takes longer than rendering."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        display_name=display_name, mark=mark, printable=printable, scalar=_scalar, step=_step
-    )
-    environment.filters["judged_steps"] = judged_steps
-    return environment.get_template(name)
 
 
 def content_hash(text: str) -> str:
@@ -266,7 +239,7 @@ def _job(name: str, job: SavedRuleJob, jobs: int) -> dict[str, Any]:
         "word": word,
         "sign": sign,
         "acknowledged": ", acknowledged" * result.is_acknowledged,
-        "at": "" if result.step is None else f" at {result.unit} {_step(result)}",
+        "at": "" if result.step is None else f" at {result.unit} {step_of(result)}",
         "abandonment": abandonment(result),
         "reason": for_people(details),
         "quiet": outcome in QUIET,
@@ -288,18 +261,7 @@ def _advice(rule: str) -> str | None:
     page = rules[rule].PAGE if rule in rules else None
     if page is None:
         return None
+    from markdown_it import MarkdownIt
+
     html: str = MarkdownIt("commonmark", {"html": False}).render(page.remedy)
     return html
-
-
-def _step(found: RuleResult | Evidence) -> str:
-    return step_label(found.step or 0, found.segment or 0)
-
-
-def _scalar(value: JsonScalar) -> str:
-    """Return a value of a finding as text."""
-    if value is None:
-        return ""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return number(value)
-    return display_name(value)

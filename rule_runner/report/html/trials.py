@@ -4,15 +4,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 
-from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash, template
+import jinja2
+
+from rule_runner.escape import printable
+from rule_runner.report.html.page import QUIET, TEMPLATES, WORDS, content_hash
 from rule_runner.report.html.picture import COLOURS
+from rule_runner.report.html.series import display_name
 from rule_runner.report.saved_results import ORDER
 from rule_runner.report.text import place
 from rule_runner.results.schema import RuleResult
-from rule_runner.results.schema import versions as own_versions
 from rule_runner.results.status import Outcome
+from rule_runner.results.versions import versions as own_versions
 
 VERDICTS: Final = 12  # in a row; the others are counted
 
@@ -114,3 +119,17 @@ def trials_page(title: str, counts: Mapping[Outcome, int], rows: Iterator[str]) 
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=own_versions()["rule-runner"],
     )
+
+
+@cache
+def template(name: str) -> jinja2.Template:
+    """Return a compiled template; compilation takes longer than rendering."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(display_name=display_name, printable=printable)
+    return environment.get_template(name)

@@ -4,7 +4,6 @@ import hmac
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -12,13 +11,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rule_core.clock import Clock
 from rule_runner.errors import ClientError
+from rule_runner.logs import get_logger
 from rule_runner.service.access.principals import Principal, Principals
 from rule_runner.service.access.rate_limit import RateLimit
 from rule_runner.service.access.tokens import Role
 from rule_runner.service.responses import error_response
 from rule_runner.service.settings import ServiceSettings
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'self'; worker-src 'self'; form-action 'self'; "

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
-import structlog
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.exceptions import HTTPException
@@ -11,11 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from rule_runner.logs import get_logger
 from rule_runner.service.access.guard import is_let_in
 from rule_runner.service.changes import END
 from rule_runner.service.responses import service_of
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _PING_S: Final = 15
 SEND_S: Final = 30.0  # until a client that takes nothing is disconnected
 _RETRY_MS: Final = 2000

@@ -7,7 +7,8 @@ import pytest
 import timeline_writer
 from profiler_writer import BEGIN_US, END, Series, cpu, files, gpu, write
 
-from builtin_rules.profiler_table import PROFILER_RULES, WindowRule
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler_table import PROFILER_RULES
 from smdebug.exceptions import NoMoreProfilerData, RuleEvaluationConditionMet
 from smdebug.trials import create_trial
 

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import subprocess
 import sys
 from typing import Any
 
@@ -111,3 +112,71 @@ def test_configuring_twice_says_all_once(capsys: Captured) -> None:
     configure(0, as_json=True)
     structlog.get_logger().warning("once")
     assert len(lines(capsys.readouterr().err)) == 1
+
+
+LATE = """
+import logging, sys
+from rule_runner.logs import configure, get_logger
+configure({verbosity}, as_json={as_json})
+log = get_logger("a.b")
+log.debug("dropped")
+log.info("dropped too")
+assert "structlog" not in sys.modules, "imported for what nobody sees"
+{event}
+assert "structlog" in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    ("event", "key", "text"),
+    [
+        ("log.warning('seen')", "event", "seen"),
+        ("log.exception('seen', exc_info=False)", "level", "error"),
+        ("logging.getLogger('rule').warning('seen')", "logger", "rule"),
+        ("import structlog; structlog.get_logger().warning('seen')", "event", "seen"),
+    ],
+)
+def test_structlog_is_imported_with_the_first_event_and_configured(
+    event: str, key: str, text: str
+) -> None:
+    code = LATE.format(verbosity=0, as_json=True, event=event)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    (line,) = lines(ended.stderr)
+    assert (line["event"], line[key]) == ("seen", text)
+    assert line["timestamp"].endswith("Z")
+
+
+def test_the_last_configuration_counts_when_structlog_is_imported() -> None:
+    code = LATE.format(
+        verbosity=2, as_json=True, event="configure(0); log.info('dropped'); log.warning('seen')"
+    ).replace("log.debug", "configure(-1); log.debug")
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr.split()[1:] == ["[warning", "]", "seen"]
+
+
+LIBRARY = """
+import logging, sys
+from rule_runner.logs import get_logger, through_logging
+logging.basicConfig(format="%(name)s %(message)s", stream=sys.stdout)
+with through_logging():
+    get_logger("a.b").info("dropped")
+    assert "structlog" not in sys.modules
+    get_logger("a.b").warning("seen", step=3)
+import structlog
+assert not structlog.is_configured()
+with through_logging():
+    assert structlog.is_configured()
+assert not structlog.is_configured()
+"""
+
+
+def test_a_library_imports_structlog_late_too() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LIBRARY], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "a.b event='seen' step=3\n"
+
+
+def test_after_a_block_without_events_structlog_is_left_alone() -> None:
+    code = LIBRARY.replace('    get_logger("a.b").warning("seen", step=3)\n', "")
+    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

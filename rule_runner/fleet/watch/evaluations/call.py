@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from rule_runner.engine.stop_requests import signals_to
 from rule_runner.fleet.executors.stop_calls import on_stop
 from rule_runner.fleet.watch.evaluations.process import last_line, limit_log, process_options
-from rule_runner.results.schema import versions
+from rule_runner.results.versions import versions
 
 _LOOK_S: Final = 0.5
 

@@ -9,17 +9,16 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final
 
-import structlog
-
 from rule_core.clock import Clock
 from rule_core.failures import Contained, attempt
 from rule_runner.errors import RuleRunnerError, raised
 from rule_runner.fleet.executors import StoppableExecutor
 from rule_runner.fleet.watch.evaluations.call import WorkerView, look_around
+from rule_runner.logs import get_logger
 from rule_runner.results.durable_files import output_errors
-from rule_runner.results.schema import versions
+from rule_runner.results.versions import versions
 
-_log: Final = structlog.get_logger()
+_log: Final = get_logger(__name__)
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 30.0  # for the first worker
 _CLOSE_S: Final = 5.0

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -91,3 +93,21 @@ def test_nested_lists_become_one(given: object, expected: list[str]) -> None:
 def test_what_is_no_pattern_is_refused(given: object) -> None:
     with pytest.raises(TypeError, match=r"^A pattern must be a string or a list of strings, got "):
         patterns.flatten(given)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "^", "gradient/", "^gradient/.*", "loss.*", "a b-c:", ".*"]
+)
+@pytest.mark.parametrize("name", ["", "gradient/a", "x gradient/", "loss\nloss", "a b-c:", "LOSS"])
+def test_plain_patterns_match_what_regex_matches(pattern: str, name: str) -> None:
+    expected = patterns.compiled(pattern).search(name) is not None
+    assert patterns.search(pattern, name) == expected
+
+
+def test_plain_patterns_need_no_regex() -> None:
+    code = (
+        "import sys\nfrom rule_core.model.patterns import search\n"
+        "assert search('^gradient/.*', 'gradient/a') and 'regex' not in sys.modules\n"
+        "assert search('gradient|loss', 'loss') and 'regex' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

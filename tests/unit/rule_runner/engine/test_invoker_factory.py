@@ -147,7 +147,7 @@ def test_rule_of_another_process_looks_for_files_itself(tmp_path: Path, builtin:
 def test_source_goes_to_the_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     monkeypatch.setattr(
-        "rule_runner.engine.invoker_factory.ProcessInvoker", lambda *args: made.append(args)
+        "rule_runner.engine.isolation.worker.ProcessInvoker", lambda *args: made.append(args)
     )
     (tmp_path / "low.py").write_text(SOURCE)
     loaded = load_from(str(tmp_path / "low.py"), run=False)
@@ -174,7 +174,7 @@ class FakeForkServer:
 
 
 def test_environment_is_reduced_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rule_runner.engine.invoker_factory.ForkServer", FakeForkServer)
+    monkeypatch.setattr("rule_runner.engine.isolation.fork_server.ForkServer", FakeForkServer)
     monkeypatch.setattr("os.environ", {"PATH": "/bin", "AWS_PROFILE": "me", "TOKEN": "x"})
     monkeypatch.setattr(FakeForkServer, "made", [])
     config = evaluating.configured(Path("out"), [Plain], "/trial")

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 import builtin_rules
+from builtin_rules import AllZero, VanishingGradient
+from builtin_rules.rules_by_name import RulesByName
 from rule_runner.errors import RuleSourceError, UnknownRuleError
 from rule_runner.loading.loader import LoadedRule, load_builtin, load_source
 from smdebug.rules import Rule
@@ -28,15 +30,6 @@ class MyRule(Rule):
         return {answer}
 """
 Write = Callable[..., Path]
-
-
-class AllZero(Rule):
-    def invoke_at_step(self, step: int) -> bool:
-        return step > 0
-
-
-class VanishingGradient(AllZero):
-    pass
 
 
 @pytest.fixture
@@ -65,8 +58,9 @@ def same_interpreter() -> Iterator[None]:
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = {"AllZero": AllZero, "VanishingGradient": VanishingGradient}
-    monkeypatch.setattr(builtin_rules, "RULES", rules, raising=False)
+    modules = ("tensors.gradients.all_zero", "tensors.gradients.vanishing_gradient")
+    rules = RulesByName[Rule](dict(zip(("AllZero", "VanishingGradient"), modules, strict=True)))
+    monkeypatch.setattr(builtin_rules, "RULES", rules)
 
 
 def answer(loaded: LoadedRule, step: int = 0) -> Any:
@@ -110,9 +104,9 @@ def test_unknown_builtin(name: str, sentence: str) -> None:
         load_builtin(name)
 
 
-@pytest.mark.usefixtures("table")
 def test_exact_name_comes_before_another_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(builtin_rules.RULES, "ALLZERO", VanishingGradient)
+    rules = {"AllZero": AllZero, "ALLZERO": VanishingGradient}
+    monkeypatch.setattr(builtin_rules, "RULES", rules)
     assert load_builtin("AllZero").rule_class is AllZero
     assert load_builtin("ALLZERO").rule_class is VanishingGradient
 

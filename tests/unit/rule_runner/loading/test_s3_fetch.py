@@ -13,7 +13,8 @@ import s3_objects
 from rule_runner.engine.invoker_factory import _make, _WorkerRequest
 from rule_runner.errors import RuleSourceError
 from rule_runner.loading.loader import load_from, load_source, rule_source
-from rule_runner.loading.s3_fetch import Fetched, fetch_rule_file, remove_private_folders
+from rule_runner.loading.private_folders import remove_private_folders
+from rule_runner.loading.s3_fetch import Fetched, fetch_rule_file
 from rule_runner.results.schema import RuleSource
 
 RULE = b"""

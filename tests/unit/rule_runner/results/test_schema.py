@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
-from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped] # it comes without types
@@ -15,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rule_core.rules.evidence import Finding
-from rule_runner.results import schema as results
 from rule_runner.results.json_text import (
     JsonScalar,
     dump_json,
@@ -34,9 +32,9 @@ from rule_runner.results.schema import (
     evidence,
     fingerprint,
     rule_result,
-    versions,
 )
 from rule_runner.results.state import RuleJobState
+from rule_runner.results.versions import versions
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEMAS = [json.loads(path.read_text()) for path in (RULE_SCHEMA, EVALUATION_SCHEMA)]
@@ -260,14 +258,6 @@ def test_any_text_is_valid_and_harmless_json(dump: Callable[[object], str], text
 def test_nan_never_slips_through() -> None:
     with pytest.raises(ValueError, match="Out of range float values"):
         dump_json({"x": float("nan")})
-
-
-def test_a_checkout_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(results, "version", absent)
-    assert versions()["rule-runner"] == "unknown"
 
 
 def test_times_are_utc() -> None:

@@ -6,9 +6,9 @@ from threading import Event
 from typing import Any
 
 import pytest
+import watchfiles
 from evaluating import WoundClock
 
-from rule_runner.steps import watcher as watch
 from rule_runner.steps.watcher import POLL_S, QUICK_POLL_S, TrialWatcher
 
 
@@ -33,7 +33,7 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     found = Watched()
-    monkeypatch.setattr(watch, "watch", found)
+    monkeypatch.setattr(watchfiles, "watch", found)
     yield found
     found.change.set()
 

@@ -12,7 +12,8 @@ from profiler_writer import BEGIN_US, cpu, gpu
 
 from builtin_rules.profiler.statistics.parameters import SCAN_INTERVAL, NumberParam
 from builtin_rules.profiler.statistics.report_file import plain, write_report
-from builtin_rules.profiler_table import PROFILER_RULES, WindowRule
+from builtin_rules.profiler.statistics.window_rule import WindowRule
+from builtin_rules.profiler_table import PROFILER_RULES
 from smdebug.exceptions import NoMoreProfilerData, RuleEvaluationConditionMet, SMDebugValueError
 
 MINUTE = 60_000_000

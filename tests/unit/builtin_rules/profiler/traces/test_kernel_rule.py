@@ -7,12 +7,12 @@ import pytest
 from fake_profiler_trial import FakeProfilerTrial, Windows, event, judge_windows
 from kineto_writer import Fault, KinetoTrace, write_training
 
+from builtin_rules.profiler.statistics.window_rule import WindowRule
 from builtin_rules.profiler.traces.gpu_idle_waits_for_host import GPUIdleWaitsForHost
 from builtin_rules.profiler.traces.low_overlap import LowOverlap
 from builtin_rules.profiler.traces.memory_grows import MemoryGrows
 from builtin_rules.profiler.traces.small_kernels import SmallKernels
 from builtin_rules.profiler.traces.straggler_rank import StragglerRank
-from builtin_rules.profiler_table import WindowRule
 from rule_core.trials.profiler_trial import ProfilerTrial
 
 RULES: dict[Fault, type[WindowRule]] = {

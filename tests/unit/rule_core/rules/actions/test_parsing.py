@@ -5,13 +5,11 @@ import json
 import pytest
 
 from rule_core.exceptions import SMDebugValueError
-from rule_core.rules.actions.actions import (
-    Actions,
-    MessageAction,
-    StopTrainingAction,
-    parse_actions,
-)
+from rule_core.rules.actions.actions import Actions
+from rule_core.rules.actions.message import MessageAction
+from rule_core.rules.actions.parsing import parse_actions
 from rule_core.rules.actions.recipients import masked, problem
+from rule_core.rules.actions.stop_training import StopTrainingAction
 
 STOP = {"name": "stoptraining", "training_job_prefix": "Job-1"}
 EMAIL = {"name": "email", "endpoint": "First.Last@Mail.Example.museum"}

@@ -14,7 +14,7 @@ from rule_runner.fleet.executors import StoppableExecutor
 from rule_runner.fleet.watch.evaluations import connection as connection_
 from rule_runner.fleet.watch.evaluations.call import WorkerView, look_around
 from rule_runner.fleet.watch.evaluations.connection import ClusterConnection
-from rule_runner.results.schema import versions
+from rule_runner.results.versions import versions
 
 OWN = versions()["rule-runner"]
 

@@ -1,0 +1,1 @@
+"""Commands that show rules, trials and results."""

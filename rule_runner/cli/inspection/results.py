@@ -1,0 +1,110 @@
+"""report, github and acknowledge: what is done with the results of evaluations."""
+
+from datetime import datetime
+
+import click
+
+from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.reporting import reporting
+from rule_runner.errors import UsageError
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option("--output", metavar="FILE", help="File or folder of the page; s3:// too.")
+@click.option("--title", help="Title of the page; by default the trials' names.")
+@endpoint_option
+@reporting
+def report(folders: tuple[str, ...], output: str | None, title: str | None) -> int:
+    """Write one page with charts from the results in one or more output folders.
+
+    Folders may be addresses, s3://bucket/prefix.
+    """
+    from rule_runner.commands import report as command
+
+    return command.report(folders, output, title)
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option("--check", metavar="NAME", help="Create a check run of this name.")
+@click.option("--comment", is_flag=True, help="Write a comment on the pull request.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    default="error",
+    show_default=True,
+    help="The severity from which a finding fails the check run.",
+)
+@endpoint_option
+@reporting
+def github(folders: tuple[str, ...], check: str | None, comment: bool, fail_on: str) -> int:
+    """Show the results in one or more output folders in a workflow of GitHub.
+
+    They are added to the summary of the workflow's run. Folders may be addresses,
+    s3://bucket/prefix.
+    """
+    from rule_core.severity import Severity
+    from rule_runner.commands.github import show_on_github
+
+    return show_on_github(folders, check=check, comment=comment, fail_on=Severity(fail_on))
+
+
+@click.command()
+@click.argument("output", metavar="DIR")
+@click.option("--rule", metavar="NAME", help="All findings of this rule, also those to come.")
+@click.option("--finding", metavar="ID", help="One finding; without options they are listed.")
+@click.option("--reason", metavar="TEXT", help="Why; required.")
+@click.option("--mute", is_flag=True, help="Do not count: neither fail a command nor alert.")
+@click.option("--withdraw", is_flag=True, help="Take back what was said before.")
+@click.option(
+    "--until",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DATE",
+    help="The last day on which it holds, in UTC: 2027-01-31.",
+)
+@click.option("--who", metavar="NAME", help="Who says so; by default the user.")
+@endpoint_option
+@reporting
+def acknowledge(
+    output: str,
+    rule: str | None,
+    finding: str | None,
+    reason: str | None,
+    mute: bool,
+    withdraw: bool,
+    until: datetime | None,
+    who: str | None,
+) -> int:
+    """Record that somebody has seen or muted findings in the output folder DIR.
+
+    Reports, alerts and fleet collect show it. Without --rule and --finding, the findings are listed
+    with their IDs. DIR may be an address, s3://bucket/prefix.
+    """
+    from rule_runner.commands.acknowledge import command
+    from rule_runner.results.acknowledgements import AcknowledgementKind
+
+    options = (reason, until, who, mute or None, withdraw or None)
+    if rule is None and finding is None:
+        if any(option is not None for option in options):
+            msg = "Options --rule or --finding are missing: they say what is acknowledged."
+            raise UsageError(msg)
+        return command.list_findings(output)
+    if rule is not None and finding is not None:
+        msg = "Options --rule and --finding cannot be combined."
+        raise UsageError(msg)
+    if mute and withdraw:
+        msg = "Options --mute and --withdraw cannot be combined."
+        raise UsageError(msg)
+    if not reason:
+        msg = "Option --reason is missing: reports show why."
+        raise UsageError(msg)
+    kind = AcknowledgementKind.MUTED if mute else AcknowledgementKind.ACKNOWLEDGED
+    return command.acknowledge(
+        output,
+        command.Subject(rule, finding),
+        AcknowledgementKind.WITHDRAWN if withdraw else kind,
+        reason,
+        who=who,
+        until=None if until is None else until.date(),
+    )

@@ -1,0 +1,48 @@
+"""rules: shows the built-in rules and the schemas of files."""
+
+import click
+
+from rule_runner.cli import completion
+from rule_runner.cli.reporting import reporting
+
+
+@click.group()
+def rules() -> None:
+    """Show the built-in rules, and those of installed packages."""
+
+
+@rules.command("list")
+@reporting
+def rules_list() -> None:
+    """List the built-in rules, and those of installed packages."""
+    from rule_runner.commands.rules import listing
+
+    click.echo("\n".join(listing()))
+
+
+@rules.command("show")
+@click.argument("name", shell_complete=completion.rule_names)
+@reporting
+def rules_show(name: str) -> None:
+    """Show the page of a rule: its inputs, parameters and findings, and what to do."""
+    from rule_runner.commands.rules import show
+
+    show(name)
+
+
+@rules.command("job-schema")
+@reporting
+def rules_job_schema() -> None:
+    """Print the JSON schema of job files, for editors."""
+    from rule_runner.commands.rules import job_schema
+
+    click.echo(job_schema(), nl=False)
+
+
+@rules.command("fleet-schema")
+@reporting
+def rules_fleet_schema() -> None:
+    """Print the JSON schema of fleet.yaml, the configuration of watch, for editors."""
+    from rule_runner.fleet.config_schema import config_schema
+
+    click.echo(config_schema(), nl=False)

@@ -1,0 +1,62 @@
+"""trial and doctor: what a trial holds, and what is wrong with it."""
+
+import click
+
+from rule_runner.cli.endpoint import endpoint_option
+from rule_runner.cli.reporting import reporting
+from rule_runner.logs import configure
+
+
+@click.group()
+def trial() -> None:
+    """Inspect a trial."""
+
+
+@trial.command("show")
+@click.argument("path")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option("--all", "everything", is_flag=True, help="Show every row of each table.")
+@endpoint_option
+@reporting
+def trial_show(path: str, form: str, everything: bool) -> int:
+    """Show steps, workers, collections, tensors and sizes of the trial at PATH, or s3://."""
+    from rule_runner.commands.trial_show import show_trial
+
+    configure(-1)
+    return show_trial(path, form, everything=everything)
+
+
+@trial.command("export")
+@click.argument("path")
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["tensorboard", "csv", "jsonl", "safetensors", "smdebug"]),
+    required=True,
+    help="The format: of numbers tensorboard, csv and jsonl; of tensors safetensors; of all "
+    "smdebug, as hooks save them.",
+)
+@click.option("--output", required=True, metavar="PATH", help="A new file or folder.")
+@endpoint_option
+@reporting
+def trial_export(path: str, form: str, output: str) -> int:
+    """Write the values of the trial at PATH, or s3://, in another format."""
+    from rule_runner.commands.trial_export.command import export_trial
+
+    configure(-1)
+    return export_trial(path, form, output)
+
+
+@click.command()
+@click.argument("path", required=False)
+@endpoint_option
+@reporting
+def doctor(path: str | None) -> int:
+    """Diagnose problems of the installation and of the trial at PATH, and suggest remedies.
+
+    PATH may be an address, s3://bucket/prefix: then credentials and permissions are checked too.
+    """
+    from rule_runner.commands.doctor.command import run_doctor
+
+    configure(-1)
+    return run_doctor(path)

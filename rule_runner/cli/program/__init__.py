@@ -1,0 +1,1 @@
+"""The program itself: the group of all commands, and what it does without one."""

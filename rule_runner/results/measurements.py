@@ -1,14 +1,16 @@
 """Measurements: the values that a rule measured, kept in bounded memory for the report."""
 
 from collections.abc import Iterable, Sequence
-from itertools import compress, groupby
+from itertools import compress, groupby, repeat
 from math import inf, isfinite, isnan, nan
 from operator import itemgetter
 from typing import Final, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from rule_core.model.segments import numbers_of
+from rule_core.model.segments import SEGMENT_STEPS, numbers_of
 from rule_core.rules import Measured, Quantity
 from rule_core.rules.evidence import Series
 from rule_runner.results.json_text import JsonScalar, json_scalar
@@ -17,6 +19,7 @@ SCHEMA_VERSION: Final = 1
 SERIES_KEPT: Final = 30  # of each quantity
 POINTS_KEPT: Final = 1000  # of each series
 COUNTED: Final = 100_000  # omitted series that are counted, at most
+PENDING: Final = 1 << 12  # points that are added to a chart together
 
 # Whether the condition was met, excess over the limit (both rank the points to keep), step,
 # value, limit.
@@ -82,6 +85,21 @@ def _excesses(values: Sequence[float], limit: float, worse: Side) -> list[float]
     return [inf if isnan(value) else (value - limit) / scale for value in values]
 
 
+def _excess_array(values: NDArray[np.float64], limit: float, worse: Side) -> NDArray[np.float64]:
+    """Return `excess` of each value."""
+    if not isfinite(limit):
+        return np.full(values.shape, -inf)
+    scale = (abs(limit) or 1.0) * (1.0 if worse == "above" else -1.0)
+    with np.errstate(all="ignore"):
+        excesses: NDArray[np.float64] = (values - limit) / scale
+    excesses[np.isnan(values)] = inf
+    return excesses
+
+
+def _keys_and_limit(measured: Measured) -> tuple[list[Series], float]:
+    return [key for key, _, _ in measured.points], measured.limit
+
+
 class _Points:
     """The points of one series; a long series keeps the worst of neighbouring points."""
 
@@ -110,6 +128,15 @@ class _Points:
             self.points = [max(pair, key=itemgetter(0, 1)) for pair in pairs]
             self._stride *= 2
 
+    def extend(self, points: Sequence[Point]) -> None:
+        """Add points of several steps."""
+        if self._stride > 1 or len(self.points) + len(points) >= POINTS_KEPT:
+            for point in points:
+                self.add(point)
+            return
+        self.points.extend(points)
+        self.worst = max(self.worst, *map(itemgetter(1), points))
+
 
 class _Chart:
     """The worst series of one quantity."""
@@ -119,8 +146,52 @@ class _Chart:
         self.series: dict[Series, _Points] = {}
         self.left_out: set[int] = set()
         self._least: tuple[Series, float] | None = None  # the least bad series
+        self._pending: list[Measured] = []
+        self._num_pending = 0  # points
 
     def add(self, measured: Measured) -> None:
+        """Add points of a step after all others, sooner or later; see `add_pending`."""
+        self._pending.append(measured)
+        self._num_pending += len(measured.points)
+        if self._num_pending >= PENDING:
+            self.add_pending()
+
+    def add_pending(self) -> None:
+        """Add the points of all steps so far."""
+        pending, self._pending, self._num_pending = self._pending, [], 0
+        for (keys, limit), group in groupby(pending, key=_keys_and_limit):
+            first, *rest = group
+            self._add(first)  # may change which series are kept; the others rarely do
+            if rest and not self._add_together(keys, limit, rest):
+                for measured in rest:
+                    self._add(measured)
+
+    def _add_together(
+        self, keys: Sequence[Series], limit: float, steps: Sequence[Measured]
+    ) -> bool:
+        """Add points of the same series at several steps, unless others must be kept for them."""
+        if len({*keys}) < len(keys):
+            return False
+        values = np.array([[value for _, value, _ in measured.points] for measured in steps])
+        excesses = _excess_array(values, limit, self.quantity.worse)
+        is_kept = [key in self.series for key in keys]
+        if not all(is_kept):
+            worst = excesses[:, np.logical_not(is_kept)].max()
+            if len(self.series) < SERIES_KEPT or worst > self._least_bad()[1]:
+                return False
+            self._leave_out([key for key in keys if key not in self.series])
+        numbers = [measured.step for measured in steps]
+        met = [[is_met for _, _, is_met in measured.points] for measured in steps]
+        columns = zip(zip(*met, strict=True), excesses.T.tolist(), values.T.tolist(), strict=True)
+        for key, (its_met, its_excesses, its_values) in zip(keys, columns, strict=True):
+            points = self.series.get(key)
+            if points is not None:
+                points.extend(
+                    [*zip(its_met, its_excesses, numbers, its_values, repeat(limit))]  # noqa: B905 - endless
+                )
+        return True
+
+    def _add(self, measured: Measured) -> None:
         """Add points of a step after all others."""
         series, step, limit = self.series, measured.step, measured.limit
         values = [value for _, value, _ in measured.points]
@@ -184,6 +255,8 @@ class Measurements:
     def record(self) -> MeasurementsRecord:
         """Return the content of ``measurements.json``."""
         charts = self._charts.values()
+        for chart in charts:
+            chart.add_pending()
         quantities = [chart.quantity for chart in charts]
         return MeasurementsRecord(
             SCHEMA_VERSION,
@@ -200,9 +273,9 @@ def _series(chart: _Chart) -> Iterable[SeriesRecord]:
         return not any(map(itemgetter(0), item[1].points)), -item[1].worst
 
     for (tensor, worker), kept in sorted(chart.series.items(), key=badness):
-        for segment, points in groupby(kept.points, key=lambda point: numbers_of(point[2])[0]):
+        for segment, points in _by_segment(kept.points):
             met, _, steps, values, limits = map(list, zip(*points, strict=True))
-            own = [numbers_of(step)[1] for step in steps]
+            own = [numbers_of(step)[1] for step in steps] if segment else steps
             yield SeriesRecord(
                 chart.quantity.name,
                 tensor,
@@ -213,6 +286,13 @@ def _series(chart: _Chart) -> Iterable[SeriesRecord]:
                 [*compress(own, met)],
                 segment or msgspec.UNSET,
             )
+
+
+def _by_segment(points: Sequence[Point]) -> Iterable[tuple[int, Iterable[Point]]]:
+    """Return the points of each segment; most trials have one."""
+    if points[-1][2] < SEGMENT_STEPS:
+        return [(0, points)]
+    return groupby(points, key=lambda point: numbers_of(point[2])[0])
 
 
 def _numbers(values: list[float]) -> list[JsonScalar]:

@@ -1,7 +1,7 @@
 """Measurements: the values that a rule measured, kept in bounded memory for the report."""
 
 from collections.abc import Iterable, Sequence
-from itertools import compress, groupby, repeat
+from itertools import compress, groupby
 from math import inf, isfinite, isnan, nan
 from operator import itemgetter
 from typing import Final, Literal
@@ -25,6 +25,7 @@ PENDING: Final = 1 << 12  # points that are added to a chart together
 # value, limit.
 Point = tuple[bool, float, int, float, float]
 Side = Literal["above", "below"]
+Floats = NDArray[np.float64]  # of shape (steps, series)
 
 
 class QuantityRecord(msgspec.Struct, frozen=True):
@@ -85,13 +86,13 @@ def _excesses(values: Sequence[float], limit: float, worse: Side) -> list[float]
     return [inf if isnan(value) else (value - limit) / scale for value in values]
 
 
-def _excess_array(values: NDArray[np.float64], limit: float, worse: Side) -> NDArray[np.float64]:
+def _excess_array(values: Floats, limit: float, worse: Side) -> Floats:
     """Return `excess` of each value."""
     if not isfinite(limit):
         return np.full(values.shape, -inf)
     scale = (abs(limit) or 1.0) * (1.0 if worse == "above" else -1.0)
     with np.errstate(all="ignore"):
-        excesses: NDArray[np.float64] = (values - limit) / scale
+        excesses: Floats = (values - limit) / scale
     excesses[np.isnan(values)] = inf
     return excesses
 
@@ -160,36 +161,56 @@ class _Chart:
         """Add the points of all steps so far."""
         pending, self._pending, self._num_pending = self._pending, [], 0
         for (keys, limit), group in groupby(pending, key=_keys_and_limit):
-            first, *rest = group
-            self._add(first)  # may change which series are kept; the others rarely do
-            if rest and not self._add_together(keys, limit, rest):
-                for measured in rest:
-                    self._add(measured)
+            self._add_steps(keys, limit, [*group])
 
-    def _add_together(
-        self, keys: Sequence[Series], limit: float, steps: Sequence[Measured]
-    ) -> bool:
-        """Add points of the same series at several steps, unless others must be kept for them."""
-        if len({*keys}) < len(keys):
-            return False
+    def _add_steps(self, keys: Sequence[Series], limit: float, steps: Sequence[Measured]) -> None:
+        """Add points of the same series at several steps."""
+        if len(steps) == 1 or len({*keys}) < len(keys):
+            for measured in steps:
+                self._add(measured)
+            return
         values = np.array([[value for _, value, _ in measured.points] for measured in steps])
         excesses = _excess_array(values, limit, self.quantity.worse)
-        is_kept = [key in self.series for key in keys]
-        if not all(is_kept):
-            worst = excesses[:, np.logical_not(is_kept)].max()
-            if len(self.series) < SERIES_KEPT or worst > self._least_bad()[1]:
-                return False
-            self._leave_out([key for key in keys if key not in self.series])
+        start = 0
+        while start < len(steps):
+            stop = start + self._steps_alike(keys, excesses[start:])
+            if stop > start:
+                part = slice(start, stop)
+                self._extend(keys, limit, steps[part], values[part], excesses[part])
+            if stop < len(steps):  # it may change which series are kept
+                self._add(steps[stop])
+            start = stop + 1
+
+    def _steps_alike(self, keys: Sequence[Series], excesses: Floats) -> int:
+        """Return the number of steps before one at which another series may be kept."""
+        omitted = [position for position, key in enumerate(keys) if key not in self.series]
+        if not omitted:
+            return len(excesses)
+        if len(self.series) < SERIES_KEPT:
+            return 0
+        is_worse = (excesses[:, omitted] > self._least_bad()[1]).any(axis=1)
+        return int(is_worse.argmax()) if is_worse.any() else len(excesses)
+
+    def _extend(
+        self,
+        keys: Sequence[Series],
+        limit: float,
+        steps: Sequence[Measured],
+        values: Floats,
+        excesses: Floats,
+    ) -> None:
+        """Add points of the kept series at several steps, and omit the others."""
+        omitted = [key for key in keys if key not in self.series]
+        if omitted:
+            self._leave_out(omitted)
         numbers = [measured.step for measured in steps]
+        limits = [limit] * len(steps)
         met = [[is_met for _, _, is_met in measured.points] for measured in steps]
-        columns = zip(zip(*met, strict=True), excesses.T.tolist(), values.T.tolist(), strict=True)
-        for key, (its_met, its_excesses, its_values) in zip(keys, columns, strict=True):
-            points = self.series.get(key)
-            if points is not None:
-                points.extend(
-                    [*zip(its_met, its_excesses, numbers, its_values, repeat(limit))]  # noqa: B905 - endless
-                )
-        return True
+        columns = zip(*met, strict=True), excesses.T.tolist(), values.T.tolist()
+        for key, its_met, its_excesses, its_values in zip(keys, *columns, strict=True):
+            if key in self.series:
+                points = zip(its_met, its_excesses, numbers, its_values, limits, strict=True)
+                self.series[key].extend([*points])
 
     def _add(self, measured: Measured) -> None:
         """Add points of a step after all others."""

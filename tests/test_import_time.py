@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 NEVER = {"boto3", "botocore", "docker", "pandas", "bokeh", "matplotlib", "torch", "tensorflow"}
 HELPFUL = {
-    *("numpy", "watchfiles", "ml_dtypes", "structlog", "rich", "asyncio", "msgspec"),
+    *("numpy", "ml_dtypes", "structlog", "rich", "asyncio", "msgspec"),
     *("smdebug", "builtin_rules"),
 }
 

@@ -177,7 +177,7 @@ def test_many_tensors_that_are_queried_together_are_measured_at_once() -> None:
                 ask(trial, number, one, name=name)
     assert found == [{"v": at + 0.5, "w": at} for at in range(4)]
     assert sorted(one.noted) == [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5]
-    assert trial.reads == 9
+    assert trial.reads == 11
     assert trial.prefetched_all(3, "worker_0", "wv", one) == {}
 
 

@@ -155,7 +155,11 @@ class LocalPrefetch:
         want = (statistic, 0)
         if want in pattern.wants or want in pattern.in_vain or worker in self._measures:
             return None
-        plan = plan_for(self._store, file, {want: frozenset(names)}, self._layouts, None)
+        wants: Mapping[Want, Names] = {want: frozenset(names)}
+        latest = self._latest_plan
+        if latest is not None and latest.wants == wants:
+            wants = latest.wants
+        plan = plan_for(self._store, file, wants, self._layouts, latest)
         values = measure_part(self._store, plan, {0: file}).get(want)
         if not values:
             pattern.in_vain.add(want)

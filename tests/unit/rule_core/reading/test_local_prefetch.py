@@ -181,6 +181,39 @@ def test_many_tensors_that_are_queried_together_are_measured_at_once() -> None:
     assert trial.prefetched_all(3, "worker_0", "wv", one) == {}
 
 
+def test_what_cannot_be_measured_together_is_not_tried_at_each_step() -> None:
+    trial, store = trial_of(files(*(step(number, "w") for number in range(4))))
+    for number in range(4):
+        with snapshot([trial], number):
+            assert trial.prefetched_all(number, "worker_0", ["x", "y"], Noting()) == {}
+            assert trial.prefetched_all(number, "worker_0", ["x"], Noting()) == {}
+    one = Noting()
+    for number in range(4):
+        with snapshot([trial], number):
+            assert trial.prefetched_all(number, "worker_0", ["x", "y"], one) == {}
+    assert store.steps == []
+
+
+def test_workers_that_save_alike_share_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = ("worker_0", "worker_1", "worker_2")
+    content = [step(number, "wv", worker=one) for number in range(5) for one in workers]
+    trial, _ = trial_of(files(*content, workers=3))
+    plans: list[object] = []
+    made = part_reads.StepPlan
+
+    def counting(*arguments: Any) -> Any:
+        plans.append(made(*arguments))
+        return plans[-1]
+
+    monkeypatch.setattr(part_reads, "StepPlan", counting)
+    one = Noting()
+    for number in range(5):
+        with snapshot([trial], number):
+            for worker in workers:
+                assert len(trial.prefetched_all(number, worker, ["v", "w"], one)) == 2
+    assert len(plans) == 1
+
+
 def test_nothing_is_opened_while_nothing_is_asked() -> None:
     trial, store = trial_of(files(*(step(number) for number in range(8))))
     one = Noting()

@@ -64,9 +64,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     read, opened, walk = LocalStore.read, LocalStore.opened, LocalStore._walk
     read_into = LocalFile.read_into
 
-    def count_read(
-        self: LocalStore, key: str, byte_range: ByteRange | None = None
-    ) -> memoryview:
+    def count_read(self: LocalStore, key: str, byte_range: ByteRange | None = None) -> memoryview:
         counts["read"] += 1
         return read(self, key, byte_range)
 

@@ -19,7 +19,7 @@ from rule_runner.escape import printable
 # By the number of -v options; -1 is --quiet.
 LEVELS: Final = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 # Libraries whose debug and info messages are dropped.
-_NOISY_LIBRARIES: Final = ("boto3", "botocore", "docker", "s3transfer", "urllib3", "watchfiles")
+_NOISY_LIBRARIES: Final = ("boto3", "botocore", "docker", "s3transfer", "urllib3")
 _STRUCTLOG: Final = "structlog"
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 

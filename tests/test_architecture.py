@@ -29,10 +29,6 @@ EXTRA = {
 }
 # What only these files may import; import-linter holds boto3, docker and click.
 ONLY_IN = {
-    "watchfiles": {
-        "rule_runner/steps/watcher.py",
-        "rule_runner/commands/doctor/installation.py",
-    },
     "regex": {"rule_core/model/patterns.py"},
     "google_crc32c": {"rule_core/format/tfrecord.py"},
     # The extra `profiler`.
@@ -160,7 +156,7 @@ frameworks, modules = sys.argv[1].split(), sys.argv[2:]
 # What others do when they are imported is theirs.
 for name in frameworks:
     importlib.import_module(name)
-import click, google_crc32c, ml_dtypes, msgspec, numpy, regex, rich.console, structlog, watchfiles
+import click, google_crc32c, ml_dtypes, msgspec, numpy, regex, rich.console, structlog
 import rich.progress, rich.table, rich.text, importlib.metadata, multiprocessing.connection
 
 wrong = []

@@ -22,12 +22,12 @@ finally:
 """
 NEVER = {"boto3", "botocore", "docker", "pandas", "bokeh", "matplotlib", "torch", "tensorflow"}
 HELPFUL = {
-    *("numpy", "watchfiles", "ml_dtypes", "structlog", "rich", "asyncio", "msgspec"),
+    *("numpy", "ml_dtypes", "structlog", "rich", "asyncio", "msgspec"),
     *("smdebug", "builtin_rules"),
 }
 # What takes longer to import than a small evaluation takes to judge.
 HEAVY = {
-    *("jinja2", "markdown_it", "structlog", "rich", "pygments", "asyncio", "watchfiles", "yaml"),
+    *("jinja2", "markdown_it", "structlog", "rich", "pygments", "asyncio", "yaml"),
     *("email", "ssl", "socket", "http", "multiprocessing", "subprocess", "tempfile", "random"),
 }
 # The rule that is asked for, and no other.

@@ -24,6 +24,8 @@ _GRADIENT, _LOSS = 4, 3
 _PARAMETER: Final = 1
 _MASK: Final = re.compile(r"(?i)mask|attn|attention")
 _ORDER: Final = "model/execution_order/"
+_SEPARATOR: Final = re.compile(r"[/_.]")
+_NESTED: Final = re.compile(r"[._]")  # between the names of a module and of one in it
 _SKIPPED: Final = "optimizer/skipped"
 _ROWS: Final = 10  # of which `_MANY` may not be broken, nor two in a row
 _MANY: Final = 3
@@ -70,6 +72,11 @@ class ExecutionOrder:
             for name in trial.tensor_names()
             if name.startswith(_ORDER)
         }
+        self._containers = {
+            module[: separator.start()]
+            for module in self._modules
+            for separator in _NESTED.finditer(module)
+        }
 
     def place(self, name: str) -> int:
         """Return the place of a tensor by its collection; that of activations if it has none."""
@@ -79,23 +86,27 @@ class ExecutionOrder:
         """Return a sort key; gradients are computed in the reverse order, NaN comes first."""
         name = broken.saved.name
         place = self.place(name)
-        module = max(
-            (module for module in self._modules if _is_of(name, module)), key=len, default=""
-        )
+        modules = self._modules.keys() & _possible_modules(name) if self._modules else ()
+        module = min(modules, key=lambda module: (-len(module), module), default="")
         number = self._modules.get(module, float("inf"))
         # The output of a container follows those of its modules.
-        contains = place == ACTIVATION and any(
-            other.startswith((f"{module}.", f"{module}_")) for other in self._modules
-        )
+        contains = place == ACTIVATION and module in self._containers
         if place == _GRADIENT:
             number = -number if module else number
         is_output = "_output" in name
         return place, contains, number, is_output, not broken.has_nan, name
 
 
-def _is_of(tensor: str, module: str) -> bool:
-    """Return whether a tensor is a parameter, gradient, input or output of a module."""
-    return re.search(rf"(?:^|[/_.]){re.escape(module)}(?:[/_.]|$)", tensor) is not None
+def _possible_modules(tensor: str) -> set[str]:
+    """Return the names of modules that a tensor may be a parameter, gradient or output of.
+
+    >>> sorted(_possible_modules("gradient/fc1.bias"))
+    ['bias', 'fc1', 'fc1.bias', 'gradient', 'gradient/fc1', 'gradient/fc1.bias']
+    """
+    separators = [*_SEPARATOR.finditer(tensor)]
+    starts = [0, *(separator.end() for separator in separators)]
+    ends = [*(separator.start() for separator in separators), len(tensor)]
+    return {tensor[start:end] for start in starts for end in ends if start <= end}
 
 
 def _scalar(trial: Any, name: str) -> float:

@@ -1,6 +1,8 @@
 """LastingZeros: gradients that are zero for good, and those that are zero for a good reason."""
 
 import re
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +17,7 @@ EXPERT: Final = re.compile(r"(?i)experts?(?![a-z])")
 ROUTED: Final = re.compile(
     r"(?i)(experts?|routers?|gating|gate_network|(moe|mlp|ffn)[._]w?gate)(?![a-z_])"
 )
+NAMES_KEPT: Final = 1 << 16
 LASTING: Final = 5  # saved values in a row
 _LONGER: Final = 3  # times any earlier series of zeros, for zeros that last
 # The part after the name of the layer in the names of its gradients, in all frameworks.
@@ -28,6 +31,16 @@ def layer_of(name: str) -> str:
     ('gradient/net.fc1', 'gradients/dense')
     """
     return _LAST_PART.sub("", name)
+
+
+@lru_cache(NAMES_KEPT)
+def is_routed(name: str) -> bool:
+    """Return whether a gradient is of a router or an expert.
+
+    >>> is_routed("gradient/moe.experts.3.w1.weight"), is_routed("gradient/fc1.weight")
+    (True, False)
+    """
+    return ROUTED.search(name) is not None
 
 
 def workers_without_loss(trial: Any, step: int) -> set[str]:
@@ -53,9 +66,13 @@ class LastingZeros:
 
     def add(self, key: TensorKey, *, is_zero: bool) -> bool:
         """Record a saved value, and return whether it belongs to zeros that last."""
-        longest = self._longest.get(key, 0)
         if not is_zero:
-            self._longest[key] = max(longest, self._current.pop(key, 0))
+            self.end({key})
             return False
-        self._current[key] = self._current.get(key, 0) + 1
-        return self._current[key] >= LASTING and self._current[key] > _LONGER * longest
+        current = self._current[key] = self._current.get(key, 0) + 1
+        return current >= LASTING and current > _LONGER * self._longest.get(key, 0)
+
+    def end(self, keys: AbstractSet[TensorKey]) -> None:
+        """Record saved values other than 0."""
+        for key in self._current.keys() & keys:
+            self._longest[key] = max(self._longest.get(key, 0), self._current.pop(key))

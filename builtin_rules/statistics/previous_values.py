@@ -133,6 +133,7 @@ class TrainedParameters:
         self._step = step
         weights = {*trial.tensor_names(collection=CollectionKeys.WEIGHTS)}
         gradients = trial.tensor_names(collection=CollectionKeys.GRADIENTS)
+        self._gradients = {*gradients}
         self._names = "\n".join(gradients)
         self.are_known = any("bias" not in name for name in gradients) or any(
             map(self.has_gradient, weights)
@@ -140,7 +141,8 @@ class TrainedParameters:
 
     def has_gradient(self, parameter: str) -> bool:
         """Return whether a parameter has had a gradient."""
-        return parameter in self._names
+        # The search takes as long as the list of all names.
+        return f"gradient/{parameter}" in self._gradients or parameter in self._names
 
     def is_frozen(self, parameter: str) -> bool:
         """Return whether a parameter has never been trained, on purpose.

@@ -16,6 +16,7 @@ REDUCTION_PREFIX: Final = "smdebug/reductions/"
 # Twelve digits still sort as text; longer step numbers do not.
 SORTABLE_STEPS: Final = 10**12
 MAX_STEP: Final = 2**63 - 1
+WORKERS_KEPT: Final = 1 << 16  # names whose parts are remembered
 
 # Names that are not UTF-8 contain surrogates, which no output accepts.
 _WORKER = r"([^\ud800-\udfff]+)"
@@ -43,13 +44,13 @@ def worker_from_file_name(text: str) -> str:
     return text.replace("_", "/").replace("-", ":") if text.startswith("_") else text
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(WORKERS_KEPT)
 def worker_to_file_name(worker: str) -> str:
     """Return the form of a worker's name in file names."""
     return worker.replace("/", "_").replace(":", "-")
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(WORKERS_KEPT)
 def worker_of(part: str) -> str:
     """Return the worker of a part: a worker writes a part for each mode of a step.
 
@@ -98,7 +99,7 @@ def parse_index_key(key: str) -> StepFile | None:
     return StepFile(step, worker_from_file_name(match[2]))
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(WORKERS_KEPT)
 def _worker_after_step(tail: str) -> str | None:
     """Parse the worker from the part after the step of an index file's name, or return None."""
     match = _INDEX_NAME.fullmatch(f"0{tail}")

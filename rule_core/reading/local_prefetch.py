@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MIN_PREFETCH_BYTES: Final = 1 << 20  # of a step; for less, the overhead exceeds the gain
 REMEMBERED: Final = 2  # steps of a mode
+LEAST_NAMES: Final = 2  # of tensors that are measured together at once
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 Files = Mapping[int, Mapping[str, IndexFile]]
@@ -35,6 +36,7 @@ class _Prefetched(NamedTuple):
 
     values: Values
     queried: set[str]
+    plan: StepPlan
 
 
 class _AccessPattern:
@@ -43,6 +45,7 @@ class _AccessPattern:
     def __init__(self) -> None:
         self.wants: dict[Want, Names] = {}
         self.plan: StepPlan | None = None
+        self.in_vain: set[Want] = set()  # queries of many tensors of which none can be measured
         self._latest: list[dict[Want, set[str]]] = []
 
     def note(self, queries: dict[Want, set[str]]) -> None:
@@ -91,9 +94,9 @@ class LocalPrefetch:
         self._present: Mapping[str, IndexFile] = {}  # at the current step
         self._places: dict[tuple[str, str], str] = {}  # by worker and tensor, if there are parts
         self._results: dict[str, dict[Question, _Prefetched]] = {}  # by part
-        self._plans: dict[str, StepPlan] = {}
         self._missed: dict[str, dict[Question, set[str]]] = {}
         self._patterns: dict[tuple[str, ModeKeys], _AccessPattern] = {}
+        self._latest_plan: StepPlan | None = None  # of any worker
         self._steps_by_mode: dict[ModeKeys | None, list[int]] = {}
         self._sorted = 0  # number of steps in `_steps_by_mode`
         self._last = -1  # the last of them
@@ -126,14 +129,54 @@ class LocalPrefetch:
             answers = {name: self.get(step, worker, name, question) for name in names}
             return {name: answer for name, answer in answers.items() if answer is not None}
         names = [*names]
-        measured = self._measured(worker, question)
-        values = {name: measured[name] for name in names if name in measured}
         prefetched = self._results.get(worker, {}).get(question)
-        if prefetched is None or len(values) == len(names):
-            return values
-        own = {name: prefetched.values[name] for name in names if name in prefetched.values}
-        prefetched.queried.update(own.keys() - values)
-        return {**own, **values}
+        if prefetched is None:
+            prefetched = self._measure_now(worker, names, question)
+        own: Values = {}
+        if prefetched is not None:
+            values = prefetched.values
+            own = {name: values[name] for name in names if name in values}
+        measured = self._measured(worker, question)
+        if measured:
+            own |= {name: measured[name] for name in names if name in measured}
+        if prefetched is not None:
+            prefetched.queried.update(own.keys() - measured if measured else own)
+        return own
+
+    def _measure_now(
+        self, worker: str, names: Sequence[str], question: Question
+    ) -> _Prefetched | None:
+        """Measure tensors that are queried together and were not foreseen."""
+        statistic, before = question
+        file = self._present.get(worker)
+        if self._store is None or file is None or before is not None or len(names) < LEAST_NAMES:
+            return None
+        pattern = self._pattern(worker, file.mode)
+        want = (statistic, 0)
+        if want in pattern.wants or want in pattern.in_vain or worker in self._measures:
+            return None
+        wants: Mapping[Want, Names] = {want: frozenset(names)}
+        latest = self._latest_plan
+        if latest is not None and latest.wants == wants:
+            wants = latest.wants
+        plan = plan_for(self._store, file, wants, self._layouts, latest)
+        values = measure_part(self._store, plan, {0: file}).get(want)
+        if not values:
+            pattern.in_vain.add(want)
+            return None
+        if pattern.plan is None:
+            pattern.plan = self._latest_plan = plan
+        prefetched = self._results.setdefault(worker, {})[question] = _Prefetched(
+            values, set(), plan
+        )
+        return prefetched
+
+    def _pattern(self, worker: str, mode: "ModeKeys") -> _AccessPattern:
+        """Return the access pattern of a worker in a mode."""
+        pattern = self._patterns.get((worker, mode))
+        if pattern is None:
+            pattern = self._patterns[worker, mode] = _AccessPattern()
+        return pattern
 
     def _measured(self, part: str, question: Question) -> Mapping[str, Any]:
         """Return what the measurer has answered to a question about the current step."""
@@ -150,7 +193,7 @@ class LocalPrefetch:
             return measures.shapes[name]
         for prefetched in self._results.get(part or "", {}).values():
             if name in prefetched.values:
-                return self._plans[part or ""].shapes[name]
+                return prefetched.plan.shapes[name]
         return None
 
     def _part(self, worker: str | None, name: str) -> str | None:
@@ -188,7 +231,7 @@ class LocalPrefetch:
         """Learn from the previous step, and measure the new one."""
         if step > self._step:
             self._learn()
-        self._step, self._plans, self._results, self._missed = step, {}, {}, {}
+        self._step, self._results, self._missed = step, {}, {}
         self._measures = {}
         self._present = self._files.get(step, {})
         self._places = {}
@@ -218,7 +261,7 @@ class LocalPrefetch:
         for worker, file in self._present.items():
             pattern = self._patterns.get((worker, file.mode))
             if pattern is not None and pattern.wants:
-                self._plans[worker] = plan = self._plan_for(store, file, pattern)
+                plan = self._plan_for(store, file, pattern)
                 self._results[worker] = self._execute(store, plan, self._step, worker)
 
     def _learn(self) -> None:
@@ -231,10 +274,11 @@ class LocalPrefetch:
                 back = 0 if before is None else self._back(self._step, before)
                 if back is not None:
                     wants[statistic, back] = names
-            pattern = self._patterns.get((worker, file.mode))
-            if pattern is None:
-                pattern = self._patterns[worker, file.mode] = _AccessPattern()
+            pattern = self._pattern(worker, file.mode)
             pattern.note(wants)
+            latest = self._latest_plan
+            if latest is not None and latest.wants is not pattern.wants == latest.wants:
+                pattern.wants = latest.wants  # so that one plan serves workers that save alike
 
     def _execute(
         self, store: FileStore, plan: StepPlan, step: int, worker: str
@@ -252,7 +296,7 @@ class LocalPrefetch:
             if worker in self._files.get(earlier_step, {})
         }
         return {
-            (statistic, earlier[back] if back else None): _Prefetched(values, set())
+            (statistic, earlier[back] if back else None): _Prefetched(values, set(), plan)
             for (statistic, back), values in measure_part(store, plan, files).items()
             if back in earlier
         }
@@ -278,6 +322,11 @@ class LocalPrefetch:
                         opened.read_ahead(plan.extent)
 
     def _plan_for(self, store: FileStore, file: IndexFile, pattern: _AccessPattern) -> StepPlan:
-        """Return the plan for a step; see `plan_for`."""
-        pattern.plan = plan_for(store, file, pattern.wants, self._layouts, pattern.plan)
-        return pattern.plan
+        """Return the plan for a step: that of another worker may fit too; see `plan_for`."""
+        plan = pattern.plan
+        latest = self._latest_plan
+        if plan is not latest and latest is not None and latest.serves(file.entries, pattern.wants):
+            plan = latest
+        plan = plan_for(store, file, pattern.wants, self._layouts, plan)
+        pattern.plan = self._latest_plan = plan
+        return plan

@@ -24,6 +24,7 @@ from rule_core.storage.base import ByteRange, OpenFile
 
 SMALL: Final = 1 << 14  # bytes of elements up to which tensors are measured together
 NEAR: Final = 1 << 14  # gaps up to this many bytes are read instead of skipped
+KEPT_BYTES: Final = 1 << 17  # memory up to this size is used again at the next step
 
 Names = frozenset[str]
 Layouts = MutableMapping[Any, RecordLayout]
@@ -49,6 +50,8 @@ class StepPlan:
 
     Attributes
     ----------
+    wants
+        As passed.
     nbytes
         The number of bytes read at a step, without earlier values.
     shapes
@@ -67,7 +70,7 @@ class StepPlan:
         learn: Learn,
     ) -> None:
         self._entries = entries
-        self._wants = wants
+        self.wants = wants
         self._layouts = layouts
         self._locations: dict[str, RecordLocation] = {}
         self._unlocated: set[str] = set()
@@ -101,7 +104,7 @@ class StepPlan:
 
     def serves(self, entries: Mapping[str, Entry], wants: Mapping[Want, Names]) -> bool:
         """Return whether the plan fits another step and its wants."""
-        if wants is not self._wants:
+        if wants is not self.wants:
             return False
         if self._unlocated and any(self._locate(name, entries) for name in self._unlocated):
             return False
@@ -127,7 +130,7 @@ class StepPlan:
         opened
             The event file of the step, 0 steps back, and the existing earlier ones of `backs`.
         """
-        results: Results = {want: {} for want in self._wants}
+        results: Results = {want: {} for want in self.wants}
         if self._small is not None:
             self._small.carry_out(opened[0][0], results)
         if self._large:
@@ -214,6 +217,7 @@ class SmallTensorBatch:
         self._ranges: list[tuple[int, int, int]] = []  # start, stop and offset in the buffer
         self._frames: list[slice] = []
         self._groups: dict[Any, _Group] = {}
+        self._memories: list[_Memory] = []  # not in use
         masks, heads = [], []
         for name in names:
             span, layout = locations[name]
@@ -249,12 +253,26 @@ class SmallTensorBatch:
 
     def carry_out(self, opened: OpenFile, results: Results) -> None:
         """Read and measure all tensors, unless a record does not match its layout."""
+        memory = self._memories.pop() if self._memories else self._allocate()
+        self._carry_out(opened, memory, results)
+        if len(memory.view) <= KEPT_BYTES:
+            self._memories.append(memory)
+
+    def _allocate(self) -> "_Memory":
         start, stop, offset = self._ranges[-1]
         view = memoryview(bytearray(offset + stop - start))
-        for start, stop, offset in self._ranges:
-            if opened.read_into(start, [view[offset : offset + stop - start]]) != stop - start:
+        reads = [
+            (start, [view[offset : offset + stop - start]], stop - start)
+            for start, stop, offset in self._ranges
+        ]
+        return _Memory(view, reads, [view[frame] for frame in self._frames])
+
+    def _carry_out(self, opened: OpenFile, memory: "_Memory", results: Results) -> None:
+        view = memory.view
+        for start, buffers, nbytes in memory.reads:
+            if opened.read_into(start, buffers) != nbytes:
                 return
-        frames = np.frombuffer(b"".join([view[frame] for frame in self._frames]), np.uint8)
+        frames = np.frombuffer(b"".join(memory.frames), np.uint8)
         if (frames & self._mask).tobytes() != self._head:
             return
         for group in self._groups.values():
@@ -262,6 +280,22 @@ class SmallTensorBatch:
             rows = np.frombuffer(content, group.dtype).reshape(-1, group.size)
             for reduction, values in of_rows(rows, group.reductions).items():
                 results[reduction, 0].update(zip(group.names, values, strict=True))
+
+
+class _Memory(NamedTuple):
+    """Memory that records are read into.
+
+    Attributes
+    ----------
+    reads
+        The calls that read them: file offset, buffers, and their number of bytes.
+    frames
+        The bytes around the elements.
+    """
+
+    view: memoryview
+    reads: list[tuple[int, list[memoryview], int]]
+    frames: list[memoryview]
 
 
 class _Group(NamedTuple):

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -84,11 +85,14 @@ class LocalStore:
                 return
             yield from walk(prefix, fd, start_after, self.read)
 
-    @contextmanager
-    def opened(self, key: str) -> Iterator["LocalFile"]:
+    def opened(self, key: str) -> "LocalFile":
         """Open a regular file below the root; see `FileStore`."""
-        with self._open(key) as fd:
-            yield LocalFile(key, fd, _file_size(fd, key))
+        fd = self._descriptor(key)
+        try:
+            return LocalFile(key, fd, _file_size(fd, key))
+        except BaseException:
+            os.close(fd)
+            raise
 
     def read(self, key: str, byte_range: ByteRange | None = None) -> memoryview:
         """Return bytes of a regular file below the root; see `TrialStore`."""
@@ -108,18 +112,22 @@ class LocalStore:
     @contextmanager
     def _open(self, key: str, flags: int = 0) -> Iterator[int]:
         """Open a file, or with ``O_DIRECTORY`` a folder, without following links."""
+        fd = self._descriptor(key, flags)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _descriptor(self, key: str, flags: int = 0) -> int:
+        """Return a new descriptor of a file, or with ``O_DIRECTORY`` of a folder."""
         *folders, name = key.split("/")
         try:
             fd = os.open(self.uri, os.O_RDONLY | os.O_DIRECTORY)
             for folder in folders:
                 fd = _below(fd, folder, FLAGS | os.O_DIRECTORY)
-            fd = _below(fd, name, FLAGS | flags) if name else fd
+            return _below(fd, name, FLAGS | flags) if name else fd
         except (OSError, ValueError) as err:
             raise open_error(key, err) from err
-        try:
-            yield fd
-        finally:
-            os.close(fd)
 
 
 def _below(folder: int, name: str, flags: int) -> int:
@@ -131,12 +139,18 @@ def _below(folder: int, name: str, flags: int) -> int:
 
 
 class LocalFile:
-    """An open file; see `OpenFile`."""
+    """An open file, a context manager that closes it; see `OpenFile`."""
 
     def __init__(self, key: str, fd: int, size: int) -> None:
         self.size = size
         self._key = key
         self._fd = fd
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
 
     def read_ahead(self, byte_range: ByteRange) -> None:
         """Let the operating system load bytes, where supported; see `OpenFile`."""

@@ -1,7 +1,9 @@
 """LocalOutput: a local folder that a trial is written to."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 from rule_core.storage.base import ObjectNotFoundError
@@ -23,9 +25,12 @@ class LocalOutput(LocalStore):
 
     def open(self, key: str) -> "LocalPendingFile":
         """Start to write a file under a temporary name; see `TrialOutput`."""
-        final = self.root / key
-        final.parent.mkdir(parents=True, exist_ok=True)
-        return LocalPendingFile(final)
+        final = f"{self.uri}/{key}"
+        try:
+            return LocalPendingFile(final)
+        except FileNotFoundError:  # most folders exist
+            Path(final).parent.mkdir(parents=True, exist_ok=True)
+            return LocalPendingFile(final)
 
     def remove(self, key: str) -> None:
         """Remove a file; see `TrialOutput`."""
@@ -38,10 +43,10 @@ class LocalPendingFile:
     It has its own buffer: a forked process would flush Python's buffer a second time.
     """
 
-    def __init__(self, final: Path) -> None:
+    def __init__(self, final: str) -> None:
         self._final = final
-        self._path = final.with_name(final.name + DRAFT)
-        self._file = self._path.open("wb", buffering=0)
+        self._path = final + DRAFT
+        self._file = FileIO(self._path, "w")
         self._buffer = bytearray()
 
     def write(self, *parts: bytes | memoryview) -> None:
@@ -67,9 +72,10 @@ class LocalPendingFile:
         """Close the file, then rename it; see `PendingFile`."""
         self._flush()
         self._file.close()
-        self._path.replace(self._final)
+        os.replace(self._path, self._final)  # noqa: PTH105 - a path object costs as much as the call
 
     def discard(self) -> None:
         """Close and remove the file; see `PendingFile`."""
         self._file.close()
-        self._path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.remove(self._path)  # noqa: PTH107 - as above

@@ -5,7 +5,7 @@ and horizon, over the same data.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from rule_core.clock import Clock
 from rule_core.exceptions import NoMoreData, StepUnavailable, TensorUnavailable
@@ -19,7 +19,16 @@ from rule_core.trials.step_modes import StepModes
 from rule_core.trials.tensor import StepState, Tensor
 
 MISSED_KEPT: Final = 20
-_MembersQuery = tuple[list[Any], set[str], list[str]]  # patterns, member names, all names
+NAMES_KEPT: Final = 8  # lists of names at steps
+
+
+class _Members(NamedTuple):
+    """The members of a collection among some names, and what they depend on."""
+
+    include_regex: list[Any]
+    tensor_names: set[str]
+    names: list[str]
+    members: list[str]
 
 
 class Trial(TrialView):
@@ -49,7 +58,9 @@ class Trial(TrialView):
         self._collections: dict[str, Collection] = {}
         self._collections_version = -1
         self._copied_versions: dict[str, int] = {}  # by name of a collection
-        self._known_members: dict[str, tuple[_MembersQuery, list[str]]] = {}
+        self._known_members: dict[str, _Members] = {}
+        # By global step, mode and number of files; do not modify.
+        self._known_names: dict[tuple[int, ModeKeys, int], list[str]] = {}
 
     @classmethod
     def over(cls, name: str, path: str, index: TrialIndex, clock: Clock | None = None) -> Self:
@@ -150,7 +161,7 @@ class Trial(TrialView):
                 raise TypeError(msg)
             names = self._members(selected, names)
             self._note_missed(names, "collection", selected.name)
-        return names
+        return names.copy()
 
     def _note_missed(self, result: object, kind: str, query: object) -> None:
         """Record a query without results, and forget it once it has results."""
@@ -171,13 +182,10 @@ class Trial(TrialView):
         return self.tensor_names(regex=regex_list)
 
     def _names(self, step: int | None, mode: ModeKeys) -> list[str]:
-        """Return the names saved in a mode, at a step or at any step."""
+        """Return the names saved in a mode, at a step or at any step; do not modify them."""
         index = self.index
         if step is not None:
-            global_step = self._global(step, mode)
-            files = index.files.get(-1 if global_step is None else global_step, {}).values()
-            of_mode = [file.entries for file in files if mode in {ModeKeys.GLOBAL, file.mode}]
-            return sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
+            return self._names_at(self._global(step, mode), mode)
         first_steps = index.names if mode is ModeKeys.GLOBAL else index.names_by_mode.get(mode, {})
         horizon = self.horizon
         if horizon is None:
@@ -186,13 +194,37 @@ class Trial(TrialView):
             return sorted(name for name, steps in first_steps.items() if steps[0] <= horizon)
         return sorted(name for name, steps in first_steps.items() if self._shows_any(steps))
 
+    def _names_at(self, global_step: int | None, mode: ModeKeys) -> list[str]:
+        """Return the names saved at a step in a mode; rules ask several times about a step."""
+        step = -1 if global_step is None else global_step
+        files = self.index.files.get(step, {})
+        key = step, mode, len(files)
+        names = self._known_names.get(key)
+        if names is None:
+            parts = files.values()
+            of_mode = [file.entries for file in parts if mode in {ModeKeys.GLOBAL, file.mode}]
+            names = sorted(of_mode[0] if len(of_mode) == 1 else set().union(*of_mode))
+            if len(self._known_names) >= NAMES_KEPT:
+                self._known_names.clear()
+            self._known_names[key] = names
+        return names
+
     def _members(self, collection: Collection, names: list[str]) -> list[str]:
-        """Return the members of a collection among names; repeated queries are cached."""
-        query = (collection.include_regex.copy(), collection.tensor_names.copy(), names)
-        cached = self._known_members.get(collection.name)
-        if cached is None or cached[0] != query:
-            cached = self._known_members[collection.name] = query, collection.members(names)
-        return cached[1].copy()
+        """Return the members of a collection among names; do not modify them."""
+        known = self._known_members.get(collection.name)
+        query = (collection.include_regex, collection.tensor_names)
+        if known is not None and (known.include_regex, known.tensor_names) == query:
+            if known.names is names:
+                return known.members
+            if known.names == names:
+                self._known_members[collection.name] = known._replace(names=names)
+                return known.members
+        members = collection.members(names)
+        patterns, tensor_names = query
+        self._known_members[collection.name] = _Members(
+            patterns.copy(), tensor_names.copy(), names, members
+        )
+        return members
 
     def has_tensor(self, tname: str) -> bool:
         """Return whether any step seen so far has the tensor."""

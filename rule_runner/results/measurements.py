@@ -1,14 +1,16 @@
 """Measurements: the values that a rule measured, kept in bounded memory for the report."""
 
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import compress, groupby
 from math import inf, isfinite, isnan, nan
-from operator import itemgetter
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from rule_core.model.segments import numbers_of
+from rule_core.model.segments import SEGMENT_STEPS, numbers_of
 from rule_core.rules import Measured, Quantity
 from rule_core.rules.evidence import Series
 from rule_runner.results.json_text import JsonScalar, json_scalar
@@ -17,11 +19,11 @@ SCHEMA_VERSION: Final = 1
 SERIES_KEPT: Final = 30  # of each quantity
 POINTS_KEPT: Final = 1000  # of each series
 COUNTED: Final = 100_000  # omitted series that are counted, at most
+PENDING: Final = 1 << 12  # points that are added to a chart together, at most
+LEAST_BATCH: Final = 4  # steps from which that is faster
 
-# Whether the condition was met, excess over the limit (both rank the points to keep), step,
-# value, limit.
-Point = tuple[bool, float, int, float, float]
 Side = Literal["above", "below"]
+Floats = NDArray[np.float64]
 
 
 class QuantityRecord(msgspec.Struct, frozen=True):
@@ -82,33 +84,91 @@ def _excesses(values: Sequence[float], limit: float, worse: Side) -> list[float]
     return [inf if isnan(value) else (value - limit) / scale for value in values]
 
 
-class _Points:
-    """The points of one series; a long series keeps the worst of neighbouring points."""
+def _excess_columns(values: Floats, limit: float, worse: Side) -> Floats:
+    """Return `excess` of each value."""
+    if not isfinite(limit):
+        return np.full(values.shape, -inf)
+    scale = (abs(limit) or 1.0) * (1.0 if worse == "above" else -1.0)
+    with np.errstate(all="ignore"):
+        excesses: Floats = (values - limit) / scale
+    excesses[np.isnan(values)] = inf
+    return excesses
 
-    __slots__ = ("_stride", "_taken", "points", "worst")
+
+class _Points:
+    """The points of one series, in columns; a long series keeps the worst of neighbouring points.
+
+    The points to keep are ranked by whether the condition was `met`, then by excess.
+    """
+
+    __slots__ = ("_stride", "_taken", "excesses", "limits", "met", "steps", "values", "worst")
 
     def __init__(self) -> None:
-        self.points: list[Point] = []
+        self.met = bytearray()
+        self.excesses = array("d")
+        self.steps: list[int] = []
+        self.values = array("d")
+        self.limits: list[float] = []
         self.worst = -inf
         self._stride = 1  # measurements to a point
         self._taken = 0  # measurements in the last point
 
-    def add(self, point: Point) -> None:
+    def add(self, met: bool, excess: float, step: int, value: float, limit: float) -> None:
         """Add a point, of a step after all others."""
-        if point[1] > self.worst:  # noqa: PLR1730 - saves a call per tensor and step
-            self.worst = point[1]
+        if excess > self.worst:  # noqa: PLR1730 - saves a call per tensor and step
+            self.worst = excess
         if self._taken == 0:
-            self.points.append(point)
-        elif self.points[-1][:2] < point[:2]:
-            self.points[-1] = point
+            self.met.append(met)
+            self.excesses.append(excess)
+            self.steps.append(step)
+            self.values.append(value)
+            self.limits.append(limit)
+        elif (self.met[-1], self.excesses[-1]) < (met, excess):
+            self.met[-1], self.excesses[-1] = met, excess
+            self.steps[-1], self.values[-1], self.limits[-1] = step, value, limit
         self._taken += 1
-        if self._taken < self._stride:
+        if self._taken == self._stride:
+            self._taken = 0
+            if len(self.steps) >= POINTS_KEPT:
+                self._halve()
+
+    def _halve(self) -> None:
+        """Keep the worse of each two points."""
+        ranks = [*zip(self.met, self.excesses, strict=True)]
+        kept = [at + (ranks[at] < ranks[at + 1]) for at in range(0, len(ranks), 2)]
+        self.met = bytearray(self.met[at] for at in kept)
+        self.excesses = array("d", [self.excesses[at] for at in kept])
+        self.steps = [self.steps[at] for at in kept]
+        self.values = array("d", [self.values[at] for at in kept])
+        self.limits = [self.limits[at] for at in kept]
+        self._stride *= 2
+
+    def extend(
+        self, met: bytes, excesses: Floats, steps: Sequence[int], values: Floats, limit: float
+    ) -> None:
+        """Add points of several steps against one limit."""
+        limits = [limit] * len(steps)
+        if self._stride > 1 or len(self.steps) + len(steps) >= POINTS_KEPT:
+            columns = excesses.tolist(), steps, values.tolist(), limits
+            for is_met, *point in zip(met, *columns, strict=True):
+                self.add(bool(is_met), *point)
             return
-        self._taken = 0
-        if len(self.points) >= POINTS_KEPT:
-            pairs = zip(self.points[::2], self.points[1::2], strict=True)
-            self.points = [max(pair, key=itemgetter(0, 1)) for pair in pairs]
-            self._stride *= 2
+        self.met += met
+        self.excesses.frombytes(excesses.tobytes())
+        self.steps += steps
+        self.values.frombytes(values.tobytes())
+        self.limits += limits
+        self.worst = max(self.worst, float(excesses.max()))
+
+
+class _Pending(NamedTuple):
+    """Measurements of the same series against one limit that are not in a chart yet."""
+
+    keys: tuple[Series, ...]
+    limit: float
+    steps: list[int]
+    values: list[tuple[float, ...]]
+    met: list[tuple[bool, ...]]
 
 
 class _Chart:
@@ -119,22 +179,96 @@ class _Chart:
         self.series: dict[Series, _Points] = {}
         self.left_out: set[int] = set()
         self._least: tuple[Series, float] | None = None  # the least bad series
+        self._pending = _Pending((), nan, [], [], [])
 
     def add(self, measured: Measured) -> None:
-        """Add points of a step after all others."""
-        series, step, limit = self.series, measured.step, measured.limit
-        values = [value for _, value, _ in measured.points]
+        """Add points of a step after all others, sooner or later; see `add_pending`."""
+        if not measured.points:
+            return
+        keys, values, met = zip(*measured.points, strict=True)
+        pending = self._pending
+        if keys != pending.keys or measured.limit != pending.limit:
+            self.add_pending()
+            pending = self._pending = _Pending(keys, measured.limit, [], [], [])
+        pending.steps.append(measured.step)
+        pending.values.append(values)
+        pending.met.append(met)
+        if len(pending.steps) * len(keys) >= PENDING:
+            self.add_pending()
+
+    def add_pending(self) -> None:
+        """Add the points of all steps so far."""
+        keys, limit, steps, values, met = self._pending
+        self._pending = _Pending(keys, limit, [], [], [])
+        if len(steps) < LEAST_BATCH or len({*keys}) < len(keys):
+            for at, step in enumerate(steps):
+                self._add(keys, limit, step, values[at], met[at])
+            return
+        columns = np.array(values).T
+        excesses = _excess_columns(columns, limit, self.quantity.worse)
+        is_met = np.array(met).T.astype(np.uint8)
+        start = 0
+        while start < len(steps):
+            stop = start + self._steps_alike(keys, excesses[:, start:])
+            if stop > start:
+                part = slice(start, stop)
+                self._extend(
+                    keys, limit, steps[part], columns[:, part], excesses[:, part], is_met[:, part]
+                )
+            if stop < len(steps):  # it may change which series are kept
+                self._add(keys, limit, steps[stop], values[stop], met[stop])
+            start = stop + 1
+
+    def _steps_alike(self, keys: Sequence[Series], excesses: Floats) -> int:
+        """Return the number of steps before the first at which another series may be kept."""
+        omitted = [position for position, key in enumerate(keys) if key not in self.series]
+        if not omitted:
+            return excesses.shape[1]
+        if len(self.series) < SERIES_KEPT:
+            return 0
+        is_worse = (excesses[omitted] > self._least_bad()[1]).any(axis=0)
+        return int(is_worse.argmax()) if is_worse.any() else len(is_worse)
+
+    def _extend(
+        self,
+        keys: Sequence[Series],
+        limit: float,
+        steps: Sequence[int],
+        values: Floats,
+        excesses: Floats,
+        met: NDArray[np.uint8],
+    ) -> None:
+        """Add points of the kept series at several steps, and omit the others."""
+        omitted = []
+        for at, key in enumerate(keys):
+            if key in self.series:
+                self.series[key].extend(met[at].tobytes(), excesses[at], steps, values[at], limit)
+            else:
+                omitted.append(key)
+        if omitted:
+            self._leave_out(omitted)
+
+    def _add(
+        self,
+        keys: Sequence[Series],
+        limit: float,
+        step: int,
+        values: Sequence[float],
+        met: Sequence[bool],
+    ) -> None:
+        """Add points of one step."""
+        series = self.series
         excesses = _excesses(values, limit, self.quantity.worse)
         floor = self._least_bad()[1] if len(series) == SERIES_KEPT else nan  # it only rises
         omitted: list[Series] = []
-        for (key, value, met), over in zip(measured.points, excesses, strict=True):
+        for key, value, over, is_met in zip(keys, values, excesses, met, strict=True):
             points = series.get(key)
             if points is None:
                 if over <= floor or not self._make_room(key, over):
                     omitted.append(key)
                     continue
                 points = series[key] = _Points()
-            points.add((met, over, step, value, limit))
+            points.add(is_met, over, step, value, limit)
         if omitted:
             self._leave_out(omitted)
 
@@ -184,6 +318,8 @@ class Measurements:
     def record(self) -> MeasurementsRecord:
         """Return the content of ``measurements.json``."""
         charts = self._charts.values()
+        for chart in charts:
+            chart.add_pending()
         quantities = [chart.quantity for chart in charts]
         return MeasurementsRecord(
             SCHEMA_VERSION,
@@ -197,25 +333,34 @@ def _series(chart: _Chart) -> Iterable[SeriesRecord]:
     """Yield the series of a chart: those that met the condition first, then by excess."""
 
     def badness(item: tuple[Series, _Points]) -> tuple[bool, float]:
-        return not any(map(itemgetter(0), item[1].points)), -item[1].worst
+        return not any(item[1].met), -item[1].worst
 
-    for (tensor, worker), kept in sorted(chart.series.items(), key=badness):
-        for segment, points in groupby(kept.points, key=lambda point: numbers_of(point[2])[0]):
-            met, _, steps, values, limits = map(list, zip(*points, strict=True))
-            own = [numbers_of(step)[1] for step in steps]
+    for (tensor, worker), points in sorted(chart.series.items(), key=badness):
+        for segment, part in _segments(points.steps):
+            steps, limits = points.steps[part], points.limits[part]
+            own = [numbers_of(step)[1] for step in steps] if segment else steps
             yield SeriesRecord(
                 chart.quantity.name,
                 tensor,
                 worker,
                 own,
-                _numbers(values),
+                _numbers(points.values[part]),
                 _numbers(limits[:1] if len({*limits}) == 1 else limits),
-                [*compress(own, met)],
+                [*compress(own, points.met[part])],
                 segment or msgspec.UNSET,
             )
 
 
-def _numbers(values: list[float]) -> list[JsonScalar]:
+def _segments(steps: Sequence[int]) -> Iterable[tuple[int, slice]]:
+    """Return each segment of ascending global steps, and where its steps are."""
+    if steps[-1] < SEGMENT_STEPS:  # as in most trials
+        return [(0, slice(None))]
+    groups = groupby(range(len(steps)), key=lambda position: numbers_of(steps[position])[0])
+    parts = [(segment, [*positions]) for segment, positions in groups]
+    return [(segment, slice(part[0], part[-1] + 1)) for segment, part in parts]
+
+
+def _numbers(values: Sequence[float]) -> list[JsonScalar]:
     """Return numbers as JSON values, rounded to the digits that charts can show."""
     rounded = [float(f"{value:.7g}") for value in values]
     return [*rounded] if all(map(isfinite, rounded)) else [*map(json_scalar, rounded)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rule_core.clock import Clock
-from rule_core.format.paths import worker_of
+from rule_core.format.paths import END_OF_JOB, worker_of
 from rule_core.model.segments import step_text, steps_text
 from rule_core.reading.source_index import SourceIndex
 from rule_core.reading.trial_index import TrialIndex
@@ -19,6 +19,7 @@ from rule_core.storage import ObjectNotFoundError, StorageUnavailableError
 from rule_core.storage.wait_budget import WaitEndedError
 
 FIRST_PAUSE_S: Final = 1.0  # between looks at a remote trial
+LONG_AGO_S: Final = 60.0  # more than clocks of machines with a common file system differ
 _NAMES_SHOWN: Final = 10
 
 
@@ -200,12 +201,19 @@ class TensorSteps:
         now = self._clock.monotonic()
         if changed or followed.ended_since is None:
             followed.ended_since = now
+        is_over = last or now - followed.ended_since >= self._end_grace
         # A listing of a remote store may lag behind recent writes.
-        alone = index.num_workers == 1 and not index.lacks_collections() and not index.is_remote
-        if alone or last or now - followed.ended_since >= self._end_grace:
+        if is_over or (not index.is_remote and (_is_alone(index) or self._ended_long_ago(index))):
             index.finish()
             return True
         return changed
+
+    def _ended_long_ago(self, index: TrialIndex) -> bool:
+        """Return whether slow workers have had their time since the end mark was written."""
+        with suppress(ObjectNotFoundError, StorageUnavailableError):
+            ended = index.store.status(END_OF_JOB).modified
+            return self._clock.time() - ended >= self._end_grace + LONG_AGO_S
+        return False
 
     def ready(self, after: int) -> Iterator[int]:
         """Yield the steps after `after` that are ready to be judged, ascending.
@@ -346,6 +354,11 @@ class TensorSteps:
         if position < len(steps):
             return self._why_not(steps[position]) or f"step {step_text(steps[position])}"
         return f"a step after {last}, or the end, of trial {base.store.uri!r}"
+
+
+def _is_alone(index: TrialIndex) -> bool:
+    """Return whether the worker that wrote the end mark is the only one."""
+    return index.num_workers == 1 and not index.lacks_collections()
 
 
 def _named(steps: Sequence[int]) -> str:

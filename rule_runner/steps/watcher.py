@@ -6,17 +6,14 @@ before it is watched cause none. Therefore the trial is also polled, as often as
 
 from collections.abc import Iterable
 from pathlib import Path
-from threading import Event, Thread
 from typing import Final, Protocol
 
 from rule_core.clock import Clock, SystemClock
+from rule_runner.steps.folder_notifications import FolderNotifications
 
 POLL_S: Final = 1.0
 QUICK_POLL_S: Final = 0.1
 IDLE_SHARE: Final = 50.0  # ratio of a pause to the work between two pauses
-_DEBOUNCE_MS: Final = 5  # a file arrives by one rename: there is nothing to collect
-_STEP_MS: Final = 5  # a shorter one costs more than one percent of a processor when idle
-_CHECK_MS: Final = 500
 
 
 class Waiter(Protocol):
@@ -44,15 +41,14 @@ class TrialWatcher:
         self._roots = list(roots)
         self._clock = clock or SystemClock()
         self._woke = self._clock.monotonic()
-        self._changed = Event()
-        self._stop = Event()
-        self._watched: set[Path] = set()
+        self._notifications = FolderNotifications(self._clock)
+        self._unwatchable: set[Path] = set()
 
     def wait(self, seconds: float) -> None:
         """Return when a file arrives, when a poll is due, or after `seconds`; see `Waiter`."""
-        self._watch_new_folders()
-        if self._changed.wait(min(seconds, self._poll())):
-            self._changed.clear()
+        # Files may have arrived before a watch began.
+        if not self._watch_new_folders():
+            self._notifications.wait(min(seconds, self._poll()))
         self._woke = self._clock.monotonic()
 
     def _poll(self) -> float:
@@ -64,30 +60,19 @@ class TrialWatcher:
 
     def close(self) -> None:
         """Stop watching."""
-        self._stop.set()
+        self._notifications.close()
 
-    def _watch_new_folders(self) -> None:
+    def _watch_new_folders(self) -> bool:
+        """Watch the folders that exist now; return whether any is new."""
+        watched = self._notifications.folders | self._unwatchable
+        is_new = False
         for root in self._roots:
-            for path, recursive in ((root, False), (root / "index", True)):
-                if path not in self._watched and path.is_dir():
-                    self._watched.add(path)
-                    Thread(target=self._watch, args=(path, recursive), daemon=True).start()
-                    self._changed.set()  # files may have arrived before the watch began
-
-    def _watch(self, path: Path, recursive: bool) -> None:
-        from watchfiles import watch
-
-        try:
-            for _ in watch(
-                path,
-                watch_filter=None,
-                debounce=_DEBOUNCE_MS,
-                step=_STEP_MS,
-                rust_timeout=_CHECK_MS,
-                stop_event=self._stop,
-                recursive=recursive,
-                raise_interrupt=False,
-            ):
-                self._changed.set()
-        except OSError:  # the folder is gone, or no watch is free: polling continues
-            return
+            for folder, recursive in ((root, False), (root / "index", True)):
+                if folder in watched or not folder.is_dir():
+                    continue
+                try:
+                    self._notifications.watch(folder, recursive=recursive)
+                    is_new = True
+                except OSError:  # the folder is gone, or no watch is free: polling continues
+                    self._unwatchable.add(folder)
+        return is_new

@@ -9,8 +9,8 @@ from builtin_rules.declared_rule import DeclaredRule
 from builtin_rules.statistics.lasting_zeros import (
     IDLE,
     LASTING,
-    ROUTED,
     LastingZeros,
+    is_routed,
     layer_of,
     workers_without_loss,
 )
@@ -151,31 +151,45 @@ class VanishingGradient(DeclaredRule):
         self._below: dict[TensorKey, int] = {}  # rows below the threshold
         self._zeros = LastingZeros()
 
-    def _judged(self, means: Mapping[TensorKey, float], step: int) -> dict[TensorKey, float]:
+    def _judged(self, means: dict[TensorKey, float], step: int) -> dict[TensorKey, float]:
         """Leave out the zeros of experts, and of workers without a loss."""
         satisfied = workers_without_loss(self.base_trial, step) if 0 in means.values() else set()
+        if not satisfied and not any(is_routed(name) for name, _ in means):
+            return means
         return {
             (name, worker): mean
             for (name, worker), mean in means.items()
-            if not (ROUTED.search(name) or (mean == 0 and worker in satisfied))
+            if not (is_routed(name) or (mean == 0 and worker in satisfied))
         }
 
     def _lasting(self, means: Mapping[TensorKey, float], step: int) -> list[TensorKey]:
         """Record a row of gradients, and return those that have been too small for long enough."""
+        self._total += 1
+        small = {key: mean for key, mean in means.items() if mean <= self.threshold or not mean}
+        others = means.keys() - small.keys() if small else means.keys()
+        for key in self._rows.keys() & others:
+            del self._rows[key]
+        self._zeros.end(others)
+        return self._lasting_of(small, means, step) if small else []
+
+    def _lasting_of(
+        self, small: Mapping[TensorKey, float], means: Mapping[TensorKey, float], step: int
+    ) -> list[TensorKey]:
+        """Record the gradients of a row that are small, and return those that have lasted."""
         vanished = []
         others: dict[str, list[float]] = {}
         for (_, worker), mean in means.items():
             if mean > 0:  # not NaN
                 others.setdefault(worker, []).append(mean)
-        self._total += 1
-        never_moved = self._never_moved(means, step)
+        largest = {worker: max(of_worker) for worker, of_worker in others.items()}
+        never_moved = self._never_moved(small, means, step)
         is_young = self._total <= LASTING
-        for key, mean in means.items():
-            of_worker = others.get(key[1], [])
+        for key, mean in small.items():
+            worker = key[1]
             is_small = mean < self.threshold and (
                 never_moved
-                or len(of_worker) == 1
-                or mean < SHARE_OF_LARGEST * max(of_worker, default=math.inf)
+                or len(others.get(worker, ())) == 1
+                or mean < SHARE_OF_LARGEST * largest.get(worker, math.inf)
             )
             self._rows[key] = self._rows.get(key, 0) + 1 if is_small else 0
             has_vanished = self._zeros.add(key, is_zero=not mean)
@@ -187,11 +201,15 @@ class VanishingGradient(DeclaredRule):
                 vanished.append(key)
         return vanished
 
-    def _never_moved(self, means: Mapping[TensorKey, float], step: int) -> bool:
+    def _never_moved(
+        self, small: Mapping[TensorKey, float], means: Mapping[TensorKey, float], step: int
+    ) -> bool:
         """Return whether all gradients have been small from the start, and no loss has fallen."""
-        for key, mean in means.items():
+        for key, mean in small.items():
             self._below[key] = self._below.get(key, 0) + (0 < mean < self.threshold)
-        if self._total < FROM_START or min(self._below[key] for key in means) < self._total:
+        if self._total < FROM_START or len(small) < len(means):
+            return False
+        if min(self._below[key] for key in means) < self._total:
             return False
         losses = saved_tensors(self.base_trial, step, LOSSES.names(self.base_trial, step))
         return bool(losses) and not any(has_fallen(loss, step) for loss in losses)

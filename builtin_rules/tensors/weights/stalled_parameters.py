@@ -1,6 +1,7 @@
 """StalledParameters: some parameters stand still while others learn."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -139,10 +140,15 @@ class StalledParameters(DeclaredRule):
             return self.not_judged("no gradients so far")
         trained = TrainedParameters(trial, step)
         moves = self._moves(step)
+        by_worker: dict[str, list[_Move]] = {}
+        for move in moves:
+            by_worker.setdefault(move.worker, []).append(move)
+        moving = {
+            worker: sum(move.ratio >= self.threshold for move in its_moves)
+            for worker, its_moves in by_worker.items()
+        }
         answers = [
-            self._judge(
-                move, [other for other in moves if other.worker == move.worker], step, trained
-            )
+            self._judge(move, by_worker[move.worker], moving[move.worker], step, trained)
             for move in moves
         ]
         return any_met(self, answers, "no parameter with an update to judge")
@@ -174,20 +180,30 @@ class StalledParameters(DeclaredRule):
         return gradient is not None and _is_matrix(value_shape(gradient, step) or ())
 
     def _judge(
-        self, move: _Move, moves: list[_Move], step: int, trained: TrainedParameters
+        self,
+        move: _Move,
+        moves: Sequence[_Move],
+        moving: int,
+        step: int,
+        trained: TrainedParameters,
     ) -> bool | None:
-        """Return whether a parameter has stalled for long enough, or None if it is not judged."""
+        """Return whether a parameter has stalled for long enough, or None if it is not judged.
+
+        Parameters
+        ----------
+        moves, moving
+            All moves of its worker, and how many are not below the threshold.
+        """
         key = move.name, move.worker
-        others = [other for other in moves if other.name != move.name]
         if trained.is_frozen(move.name):
             return None
-        if not any(other.ratio >= self.threshold for other in others):
+        if moving == (move.ratio >= self.threshold):
             return False  # nothing else moves, which tells nothing of this parameter
         detached = move.ratio == 0 and trained.is_detached(move.name)
         if not detached and not move.is_matrix:
             return None
         stalls = move.ratio < self.threshold and (
-            detached or (self._is_typical(move, others) and self._is_pulled(move, step))
+            detached or (self._is_typical(move, moves) and self._is_pulled(move, step))
         )
         self._still[key] = self._still.get(key, 0) + 1 if stalls else 0
         met = self._still[key] >= self.patience
@@ -211,11 +227,11 @@ class StalledParameters(DeclaredRule):
             severity=severity,
         )
 
-    def _is_typical(self, move: _Move, others: list[_Move]) -> bool:
+    def _is_typical(self, move: _Move, moves: Sequence[_Move]) -> bool:
         """Return whether the others move enough to tell that a parameter should."""
         if move.ratio == 0 or move.is_short:
             return True
-        ratios = [other.ratio for other in others if other.is_matrix]
+        ratios = [other.ratio for other in moves if other.is_matrix and other.name != move.name]
         return bool(ratios) and float(np.median(ratios)) >= TYPICAL
 
     def _is_pulled(self, move: _Move, step: int) -> bool:

@@ -15,11 +15,13 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from rule_core.clock import SystemClock
 from rule_core.failures import attempt
 from rule_runner.commands.doctor.checks import Diagnosis, good, warning, wrong
 from rule_runner.errors import RuleSourceError
 from rule_runner.loading.loader import every_builtin
 from rule_runner.loading.rule_packages import rule_packages
+from rule_runner.steps.folder_notifications import FolderNotifications
 
 DISTRIBUTION: Final = "rule-runner"
 OTHER: Final = "smdebug"  # the distribution that this one replaces; its package has the same name
@@ -27,7 +29,7 @@ LEAST_FREE_BYTES: Final = 100 << 20
 _OURS: Final = Path(__file__).parents[3] / "smdebug"
 _REINSTALL: Final = f"Reinstall: pip install --force-reinstall {DISTRIBUTION}."
 _REMOVE: Final = f"Remove it: pip uninstall {OTHER}. Then {_REINSTALL[0].lower()}{_REINSTALL[1:]}"
-_POLLS: Final = 20  # waits for a notification, a fifth of a second each
+_PATIENCE_S: Final = 4.0  # for a notification
 
 
 def examine_installation() -> Iterator[Diagnosis]:
@@ -181,13 +183,10 @@ def _notifications() -> Diagnosis:
 
 
 def _is_noticed(folder: Path) -> bool:
-    from watchfiles import watch
-
-    watching = watch(folder, step=10, debounce=20, rust_timeout=200, yield_on_timeout=True)
-    with closing(watching) as changes:
-        next(changes)  # the watch has started when this times out
+    with closing(FolderNotifications(SystemClock())) as notifications:
+        notifications.watch(folder)
         (folder / "new").write_bytes(b"")
-        return any(next(changes) for _ in range(_POLLS))
+        return notifications.wait(_PATIENCE_S)
 
 
 def _working_folder() -> Iterator[Diagnosis]:

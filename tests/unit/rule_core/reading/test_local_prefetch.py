@@ -167,7 +167,7 @@ def test_what_was_not_asked_of_two_steps_is_measured_no_more() -> None:
     assert other.noted == [number + 0.5 for number in range(9)]
 
 
-def test_of_many_tensors_the_prefetched_ones_are_returned() -> None:
+def test_many_tensors_that_are_queried_together_are_measured_at_once() -> None:
     trial, _ = trial_of(files(*(step(number, "wvu") for number in range(4))))
     one, found = Noting(), []
     for number in range(4):
@@ -175,10 +175,43 @@ def test_of_many_tensors_the_prefetched_ones_are_returned() -> None:
             found.append(trial.prefetched_all(number, "worker_0", ["v", "w", "x"], one))
             for name in "wv"[: max(2 - number, 0)]:
                 ask(trial, number, one, name=name)
-    assert found == [{}, {"v": 1.5, "w": 1}, {"v": 2.5, "w": 2}, {"v": 3.5, "w": 3}]
+    assert found == [{"v": at + 0.5, "w": at} for at in range(4)]
     assert sorted(one.noted) == [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5]
-    assert trial.reads == 9
+    assert trial.reads == 11
     assert trial.prefetched_all(3, "worker_0", "wv", one) == {}
+
+
+def test_what_cannot_be_measured_together_is_not_tried_at_each_step() -> None:
+    trial, store = trial_of(files(*(step(number, "w") for number in range(4))))
+    for number in range(4):
+        with snapshot([trial], number):
+            assert trial.prefetched_all(number, "worker_0", ["x", "y"], Noting()) == {}
+            assert trial.prefetched_all(number, "worker_0", ["x"], Noting()) == {}
+    one = Noting()
+    for number in range(4):
+        with snapshot([trial], number):
+            assert trial.prefetched_all(number, "worker_0", ["x", "y"], one) == {}
+    assert store.steps == []
+
+
+def test_workers_that_save_alike_share_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = ("worker_0", "worker_1", "worker_2")
+    content = [step(number, "wv", worker=one) for number in range(5) for one in workers]
+    trial, _ = trial_of(files(*content, workers=3))
+    plans: list[object] = []
+    made = part_reads.StepPlan
+
+    def counting(*arguments: Any) -> Any:
+        plans.append(made(*arguments))
+        return plans[-1]
+
+    monkeypatch.setattr(part_reads, "StepPlan", counting)
+    one = Noting()
+    for number in range(5):
+        with snapshot([trial], number):
+            for worker in workers:
+                assert len(trial.prefetched_all(number, worker, ["v", "w"], one)) == 2
+    assert len(plans) == 1
 
 
 def test_nothing_is_opened_while_nothing_is_asked() -> None:

@@ -153,13 +153,13 @@ def test_files_get_their_names_when_they_are_whole_and_the_index_last(
 ) -> None:
     writer = TrialWriter(tmp_path)
     moved: list[tuple[str, str]] = []
-    replace = Path.replace
+    replace = os.replace
 
-    def spy(self: Path, target: Path) -> Path:
-        moved.append((self.name, target.name))
-        return replace(self, target)
+    def spy(source: str, target: str) -> None:
+        moved.append((Path(source).name, Path(target).name))
+        replace(source, target)
 
-    monkeypatch.setattr(Path, "replace", spy)
+    monkeypatch.setattr(os, "replace", spy)
     (tmp_path / "index" / "000000000").mkdir(parents=True)
     leftover = tmp_path / f"{rawtrial.index_key(3)}.tmp"
     leftover.write_text("of a run that crashed")

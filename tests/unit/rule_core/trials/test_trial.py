@@ -1,5 +1,7 @@
 """Trial: answers about files that are still coming, and what it remembers."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 import rawtrial
@@ -20,6 +22,7 @@ from rule_core.model.collection import Collection
 from rule_core.modes import ModeKeys
 from rule_core.reading.trial_index import TrialIndex
 from rule_core.trials import Trial
+from rule_core.trials import trial as trial_module
 from rule_core.trials.refresh import no_refresh, refresh, snapshot
 from rule_core.trials.tensor import StepState
 from rule_core.trials.trial import MISSED_KEPT
@@ -156,6 +159,28 @@ def test_questions_about_names() -> None:
         one.tensor_names(regex="b", collection="losses")
     with pytest.raises(TypeError, match=r"^A collection must be a name or a Collection"):
         one.tensor_names(collection=3)  # type: ignore[arg-type]
+
+
+def test_names_at_a_step_are_sorted_once_however_often_they_are_queried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = trial(collections() | step(0, a=1, b=2) | step(1, a=1, b=2) | {END: b""})
+    lengths: list[int] = []
+
+    def counting(names: Iterable[str]) -> list[str]:
+        result = sorted(names)
+        lengths.append(len(result))
+        return result
+
+    monkeypatch.setattr(trial_module, "sorted", counting, raising=False)
+    one.collection("mine").include("b")
+    for number in (0, 1, 0, 1, 0):
+        with snapshot([one], number):
+            assert one.tensor_names(step=number, collection="metrics") == []
+            assert one.tensor_names(step=number, collection="mine") == ["b"]
+            one.tensor_names(step=number).clear()  # the caller's own
+            assert one.tensor_names(step=number) == ["a", "b"]
+    assert lengths == [2, 2]
 
 
 def test_unknown_names_are_looked_for_once_more() -> None:

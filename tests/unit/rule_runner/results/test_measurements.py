@@ -143,6 +143,32 @@ def test_of_many_points_the_worst_of_neighbours_stays(monkeypatch: pytest.Monkey
     assert np.diff(series.steps).max() < 300
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_points_are_kept_alike_however_many_are_added_together(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(measurements, "SERIES_KEPT", 5)
+    monkeypatch.setattr(measurements, "POINTS_KEPT", 16)
+    random = np.random.default_rng(seed)
+    steps = []
+    for step in range(200):
+        number = 9 if seed % 2 or step % 50 else int(random.integers(1, 9))
+        values = random.standard_normal(number) * (np.nan if seed == 3 and step == 70 else 1)
+        limit = [1.0, 0.0, math.inf, math.nan][seed % 4] if step < 150 else 2.0
+        repeated = 3 if seed == 5 else number  # a series may be measured twice at a step
+        series = [(f"t{at % repeated}", "w") for at in range(number)]
+        points = zip(series, map(float, values), map(bool, values > 1.5), strict=True)
+        steps.append(Measured(global_step(step // 180, step), "loss", limit, [*points]))
+    records = []
+    for pending in (1, 30, 10_000):
+        monkeypatch.setattr(measurements, "PENDING", pending)
+        found = Measurements([LOSS if seed % 3 else SMALL])
+        for measured in steps:
+            found.add([measured])
+        records.append(dump_json(found.record()))
+    assert records[0] == records[1] == records[2]
+
+
 def test_counting_what_is_left_out_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurements, "SERIES_KEPT", 1)
     monkeypatch.setattr(measurements, "COUNTED", 3)

@@ -117,6 +117,17 @@ def test_several_workers_have_the_grace_after_the_last_new_file() -> None:
     assert one.ready() == [0, 1]
 
 
+@pytest.mark.parametrize(("ago", "ended"), [(60.5, False), (61.5, True)])
+def test_several_workers_of_a_trial_that_ended_long_ago_have_no_grace(
+    ago: float, ended: bool
+) -> None:
+    one = Followed()
+    one.clock.now += ago
+    one.add(collections(0, 2), collections(1, 2), step(0), step(0, 1), step(1), {END: b""})
+    assert (one.source.ended, one.source.ending) == (ended, not ended)
+    assert one.ready() == ([0, 1] if ended else [0])
+
+
 def test_ended_trial_without_all_collections_has_the_grace_and_then_is_judged() -> None:
     one = Followed()
     one.add(step(0), {END: b""})

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from watchfiles import watch
 
 from rule_runner.cli import main
 from rule_runner.commands.demo import command as demo
@@ -29,7 +28,7 @@ from rule_runner.engine.stop_requests import StopReason
 from rule_runner.errors import ClientError, OutputError
 from rule_runner.logs import configure
 from rule_runner.report.progress import LogObserver
-from rule_runner.steps.watcher import Waiter
+from rule_runner.steps.watcher import TrialWatcher, Waiter
 from smdebug.core.modes import ModeKeys
 from smdebug.trials import create_trial
 
@@ -131,9 +130,10 @@ def test_ctrl_c_ends_the_demo_and_its_training(tmp_path: Path) -> None:
         start_new_session=True,
     )
     index = tmp_path / "out" / "trials" / "healthy" / "index"
-    for _ in watch(tmp_path, rust_timeout=50, yield_on_timeout=True):
-        if index.exists() or process.poll() is not None:
-            break
+    watcher = TrialWatcher([index.parent])
+    while not index.exists() and process.poll() is None:
+        watcher.wait(0.05)
+    watcher.close()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130

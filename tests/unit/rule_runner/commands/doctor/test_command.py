@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import watchfiles
 
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.local import LocalStore
@@ -19,6 +18,7 @@ from rule_runner.commands.doctor import command, installation, trial
 from rule_runner.commands.doctor.checks import Diagnosis, Grade
 from rule_runner.commands.doctor.installation import examine_installation
 from rule_runner.commands.doctor.trial import examine_trial
+from rule_runner.steps.folder_notifications import FolderNotifications
 from smdebug.core.collection import Collection
 from smdebug.core.writer import TrialWriter
 
@@ -190,28 +190,26 @@ def test_numpy_that_computes_wrong_results(monkeypatch: pytest.MonkeyPatch) -> N
     assert installation._numpy() == wrong(f"numpy computes wrong results. R{REINSTALL}")
 
 
-def silent(*_: object, **__: object) -> Iterator[set[object]]:
-    while True:
-        yield set()
+def silent(*_: object) -> bool:
+    return False
 
 
-def full(*_: object, **__: object) -> Iterator[set[object]]:
-    msg = "OS file watch limit reached"
+def full(*_: object) -> bool:
+    msg = "No space left on device"
     raise OSError(msg)
-    yield set()
 
 
 @pytest.mark.parametrize(
-    ("watch", "why"),
+    ("wait", "why"),
     [
         pytest.param(silent, "a new file was not noticed", id="silent"),
-        pytest.param(full, "OSError: 'OS file watch limit reached'", id="limit"),
+        pytest.param(full, "OSError: 'No space left on device'", id="limit"),
     ],
 )
 def test_notifications_that_do_not_work(
-    monkeypatch: pytest.MonkeyPatch, watch: Callable[..., Any], why: str
+    monkeypatch: pytest.MonkeyPatch, wait: Callable[..., bool], why: str
 ) -> None:
-    monkeypatch.setattr(watchfiles, "watch", watch)
+    monkeypatch.setattr(FolderNotifications, "wait", wait)
     assert installation._notifications() == warning(
         f"File notifications do not work ({why}): trials are polled once a second. If that is "
         "too slow, raise fs.inotify.max_user_instances and fs.inotify.max_user_watches."

@@ -78,6 +78,7 @@ FOR_CPU static double CPU(quick_tolerance)(const float *restrict x, const float 
 #undef QUICK_RATIO
 
 #define T float
+#define COMPARED float
 #define COUNTER int32_t
 #define MAGNITUDE fabsf
 #define IS_FLOAT 1
@@ -86,11 +87,13 @@ FOR_CPU static double CPU(quick_tolerance)(const float *restrict x, const float 
 #include "_for_type.h"
 #undef QUICK_TOLERANCE
 #undef T
+#undef COMPARED
 #undef COUNTER
 #undef MAGNITUDE
 #undef IN
 
 #define T double
+#define COMPARED double
 #define COUNTER int64_t
 #define MAGNITUDE fabs
 #define IN(name) CPU(name##_double)
@@ -114,6 +117,7 @@ FOR_CPU static double CPU(quick_tolerance)(const float *restrict x, const float 
 #define IN(name) CPU(name##_uint64)
 #include "_for_type.h"
 #undef T
+#undef COMPARED
 #undef COUNTER
 #undef MAGNITUDE
 #undef IS_FLOAT

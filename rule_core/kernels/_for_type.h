@@ -3,6 +3,7 @@
  * T            the type of the elements
  * COUNTER      an integer of the same size, so that loops that count vectorize
  * MAGNITUDE    the magnitude of a T
+ * COMPARED     the type in which elements are compared with limits
  * IS_FLOAT     1 for floating-point numbers
  * IN(name)     the name of a function for this type and processor
  * FOR_CPU      the attribute that selects the instructions of the processor
@@ -122,17 +123,20 @@ FOR_CPU static int64_t IN(count_zeros)(const T *restrict x, ptrdiff_t n)
     return (int64_t)count;
 }
 
-FOR_CPU static void IN(flag_active)(const T *restrict x, ptrdiff_t n, double low, double high,
+FOR_CPU static void IN(flag_active)(const T *restrict x, ptrdiff_t n, const operation *op,
                                     uint8_t *restrict flags)
 {
 #if IS_FLOAT
-    const T least = (T)low, most = (T)high;
-    for (ptrdiff_t i = 0; i < n; i++)
-        flags[i] = (x[i] > least) & (x[i] < most);
+    const T low = (T)op->first, high = (T)op->second;
 #else
-    for (ptrdiff_t i = 0; i < n; i++)
-        flags[i] = ((double)x[i] > low) & ((double)x[i] < high);
+    const double low = op->first, high = op->second;
 #endif
+    if (op->flag)
+        for (ptrdiff_t i = 0; i < n; i++)
+            flags[i] = (COMPARED)x[i] > low;
+    else
+        for (ptrdiff_t i = 0; i < n; i++)
+            flags[i] = ((COMPARED)x[i] > low) & ((COMPARED)x[i] < high);
 }
 
 #if IS_FLOAT
@@ -166,7 +170,7 @@ FOR_CPU static int64_t IN(activity)(const T *x, ptrdiff_t n, const operation *op
     int64_t nan = 0;
     for (ptrdiff_t i = 0; i < n; i += BLOCK) {
         ptrdiff_t size = n - i < BLOCK ? n - i : BLOCK;
-        IN(flag_active)(x + i, size, op->first, op->second, flags);
+        IN(flag_active)(x + i, size, op, flags);
         pack(flags, size, packed + i / 8);
     }
 #if IS_FLOAT

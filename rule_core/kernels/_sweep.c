@@ -33,6 +33,7 @@
 #define MAX_VALUES 16 /* of a piece: the value itself, and earlier ones */
 #define MAX_THREADS 64
 #define TRUNCATED (-1)
+#define SOURCE_STEP 65536
 
 /* The operations; `Code` in __init__.py has the same numbers. */
 enum {
@@ -197,7 +198,7 @@ typedef struct {
     int64_t operation, operations;
     int64_t result;           /* the first of its results, two for each operation */
     int64_t packed;           /* where its packed flags go */
-    int64_t status;           /* 0, TRUNCATED, or the number of an error; written here */
+    int64_t status; /* 0, TRUNCATED, or an error + SOURCE_STEP * its file; written here */
 } piece_row;
 
 /* A row of the table of operations. */
@@ -260,7 +261,17 @@ static int read_value(const job *job, const read_row *row, uint8_t *content)
     return read_fully(job->files[row->source], parts + first, last - first, (off_t)row->start);
 }
 
-static int sweep_piece(const job *job, const piece_row *piece, uint8_t *memory)
+static int is_misaligned(const uint8_t *value, int64_t type)
+{
+    return (uintptr_t)value % (uintptr_t)SIZES[type] != 0;
+}
+
+static const uint8_t *in_memory(const job *job, const read_row *row)
+{
+    return (const uint8_t *)job->sources[-1 - row->source].buf + row->start;
+}
+
+static int64_t sweep_piece(const job *job, const piece_row *piece, uint8_t *memory)
 {
     const void *values[MAX_VALUES];
     int kind = COMPUTED_AS[piece->type];
@@ -270,17 +281,18 @@ static int sweep_piece(const job *job, const piece_row *piece, uint8_t *memory)
         const read_row *row = job->reads + piece->read + i;
         const uint8_t *value = memory;
         if (row->source < 0) {
-            value = (const uint8_t *)job->sources[-1 - row->source].buf + row->start;
-            if ((uintptr_t)value % (uintptr_t)SIZES[piece->type]) {
+            value = in_memory(job, row);
+            if (is_misaligned(value, piece->type)) {
                 memcpy(memory, value, (size_t)row->size);
                 value = memory;
+                memory += aligned(row->size);
             }
         } else {
             int status = read_value(job, row, memory);
             if (status)
-                return status;
+                return status > 0 ? status + SOURCE_STEP * row->source : status;
+            memory += aligned(row->size);
         }
-        memory += aligned(row->size);
         if (convert) {
             convert(value, memory, piece->size);
             value = memory;
@@ -366,7 +378,8 @@ static int is_valid_piece(const job *job, const piece_row *piece, const limits *
                    row->tail > 1 << 30 ||
                    !within(row->frame, row->head + row->tail, limit->frames))
             return 0;
-        needed += aligned(row->size);
+        if (row->source >= 0 || is_misaligned(in_memory(job, row), piece->type))
+            needed += aligned(row->size);
         if (job->loops->widen[piece->type])
             needed += aligned(piece->size * COMPUTED_SIZES[COMPUTED_AS[piece->type]]);
     }
@@ -494,7 +507,7 @@ static PyMethodDef METHODS[] = {
 static int start(PyObject *module)
 {
     (void)module;
-    selected = supported();
+    selected = supported(); /* the best */
     return 0;
 }
 

@@ -146,6 +146,20 @@ class OpenFile(Protocol):
 
 
 @runtime_checkable
+class SystemFile(OpenFile, Protocol):
+    """An open file of the operating system; `key` is its key in the store."""
+
+    @property
+    def key(self) -> str:
+        """Return the key."""
+        ...
+
+    def fileno(self) -> int:
+        """Return its descriptor, valid while it is open."""
+        ...
+
+
+@runtime_checkable
 class FileStore(TrialStore, Protocol):
     """A store in which many small reads of one file cost little more than one."""
 

@@ -135,8 +135,12 @@ class LocalFile:
 
     def __init__(self, key: str, fd: int, size: int) -> None:
         self.size = size
-        self._key = key
+        self.key = key
         self._fd = fd
+
+    def fileno(self) -> int:
+        """Return the descriptor; see `SystemFile`."""
+        return self._fd
 
     def read_ahead(self, byte_range: ByteRange) -> None:
         """Let the operating system load bytes, where supported; see `OpenFile`."""
@@ -150,7 +154,7 @@ class LocalFile:
         try:
             return os.preadv(self._fd, buffers, start)
         except OSError as err:
-            raise StorageUnavailableError(self._key, os.strerror(err.errno or 0)) from err
+            raise StorageUnavailableError(self.key, os.strerror(err.errno or 0)) from err
 
 
 def _file_size(fd: int, key: str) -> int:

@@ -2,8 +2,15 @@
 
 from rule_core.analysis.axis import values_axis
 from rule_core.clock import Clock, SystemClock
+from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
 from rule_core.model.segments import step_in_segment
-from rule_core.model.streaming_statistics import Piece, StreamingStatistic, measure, sum_of_squares
+from rule_core.model.streaming_statistics import (
+    KernelStatistic,
+    Piece,
+    StreamingStatistic,
+    measure,
+    sum_of_squares,
+)
 from rule_core.profiler.rule_helpers.framework_times import FrameworkTimes, is_step, shares
 from rule_core.profiler.rule_helpers.intervals import union
 from rule_core.profiler.rule_helpers.series import (
@@ -44,6 +51,10 @@ __all__ = [
     "FrameworkEvents",
     "FrameworkTimes",
     "IntParam",
+    "KernelCode",
+    "KernelOperation",
+    "KernelResult",
+    "KernelStatistic",
     "LocalOutput",
     "Measured",
     "NamesParam",

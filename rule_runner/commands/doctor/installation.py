@@ -6,7 +6,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from importlib import metadata
+from importlib import import_module, metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -23,10 +24,12 @@ from rule_runner.loading.rule_packages import rule_packages
 
 DISTRIBUTION: Final = "rule-runner"
 OTHER: Final = "smdebug"  # the distribution that this one replaces; its package has the same name
+EXTENSION: Final = "rule_core.kernels._sweep"
 LEAST_FREE_BYTES: Final = 100 << 20
 _OURS: Final = Path(__file__).parents[3] / "smdebug"
 _REINSTALL: Final = f"Reinstall: pip install --force-reinstall {DISTRIBUTION}."
 _REMOVE: Final = f"Remove it: pip uninstall {OTHER}. Then {_REINSTALL[0].lower()}{_REINSTALL[1:]}"
+_BY_NUMPY: Final = "Tensors are measured by numpy, which is slower than the compiled kernel"
 _POLLS: Final = 20  # waits for a notification, a fifth of a second each
 
 
@@ -36,6 +39,7 @@ def examine_installation() -> Iterator[Diagnosis]:
     yield from _other_distribution()
     yield from _versions()
     yield _numpy()
+    yield _kernel()
     yield from _rule_packages()
     yield _notifications()
     yield from _working_folder()
@@ -158,6 +162,29 @@ def _numpy() -> Diagnosis:
         return wrong(f"numpy does not work: {_described(err)}. {_REINSTALL}")
 
     return attempt(computed, failed)
+
+
+def _kernel() -> Diagnosis:
+    """Check what measures tensors: the compiled kernel, or numpy."""
+
+    def measured() -> Diagnosis:
+        from rule_core.kernels.sweep import KERNEL, processors
+
+        if processors():
+            return good(f"Tensors are measured by the compiled kernel, for {processors()[-1]}.")
+        if find_spec(EXTENSION) is None:
+            return good(
+                f"{_BY_NUMPY}, which was not built. To use it, install a C compiler and Python's "
+                "headers, on Debian with 'apt-get install gcc python3-dev', and "
+                f"r{_REINSTALL[1:]}"
+            )
+        import_module(EXTENSION)
+        return good(f"{_BY_NUMPY}. To use it, unset {KERNEL}.")
+
+    def failed(err: Exception) -> Diagnosis:
+        return warning(f"{_BY_NUMPY}: {_described(err)}. {_REINSTALL}")
+
+    return attempt(measured, failed)
 
 
 def _described(err: Exception) -> str:

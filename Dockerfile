@@ -9,6 +9,11 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 # The AWS services that rule-runner calls, and those that boto3 needs for credentials; `full` has all.
 ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sqs sso sso-oidc sts"
 WORKDIR /build
+# The compiler of the extension that measures tensors; without one, numpy measures them, only slower.
+RUN { include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+        && apt-get update -qq \
+        && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends gcc libc6-dev $([ -e "$include/Python.h" ] || echo libpython3-dev); \
+    } >apt.log 2>&1 || { tail -n 3 apt.log; echo "No compiler can be installed: the image measures tensors with numpy, which is slower."; } >&2
 COPY requirements-serve.lock requirements-build.lock ./
 RUN python3 -m venv tools \
     && tools/bin/pip install --quiet --no-deps --require-hashes --requirement requirements-build.lock \
@@ -18,7 +23,7 @@ RUN python3 -m venv tools \
     && mkdir services && cd /opt/rule-runner/lib/python3*/site-packages/botocore/data \
     && for service in */; do case " $SERVICES " in *" ${service%/} "*) ;; *) mv "$service" /build/services/ ;; esac; done \
     && /opt/rule-runner/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/rule-runner/lib
-COPY pyproject.toml README.md LICENSE ./
+COPY setup.py pyproject.toml README.md LICENSE ./
 COPY rule_core rule_core
 COPY smdebug smdebug
 COPY builtin_rules builtin_rules

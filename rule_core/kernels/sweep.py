@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,10 +32,9 @@ _TYPES: Final = {
     )
 }
 # Bytes of what elements are converted to.
-_WIDE: Final = {
-    **{"float16": 4, "bfloat16": 4, "int8": 8, "int16": 8, "int32": 8},
-    **{"uint8": 8, "uint16": 8, "uint32": 8},
-}
+_WIDE: Final = {"float16": 4, "bfloat16": 4} | dict.fromkeys(
+    ("int8", "int16", "int32", "uint8", "uint16", "uint32"), 8
+)
 _NO_BYTES: Final = np.empty(0, np.uint8)
 _NO_FILES: Final = np.empty(0, np.int32)
 
@@ -46,10 +46,9 @@ def _load() -> Any:
     if os.environ.get(KERNEL, "").strip().lower() == "off" or sys.byteorder != "little":
         return None
     try:
-        from rule_core.kernels import _sweep
+        return import_module("rule_core.kernels._sweep")
     except ImportError:
         return None
-    return _sweep
 
 
 _kernel: Any = _load()
@@ -166,7 +165,8 @@ class Sweep:
         self._threads = max(1, min(threads, len(pieces)))
         programs: dict[tuple[tuple[KernelOperation, int], ...], int] = {}
         operations: list[tuple[float, ...]] = []
-        rows, reads = [], []
+        rows: list[tuple[int, ...]] = []
+        reads: list[Read] = []
         self._operations = self._flags = 0
         for piece in pieces:
             if piece.operations not in programs:

@@ -32,7 +32,7 @@ from rule_core.model.streaming_statistics import (
     parts_of,
     to_computable,
 )
-from rule_core.storage.base import OpenFile, StorageUnavailableError, SystemFile
+from rule_core.storage.base import OpenFile, StorageUnavailableError, SystemFile, is_system_file
 
 MIN_THREADED_BYTES: Final = 1 << 20  # for less, starting threads exceeds the gain
 
@@ -302,7 +302,7 @@ def _operations(reading: Reading) -> tuple[tuple[KernelOperation, int], ...]:
     if (
         not is_supported(reading.layout.dtype)
         or len(reading.backs) > MAX_BACKS
-        or not all(isinstance(file, SystemFile) for file in files.values())
+        or not all(is_system_file(file) for file in files.values())
     ):
         return ()
     operations = []

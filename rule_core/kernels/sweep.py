@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,10 +32,10 @@ _TYPES: Final = {
     )
 }
 # Bytes of what elements are converted to.
-_WIDE: Final = {
-    **{"float16": 4, "bfloat16": 4, "int8": 8, "int16": 8, "int32": 8},
-    **{"uint8": 8, "uint16": 8, "uint32": 8},
-}
+_WIDE: Final = {"float16": 4, "bfloat16": 4} | dict.fromkeys(
+    ("int8", "int16", "int32", "uint8", "uint16", "uint32"), 8
+)
+_INTEGERS: Final = {"i": "i8", "u": "u8"}
 _NO_BYTES: Final = np.empty(0, np.uint8)
 _NO_FILES: Final = np.empty(0, np.int32)
 
@@ -46,10 +47,9 @@ def _load() -> Any:
     if os.environ.get(KERNEL, "").strip().lower() == "off" or sys.byteorder != "little":
         return None
     try:
-        from rule_core.kernels import _sweep
+        return import_module("rule_core.kernels._sweep")
     except ImportError:
         return None
-    return _sweep
 
 
 _kernel: Any = _load()
@@ -166,7 +166,9 @@ class Sweep:
         self._threads = max(1, min(threads, len(pieces)))
         programs: dict[tuple[tuple[KernelOperation, int], ...], int] = {}
         operations: list[tuple[float, ...]] = []
-        rows, reads = [], []
+        rows: list[tuple[int, ...]] = []
+        reads: list[Read] = []
+        self._forms: list[tuple[tuple[int, str], ...]] = []
         self._operations = self._flags = 0
         for piece in pieces:
             if piece.operations not in programs:
@@ -181,7 +183,9 @@ class Sweep:
             )
             reads += piece.reads
             self._operations += len(piece.operations)
-            self._flags += sum(_flag_bytes(piece, operation) for operation, _ in piece.operations)
+            forms = tuple(_form(piece, operation) for operation, _ in piece.operations)
+            self._forms.append(forms)
+            self._flags += sum(flag_bytes for flag_bytes, _ in forms)
         self._rows = np.array(rows, np.int64).reshape(-1, 9)
         self._reads = np.array(reads, np.int64).reshape(-1, 6)
         self._program = np.array(operations, np.float64).reshape(-1, 6)
@@ -226,7 +230,7 @@ class Sweep:
         if error > 0:
             source, error = divmod(error, _SOURCE_STEP)
             raise SweepReadError(source, os.strerror(error))
-        return SweepResults(self.pieces, numbers, flags, rows[:, -1] == _TRUNCATED)
+        return SweepResults(self.pieces, self._forms, numbers, flags, rows[:, -1] == _TRUNCATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +241,8 @@ class SweepResults:
     ----------
     pieces
         The pieces.
+    forms
+        For each operation of each piece, the bytes of its flags, and the type of an integer result.
     numbers
         Two for each operation of each piece, shape ``(operations, 2)``; integers as their bits.
     flags
@@ -246,6 +252,7 @@ class SweepResults:
     """
 
     pieces: Sequence[SweptPiece]
+    forms: Sequence[Sequence[tuple[int, str]]]
     numbers: NDArray[np.float64]
     flags: Bytes
     truncated: NDArray[np.bool_]
@@ -254,25 +261,20 @@ class SweepResults:
         """Yield the results of each operation of each piece."""
         numbers = self.numbers.tolist()
         at = packed = 0
-        for piece in self.pieces:
-            results = []
-            size, kind = piece.size, piece.dtype.kind
-            for operation, _ in piece.operations:
+        for piece, forms in zip(self.pieces, self.forms, strict=True):
+            results, size = [], piece.size
+            for flag_bytes, integer in forms:
                 value: Any
                 value, second = numbers[at]
                 flags = None
-                if kind in _INTEGERS and operation.code in WHOLE:
-                    value = self.numbers.view(_INTEGERS[kind])[at, 0]
-                elif operation.code is KernelCode.ACTIVITY:
-                    stop = packed + _flag_bytes(piece, operation)
-                    flags = self.flags[packed:stop].reshape(2, -1)
-                    packed = stop
+                if integer:
+                    value = self.numbers.view(integer)[at, 0]
+                elif flag_bytes:
+                    flags = self.flags[packed : packed + flag_bytes].reshape(2, -1)
+                    packed += flag_bytes
                 results.append(KernelResult(value, second, size, flags))
                 at += 1
             yield results
-
-
-_INTEGERS: Final[Mapping[str, Any]] = {"i": np.int64, "u": np.uint64}
 
 
 def _row(operation: KernelOperation, back: int) -> tuple[float, ...]:
@@ -280,9 +282,11 @@ def _row(operation: KernelOperation, back: int) -> tuple[float, ...]:
     return float(code), float(back), float(flag), float(quick), first, second
 
 
-def _flag_bytes(piece: SweptPiece, operation: KernelOperation) -> int:
-    """Return the bytes of the flags that an operation packs."""
-    return 2 * -(-piece.size // 8) if operation.code is KernelCode.ACTIVITY else 0
+def _form(piece: SweptPiece, operation: KernelOperation) -> tuple[int, str]:
+    """Return the bytes of the flags of an operation, and the type of its result if an integer."""
+    if operation.code is KernelCode.ACTIVITY:
+        return 2 * -(-piece.size // 8), ""
+    return 0, _INTEGERS.get(piece.dtype.kind, "") if operation.code in WHOLE else ""
 
 
 def _room(piece: SweptPiece) -> int:

@@ -32,7 +32,7 @@ from rule_core.model.streaming_statistics import (
     parts_of,
     to_computable,
 )
-from rule_core.storage.base import OpenFile, StorageUnavailableError, SystemFile
+from rule_core.storage.base import OpenFile, StorageUnavailableError, SystemFile, is_system_file
 
 MIN_THREADED_BYTES: Final = 1 << 20  # for less, starting threads exceeds the gain
 
@@ -298,11 +298,11 @@ def _parts(tensor: _Tensor, opened: Mapping[int, OpenFile]) -> list[list[Any]] |
 
 def _operations(reading: Reading) -> tuple[tuple[KernelOperation, int], ...]:
     """Return the operations by which the kernel measures a tensor; nothing if it cannot."""
-    files = (part.opened for unit in reading.units for part in unit)
+    files = {id(part.opened): part.opened for unit in reading.units for part in unit}
     if (
         not is_supported(reading.layout.dtype)
         or len(reading.backs) > MAX_BACKS
-        or not all(isinstance(file, SystemFile) for file in files)
+        or not all(is_system_file(file) for file in files.values())
     ):
         return ()
     operations = []

@@ -167,7 +167,12 @@ def test_kernel_reads_what_it_can_measure(
     wants: list[Want], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = []
-    monkeypatch.setattr(Sweep, "run", lambda self, *_, **__: runs.append(self) or 1 / 0)
+
+    def run(sweep: Sweep, *_: Any, **__: Any) -> None:
+        runs.append(sweep)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Sweep, "run", run)
     with ExitStack() as stack:
         step = Step(values_of(1, ["float32"], [90]), 1, stack)
         plan = plan_of(step, [want for want in wants if kernel_operation(*want) is not None])

@@ -144,10 +144,21 @@ class LocalFile:
 
     def read_ahead(self, byte_range: ByteRange) -> None:
         """Let the operating system load bytes, where supported; see `OpenFile`."""
-        if hasattr(os, "posix_fadvise"):
+        if hasattr(os, "posix_fadvise") and not self._is_cached(byte_range):
             start, stop = byte_range
             with suppress(OSError):  # only a hint
                 os.posix_fadvise(self._fd, start, stop - start, os.POSIX_FADV_WILLNEED)
+
+    def _is_cached(self, byte_range: ByteRange) -> bool:
+        """Return whether the ends and the middle of a range can be read without waiting."""
+        start, stop = byte_range
+        try:
+            return all(
+                os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT)
+                for position in (start, (start + stop) // 2, stop - 1)
+            )
+        except (AttributeError, OSError):  # not this system, or not in memory
+            return False
 
     def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
         """Fill buffers with bytes from `start`; see `OpenFile`."""

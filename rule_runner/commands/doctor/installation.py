@@ -6,8 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from importlib import import_module, metadata
-from importlib.util import find_spec
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -172,16 +171,16 @@ def _kernel() -> Diagnosis:
 
         if processors():
             return good(f"Tensors are measured by the compiled kernel, for {processors()[-1]}.")
-        if find_spec(EXTENSION) is None:
+        __import__(EXTENSION)
+        return good(f"{_BY_NUMPY}. To use it, unset {KERNEL}.")
+
+    def failed(err: Exception) -> Diagnosis:
+        if isinstance(err, ModuleNotFoundError) and err.name == EXTENSION:
             return good(
                 f"{_BY_NUMPY}, which was not built. To use it, install a C compiler and Python's "
                 "headers, on Debian with 'apt-get install gcc python3-dev', and "
                 f"r{_REINSTALL[1:]}"
             )
-        import_module(EXTENSION)
-        return good(f"{_BY_NUMPY}. To use it, unset {KERNEL}.")
-
-    def failed(err: Exception) -> Diagnosis:
         return warning(f"{_BY_NUMPY}: {_described(err)}. {_REINSTALL}")
 
     return attempt(measured, failed)

@@ -3,28 +3,42 @@
 # and what VARIANT=full adds.
 ARG BASE_IMAGE=python:3.11-slim
 
+# The wheel of rule-runner. Its stage has the compiler of the extension that measures tensors, so that
+# no other has one; where none can be installed, numpy measures tensors, only slower.
+FROM ${BASE_IMAGE} AS wheel
+ARG PIP_INDEX_URL
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+WORKDIR /build
+RUN { headers=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+        && apt-get update -qq \
+        && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends gcc libc6-dev $([ -e "$headers/Python.h" ] || echo libpython3-dev); \
+    } >apt.log 2>&1 || { tail -n 3 apt.log; echo "No compiler can be installed: the image measures tensors with numpy, which is slower."; } >&2
+COPY requirements-build.lock ./
+RUN python3 -m venv tools \
+    && tools/bin/pip install --quiet --no-deps --require-hashes --requirement requirements-build.lock
+COPY setup.py pyproject.toml README.md LICENSE ./
+COPY rule_core rule_core
+COPY smdebug smdebug
+COPY builtin_rules builtin_rules
+COPY rule_runner rule_runner
+RUN tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
 FROM ${BASE_IMAGE} AS builder
 ARG PIP_INDEX_URL
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 # The AWS services that rule-runner calls, and those that boto3 needs for credentials; `full` has all.
 ENV SERVICES="cloudwatch ecr events logs s3 sagemaker signin sns sqs sso sso-oidc sts"
 WORKDIR /build
-COPY requirements-serve.lock requirements-build.lock ./
+COPY requirements-serve.lock ./
 RUN python3 -m venv tools \
-    && tools/bin/pip install --quiet --no-deps --require-hashes --requirement requirements-build.lock \
     && python3 -m venv --without-pip /opt/rule-runner \
     && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --no-deps --require-hashes --requirement requirements-serve.lock \
     && find /opt/rule-runner/lib -type d -name tests -prune -exec rm -rf {} + \
     && mkdir services && cd /opt/rule-runner/lib/python3*/site-packages/botocore/data \
     && for service in */; do case " $SERVICES " in *" ${service%/} "*) ;; *) mv "$service" /build/services/ ;; esac; done \
     && /opt/rule-runner/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/rule-runner/lib
-COPY pyproject.toml README.md LICENSE ./
-COPY rule_core rule_core
-COPY smdebug smdebug
-COPY builtin_rules builtin_rules
-COPY rule_runner rule_runner
-RUN tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
-    && tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
+COPY --from=wheel /build/dist dist
+RUN tools/bin/pip --python /opt/rule-runner/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
     && /opt/rule-runner/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/rule-runner/lib
 # The additions of `full`; its layers are those of `slim` and one more.
 ARG VARIANT=slim

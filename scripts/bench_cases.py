@@ -23,6 +23,7 @@ from bench_contenders import (
     PREAD,
     PYTHON,
     READ,
+    READ_BY_TWO,
     TOGETHER,
     TWELVE,
     TWO,
@@ -170,6 +171,7 @@ def of_floor(name: str, target: str = "") -> list[Row | Measure]:
     return [
         Row(f"{name}: built-in rule, one thread, share of the floor", ONE, [FLOOR], FLOOR, target),
         Row(f"{name}: built-in rule, two cores, share of the floor", TWO, [FLOOR], FLOOR),
+        Row(f"{name}: built-in rule, two cores", TWO, [READ_BY_TWO], READ_BY_TWO, ">= 0.8"),
     ]
 
 
@@ -203,15 +205,15 @@ def step_ms(took: Took) -> float:
 
 
 CASES = {
-    "small": Case("small", 5, one_rule, [*one("small", ">= 20", "", ">= 12"), *of_floor("small")]),
+    "small": Case("small", 5, one_rule, [*one("small", ">= 40", "", ">= 12"), *of_floor("small")]),
     "medium": Case(
         "medium",
         7,
         one_rule,
-        [*one("medium", ">= 2.5", ">= 4"), *of_floor("medium", ">= 0.85")],
+        [*one("medium", ">= 5", ">= 8"), *of_floor("medium", ">= 0.85")],
     ),
     "large": Case(
-        "large", 3, one_rule, [*one("large", ">= 5.5", ">= 8"), *of_floor("large", ">= 0.85")]
+        "large", 3, one_rule, [*one("large", ">= 7", ">= 12"), *of_floor("large", ">= 0.85")]
     ),
     "medium-floor": Case("medium", 5, floors, made_of("medium")),
     "large-floor": Case("large", 3, floors, made_of("large")),
@@ -230,7 +232,7 @@ CASES = {
         3,
         all_workers,
         [
-            Row("8 workers: built-in rule, one thread", ONE, [OLDER], "smdebug"),
+            Row("8 workers: built-in rule, one thread", ONE, [OLDER], "smdebug", ">= 16"),
             Row("8 workers: custom rule over all, one thread", CUSTOM, [OLDER], "smdebug"),
         ],
     ),
@@ -239,7 +241,7 @@ CASES = {
         3,
         twelve,
         [
-            Row("twelve rules", TOGETHER, TWELVE, "the sum of their single runs", "<= 0.4", True),
+            Row("twelve rules", TOGETHER, TWELVE, "the sum of their single runs", "<= 0.35", True),
             Row("twelve rules", TOGETHER, [OLDER], "smdebug reading the values", ">= 10"),
             Row("twelve rules", TOGETHER, [NEWER], f"{NEWER}, reading the values"),
         ],

@@ -12,6 +12,7 @@ OLD, MODERN = "RULE_RUNNER_OLD_SMDEBUG_PYTHON", "RULE_RUNNER_MODERN_SMDEBUG_PYTH
 ONE, TWO, CUSTOM = "one thread", "two cores", "documented names"
 OLDER, NEWER = "smdebug", "smdebug, compiled protobuf"
 FLOOR, PREAD, READ, NUMPY = "floor", "floor by pread", "reading alone", "arithmetic alone"
+READ_BY_TWO = "reading alone by two threads"
 HELP, PYTHON, IMPORTS = "rule-runner --help", "python -c pass", "imports of --help"
 EVALUATE, IMPORT_NUMPY, IMPORT_CLICK = "evaluate, tiny trial", "import numpy", "import click"
 LIVE, LIVE_TWELVE = "one rule job, live", "twelve rule jobs, live"
@@ -50,9 +51,9 @@ def documented(name: str, what: str, trial: str, rules: Sequence[str] = ()) -> l
     return [Contender(name, [python, "-E", *launcher, *script])]  # -E: none of our paths
 
 
-def plain(name: str, trial: str, way: str) -> Contender:
+def plain(name: str, trial: str, way: str, cores: int = 1) -> Contender:
     """Return the plain script."""
-    return Contender(name, [sys.executable, str(HERE / "bench_floor.py"), trial, way])
+    return Contender(name, [sys.executable, str(HERE / "bench_floor.py"), trial, way], cores)
 
 
 def one_rule(trial: str) -> list[Contender]:
@@ -67,6 +68,7 @@ def one_rule(trial: str) -> list[Contender]:
         plain(FLOOR, trial, "mmap"),
         *documented(CUSTOM, "custom", trial),
         ours(TWO, trial, rule, 2),
+        plain(READ_BY_TWO, trial, "threads", 2),
         *documented(NEWER, "custom", trial),
     ]
 
@@ -79,7 +81,7 @@ def floors(trial: str) -> list[Contender]:
 
 def saved_reductions(trial: str) -> list[Contender]:
     """Return those who judge reductions, of which there is no plain script."""
-    return [one for one in one_rule(trial) if one.name != FLOOR]
+    return [one for one in one_rule(trial) if one.name not in {FLOOR, READ_BY_TWO}]
 
 
 def all_workers(trial: str) -> list[Contender]:

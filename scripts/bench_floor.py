@@ -9,6 +9,7 @@ remembered or written. Ways:
     pread    each event file is read into the same buffer, and its numbers are used there
     read     as pread, without the arithmetic
     numpy    the arithmetic of all steps over the first one, which is in memory already
+    threads  two threads read half of each event file each, without the arithmetic
 """
 
 import json
@@ -16,6 +17,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from bench_child import Watch
 
 PART = 1 << 16  # elements; parts of a quarter of this, and whole tensors, are slower
 MAGNITUDES = np.empty(PART, np.float32)
+BLOCK = 1 << 20  # bytes that a thread reads at once, into memory that stays in the cache
 HEADER = 12  # bytes in front of the event of a record
 PATH = (5, 1, 8, 4)  # summary of an event, its value, its tensor, its content
 MORE = 128  # the bit of a varint's bytes but the last
@@ -95,8 +98,31 @@ def into_one_buffer() -> Callable[[Path], Data]:
     return read
 
 
+def read_by_two(root: Path) -> int:
+    """Read all steps of a trial with two threads; return how many."""
+    buffers = [np.zeros(BLOCK, np.uint8) for _ in range(2)]
+
+    def read(part: tuple[int, int, int, int]) -> None:
+        file, start, stop, number = part
+        for at in range(start, stop, BLOCK):
+            os.preadv(file, [buffers[number][: min(BLOCK, stop - at)]], at)
+
+    paths = sorted((root / "index").rglob("*.json"))
+    with ThreadPoolExecutor(2) as pool:
+        for path in paths:
+            index = json.loads(path.read_bytes())
+            with (root / index["meta"]["event_file_name"]).open("rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                cuts = (0, size // 2, size)
+                parts = [(file.fileno(), *cuts[half : half + 2], half) for half in range(2)]
+                list(pool.map(read, parts))
+    return len(paths)
+
+
 def run(root: Path, way: str) -> int:
     """Judge all steps of a trial; return how many."""
+    if way == "threads":
+        return read_by_two(root)
     places: dict[tuple[str, int], tuple[int, int]] = {}
     read = mapped if way == "mmap" else into_one_buffer()
     kept: Data = None

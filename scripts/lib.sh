@@ -30,26 +30,41 @@ install() {
             -e 's/^(Collecting|Processing) ([^ ]+).*/  \2/p' -e 's/^(Installing) collected .*/\1 them/p' >&2
 }
 
+# Install this checkout, and its extension if it can be built; `pip` alone would hide why it cannot.
+install_checkout() {
+    rm -f "$root"/rule_core/kernels/*.so
+    "$root/.venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps \
+        --no-build-isolation --editable "$root"
+    if command -v cc >/dev/null && ! "$root/.venv/bin/python" -c 'import rule_core.kernels._sweep' 2>/dev/null; then
+        echo "The extension was not built, so numpy measures tensors, which is slower; CONTRIBUTING.md says how to see why." >&2
+    fi
+}
+
 # Make .venv from the lock files, with the development tools if $1 is "dev".
-# It is used again if it was finished from the same files in the same folder; tools are added to it.
-# The mark is removed first and written last, so that an interrupted set-up starts over.
+# It is used again if it was finished from the same files in the same folder; tools are added to it,
+# and an extension whose sources have changed is built again.
+# The marks are removed first and written last, so that an interrupted set-up starts over.
 ensure_venv() {
-    local wanted finished python tools="${1:-}" lock=requirements.lock venv="$root/.venv"
+    local wanted finished sources python tools="${1:-}" lock=requirements.lock venv="$root/.venv"
     wanted="$(echo "$root" && cat "$root/pyproject.toml" "$root"/requirements*.lock)"
+    sources="$(cat "$root/setup.py" "$root"/rule_core/kernels/*.[ch])"
     finished="$(cat "$venv/made-from" 2>/dev/null || true)"
     [ -x "$venv/bin/python" ] || finished=""
-    if [ "$finished" = "$wanted dev" ] || [ "$finished" = "$wanted $tools" ]; then
-        return
+    if [ "$finished" != "$wanted dev" ] && [ "$finished" != "$wanted $tools" ]; then
+        rm -f "$venv/made-from" "$venv/built-from"
+        if [ "$finished" != "$wanted " ]; then
+            python="$(find_python)"
+            "$python" -m venv --clear "$venv"
+        fi
+        [ "$tools" != dev ] || lock=requirements-dev.lock
+        echo "Installing the packages of $lock into .venv; this happens once." >&2
+        install --requirement "$root/$lock" --requirement "$root/requirements-build.lock"
+        install_checkout
+        echo "$sources" >"$venv/built-from"
+        echo "$wanted $tools" >"$venv/made-from"
+    elif [ "$(cat "$venv/built-from" 2>/dev/null || true)" != "$sources" ]; then
+        rm -f "$venv/built-from"
+        install_checkout
+        echo "$sources" >"$venv/built-from"
     fi
-    rm -f "$venv/made-from"
-    if [ "$finished" != "$wanted " ]; then
-        python="$(find_python)"
-        "$python" -m venv --clear "$venv"
-    fi
-    [ "$tools" != dev ] || lock=requirements-dev.lock
-    echo "Installing the packages of $lock into .venv; this happens once." >&2
-    install --requirement "$root/$lock" --requirement "$root/requirements-build.lock"
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps \
-        --no-build-isolation --editable "$root"
-    echo "$wanted $tools" >"$venv/made-from"
 }

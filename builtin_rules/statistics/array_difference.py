@@ -7,7 +7,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.rules.extensions import Piece, measure, sum_of_squares
+from smdebug.rules.extensions import (
+    KernelCode,
+    KernelOperation,
+    KernelResult,
+    Piece,
+    measure,
+    sum_of_squares,
+)
 
 Array = NDArray[Any]
 _TOO_CLOSE: Final = 1e-4
@@ -43,23 +50,38 @@ class Tolerance:
             return 0.0
         value, earlier = piece.elements, before.elements
         if value.dtype == earlier.dtype == np.float32 and self._is_usual:
-            largest = self._largest(value, earlier)
+            largest = float(self._ratios(value, earlier).max())
             if np.isfinite(largest) and abs(largest - 1) > _TOO_CLOSE:
                 return largest
         return self._largest(piece.doubles, before.doubles)
+
+    @property
+    def kernel_operation(self) -> KernelOperation:
+        """Return the operation of the kernel; see `KernelStatistic`."""
+        return KernelOperation(
+            KernelCode.TOLERANCE, self.rtol, self.atol, self.equal_nan, self._is_usual
+        )
+
+    def kernel_part(self, result: KernelResult) -> float:
+        """Return the result for a piece; see `KernelStatistic`."""
+        return float(result.first)
 
     @property
     def _is_usual(self) -> bool:
         """Whether single precision can represent the tolerance of every element."""
         return _LEAST <= self.atol <= _MOST and (self.rtol == 0 or _LEAST <= self.rtol <= 1)
 
-    def _largest(self, value: Array, earlier: Array) -> float:
+    def _ratios(self, value: Array, earlier: Array) -> Array:
         ratio = value - earlier
         np.abs(ratio, out=ratio)
         tolerated = np.abs(value)
         tolerated *= self.rtol
         tolerated += self.atol
         ratio /= tolerated
+        return ratio
+
+    def _largest(self, value: Array, earlier: Array) -> float:
+        ratio = self._ratios(value, earlier)
         largest = float(ratio.max())
         if np.isfinite(largest):
             return largest
@@ -83,7 +105,16 @@ class ChangeNorms:
         """Return the sums of squares of a piece; see `StreamingStatistic`."""
         if before is None:
             return 0.0, 0.0
-        return _square_of_difference(piece, before), _square(before)
+        return sum_of_squares(piece.doubles - before.doubles), sum_of_squares(before.elements)
+
+    @property
+    def kernel_operation(self) -> KernelOperation:
+        """Return the operation of the kernel; see `KernelStatistic`."""
+        return KernelOperation(KernelCode.CHANGE)
+
+    def kernel_part(self, result: KernelResult) -> tuple[float, float]:
+        """Return the sums of squares of a piece; see `KernelStatistic`."""
+        return result.first, result.second
 
     def join(
         self, parts: Sequence[tuple[float, float]], size: int, dtype: "np.dtype[Any]"
@@ -92,20 +123,6 @@ class ChangeNorms:
         del size, dtype
         change, before = (sum(squares) ** 0.5 for squares in zip(*parts, strict=True))
         return Norms(change, before)
-
-
-def _square_of_difference(piece: Piece, before: Piece) -> float:
-    value, earlier = piece.elements, before.elements
-    if value.dtype == earlier.dtype == np.float32:
-        square = sum_of_squares(value - earlier)
-        if np.isfinite(square):
-            return square
-    return sum_of_squares(piece.doubles - before.doubles)
-
-
-def _square(piece: Piece) -> float:
-    elements = piece.elements
-    return sum_of_squares(elements if elements.dtype == np.float32 else piece.doubles)
 
 
 CHANGE: Final = ChangeNorms()

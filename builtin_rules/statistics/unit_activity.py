@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.rules.extensions import Piece
+from smdebug.rules.extensions import KernelCode, KernelOperation, KernelResult, Piece
 
 Array = NDArray[Any]
 
@@ -69,8 +69,23 @@ class Activity:
             active &= elements < self.high
         nan = PackedFlags(elements.size, None)
         if elements.dtype.kind == "f" and not np.isfinite(piece.total(absolute=False)):
-            nan = PackedFlags.of(np.isnan(elements))
+            flags = np.isnan(elements)
+            nan = PackedFlags.of(flags) if flags.any() else nan
         return PackedFlags.of(active), nan
+
+    @property
+    def kernel_operation(self) -> KernelOperation:
+        """Return the operation of the kernel; see `KernelStatistic`."""
+        high = 0.0 if self.high is None else self.high
+        return KernelOperation(KernelCode.ACTIVITY, self.low, high, flag=self.high is None)
+
+    def kernel_part(self, result: KernelResult) -> tuple[PackedFlags, PackedFlags]:
+        """Return which elements are active and which are NaN; see `KernelStatistic`."""
+        active, nan = (None, None) if result.packed is None else result.packed
+        return (
+            PackedFlags(result.size, active),
+            PackedFlags(result.size, nan if result.first else None),
+        )
 
     def join(
         self, parts: Sequence[tuple[PackedFlags, PackedFlags]], size: int, dtype: "np.dtype[Any]"

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.exceptions import SMDebugTypeError, SMDebugValueError
+from rule_core.kernels.lanes import lane_sums
+from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
 from rule_core.model.streaming_statistics import (
     Piece,
     measure,
@@ -40,12 +42,38 @@ class Reduction(NamedTuple):
         del before
         return _PART[self.operation](piece, self.absolute)
 
+    @property
+    def kernel_operation(self) -> KernelOperation | None:
+        """Return the operation of the kernel; see `KernelStatistic`."""
+        return _OPERATIONS.get((self.operation, bool(self.absolute)))
+
+    def kernel_part(self, result: KernelResult) -> Any:
+        """Return the partial result of a piece; see `KernelStatistic`."""
+        if self.operation in {"variance", "std"}:
+            return result.size, result.first, result.second
+        return float(result.first) if self.operation == "l1" else result.first
+
     def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> np.generic:
         """Return the reduction of all pieces with numpy's result type; see `StreamingStatistic`."""
-        joined = _JOIN[self.operation](parts, size)
-        return _cast(
-            joined, np.dtype(np.float32) if _is_extension(dtype) else dtype, self.operation
-        )
+        return _cast(_JOIN[self.operation](parts, size), _result_type(dtype), self.operation)
+
+    def of_single_pieces(
+        self, results: NDArray[np.float64], size: int, dtype: "np.dtype[Any]"
+    ) -> list[np.generic]:
+        """Return the reductions of floating-point tensors that are one piece each.
+
+        Equal to `join` of `kernel_part`; call with numpy warnings off.
+
+        Parameters
+        ----------
+        results
+            The kernel's results, shape ``(tensors, 2)``.
+        size, dtype
+            The number of elements of each, and their saved type.
+        """
+        of_results = _OF_SINGLE.get(self.operation)
+        values = results[:, 0] if of_results is None else of_results(results, size)
+        return list(values.astype(_result_type(dtype)))
 
 
 def is_in_pieces(reduction: ReductionKey, dtype: "np.dtype[Any]", size: int) -> bool:
@@ -53,6 +81,10 @@ def is_in_pieces(reduction: ReductionKey, dtype: "np.dtype[Any]", size: int) -> 
     operation, _ = reduction
     is_defined = operation in _PART and (size > 0 or operation not in NEED_ELEMENTS)
     return is_defined and dtype.kind in "biufV"
+
+
+def _result_type(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
+    return np.dtype(np.float32) if _is_extension(dtype) else dtype
 
 
 def _is_extension(dtype: "np.dtype[Any]") -> bool:
@@ -125,21 +157,28 @@ def of_rows(rows: Array, reductions: Sequence[Reduction]) -> dict[Reduction, lis
     if elements.dtype.kind != "f":
         each = [measure(row, reductions) for row in rows]
         return {reduction: [results[reduction] for results in each] for reduction in reductions}
-    dtype = elements.dtype if _is_extension(rows.dtype) else rows.dtype
-    results: dict[Reduction, list[np.generic]] = {}
     with np.errstate(all="ignore"):
-        by_absolute = {False: elements}
-        for reduction in reductions:
-            if reduction.operation not in _OF_ROWS:
-                results[reduction] = [measure(row, [reduction])[reduction] for row in rows]
-                continue
-            absolute = bool(reduction.absolute) or reduction.operation == "l1"
-            if absolute not in by_absolute:
-                by_absolute[True] = np.abs(elements)
-            values = _OF_ROWS[reduction.operation](by_absolute[absolute])
-            results[reduction] = list(values.astype(dtype))
-            for row in (~np.isfinite(values)).nonzero()[0]:
-                results[reduction][row] = measure(rows[row], [reduction])[reduction]
+        return _of_float_rows(elements, reductions, rows.dtype)
+
+
+def _of_float_rows(
+    elements: Array, reductions: Sequence[Reduction], dtype: "np.dtype[Any]"
+) -> dict[Reduction, list[np.generic]]:
+    """Return reductions of rows that were saved as `dtype`."""
+    results: dict[Reduction, list[np.generic]] = {}
+    by_absolute = {False: elements}
+    for reduction in reductions:
+        operation = reduction.operation
+        if operation not in _OF_ROWS:
+            results[reduction] = [
+                reduction.join([reduction.part(Piece(row))], row.size, dtype) for row in elements
+            ]
+            continue
+        absolute = bool(reduction.absolute) or operation == "l1"
+        if absolute not in by_absolute:
+            by_absolute[True] = np.abs(elements)
+        values = _OF_ROWS[operation](by_absolute[absolute])
+        results[reduction] = reduction.of_single_pieces(values[:, None], elements.shape[1], dtype)
     return results
 
 
@@ -156,14 +195,14 @@ def _check(array: Array, operation: str) -> None:
 
 
 def _doubles(elements: Array) -> Array:
-    return elements if elements.dtype.kind == "f" else elements.astype(np.float64)
+    return elements.astype(np.float64, copy=False)
 
 
 def _moments(piece: Piece, absolute: bool) -> tuple[int, float, float]:
     """Return count, mean and sum of squared deviations."""
     numbers = _doubles(_of(piece, absolute))
     mean = _mean_sum(piece, absolute) / numbers.size
-    return numbers.size, mean, sum_of_squares(numbers - numbers.dtype.type(mean))
+    return numbers.size, mean, sum_of_squares(numbers - mean)
 
 
 def _mean_sum(piece: Piece, absolute: bool) -> Any:
@@ -171,6 +210,11 @@ def _mean_sum(piece: Piece, absolute: bool) -> Any:
     if piece.elements.dtype.kind == "f":
         return piece.total(absolute)
     return total(_of(piece, absolute).astype(np.float64))
+
+
+def _extreme(value: Any) -> Any:
+    """Return a value without a negative zero, which would depend on the order of elements."""
+    return value + value.dtype.type(0)
 
 
 def _of(piece: Piece, absolute: bool) -> Array:
@@ -189,23 +233,48 @@ def _join_variance(parts: Sequence[tuple[int, float, float]], size: int) -> floa
 
 
 _PART: Final[dict[str, Callable[[Piece, bool], Any]]] = {
-    "min": lambda piece, absolute: np.minimum.reduce(_of(piece, absolute)),
-    "max": lambda piece, absolute: np.maximum.reduce(_of(piece, absolute)),
+    "min": lambda piece, absolute: _extreme(np.minimum.reduce(_of(piece, absolute))),
+    "max": lambda piece, absolute: _extreme(np.maximum.reduce(_of(piece, absolute))),
     "sum": Piece.total,
     "mean": _mean_sum,
     "prod": lambda piece, absolute: np.prod(_of(piece, absolute)),
     "variance": _moments,
     "std": _moments,
     "l1": lambda piece, _: float(piece.total(absolute=True)),
-    "l2": lambda piece, absolute: sum_of_squares(_doubles(_of(piece, absolute))),
+    "l2": lambda piece, absolute: sum_of_squares(_of(piece, absolute)),
 }
-# Equal to part and join of a single piece.
+# Equal to part of a single piece.
 _OF_ROWS: Final[dict[str, Callable[[Array], Array]]] = {
-    "min": lambda rows: np.minimum.reduce(rows, axis=1),
-    "max": lambda rows: np.maximum.reduce(rows, axis=1),
-    "sum": lambda rows: np.add.reduce(rows, axis=1),
-    "l1": lambda rows: np.add.reduce(rows, axis=1),
-    "mean": lambda rows: np.add.reduce(rows, axis=1).astype(np.float64) / rows.shape[1],
+    "min": lambda rows: _extreme(np.minimum.reduce(rows, axis=1)),
+    "max": lambda rows: _extreme(np.maximum.reduce(rows, axis=1)),
+    "sum": lane_sums,
+    "l1": lane_sums,
+    "mean": lane_sums,
+    "l2": lambda rows: lane_sums(np.square(rows, dtype=np.float64)),
+}
+_OF_SINGLE: Final[dict[str, Callable[[Array, int], Array]]] = {
+    "mean": lambda results, size: results[:, 0] / size,
+    "l2": lambda results, _: np.sqrt(results[:, 0]),
+    "variance": lambda results, size: results[:, 1] / size,
+    "std": lambda results, size: np.sqrt(results[:, 1] / size),
+}
+_OPERATIONS: Final = {
+    ("min", False): KernelOperation(KernelCode.MINIMUM),
+    ("min", True): KernelOperation(KernelCode.MINIMUM_MAGNITUDE),
+    ("max", False): KernelOperation(KernelCode.MAXIMUM),
+    ("max", True): KernelOperation(KernelCode.MAXIMUM_MAGNITUDE),
+    ("sum", False): KernelOperation(KernelCode.TOTAL),
+    ("sum", True): KernelOperation(KernelCode.TOTAL_MAGNITUDE),
+    ("mean", False): KernelOperation(KernelCode.SUM),
+    ("mean", True): KernelOperation(KernelCode.SUM_MAGNITUDE),
+    ("variance", False): KernelOperation(KernelCode.MOMENTS),
+    ("variance", True): KernelOperation(KernelCode.MOMENTS_MAGNITUDE),
+    ("std", False): KernelOperation(KernelCode.MOMENTS),
+    ("std", True): KernelOperation(KernelCode.MOMENTS_MAGNITUDE),
+    ("l1", False): KernelOperation(KernelCode.TOTAL_MAGNITUDE),
+    ("l1", True): KernelOperation(KernelCode.TOTAL_MAGNITUDE),
+    ("l2", False): KernelOperation(KernelCode.SQUARES),
+    ("l2", True): KernelOperation(KernelCode.SQUARES),
 }
 _JOIN: Final[dict[str, Callable[[Sequence[Any], int], Any]]] = {
     "min": lambda parts, _: np.min(parts),

@@ -1,15 +1,16 @@
 """Streaming statistics: computed piece by piece in the CPU cache, several in one pass."""
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-PIECE_BYTES: Final = 1 << 18  # with its intermediate results, fits a core's cache
+from rule_core.kernels.lanes import lane_sum
+from rule_core.kernels.operations import KernelOperation, KernelResult
+from rule_core.kernels.sweep import can_compute, is_supported, sweep_arrays
 
-LEAST_SQUARES: Final = 1e-30  # above it, the rounding errors of single precision are negligible
+PIECE_BYTES: Final = 1 << 18  # with its intermediate results, fits a core's cache
 
 Array = NDArray[Any]
 
@@ -54,7 +55,7 @@ class Piece:
     def total(self, absolute: bool) -> Any:
         """Return the sum of the elements, or of their magnitudes.
 
-        Computed in the elements' precision, and in double precision if that overflows.
+        Floating-point numbers are added in double precision; see `lane_sums`.
         """
         if absolute not in self._totals:
             self._totals[absolute] = total(self.magnitudes if absolute else self.elements)
@@ -63,22 +64,16 @@ class Piece:
 
 def total(elements: Array) -> Any:
     """Return a sum; see `Piece.total`."""
-    result = np.add.reduce(elements)
-    if elements.dtype.kind != "f":
-        return result
-    return float(result if math.isfinite(result) else elements.sum(dtype=np.float64))
+    return lane_sum(elements) if elements.dtype.kind == "f" else np.add.reduce(elements)
 
 
 def sum_of_squares(elements: Array) -> float:
-    """Return the sum of squares of floating-point numbers.
+    """Return the sum of squares of floating-point numbers, in double precision.
 
-    Computed in their precision, and in double precision if that overflows or underflows. Does not
-    use a dot product: BLAS starts threads and sums in an order that depends on the machine.
+    Does not use a dot product: BLAS starts threads and sums in an order that depends on the
+    machine.
     """
-    result = np.add.reduce(np.square(elements))
-    if LEAST_SQUARES < result < np.inf:
-        return float(result)
-    return float(np.add.reduce(np.square(elements, dtype=np.float64)))
+    return lane_sum(np.square(elements, dtype=np.float64))
 
 
 class StreamingStatistic(Hashable, Protocol):
@@ -98,6 +93,31 @@ class StreamingStatistic(Hashable, Protocol):
     def join(self, parts: Sequence[Any], size: int, dtype: "np.dtype[Any]") -> Any:
         """Combine the partial results of `size` elements that were saved as `dtype`."""
         ...
+
+
+class KernelStatistic(Protocol):
+    """A streaming statistic whose partial results the compiled kernel can compute as well."""
+
+    @property
+    def kernel_operation(self) -> KernelOperation | None:
+        """Return the operation of the kernel; None without one."""
+        ...
+
+    def kernel_part(self, result: KernelResult) -> Any:
+        """Return what `StreamingStatistic.part` returns, to the last bit, from a result."""
+        ...
+
+
+def kernel_operation(statistic: StreamingStatistic, back: int) -> KernelOperation | None:
+    """Return the operation that computes a statistic, if there is one.
+
+    Parameters
+    ----------
+    back
+        How many steps back the value that it compares with is; 0 means none.
+    """
+    operation = getattr(statistic, "kernel_operation", None)
+    return operation if can_compute(operation, back) else None
 
 
 # A statistic, and how many steps back the value that it compares with is; 0 means none.
@@ -166,7 +186,50 @@ def measure_pieces(
     """
     parts: dict[Want, list[Any]] = {want: [] for want in wants}
     for corresponding in pieces:
-        for (statistic, distance), partials in parts.items():
-            before = corresponding[distance] if distance else None
-            partials.append(statistic.part(corresponding[0], before))
+        for want, part in parts_of(corresponding, tuple(parts)).items():
+            parts[want].append(part)
     return {want: want[0].join(partials, size, dtype) for want, partials in parts.items()}
+
+
+def parts_of(pieces: Mapping[int, Piece], wants: Sequence[Want]) -> dict[Want, Any]:
+    """Return the partial results of corresponding pieces, by the kernel as far as it can.
+
+    Parameters
+    ----------
+    pieces, wants
+        As in `measure_pieces`.
+    """
+    parts = _kernel_parts(pieces, wants)
+    for want in wants:
+        if want not in parts:
+            statistic, distance = want
+            before = pieces[distance] if distance else None
+            parts[want] = statistic.part(pieces[0], before)
+    return parts
+
+
+def _kernel_parts(pieces: Mapping[int, Piece], wants: Sequence[Want]) -> dict[Want, Any]:
+    """Return the partial results that the kernel can compute."""
+    elements = pieces[0].elements
+    if not is_supported(elements.dtype) or not elements.size:
+        return {}
+    backs = [
+        back
+        for back, piece in sorted(pieces.items())
+        if piece.elements.dtype == elements.dtype and piece.elements.flags.c_contiguous
+    ]
+    operations = [
+        (want, operation)
+        for want in wants
+        if {0, want[1]} <= {*backs} and (operation := kernel_operation(*want)) is not None
+    ]
+    if not operations:
+        return {}
+    results = sweep_arrays(
+        [pieces[back].elements for back in backs],
+        tuple((operation, backs.index(back)) for (_, back), operation in operations),
+    )
+    return {
+        want: cast("KernelStatistic", want[0]).kernel_part(result)
+        for (want, _), result in zip(operations, results, strict=True)
+    }

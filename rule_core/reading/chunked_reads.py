@@ -4,22 +4,37 @@ Steps whose records have the same offsets are read by the same calls into the sa
 is prepared once, so that little Python code runs for each piece.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rule_core.format.record_layout import ORDER, RecordLayout
+from rule_core.kernels.cores import measuring_threads
+from rule_core.kernels.operations import KernelOperation
+from rule_core.kernels.sweep import (
+    MAX_BACKS,
+    Read,
+    Sweep,
+    SweepReadError,
+    SweptPiece,
+    is_supported,
+)
 from rule_core.model.reductions import Reduction
 from rule_core.model.streaming_statistics import (
     PIECE_BYTES,
+    KernelStatistic,
     Piece,
     StreamingStatistic,
     Want,
+    kernel_operation,
+    parts_of,
     to_computable,
 )
-from rule_core.storage.base import OpenFile
+from rule_core.storage.base import OpenFile, StorageUnavailableError, SystemFile, is_system_file
+
+MIN_THREADED_BYTES: Final = 1 << 20  # for less, starting threads exceeds the gain
 
 _ALIGNED: Final = 64
 
@@ -87,8 +102,19 @@ class _Tensor(NamedTuple):
     frames: slice
 
 
+class _SweptTensor(NamedTuple):
+    """A tensor that the kernel reads and measures, and the slices of its pieces and frame bytes."""
+
+    reading: Reading
+    size: int
+    pieces: slice
+    frames: slice
+
+
 class ChunkedReadPlan:
     """Reads and measures tensors in its own memory; not thread-safe.
+
+    The kernel reads and measures those that it can, on several cores.
 
     Parameters
     ----------
@@ -103,21 +129,47 @@ class ChunkedReadPlan:
             np.frombuffer(b"".join(frame[side] for frame in framed), np.uint8) for side in (0, 1)
         )
         self._frames = bytearray(len(self._head))
-        self._memory = np.empty(max(map(_needed, units), default=0), np.uint8)
+        operations = [_operations(reading) for reading in readings]
+        self._backs = sorted(
+            {
+                back
+                for reading, of_kernel in zip(readings, operations, strict=True)
+                if of_kernel
+                for back in reading.backs
+            }
+        )
+        swept: list[SweptPiece] = []
+        self._swept: list[_SweptTensor] = []
+        others = (
+            unit
+            for reading, of_kernel in zip(readings, operations, strict=True)
+            if not of_kernel
+            for unit in reading.units
+        )
+        self._memory = np.empty(max(map(_needed, others), default=0), np.uint8)
         self._spares: dict[int, Bytes] = {}
         self._slots: dict[Any, tuple[memoryview, Any]] = {}
         self._tensors: list[_Tensor] = []
         offset = 0
-        for reading in readings:
-            start, pieces = offset, []
+        for reading, of_kernel in zip(readings, operations, strict=True):
+            start, first, pieces = offset, len(swept), []
             for unit in reading.units:
-                pieces.append(self._piece(reading, unit, offset))
+                if of_kernel:
+                    reads = self._reads(reading, unit, offset)
+                    swept.append(SweptPiece(reading.layout.dtype, reads, of_kernel))
+                else:
+                    pieces.append(self._piece(reading, unit, offset))
                 offset += sum(part.head + part.tail for part in unit)
             frames = slice(start, offset)
             # Without its units, which reference the files of the step.
-            self._tensors.append(
-                _Tensor(reading._replace(units=[]), reading.layout.size, pieces, frames)
-            )
+            reading, size = reading._replace(units=[]), reading.layout.size  # noqa: PLW2901
+            if of_kernel:
+                self._swept.append(_SweptTensor(reading, size, slice(first, len(swept)), frames))
+            else:
+                self._tensors.append(_Tensor(reading, size, pieces, frames))
+        nbytes = sum(read.size for piece in swept for read in piece.reads)
+        threads = measuring_threads() if nbytes >= MIN_THREADED_BYTES else 1
+        self._sweep = Sweep(swept, threads) if swept else None
 
     def carry_out(self, opened: Mapping[int, OpenFile], results: Results) -> None:
         """Read and measure all tensors with the expected layout; call with numpy warnings off.
@@ -130,15 +182,55 @@ class ChunkedReadPlan:
             Receives the results.
         """
         # Read everything first, so that the interpreter's working set stays in the CPU cache.
-        measured = [
+        measured: list[tuple[_Tensor | _SweptTensor, list[list[Any]]]] = [
             (tensor, parts) for tensor in self._tensors if (parts := _parts(tensor, opened))
         ]
+        if self._sweep is not None:
+            measured += self._swept_parts(self._sweep, opened)
         fits = (np.frombuffer(self._frames, np.uint8) & self._mask) == self._head
         all_fit = fits.all()
         for (reading, size, _, frames), parts_by_want in measured:
             if all_fit or fits[frames].all():
                 for want, parts in zip(reading.wants, parts_by_want, strict=True):
                     results[want][reading.name] = want[0].join(parts, size, reading.layout.dtype)
+
+    def _swept_parts(
+        self, sweep: Sweep, opened: Mapping[int, OpenFile]
+    ) -> list[tuple[_Tensor | _SweptTensor, list[list[Any]]]]:
+        """Return the partial results of the tensors that the kernel measures.
+
+        Raises
+        ------
+        StorageUnavailableError
+            If a file cannot be read.
+        """
+        files = [cast("SystemFile", opened[back]) for back in self._backs]
+        try:
+            results = sweep.run([file.fileno() for file in files], frames=self._frames)
+        except SweepReadError as err:
+            raise StorageUnavailableError(files[err.source].key, err.reason) from err
+        truncated = results.truncated
+        by_piece = [*results]
+        measured: list[tuple[_Tensor | _SweptTensor, list[list[Any]]]] = []
+        for tensor in self._swept:
+            if truncated[tensor.pieces].any():
+                continue
+            pieces = by_piece[tensor.pieces]
+            parts = []
+            for number, (statistic, _) in enumerate(tensor.reading.wants):
+                part = cast("KernelStatistic", statistic).kernel_part
+                parts.append([part(piece[number]) for piece in pieces])
+            measured.append((tensor, parts))
+        return measured
+
+    def _reads(self, reading: Reading, unit: Unit, frame: int) -> list[Read]:
+        """Return the reads of a piece and of the pieces it is compared with."""
+        reads = []
+        for back, part in zip(reading.backs, unit, strict=True):
+            source = self._backs.index(back)
+            reads.append(Read(source, part.start, part.head, part.size, part.tail, frame))
+            frame += part.head + part.tail
+        return reads
 
     def _piece(self, reading: Reading, unit: Unit, frame: int) -> tuple[list[_Read], list[_Value]]:
         """Prepare the reads of a piece and of the pieces it is compared with."""
@@ -190,9 +282,7 @@ def _room(part: RecordPart) -> int:
 
 def _parts(tensor: _Tensor, opened: Mapping[int, OpenFile]) -> list[list[Any]] | None:
     """Return the partial results of the pieces for each want, or None if a file is truncated."""
-    partials: list[tuple[Callable[..., Any], int, list[Any]]] = [
-        (statistic.part, back, []) for statistic, back in tensor.reading.wants
-    ]
+    partials: dict[Want, list[Any]] = {want: [] for want in tensor.reading.wants}
     together = {}
     for reads, values in tensor.pieces:
         for back, start, buffers, nbytes in reads:
@@ -201,10 +291,27 @@ def _parts(tensor: _Tensor, opened: Mapping[int, OpenFile]) -> list[list[Any]] |
         for back, elements, spare in values:
             ready = to_computable(elements) if spare is None else elements
             together[back] = Piece(ready, spare)
-        piece = together[0]
-        for part, back, parts in partials:
-            parts.append(part(piece, together[back]) if back else part(piece))
-    return [parts for _, _, parts in partials]
+        for want, part in parts_of(together, tensor.reading.wants).items():
+            partials[want].append(part)
+    return [*partials.values()]
+
+
+def _operations(reading: Reading) -> tuple[tuple[KernelOperation, int], ...]:
+    """Return the operations by which the kernel measures a tensor; nothing if it cannot."""
+    files = {id(part.opened): part.opened for unit in reading.units for part in unit}
+    if (
+        not is_supported(reading.layout.dtype)
+        or len(reading.backs) > MAX_BACKS
+        or not all(is_system_file(file) for file in files.values())
+    ):
+        return ()
+    operations = []
+    for want in reading.wants:
+        operation = kernel_operation(*want)
+        if operation is None:
+            return ()
+        operations.append((operation, reading.backs.index(want[1])))
+    return tuple(operations)
 
 
 def _uses_only_magnitudes(statistic: StreamingStatistic) -> bool:

@@ -6,6 +6,7 @@ elements are never in memory all at once.
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from rule_core.format.record_layout import (
     RecordLocation,
     store_layout,
 )
+from rule_core.kernels.sweep import Read, Sweep, SweepResults, SweptPiece, is_supported
 from rule_core.model.reductions import Reduction, is_in_pieces, of_rows
 from rule_core.model.streaming_statistics import PIECE_BYTES, Want
 from rule_core.reading.chunked_reads import ChunkedReadPlan, Reading, RecordPart, Results
@@ -233,6 +235,8 @@ class SmallTensorBatch:
             group.slices.append(slice(offset + layout.start, offset + layout.stop))
         self._mask = np.frombuffer(b"".join(masks), np.uint8)
         self._head = b"".join(heads)
+        pieces = [group.pieces() for group in self._groups.values()]
+        self._sweep = Sweep([*chain(*pieces)]) if all(pieces) else None
 
     def _read(self, span: Span) -> int:
         """Add a record to the ranges to read; return its offset in the buffer."""
@@ -275,11 +279,26 @@ class SmallTensorBatch:
         frames = np.frombuffer(b"".join(memory.frames), np.uint8)
         if (frames & self._mask).tobytes() != self._head:
             return
+        if self._sweep is not None:
+            self._add_swept(self._sweep.run(sources=[view]), results)
+            return
         for group in self._groups.values():
             content = b"".join([view[part] for part in group.slices])
             rows = np.frombuffer(content, group.dtype).reshape(-1, group.size)
             for reduction, values in of_rows(rows, group.reductions).items():
                 results[reduction, 0].update(zip(group.names, values, strict=True))
+
+    def _add_swept(self, swept: SweepResults, results: Results) -> None:
+        """Add what the kernel measured."""
+        start = 0
+        with np.errstate(all="ignore"):
+            for group in self._groups.values():
+                stop = start + len(group.names) * len(group.reductions)
+                numbers = swept.numbers[start:stop].reshape(len(group.names), -1, 2)
+                start = stop
+                for index, reduction in enumerate(group.reductions):
+                    values = reduction.of_single_pieces(numbers[:, index], group.size, group.dtype)
+                    results[reduction, 0].update(zip(group.names, values, strict=True))
 
 
 class _Memory(NamedTuple):
@@ -306,6 +325,16 @@ class _Group(NamedTuple):
     dtype: "np.dtype[Any]"
     size: int
     reductions: tuple[Reduction, ...]
+
+    def pieces(self) -> list[SweptPiece]:
+        """Return the tensors as pieces in the buffer; nothing if the kernel cannot measure all."""
+        operations = [reduction.kernel_operation for reduction in self.reductions]
+        program = tuple((operation, 0) for operation in operations if operation is not None)
+        is_float = self.dtype.kind in "fV"
+        if not is_float or not is_supported(self.dtype) or len(program) < len(operations):
+            return []
+        reads = (Read(-1, part.start, 0, part.stop - part.start, 0, 0) for part in self.slices)
+        return [SweptPiece(self.dtype, [read], program) for read in reads]
 
 
 def _can_measure(want: Want, entry: Entry, layout: RecordLayout) -> bool:

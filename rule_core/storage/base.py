@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from rule_core.exceptions import SMDebugError
 
@@ -143,6 +143,24 @@ class OpenFile(Protocol):
     def read_ahead(self, byte_range: ByteRange) -> None:
         """Start to load bytes that will be read later, without waiting."""
         ...
+
+
+class SystemFile(OpenFile, Protocol):
+    """An open file of the operating system; `key` is its key in the store."""
+
+    @property
+    def key(self) -> str:
+        """Return the key."""
+        ...
+
+    def fileno(self) -> int:
+        """Return its descriptor, valid while it is open."""
+        ...
+
+
+def is_system_file(file: OpenFile) -> TypeGuard[SystemFile]:
+    """Return whether the operating system can read a file."""
+    return hasattr(file, "fileno")
 
 
 @runtime_checkable

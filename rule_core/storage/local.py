@@ -143,7 +143,7 @@ class LocalFile:
 
     def __init__(self, key: str, fd: int, size: int) -> None:
         self.size = size
-        self._key = key
+        self.key = key
         self._fd = fd
 
     def __enter__(self) -> Self:
@@ -152,19 +152,34 @@ class LocalFile:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
 
+    def fileno(self) -> int:
+        """Return the descriptor; see `SystemFile`."""
+        return self._fd
+
     def read_ahead(self, byte_range: ByteRange) -> None:
         """Let the operating system load bytes, where supported; see `OpenFile`."""
-        if hasattr(os, "posix_fadvise"):
+        if hasattr(os, "posix_fadvise") and not self._is_cached(byte_range):
             start, stop = byte_range
             with suppress(OSError):  # only a hint
                 os.posix_fadvise(self._fd, start, stop - start, os.POSIX_FADV_WILLNEED)
+
+    def _is_cached(self, byte_range: ByteRange) -> bool:
+        """Return whether the ends and the middle of a range can be read without waiting."""
+        start, stop = byte_range
+        try:
+            return all(
+                os.preadv(self._fd, [bytearray(1)], position, os.RWF_NOWAIT)
+                for position in (start, (start + stop) // 2, stop - 1)
+            )
+        except (AttributeError, OSError):  # not this system, or not in memory
+            return False
 
     def read_into(self, start: int, buffers: Sequence[memoryview]) -> int:
         """Fill buffers with bytes from `start`; see `OpenFile`."""
         try:
             return os.preadv(self._fd, buffers, start)
         except OSError as err:
-            raise StorageUnavailableError(self._key, os.strerror(err.errno or 0)) from err
+            raise StorageUnavailableError(self.key, os.strerror(err.errno or 0)) from err
 
 
 def _file_size(fd: int, key: str) -> int:

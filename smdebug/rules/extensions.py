@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rule_core.analysis.axis import values_axis
 from rule_core.clock import Clock, SystemClock
+from rule_core.kernels.operations import KernelCode, KernelOperation, KernelResult
 from rule_core.model.segments import step_in_segment
-from rule_core.model.streaming_statistics import Piece, StreamingStatistic, measure, sum_of_squares
+from rule_core.model.streaming_statistics import (
+    KernelStatistic,
+    Piece,
+    StreamingStatistic,
+    measure,
+    sum_of_squares,
+)
 from rule_core.rules.doc_page import Page
 from rule_core.rules.evidence import Finding, Measured, Quantity
 from rule_core.rules.params import (
@@ -56,6 +63,10 @@ __all__ = [
     "FrameworkEvents",
     "FrameworkTimes",
     "IntParam",
+    "KernelCode",
+    "KernelOperation",
+    "KernelResult",
+    "KernelStatistic",
     "LocalOutput",
     "Measured",
     "NamesParam",

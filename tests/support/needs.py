@@ -25,6 +25,7 @@ NEEDS: Final = (
         "scripts/build_image rule-runner:full full; export RULE_RUNNER_FULL_IMAGE=rule-runner:full",
     ),
     (re.compile("docker-registry"), "a registry", "apt-get install docker-registry"),
+    (re.compile("qemu-aarch64"), "an emulator", "apt-get install qemu-user debootstrap"),
     (re.compile("(fish|zsh) is not installed"), r"\1", "apt-get install fish zsh"),
     (
         re.compile("Slurm is not installed"),

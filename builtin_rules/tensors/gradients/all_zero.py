@@ -33,7 +33,16 @@ from builtin_rules.statistics.tensor_selection import (
     view,
 )
 from smdebug.core.collection import CollectionKeys
-from smdebug.rules.extensions import Page, Piece, Quantity, Severity, WantedMeasure
+from smdebug.rules.extensions import (
+    KernelCode,
+    KernelOperation,
+    KernelResult,
+    Page,
+    Piece,
+    Quantity,
+    Severity,
+    WantedMeasure,
+)
 
 ZEROS: Final = "share of zeros"
 _ALL: Final = 100.0
@@ -48,6 +57,15 @@ class ZeroCount:
         """Return the number of zeros in a piece; see `StreamingStatistic`."""
         del before
         return int(np.count_nonzero(piece.elements == 0))
+
+    @property
+    def kernel_operation(self) -> KernelOperation:
+        """Return the operation of the kernel; see `KernelStatistic`."""
+        return KernelOperation(KernelCode.ZEROS)
+
+    def kernel_part(self, result: KernelResult) -> int:
+        """Return the number of zeros in a piece; see `KernelStatistic`."""
+        return int(result.first)
 
     def join(self, parts: Sequence[int], size: int, dtype: "np.dtype[Any]") -> tuple[int, int]:
         """Return the number of zeros and of elements."""

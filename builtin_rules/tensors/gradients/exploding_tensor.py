@@ -27,6 +27,9 @@ from builtin_rules.statistics.tensor_selection import (
 )
 from smdebug.rules.extensions import (
     BoolParam,
+    KernelCode,
+    KernelOperation,
+    KernelResult,
     Page,
     Piece,
     Quantity,
@@ -67,6 +70,15 @@ class NonFiniteCount:
             return 0, 0
         nan, infinite = np.isnan(elements), np.isinf(elements)
         return int(np.count_nonzero(nan)), int(np.count_nonzero(infinite))
+
+    @property
+    def kernel_operation(self) -> KernelOperation:
+        """Return the operation of the kernel; see `KernelStatistic`."""
+        return KernelOperation(KernelCode.NOT_FINITE)
+
+    def kernel_part(self, result: KernelResult) -> tuple[int, int]:
+        """Return how many are NaN and infinite; see `KernelStatistic`."""
+        return int(result.first), int(result.second)
 
     def join(
         self, parts: Sequence[tuple[int, int]], size: int, dtype: "np.dtype[Any]"

@@ -25,11 +25,13 @@ from rule_runner.steps.folder_notifications import FolderNotifications
 
 DISTRIBUTION: Final = "rule-runner"
 OTHER: Final = "smdebug"  # the distribution that this one replaces; its package has the same name
+EXTENSION: Final = "rule_core.kernels._sweep"
 LEAST_FREE_BYTES: Final = 100 << 20
 _OURS: Final = Path(__file__).parents[3] / "smdebug"
 _REINSTALL: Final = f"Reinstall: pip install --force-reinstall {DISTRIBUTION}."
 _REMOVE: Final = f"Remove it: pip uninstall {OTHER}. Then {_REINSTALL[0].lower()}{_REINSTALL[1:]}"
 _PATIENCE_S: Final = 4.0  # for a notification
+_BY_NUMPY: Final = "Tensors are measured by numpy, which is slower than the compiled kernel"
 
 
 def examine_installation() -> Iterator[Diagnosis]:
@@ -38,6 +40,7 @@ def examine_installation() -> Iterator[Diagnosis]:
     yield from _other_distribution()
     yield from _versions()
     yield _numpy()
+    yield _kernel()
     yield from _rule_packages()
     yield _notifications()
     yield from _working_folder()
@@ -160,6 +163,29 @@ def _numpy() -> Diagnosis:
         return wrong(f"numpy does not work: {_described(err)}. {_REINSTALL}")
 
     return attempt(computed, failed)
+
+
+def _kernel() -> Diagnosis:
+    """Check what measures tensors: the compiled kernel, or numpy."""
+
+    def measured() -> Diagnosis:
+        from rule_core.kernels.sweep import KERNEL, processors
+
+        if processors():
+            return good(f"Tensors are measured by the compiled kernel, for {processors()[-1]}.")
+        __import__(EXTENSION)
+        return good(f"{_BY_NUMPY}. To use it, unset {KERNEL}.")
+
+    def failed(err: Exception) -> Diagnosis:
+        if isinstance(err, ModuleNotFoundError) and err.name == EXTENSION:
+            return good(
+                f"{_BY_NUMPY}, which was not built. To use it, install a C compiler and Python's "
+                "headers, on Debian with 'apt-get install gcc python3-dev', and "
+                f"r{_REINSTALL[1:]}"
+            )
+        return warning(f"{_BY_NUMPY}: {_described(err)}. {_REINSTALL}")
+
+    return attempt(measured, failed)
 
 
 def _described(err: Exception) -> str:

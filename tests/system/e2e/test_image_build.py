@@ -116,6 +116,12 @@ def test_every_service_that_is_called_is_in_slim() -> None:
 
 
 @pytest.mark.docker
+def test_the_compiled_kernel_measures_tensors(image: str) -> None:
+    script = "from rule_core.kernels.sweep import processors; print(*processors())"
+    assert python(image, script).split()[:1] == ["baseline"]
+
+
+@pytest.mark.docker
 def test_slim_lacks_the_extra_profiler_and_nothing_else(slim: str, full: str) -> None:
     inside = [
         {

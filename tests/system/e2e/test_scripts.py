@@ -17,6 +17,7 @@ PYTHON = """\
 case "$*" in
     *"-c import sys"*) exit {too_old} ;;
     *"-c import ensurepip"*) exit {no_venv} ;;
+    *"-c import rule_core.kernels"*) exit 1 ;;
 esac
 echo "$*" >>{calls}
 case "$*" in
@@ -40,7 +41,9 @@ class Checkout:
         self._calls = root / "calls"
         (root / "scripts").mkdir()
         shutil.copy(LIBRARY, root / "scripts" / "lib.sh")
-        for name in ("pyproject.toml", *LOCKS):
+        self.kernel = root / "rule_core" / "kernels" / "_sweep.c"
+        self.kernel.parent.mkdir(parents=True)
+        for name in ("pyproject.toml", "setup.py", "rule_core/kernels/_sweep.c", *LOCKS):
             (root / name).write_text(f"{name}\n", encoding="utf-8")
         self.programs = root / "programs"
         self.programs.mkdir()
@@ -71,6 +74,9 @@ class Checkout:
 
     def times_set_up(self) -> int:
         return self._calls.read_text("utf-8").count("-m venv")
+
+    def times_built(self) -> int:
+        return self._calls.read_text("utf-8").count("--editable")
 
     def installed(self) -> list[str]:
         """Return the lock files that packages were installed from, in order."""
@@ -153,6 +159,41 @@ def test_a_moved_checkout_sets_up_again(checkout: Checkout) -> None:
     mark.write_text(f"/elsewhere{mark.read_text('utf-8')}", encoding="utf-8")
     checkout.ensure_venv()
     assert checkout.times_set_up() == 2
+
+
+def test_changed_sources_of_the_extension_are_built_again(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    for content in ("int a;", "int a;", "int b;"):
+        checkout.kernel.write_text(content, encoding="utf-8")
+        assert checkout.ensure_venv().returncode == 0
+    assert (checkout.times_set_up(), checkout.times_built()) == (1, 2)
+
+
+def test_an_interrupted_build_is_repeated_and_leaves_no_older_extension(
+    checkout: Checkout,
+) -> None:
+    checkout.add_python("python3.11")
+    checkout.ensure_venv()
+    older = checkout.kernel.with_name("_sweep.abi3.so")
+    older.touch()
+    checkout.kernel.write_text("changed", encoding="utf-8")
+    checkout.broken.touch()
+    assert checkout.ensure_venv().returncode == 1
+    assert not older.exists()
+    checkout.broken.unlink()
+    assert checkout.ensure_venv().returncode == 0
+    assert (checkout.times_set_up(), checkout.times_built()) == (1, 3)
+
+
+def test_a_compiler_that_built_nothing_is_mentioned(checkout: Checkout) -> None:
+    checkout.add_python("python3.11")
+    assert "extension" not in checkout.ensure_venv().stderr
+    (checkout.programs / "cc").symlink_to("/bin/false")
+    checkout.kernel.write_text("changed", encoding="utf-8")
+    assert checkout.ensure_venv().stderr == (
+        "The extension was not built, so numpy measures tensors, which is slower; "
+        "CONTRIBUTING.md says how to see why.\n"
+    )
 
 
 @pytest.mark.parametrize("before", [[], [""]], ids=["at first", "adding tools"])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from rule_core.kernels import sweep
 from rule_core.storage.base import StorageUnavailableError
 from rule_core.storage.local import LocalStore
 from rule_runner.commands.doctor import command, installation, trial
@@ -24,6 +25,7 @@ from smdebug.core.writer import TrialWriter
 
 OURS = Path(__file__).parents[5] / "smdebug"
 REINSTALL = "einstall: pip install --force-reinstall rule-runner."
+BY_NUMPY = "Tensors are measured by numpy, which is slower than the compiled kernel"
 HEALTHY = {"losses": "loss", "gradients": "grad", "other": "w"}
 EVENT = "events/000000000001/000000000001_worker_0.tfevents"
 INDEX = "index/000000000/000000000001_worker_0.json"
@@ -89,6 +91,7 @@ def test_this_installation(tmp_path: Path) -> None:
         f"Python is {python}.",
         f"All dependencies of rule-runner {ours} are installed.",
         f"numpy {np.__version__} works.",
+        installation._kernel().text,
         "New files are noticed at once.",
         f"Results can be written to '{tmp_path}/rule-output'.",
     ]
@@ -188,6 +191,42 @@ def test_numpy_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numpy_that_computes_wrong_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(np, "eye", lambda size: np.ones((size, size)))
     assert installation._numpy() == wrong(f"numpy computes wrong results. R{REINSTALL}")
+
+
+def test_the_compiled_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "processors", lambda: ("baseline", "avx2"))
+    assert installation._kernel() == Diagnosis(
+        Grade.OK, "Tensors are measured by the compiled kernel, for avx2."
+    )
+
+
+def test_a_kernel_that_was_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "processors", tuple)
+    monkeypatch.setattr(installation, "EXTENSION", "rule_core.kernels._missing")
+    assert installation._kernel() == Diagnosis(
+        Grade.OK,
+        f"{BY_NUMPY}, which was not built. To use it, install a C compiler and Python's headers, "
+        f"on Debian with 'apt-get install gcc python3-dev', and r{REINSTALL}",
+    )
+
+
+def test_a_kernel_that_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "processors", tuple)
+    monkeypatch.setattr(installation, "EXTENSION", "rule_core.kernels.sweep")  # is always there
+    assert installation._kernel() == Diagnosis(
+        Grade.OK, f"{BY_NUMPY}. To use it, unset RULE_RUNNER_KERNEL."
+    )
+
+
+def test_a_kernel_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "unloadable_kernel.abi3.so").write_bytes(b"cut off")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sweep, "processors", tuple)
+    monkeypatch.setattr(installation, "EXTENSION", "unloadable_kernel")
+    check = installation._kernel()
+    assert check.grade is Grade.WARNING
+    assert check.text.startswith(f"{BY_NUMPY}: ImportError: ")
+    assert check.text.endswith(f" R{REINSTALL}")
 
 
 def silent(*_: object) -> bool:

@@ -1,0 +1,329 @@
+"""Sweep: pieces of tensors that the compiled kernel reads and measures in one call."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rule_core.kernels.operations import COMPARING, WHOLE, KernelCode, KernelOperation, KernelResult
+
+KERNEL: Final = "RULE_RUNNER_KERNEL"  # "off" computes everything with numpy
+MAX_BACKS: Final = 15  # earlier values that a piece is compared with
+
+_TRUNCATED: Final = -1  # as in _sweep.c
+_SOURCE_STEP: Final = 65536
+
+_ALIGNED: Final = 64
+# As in _sweep.c; bfloat16 has no type of numpy's own.
+_TYPES: Final = {
+    name: number
+    for number, name in enumerate(
+        (
+            *("float16", "bfloat16", "float32", "float64"),
+            *("int8", "int16", "int32", "int64"),
+            *("uint8", "uint16", "uint32", "uint64"),
+        )
+    )
+}
+# Bytes of what elements are converted to.
+_WIDE: Final = {"float16": 4, "bfloat16": 4} | dict.fromkeys(
+    ("int8", "int16", "int32", "uint8", "uint16", "uint32"), 8
+)
+_INTEGERS: Final = {"i": "i8", "u": "u8"}
+_NO_BYTES: Final = np.empty(0, np.uint8)
+_NO_FILES: Final = np.empty(0, np.int32)
+
+Bytes = NDArray[np.uint8]
+
+
+def _load() -> Any:
+    """Return the extension, or None where it is not built or switched off."""
+    if os.environ.get(KERNEL, "").strip().lower() == "off" or sys.byteorder != "little":
+        return None
+    try:
+        return import_module("rule_core.kernels._sweep")
+    except ImportError:
+        return None
+
+
+_kernel: Any = _load()
+
+
+def has_kernel() -> bool:
+    """Return whether the compiled kernel is used."""
+    return _kernel is not None
+
+
+def processors() -> Sequence[str]:
+    """Return the kinds of processors that the kernel can use here, the best last."""
+    return () if _kernel is None else tuple(_kernel.processors())
+
+
+@contextmanager
+def using(processor: str | None) -> Iterator[None]:
+    """Use the instructions of a kind of processor, or numpy if None; for tests."""
+    global _kernel  # noqa: PLW0603 # one of a process
+    before = _kernel
+    if processor is None:
+        _kernel = None
+    elif before is not None:
+        before.use(processor)
+    try:
+        yield
+    finally:
+        _kernel = before
+        if before is not None:
+            before.use(before.processors()[-1])
+
+
+def is_supported(dtype: "np.dtype[Any]") -> bool:
+    """Return whether the kernel is there and measures elements of a type."""
+    return _kernel is not None and dtype.name in _TYPES and dtype.isnative
+
+
+class SweepReadError(Exception):
+    """A file cannot be read.
+
+    Attributes
+    ----------
+    source
+        The index of the file.
+    reason
+        What the operating system says.
+    """
+
+    def __init__(self, source: int, reason: str) -> None:
+        super().__init__(source, reason)
+        self.source = source
+        self.reason = reason
+
+
+class Read(NamedTuple):
+    """Where the elements of a value are, and the frame bytes around them.
+
+    Attributes
+    ----------
+    source
+        The index of a file, or -1 - the index of a buffer in memory.
+    start
+        The offset of the head in it, in bytes.
+    head, size, tail
+        The numbers of bytes before the elements, of the elements, and after them.
+    frame
+        The offset among the frames to which head and tail are copied.
+    """
+
+    source: int
+    start: int
+    head: int
+    size: int
+    tail: int
+    frame: int
+
+
+class SweptPiece(NamedTuple):
+    """A piece to measure.
+
+    Attributes
+    ----------
+    dtype
+        The type of the elements; see `is_supported`.
+    reads
+        The value, and the earlier values that it is compared with; all of one size.
+    operations
+        Operations, each with the index of the read that it compares with; 0 means none.
+    """
+
+    dtype: "np.dtype[Any]"
+    reads: Sequence[Read]
+    operations: tuple[tuple[KernelOperation, int], ...]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.reads[0].size // self.dtype.itemsize
+
+
+class Sweep:
+    """Pieces that are read and measured in one call, prepared once; thread-safe.
+
+    Parameters
+    ----------
+    pieces
+        The pieces, in the order of the results.
+    threads
+        The most threads that read and measure.
+    """
+
+    def __init__(self, pieces: Sequence[SweptPiece], threads: int = 1) -> None:
+        self.pieces = pieces
+        self._threads = max(1, min(threads, len(pieces)))
+        programs: dict[tuple[tuple[KernelOperation, int], ...], int] = {}
+        operations: list[tuple[float, ...]] = []
+        rows: list[tuple[int, ...]] = []
+        reads: list[Read] = []
+        self._forms: list[tuple[tuple[int, str], ...]] = []
+        self._operations = self._flags = 0
+        for piece in pieces:
+            if piece.operations not in programs:
+                programs[piece.operations] = len(operations)
+                operations += [_row(*item) for item in piece.operations]
+            rows.append(
+                (
+                    *(_TYPES[piece.dtype.name], piece.size, len(reads), len(piece.reads)),
+                    *(programs[piece.operations], len(piece.operations)),
+                    *(2 * self._operations, self._flags, 0),
+                )
+            )
+            reads += piece.reads
+            self._operations += len(piece.operations)
+            forms = tuple(_form(piece, operation) for operation, _ in piece.operations)
+            self._forms.append(forms)
+            self._flags += sum(flag_bytes for flag_bytes, _ in forms)
+        self._rows = np.array(rows, np.int64).reshape(-1, 9)
+        self._reads = np.array(reads, np.int64).reshape(-1, 6)
+        self._program = np.array(operations, np.float64).reshape(-1, 6)
+        self._room = max(map(_room, pieces), default=0)
+        self._memories: list[Bytes] = []
+
+    def run(
+        self,
+        files: Sequence[int] = (),
+        sources: Sequence[Any] = (),
+        frames: Any = _NO_BYTES,
+    ) -> "SweepResults":
+        """Read and measure all pieces.
+
+        Parameters
+        ----------
+        files
+            The descriptors of the open files.
+        sources
+            Buffers in memory.
+        frames
+            Receives the frame bytes.
+
+        Raises
+        ------
+        SweepReadError
+            If a file cannot be read.
+        """
+        rows = self._rows.copy()
+        numbers, flags = np.zeros((self._operations, 2)), np.zeros(self._flags, np.uint8)
+        descriptors = np.array(files, np.int32) if files else _NO_FILES
+        try:
+            memory = self._memories.pop()
+        except IndexError:  # at first, or while another thread uses it
+            memory = _aligned(self._threads * self._room)
+        _kernel.sweep(
+            *(rows, self._reads, self._program, descriptors, tuple(sources)),
+            *(memory, frames, numbers, flags, self._threads),
+        )
+        self._memories.append(memory)
+        error = int(rows[:, -1].max(initial=0))
+        if error > 0:
+            source, error = divmod(error, _SOURCE_STEP)
+            raise SweepReadError(source, os.strerror(error))
+        return SweepResults(self.pieces, self._forms, numbers, flags, rows[:, -1] == _TRUNCATED)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResults:
+    """The results of pieces.
+
+    Attributes
+    ----------
+    pieces
+        The pieces.
+    forms
+        For each operation of each piece, the bytes of its flags, and the type of an integer result.
+    numbers
+        Two for each operation of each piece, shape ``(operations, 2)``; integers as their bits.
+    flags
+        The packed flags of all pieces.
+    truncated
+        Whether each piece was not read because its file ended.
+    """
+
+    pieces: Sequence[SweptPiece]
+    forms: Sequence[Sequence[tuple[int, str]]]
+    numbers: NDArray[np.float64]
+    flags: Bytes
+    truncated: NDArray[np.bool_]
+
+    def __iter__(self) -> Iterator[list[KernelResult]]:
+        """Yield the results of each operation of each piece."""
+        numbers = self.numbers.tolist()
+        at = packed = 0
+        for piece, forms in zip(self.pieces, self.forms, strict=True):
+            results, size = [], piece.size
+            for flag_bytes, integer in forms:
+                value: Any
+                value, second = numbers[at]
+                flags = None
+                if integer:
+                    value = self.numbers.view(integer)[at, 0]
+                elif flag_bytes:
+                    flags = self.flags[packed : packed + flag_bytes].reshape(2, -1)
+                    packed += flag_bytes
+                results.append(KernelResult(value, second, size, flags))
+                at += 1
+            yield results
+
+
+def _row(operation: KernelOperation, back: int) -> tuple[float, ...]:
+    code, first, second, flag, quick = operation
+    return float(code), float(back), float(flag), float(quick), first, second
+
+
+def _form(piece: SweptPiece, operation: KernelOperation) -> tuple[int, str]:
+    """Return the bytes of the flags of an operation, and the type of its result if an integer."""
+    if operation.code is KernelCode.ACTIVITY:
+        return 2 * -(-piece.size // 8), ""
+    return 0, _INTEGERS.get(piece.dtype.kind, "") if operation.code in WHOLE else ""
+
+
+def _room(piece: SweptPiece) -> int:
+    """Return the bytes of memory that the values of a piece need, converted ones included."""
+    wide = piece.size * _WIDE.get(piece.dtype.name, 0)
+    return sum(_round(read.size) + _round(wide) for read in piece.reads)
+
+
+def _round(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
+
+
+def _aligned(size: int) -> Bytes:
+    """Return aligned memory."""
+    memory = np.empty(size + _ALIGNED, np.uint8)
+    start = -memory.ctypes.data % _ALIGNED
+    return memory[start : start + size]
+
+
+def sweep_arrays(
+    arrays: Sequence[NDArray[Any]], operations: tuple[tuple[KernelOperation, int], ...]
+) -> list[KernelResult]:
+    """Return the results of operations over arrays in memory.
+
+    Parameters
+    ----------
+    arrays
+        Contiguous arrays of one shape ``(n,)`` and one type: the value, and earlier ones.
+    operations
+        Operations, each with the index of the array that it compares with; 0 means none.
+    """
+    dtype = arrays[0].dtype
+    reads = [Read(-1 - index, 0, 0, array.nbytes, 0, 0) for index, array in enumerate(arrays)]
+    sweep = Sweep([SweptPiece(dtype, reads, operations)])
+    return next(iter(sweep.run(sources=[array.view(np.uint8) for array in arrays])))
+
+
+def can_compute(operation: KernelOperation | None, back: int) -> bool:
+    """Return whether the kernel can compute an operation; back 0 means without an earlier value."""
+    return operation is not None and (back > 0 or operation.code not in COMPARING)

@@ -1,0 +1,202 @@
+"""Sweep: reads files as they are, from any thread, and refuses tables that do not fit."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from rule_core.kernels import sweep as sweep_module
+from rule_core.kernels.operations import KernelCode, KernelOperation
+from rule_core.kernels.sweep import (
+    KERNEL,
+    MAX_BACKS,
+    Read,
+    Sweep,
+    SweepReadError,
+    SweptPiece,
+    has_kernel,
+    is_supported,
+    processors,
+    sweep_arrays,
+    using,
+)
+
+NEEDS_KERNEL: Final = pytest.mark.skipif(not has_kernel(), reason="the compiled kernel")
+FLOAT: Final = np.dtype(np.float32)
+SUM: Final = ((KernelOperation(KernelCode.TOTAL), 0),)
+
+
+@pytest.fixture
+def descriptor(tmp_path: Path) -> Iterator[int]:
+    """A file of three bytes, a thousand numbers and two bytes."""
+    path = tmp_path / "file"
+    path.write_bytes(b"abc" + np.arange(1000, dtype=FLOAT).tobytes() + b"de")
+    opened = os.open(path, os.O_RDONLY)
+    yield opened
+    os.close(opened)
+
+
+def pieces(size: int = 100) -> list[SweptPiece]:
+    """Return the pieces of the numbers."""
+    total = 4000
+    return [
+        SweptPiece(
+            FLOAT,
+            [
+                Read(
+                    0,
+                    start + 3 * (start > 0),
+                    3 if start == 0 else 0,
+                    min(4 * size, total - start),
+                    2 if start + 4 * size >= total else 0,
+                    3 * (start > 0),
+                )
+            ],
+            SUM,
+        )
+        for start in range(0, total, 4 * size)
+    ]
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize("threads", [1, 2, 7, 1000])
+@pytest.mark.parametrize("size", [1, 33, 100, 1000])
+def test_pieces_of_a_file_are_read_with_their_frames(
+    descriptor: int, threads: int, size: int
+) -> None:
+    frames = bytearray(5)
+    swept = Sweep(pieces(size), threads).run([descriptor], frames=frames)
+    totals = [results[0].first for results in swept]
+    numbers = np.arange(1000)
+    assert totals == [float(numbers[at : at + size].sum()) for at in range(0, 1000, size)]
+    assert not swept.truncated.any()
+    assert frames == b"abcde"
+
+
+@NEEDS_KERNEL
+def test_what_a_file_lacks_is_truncated_and_the_rest_is_measured(
+    descriptor: int, tmp_path: Path
+) -> None:
+    os.truncate(tmp_path / "file", 3 + 4 * 250)
+    swept = Sweep(pieces(100), 2).run([descriptor], frames=bytearray(5))
+    assert swept.truncated.tolist() == [False] * 2 + [True] * 8
+    assert [results[0].first for results in swept][:2] == [4950.0, 14950.0]
+
+
+@NEEDS_KERNEL
+def test_a_file_that_cannot_be_read_is_named(descriptor: int, tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        row = pieces(1000)[0]
+        reads = [row.reads[0], row.reads[0]._replace(source=1)]
+        with pytest.raises(SweepReadError) as caught:
+            Sweep([SweptPiece(FLOAT, reads, SUM)]).run([descriptor, folder], frames=bytearray(5))
+    finally:
+        os.close(folder)
+    assert (caught.value.source, caught.value.reason) == (1, "Is a directory")
+
+
+@NEEDS_KERNEL
+def test_threads_may_run_one_sweep_together(descriptor: int) -> None:
+    swept = Sweep(pieces(10), 2)
+
+    def totals(_: int) -> list[Any]:
+        results = swept.run([descriptor], frames=bytearray(5))
+        return [result[0].first for result in results]
+
+    with ThreadPoolExecutor(3) as pool:
+        every = [*pool.map(totals, range(30))]
+    assert every == [[float(np.arange(at, at + 10).sum()) for at in range(0, 1000, 10)]] * 30
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize(
+    "read",
+    [
+        Read(0, -1, 0, 4, 0, 0),
+        Read(0, 0, -1, 4, 0, 0),
+        Read(0, 0, 6, 4, 0, 0),
+        Read(0, 0, 3, 4, 3, 0),
+        Read(0, 0, 3, 4, 0, 3),
+        Read(0, 0, 3, 4, 0, -1),
+        Read(1, 0, 0, 4, 0, 0),
+        Read(-1, 0, 0, 8, 0, 0),
+        Read(-1, 4, 0, 4, 0, 0),
+        Read(-1, -1, 0, 4, 0, 0),
+        Read(-1, 0, 1, 4, 0, 0),
+        Read(-2, 0, 0, 4, 0, 0),
+        Read(0, 0, 0, 5, 0, 0),
+    ],
+)
+def test_reads_outside_their_buffers_are_refused(descriptor: int, read: Read) -> None:
+    with pytest.raises(ValueError, match="piece 0 does not fit its buffers"):
+        Sweep([SweptPiece(FLOAT, [read], SUM)]).run(
+            [descriptor], sources=[bytes(4)], frames=bytearray(5)
+        )
+
+
+@NEEDS_KERNEL
+def test_comparisons_outside_their_piece_are_refused() -> None:
+    operation = KernelOperation(KernelCode.CHANGE)
+    for back in (-1, 1, 2):
+        with pytest.raises(ValueError, match="piece 0 does not fit"):
+            sweep_arrays([np.ones(3)], ((operation, back),))
+    reads = [Read(-1, 0, 0, 4, 0, 0)] * (MAX_BACKS + 2)
+    with pytest.raises(ValueError, match="piece 0 does not fit"):
+        Sweep([SweptPiece(FLOAT, reads, SUM)]).run(sources=[bytes(4)])
+    with pytest.raises(ValueError, match="too many sources"):
+        Sweep([]).run(sources=[bytes(4)] * 20)
+
+
+@NEEDS_KERNEL
+def test_a_piece_without_elements_has_results() -> None:
+    operations = tuple((KernelOperation(code), 0) for code in KernelCode)
+    results = sweep_arrays([np.ones(0)] * 2, operations[:3] + operations[11:13])
+    assert [result.first for result in results] == [0.0] * 5
+
+
+@NEEDS_KERNEL
+def test_this_processor_is_used_to_its_best() -> None:
+    flags = Path("/proc/cpuinfo").read_text("ascii")
+    expected = ["baseline"]
+    if os.uname().machine == "x86_64" and " avx2 " in flags:
+        expected.append("avx2")
+        if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= {*flags.split()}:
+            expected.append("avx512")
+    assert [*processors()] == expected
+    with pytest.raises(ValueError, match="'z80' is not among processors"), using("z80"):
+        pass
+
+
+def test_without_the_kernel_nothing_is_supported() -> None:
+    with using(None):
+        assert (has_kernel(), is_supported(FLOAT), processors()) == (False, False, ())
+    assert is_supported(FLOAT) is has_kernel()
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize("dtype", [">f4", "bool", "complex64", "<U3", "O", "float128", "M8[s]"])
+def test_other_types_are_left_to_numpy(dtype: str) -> None:
+    assert not is_supported(np.dtype(dtype))
+
+
+@pytest.mark.parametrize("value", ["off", " OFF", ""])
+def test_environment_switches_it_off(value: str) -> None:
+    is_built = find_spec("rule_core.kernels._sweep") is not None
+    code = "from rule_core.kernels.sweep import has_kernel; print(has_kernel())"
+    command = [sys.executable, "-c", code]
+    environ = os.environ | {KERNEL: value}
+    found = subprocess.check_output(command, text=True, env=environ).strip()
+    assert found == str(is_built and not value)
+
+
+def test_it_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rule_core.kernels._sweep", None)
+    assert sweep_module._load() is None

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 from rule_core.format.paths import END_OF_JOB
 from rule_core.profiler import file_names
 from rule_core.profiler.constants import time_buffer_us, trailing_duration_us
+from rule_core.profiler.converted.store import with_conversions
 from rule_core.profiler.file_names import SystemFile, TraceFile
 from rule_core.profiler.file_problems import ProfilerFileProblems
-from rule_core.profiler.converted.store import with_conversions
 from rule_core.storage.base import ObjectNotFoundError, TrialStore
 
 F = TypeVar("F", bound=SystemFile | TraceFile)

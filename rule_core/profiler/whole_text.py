@@ -1,5 +1,6 @@
 """whole_text: an untrusted JSON document of limited size, decompressed if needed."""
 
+import sys
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -8,10 +9,10 @@ import msgspec
 from rule_core.exceptions import CorruptFileError
 from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, chunks
 from rule_core.storage.base import TrialStore
+from rule_core.storage.size_limit import check_file_size
 
 T = TypeVar("T")
 JSON_ENDINGS: Final = (".json", ".json.gz")
-MOST_BYTES: Final = 256 << 20
 _PICKLES: Final = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
 
@@ -33,34 +34,25 @@ def is_pickle(start: bytes) -> bool:
     return start.startswith(_PICKLES)
 
 
-def whole_text(store: TrialStore, key: str, name: str = "", most: int = MOST_BYTES) -> bytes:
-    """Return the text of a file.
-
-    Parameters
-    ----------
-    name
-        The file's name in messages; by default its key.
-    most
-        The largest number of bytes.
+def whole_text(store: TrialStore, key: str) -> bytes:
+    """Return the text of a file, which may have as many bytes as `max_file_bytes` allows.
 
     Raises
     ------
     CorruptFileError
-        If the text is longer, or the file is damaged gzip data.
-    ObjectNotFoundError, StorageUnavailableError
-        See `TrialStore.read`.
+        If the file is damaged gzip data.
+    StorageUnavailableError
+        If the text is longer, or as `TrialStore.read` says.
+    ObjectNotFoundError
+        If the file does not exist.
     """
     text = bytearray()
-    limits = replace(LIMITS, total=most)
     try:
-        for piece in chunks(store, key, limits):
+        for piece in chunks(store, key, replace(LIMITS, total=sys.maxsize)):
             text += piece
+            check_file_size(key, len(text))
     except TimelineFaultError as err:
-        if len(text) + limits.chunk > most:
-            problem = f"at most {most >> 20} MiB of text", "more"
-        else:
-            problem = "JSON", f"a file that {err}"
-        raise CorruptFileError(name or key, *problem) from err
+        raise CorruptFileError(key, "JSON", f"a file that {err}") from err
     return bytes(text.removeprefix(b"\xef\xbb\xbf"))
 
 

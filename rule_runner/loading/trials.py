@@ -202,9 +202,10 @@ def is_there(trial: "AnyTrial") -> bool:
         If the path is not a folder, or the store does not answer.
     """
     for root in roots([trial]):
-        if root.is_file() and not isinstance(trial, Trial):
-            if may_be_converted(root.name) or is_profile_name(root.name):
-                return True
+        reads = (may_be_converted, is_profile_name)
+        is_profiler = not isinstance(trial, Trial) and root.is_file()
+        if is_profiler and any(reads_name(root.name) for reads_name in reads):
+            return True
         if root.exists() and not root.is_dir():
             msg = f"Trial {trial.path!r} is not a folder. Give the root folder of a trial."
             raise TrialError(msg)

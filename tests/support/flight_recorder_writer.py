@@ -28,7 +28,9 @@ class Dump:
         The ranks of further process groups by name.
     """
 
-    def __init__(self, rank: int, ranks: int, groups: dict[str, Sequence[int]] | None = None):
+    def __init__(
+        self, rank: int, ranks: int, groups: dict[str, Sequence[int]] | None = None
+    ) -> None:
         self.rank = rank
         self.groups: dict[str, Sequence[int]] = {"0": range(ranks), **(groups or {})}
         self.entries: list[dict[str, Any]] = []

@@ -14,7 +14,13 @@ Values = Sequence[float | str]
 
 
 def gpu_series(
-    metric: str, gpu: int, values: Values, *, host: str = "gpu-box", step_s: float = 15, **labels: str
+    metric: str,
+    gpu: int,
+    values: Values,
+    *,
+    host: str = "gpu-box",
+    step_s: float = 15,
+    **labels: str,
 ) -> dict[str, Any]:
     """Return a series of dcgm-exporter."""
     return series(

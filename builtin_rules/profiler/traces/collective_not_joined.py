@@ -50,10 +50,9 @@ class CollectiveNotJoined(WindowRule):
         save="""
         Set `TORCH_FR_BUFFER_SIZE=2000`: PyTorch then writes a pickle for each rank when a
         collective of NCCL times out, to the path in `TORCH_FR_DUMP_TEMP_FILE` followed by the rank.
-        Pickles are not loaded; convert them as
-        [Profiles of other tools](../profiler.md#10-profiles-of-other-tools) shows. A process can
-        also write `torch._C._distributed_c10d._dump_fr_trace_json()`, for Gloo too, to a file whose
-        name ends with `rank_<rank>.json`.
+        Pickles are never loaded: `rule-runner profile show` prints the command that converts them.
+        A process can also write `torch._C._distributed_c10d._dump_fr_trace_json()`, for Gloo too,
+        to a file whose name ends with `rank_<rank>.json`.
         """,
         missing="""
         Windows before the last one are skipped. A rank without a dump is a finding of its own, and

@@ -139,7 +139,7 @@ class ProcessGroup:
         place = self.places.get(seq)
         return (
             f"It did not join collective {seq} of {self.label} ({what}), which "
-            f"{named(others)} began{place and f' at {place}' or ''}."
+            f"{named(others)} began{(place and f' at {place}') or ''}."
         )
 
     def mismatches(self) -> dict[int, Mismatch]:

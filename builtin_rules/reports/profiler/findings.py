@@ -68,7 +68,9 @@ _SENTENCES: Final = MappingProxyType(
         ("CollectiveNotJoined", collective_not_joined.MISMATCHED): (
             "{measured} collectives of {worker} differ from those of the other ranks."
         ),
-        ("CollectiveNotJoined", collective_not_joined.NO_DUMP): ("The dump of {worker} is missing."),
+        ("CollectiveNotJoined", collective_not_joined.NO_DUMP): (
+            "The dump of {worker} is missing."
+        ),
         ("IOBottleneck", bottleneck.SHARE): (
             "A GPU of {worker} waits for data in {measured} % of the snapshots (limit: {limit} %)."
         ),

@@ -7,7 +7,12 @@ from rule_core.profiler.flight_recorder.format import FLIGHT_RECORDER
 from rule_core.profiler.kineto.format import KINETO
 from rule_core.profiler.prometheus.format import PROMETHEUS
 from rule_core.profiler.traces.chunks import TimelineFaultError, unzipped_start
-from rule_core.storage.base import ByteRange, ObjectNotFoundError, StorageUnavailableError, TrialStore
+from rule_core.storage.base import (
+    ByteRange,
+    ObjectNotFoundError,
+    StorageUnavailableError,
+    TrialStore,
+)
 
 FORMATS: Final[tuple[ConvertedFormat, ...]] = (KINETO, FLIGHT_RECORDER, PROMETHEUS)
 SNIFFED: Final = 1 << 16  # bytes

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 
 from rule_core.profiler.constants import MODELTIMELINE_SUFFIX, PYTHONTIMELINE_SUFFIX
+from rule_core.profiler.converted.timeline_files import ConvertedTimeline
 from rule_core.profiler.kineto.gpu_use import WINDOW_US, GPUUse
 from rule_core.profiler.kineto.header import KinetoHeader, header_of, whole_number
-from rule_core.profiler.converted.timeline_files import ConvertedTimeline
 from rule_core.profiler.kineto.trace_names import node_of
 from rule_core.profiler.traces.assembler import LATEST
 from rule_core.profiler.traces.chunks import LIMITS, TimelineFaultError, TimelineLimits, chunks

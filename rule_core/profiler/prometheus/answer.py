@@ -38,15 +38,15 @@ class Series(NamedTuple):
     value: NDArray[np.float64]
 
 
-class _Data(msgspec.Struct, gc=False):
-    resultType: str = ""
+class _Data(msgspec.Struct, gc=False, rename="camel"):
+    result_type: str = ""
     result: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-class _Answer(msgspec.Struct, gc=False):
+class _Answer(msgspec.Struct, gc=False, rename="camel"):
     status: str
     data: _Data = msgspec.field(default_factory=_Data)
-    errorType: str = ""
+    error_type: str = ""
     error: str = ""
 
 
@@ -72,10 +72,10 @@ def series_in(name: str, text: bytes) -> Iterator[Series]:
     """
     answer = decoded(name, text, _Answer, WHAT)
     if answer.status != _SUCCESS:
-        reason = f"{answer.errorType}: {answer.error}" if answer.error else answer.status
+        reason = f"{answer.error_type}: {answer.error}" if answer.error else answer.status
         raise CorruptFileError(name, WHAT, f"an error of Prometheus, {reason.rstrip('.')!r}")
-    if answer.data.resultType != _MATRIX:
-        raise CorruptFileError(name, WHAT, f"an answer of the type {answer.data.resultType!r}")
+    if answer.data.result_type != _MATRIX:
+        raise CorruptFileError(name, WHAT, f"an answer of the type {answer.data.result_type!r}")
     for raw in decoded(name, answer.data.result, list[msgspec.Raw], WHAT):
         series = decoded(name, raw, _Series, WHAT)
         points = np.array([*_finite(series.values)], np.float64).reshape(-1, 2)

@@ -17,7 +17,7 @@ from rule_core.profiler.converted.format import Converted, NumberedKey
 from rule_core.profiler.kineto.trace_names import node_name
 from rule_core.profiler.prometheus.answer import Series, series_in
 from rule_core.profiler.prometheus.metrics import Samples, is_read, samples_of
-from rule_core.profiler.whole_text import is_json_name, is_pickle, whole_text
+from rule_core.profiler.whole_text import is_json_name, whole_text
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
 
 _MARKS: Final = re.compile(rb'\{\s*"status"\s*:\s*"(success|error)"')

@@ -152,9 +152,7 @@ def _cpu_samples(series: dict[str, Series]) -> Iterator[Samples]:
                 yield _rate(counter, core, dimension, of_share)
 
 
-def _rate(
-    counter: Series, core: str, dimension: str, of_share: Callable[[Floats], Any]
-) -> Samples:
+def _rate(counter: Series, core: str, dimension: str, of_share: Callable[[Floats], Any]) -> Samples:
     elapsed, counted = np.diff(counter.time_s), np.diff(counter.value)
     valid = (elapsed > 0) & (counted >= 0)  # a counter begins anew when its host restarts
     share = np.clip(_PERCENT * counted[valid] / elapsed[valid], 0, _PERCENT)

@@ -28,6 +28,7 @@ _SECONDS: Final = MappingProxyType(
 )
 _OTHER_UNITS: Final = MappingProxyType({"bytes": "bytes", "none": ""})
 _DEEPEST: Final = 100_000  # frames of a stack
+_SELF: Final = "[self]"  # a frame of pyinstrument for the time of the function around it
 
 
 class _Frame(msgspec.Struct, gc=False):
@@ -51,11 +52,11 @@ class _Event(msgspec.Struct, gc=False):
     at: float
 
 
-class _Profile(msgspec.Struct, gc=False):
+class _Profile(msgspec.Struct, gc=False, rename="camel"):
     type: Literal["evented", "sampled"]
     name: str = ""
     unit: str = "none"
-    endValue: float = 0.0
+    end_value: float = 0.0
     events: list[_Event] = msgspec.field(default_factory=list)
     samples: list[msgspec.Raw] = msgspec.field(default_factory=list)
     weights: list[float] = msgspec.field(default_factory=list)
@@ -94,7 +95,9 @@ def parse_speedscope(name: str, text: bytes, *, lines: bool = False) -> Iterator
         yield MeasuredCode(profile.name, unit, _scaled(own, factor), _scaled(whole, factor))
 
 
-def _place(frame: _Frame, *, lines: bool) -> CodePlace:
+def _place(frame: _Frame, *, lines: bool) -> CodePlace | None:
+    if frame.name == _SELF and not frame.file:
+        return None
     line = frame.line if lines and frame.line is not None else 0
     return CodePlace(frame.file or "", line, frame.name)
 
@@ -118,7 +121,7 @@ def _amounts_of_stacks(profile: _Profile) -> dict[bytes, float]:
 
 
 def _of_stacks(
-    profile: _Profile, places: Sequence[CodePlace]
+    profile: _Profile, places: Sequence[CodePlace | None]
 ) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
     own: defaultdict[CodePlace, float] = defaultdict(float)
     whole: defaultdict[CodePlace, float] = defaultdict(float)
@@ -127,7 +130,8 @@ def _of_stacks(
         if not math.isfinite(amount) or amount < 0:
             msg = f"a weight of {amount}"
             raise ValueError(msg)
-        stack = [places[_checked(frame, places)] for frame in frames]
+        called = (places[_checked(frame, places)] for frame in frames)
+        stack = [place for place in called if place is not None]
         if stack:
             own[stack[-1]] += amount
         for place in set(stack):  # once, however often a function calls itself
@@ -136,7 +140,7 @@ def _of_stacks(
 
 
 def _of_events(
-    profile: _Profile, places: Sequence[CodePlace]
+    profile: _Profile, places: Sequence[CodePlace | None]
 ) -> tuple[dict[CodePlace, float], dict[CodePlace, float]]:
     own: defaultdict[CodePlace, float] = defaultdict(float)
     whole: defaultdict[CodePlace, float] = defaultdict(float)
@@ -144,16 +148,17 @@ def _of_events(
     stack: list[int] = []
     now = -math.inf
     for event in [*profile.events, None]:
-        at = max(profile.endValue, now) if event is None else event.at
+        at = max(profile.end_value, now) if event is None else event.at
         if at < now or not math.isfinite(at):
             msg = f"an event at {at} after one at {now}"
             raise ValueError(msg)
-        if stack:
-            own[places[stack[-1]]] += at - now
+        innermost = next(filter(None, (places[frame] for frame in reversed(stack))), None)
+        if innermost is not None:
+            own[innermost] += at - now
         now = at
-        for frame in reversed(stack) if event is None else ():
-            _close(places[frame], now, opened, whole)
         if event is None:
+            for frame in reversed(stack):
+                _close(places[frame], now, opened, whole)
             break
         place = places[_checked(event.frame, places)]
         if event.type == "O":
@@ -161,8 +166,9 @@ def _of_events(
                 msg = f"a stack of more than {_DEEPEST} frames"
                 raise ValueError(msg)
             stack.append(event.frame)
-            count, since = opened.get(place, (0, now))
-            opened[place] = count + 1, since
+            if place is not None:
+                count, since = opened.get(place, (0, now))
+                opened[place] = count + 1, since
         elif stack and stack.pop() == event.frame:
             _close(place, now, opened, whole)
         else:
@@ -172,11 +178,13 @@ def _of_events(
 
 
 def _close(
-    place: CodePlace,
+    place: CodePlace | None,
     now: float,
     opened: dict[CodePlace, tuple[int, float]],
     whole: dict[CodePlace, float],
 ) -> None:
+    if place is None:
+        return
     count, since = opened.pop(place)
     if count > 1:
         opened[place] = count - 1, since
@@ -184,7 +192,7 @@ def _close(
         whole[place] = whole.get(place, 0.0) + now - since
 
 
-def _checked(frame: int, places: Sequence[CodePlace]) -> int:
+def _checked(frame: int, places: Sequence[CodePlace | None]) -> int:
     if not 0 <= frame < len(places):
         msg = f"a stack with frame {frame} of {len(places)}"
         raise ValueError(msg)

@@ -221,8 +221,11 @@ def python(
         store, others = tool_profiles(trial.source.store)
         if others and not has_python_profiles(path):
             if step is not None or mode is not None or node is not None:
-                msg = f"A profile of {others[0].tool} has no steps, modes and nodes."
-                raise UsageError(f"{msg} Leave out --step, --mode and --node.")
+                msg = (
+                    f"A profile of {others[0].tool} has no steps, modes and nodes: leave out "
+                    "--step, --mode and --node."
+                )
+                raise UsageError(msg)
             print_tool_functions(store, others, sort=sort, count=count, lines=lines)
             return 0
         if lines or sort == MEMORY:
@@ -251,8 +254,8 @@ def _without_profiles(path: str, top: "TopFunctions") -> str:
     """Return the error message for a folder without profiles, or without matching ones."""
     if not top.available:
         return (
-            f"{path!r} holds no Python profiles. Give the folder that a profiler wrote to, the "
-            "parent of 'framework', or a file of py-spy, speedscope or scalene."
+            f"Folder {path!r} holds no Python profiles. Give the folder that a profiler wrote to, "
+            "the parent of 'framework', or a file of py-spy, speedscope or scalene."
         )
     modes = ", ".join(sorted({profile.start_mode.name.lower() for profile in top.available}))
     nodes = ", ".join(sorted({repr(profile.node_id) for profile in top.available}))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rule_core.profiler.python_profiles.other_tools import tool_profiles
 from rule_core.profiler.python_profiles.reader import (
     FRAMEWORK,
     ProblemList,
     ProfileFile,
     profile_files,
 )
-from rule_core.profiler.python_profiles.other_tools import tool_profiles
 from rule_core.storage.local import LocalStore
 from rule_runner.commands.profile.trials import look, reading
 from rule_runner.errors import TrialError

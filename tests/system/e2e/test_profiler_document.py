@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 import python_profile_writer
 from click.testing import CliRunner
+from flight_recorder_writer import training, write_all
 from kineto_writer import write_training
 from profiled_job import write_job
+from prometheus_writer import write_node
+from tool_profile_writer import sampled, scalene_entry, write_scalene, write_speedscope
 
+from rule_core.profiler.flight_recorder.format import CONVERSION
 from rule_runner.cli import main
 
 TEXT = (Path(__file__).parents[3] / "docs" / "profiler.md").read_text()
@@ -22,6 +26,14 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand where the document stands: beside a profiled job."""
     monkeypatch.chdir(tmp_path)
     write_training(tmp_path / "runs" / "traces", 2)
+    frames = [("main", "train.py", 1), ("step", "train.py", 5)]
+    stacks = sampled([[0], [0, 1]], [1.0, 2.0])
+    write_speedscope(tmp_path / "runs", frames, stacks, name="spy.json")
+    write_scalene(tmp_path / "runs", [scalene_entry("step", 5, n_peak_mb=3)], name="scalene.json")
+    dumps = training(ranks=2)
+    dumps[0].join()
+    write_all(tmp_path / "runs" / "dumps", dumps)
+    write_node(tmp_path / "runs" / "gpus", [[90.0] * 8])
     root = write_job(tmp_path / "runs" / "profile", nodes=2)
     (root / "system" / "training_job_end.ts").touch()
     python_profile_writer.write_job(root)
@@ -33,7 +45,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_commands() -> None:
     commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) == 15
+    assert len(commands) == 21
     for command in commands:
         program, *arguments = shlex.split(command, comments=True)
         assert program == "rule-runner"
@@ -64,6 +76,11 @@ def test_the_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(Path("runs/profile/system").rglob("*.json"))
 
 
+def test_the_conversion_of_dumps_is_the_one_of_the_refusal() -> None:
+    conversion, _ = blocks("bash")
+    assert conversion.strip() == CONVERSION.replace("FILES", "/tmp/nccl_trace_rank_*")
+
+
 def test_the_pages_that_it_names_are_there() -> None:
     here = Path(__file__).parents[3] / "docs"
     for link in re.findall(r"\]\(([^)#:]+)\)", TEXT):
@@ -80,5 +97,5 @@ def test_the_notebook_of_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     for cell in cells:
         if cell["cell_type"] == "code":
             exec(cell["source"], scope)
-    assert len(scope["rules"]) == 16
+    assert len(scope["rules"]) == 17
     assert len(scope["events"]) == 6 * 4 * 2

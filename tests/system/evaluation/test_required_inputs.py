@@ -181,6 +181,7 @@ WITHOUT_METRICS: Final = "framework"
 WITHOUT_GPUS: Final = "processors"
 LACKING: Final = {
     "BatchSize": (WITHOUT_GPUS, "the system metric 'GPUUtilization'"),
+    "CollectiveNotJoined": (WITHOUT_GPUS, "dumps of torch.distributed's flight recorder"),
     "CPUBottleneck": (WITHOUT_GPUS, "the system metric 'GPUUtilization'"),
     "Dataloader": (WITHOUT_GPUS, "the events of a data loader"),
     "GPUIdleWaitsForHost": (WITHOUT_GPUS, "traces of torch.profiler"),

@@ -145,8 +145,9 @@ def test_a_folder_without_profiler_data(tmp_path: Path) -> None:
         1,
         (
             f"Error: Folder '{tmp_path}' holds no profiler data: neither 'system/' nor "
-            "'framework/' has a file of a profiler, and there is no trace of torch.profiler. "
-            "Give the folder that holds both, or traces.\n"
+            "'framework/' has a file of a profiler, and there is no trace of torch.profiler, dump "
+            "of a flight recorder, answer of Prometheus or profile of py-spy or scalene. Give the "
+            "folder that holds them.\n"
         ),
     )
 

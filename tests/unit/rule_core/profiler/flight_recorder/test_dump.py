@@ -68,10 +68,17 @@ def test_bad_entries_are_skipped(field: str, value: object, reason: str) -> None
 
 
 @pytest.mark.parametrize(
-    "document", [[], {}, {"version": 2}, {"version": "2.1", "entries": {}}, {"version": "2.1", "pg_config": []}]
+    "document",
+    [
+        [],
+        {},
+        {"version": 2},
+        {"version": "2.1", "entries": {}},
+        {"version": "2.1", "pg_config": []},
+    ],
 )
 def test_what_is_no_dump_is_one_error(document: object) -> None:
-    with pytest.raises(CorruptFileError, match="expected a dump of torch.distributed's flight"):
+    with pytest.raises(CorruptFileError, match=r"expected a dump of torch\.distributed's flight"):
         parsed(document)
 
 

@@ -28,7 +28,12 @@ def test_values_are_numbers_and_times_ascend() -> None:
 
 
 def test_answers_of_other_servers_have_more_fields() -> None:
-    document = {"status": "success", "isPartial": False, **answer(series("up", [1])), "warnings": []}
+    document = {
+        "status": "success",
+        "isPartial": False,
+        **answer(series("up", [1])),
+        "warnings": [],
+    }
     assert len(parsed(document)) == 1
     assert parsed(answer({"metric": {}, "histograms": []}))[0].value.tolist() == []
 

@@ -32,9 +32,7 @@ def test_one_answer_is_a_trial(tmp_path: Path) -> None:
 
 
 def test_samples_of_days_are_in_a_file_for_each_hour(tmp_path: Path) -> None:
-    write_answer(
-        tmp_path, "a.json", gpu_series("DCGM_FI_DEV_GPU_UTIL", 0, range(100), step_s=1800)
-    )
+    write_answer(tmp_path, "a.json", gpu_series("DCGM_FI_DEV_GPU_UTIL", 0, range(100), step_s=1800))
     trial = ProfilerTrial("job", tmp_path)
     files = trial.source.files.system["gpu-box"]
     assert len(files) == 50

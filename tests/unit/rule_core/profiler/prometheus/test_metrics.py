@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from prometheus_writer import BEGAN_S, gpu_series, series
+from prometheus_writer import gpu_series, series
 
 from rule_core.profiler.prometheus.answer import Series
 from rule_core.profiler.prometheus.metrics import samples_of
@@ -36,7 +36,9 @@ def test_memory_is_the_share_of_all_of_it_where_both_were_measured() -> None:
     del free["values"][1]
     name = ("gpu", "gpu0", "GPUMemoryUtilization")
     assert taken(used, free) == {name: [25, 50]}
-    assert taken(used, free, gpu_series("DCGM_FI_DEV_FB_RESERVED", 0, [0, 0, 40])) == {name: [25, 30]}
+    assert taken(used, free, gpu_series("DCGM_FI_DEV_FB_RESERVED", 0, [0, 0, 40])) == {
+        name: [25, 30]
+    }
     assert taken(used) == {}
     assert taken(*(gpu_series(f"DCGM_FI_DEV_FB_{word}", 0, [0]) for word in ("USED", "FREE"))) == {
         name: []
@@ -64,4 +66,3 @@ def test_series_whose_labels_change_are_one() -> None:
     second = gpu_series("DCGM_FI_DEV_GPU_UTIL", 0, [3, 4, 5], pod="b")
     second["values"] = [[time_s + 15, value] for time_s, value in second["values"]]
     assert taken(second, first)["gpu", "gpu0", "GPUUtilization"] == [1, 3, 4, 5]
-    assert BEGAN_S == first["values"][0][0]

@@ -39,7 +39,11 @@ def test_files_are_known_by_their_start(tmp_path: Path) -> None:
 
 def test_threads_and_files_are_added_up_unit_by_unit(tmp_path: Path) -> None:
     write_speedscope(
-        tmp_path, FRAMES, sampled([[0, 1]], [1.0], name="first"), sampled([[1]], [2.0]), name="a.json"
+        tmp_path,
+        FRAMES,
+        sampled([[0, 1]], [1.0], name="first"),
+        sampled([[1]], [2.0]),
+        name="a.json",
     )
     other = sampled([[0]], [64.0], unit="bytes")
     path = write_speedscope(tmp_path, FRAMES, sampled([[0]], [4.0]), other, name="b.json")

@@ -14,9 +14,15 @@ from rule_core.profiler.python_profiles.scalene import parse_scalene
 
 def test_shares_become_seconds(tmp_path: Path) -> None:
     forward = scalene_entry(
-        "forward", 2, n_cpu_percent_python=5, n_cpu_percent_c=40, n_sys_percent=10, n_gpu_percent=20,
-        n_peak_mb=1.5, n_malloc_mb=70,
-    )  # fmt: skip
+        "forward",
+        2,
+        n_cpu_percent_python=5,
+        n_cpu_percent_c=40,
+        n_sys_percent=10,
+        n_gpu_percent=20,
+        n_peak_mb=1.5,
+        n_malloc_mb=70,
+    )
     path = write_scalene(tmp_path, [forward, scalene_entry("idle", 9)], elapsed_s=20)
     profile = parse_scalene(path.name, path.read_bytes())
     assert (profile.elapsed_s, profile.peak_mb) == (20, 44.25)

@@ -47,6 +47,16 @@ def test_what_stays_open_lasts_to_the_end(tmp_path: Path) -> None:
     assert code.whole == {function("main"): 4.0, function("fib"): 3.0}
 
 
+def test_the_self_of_pyinstrument_is_the_function_around_it(tmp_path: Path) -> None:
+    frames = [*FRAMES, ("[self]", "", 0)]
+    own = {function("main"): 3.0}
+    events = evented([("O", MAIN, 0), ("O", 4, 1), ("C", 4, 2), ("C", MAIN, 3)])
+    for profile in (events, sampled([[MAIN, 4]], [3.0])):
+        path = write_speedscope(tmp_path, frames, profile)
+        [code] = parse_speedscope(path.name, path.read_bytes())
+        assert code.own == code.whole == own
+
+
 def test_lines_are_told_apart_if_asked(tmp_path: Path) -> None:
     [code] = parsed(tmp_path, sampled([[MAIN, STEP], [STEP_LATER]], [1.0, 2.0]), lines=True)
     assert code.own == {CodePlace("a.py", 5, "step"): 1.0, CodePlace("a.py", 9, "step"): 2.0}

@@ -21,6 +21,8 @@ _MOST_RANKS: Final = 1 << 17
 _TORCH: Final = "/torch/"
 _LONGEST_TEXT: Final = 200  # characters
 _MOST_AXES: Final = 64
+_MOST_DIGITS: Final = 18  # of numbers with 64 bits
+_LEAST_OF_RANGE: Final = 3
 
 
 class Frame(msgspec.Struct, gc=False):
@@ -69,7 +71,7 @@ class Collective(msgspec.Struct, gc=False):
         return "" if frame is None else f"{frame.filename}:{frame.line}({frame.name})"
 
 
-class _Document(msgspec.Struct, gc=False):
+class _DumpDocument(msgspec.Struct, gc=False):
     version: str
     entries: list[msgspec.Raw] = msgspec.field(default_factory=list)
     pg_config: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -102,7 +104,7 @@ class FlightDump:
     """
 
     def __init__(self, name: str, text: bytes) -> None:
-        document = decoded(name, text, _Document, _WHAT)
+        document = decoded(name, text, _DumpDocument, _WHAT)
         self.skipped: list[str] = []
         self.version = document.version
         self.collectives = [*self._entries(document.entries)]
@@ -169,7 +171,8 @@ def as_ranges(numbers: Sequence[int]) -> str:
     >>> as_ranges([0, 1, 2, 3]), as_ranges([0, 8, 16, 24]), as_ranges([0, 1, 5])
     ('0-3', '0-24:8', '0,1,5')
     """
-    if len(numbers) > 2 and len({after - before for before, after in pairwise(numbers)}) == 1:  # noqa: PLR2004 - two are no range
+    steps = {after - before for before, after in pairwise(numbers)}
+    if len(numbers) >= _LEAST_OF_RANGE and len(steps) == 1:
         step = numbers[1] - numbers[0]
         return f"{numbers[0]}-{numbers[-1]}{f':{step}' if step > 1 else ''}"
     return ",".join(map(str, numbers))
@@ -196,4 +199,4 @@ def _number(value: object) -> int:
     (4, 3, 0, 0)
     """
     text = str(value)
-    return int(text) if text.isdecimal() and len(text) < 19 else 0  # noqa: PLR2004 - of 64 bits
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0

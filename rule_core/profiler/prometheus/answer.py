@@ -1,4 +1,4 @@
-"""Series: the time series of one answer of Prometheus, with the labels that identify them.
+"""LabelledSeries: the time series of one answer of Prometheus, with the labels that identify them.
 
 Read are answers of ``/api/v1/query_range``, and of ``/api/v1/query`` for a range such as
 ``DCGM_FI_DEV_GPU_UTIL[1h]``. Thanos, Mimir and VictoriaMetrics give the same form.
@@ -22,7 +22,7 @@ _SUCCESS: Final = "success"
 _NUMBER: Final = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
 
 
-class Series(NamedTuple):
+class LabelledSeries(NamedTuple):
     """One time series.
 
     Attributes
@@ -38,24 +38,24 @@ class Series(NamedTuple):
     value: NDArray[np.float64]
 
 
-class _Data(msgspec.Struct, gc=False, rename="camel"):
+class _Matrix(msgspec.Struct, gc=False, rename="camel"):
     result_type: str = ""
     result: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _Answer(msgspec.Struct, gc=False, rename="camel"):
     status: str
-    data: _Data = msgspec.field(default_factory=_Data)
+    data: _Matrix = msgspec.field(default_factory=_Matrix)
     error_type: str = ""
     error: str = ""
 
 
-class _Series(msgspec.Struct, gc=False):
+class _MatrixSeries(msgspec.Struct, gc=False):
     metric: dict[str, str]
     values: list[tuple[float, str]] = msgspec.field(default_factory=list)
 
 
-def series_in(name: str, text: bytes) -> Iterator[Series]:
+def series_in(name: str, text: bytes) -> Iterator[LabelledSeries]:
     """Yield the series of an answer; values that are not finite are left out.
 
     Parameters
@@ -77,10 +77,10 @@ def series_in(name: str, text: bytes) -> Iterator[Series]:
     if answer.data.result_type != _MATRIX:
         raise CorruptFileError(name, WHAT, f"an answer of the type {answer.data.result_type!r}")
     for raw in decoded(name, answer.data.result, list[msgspec.Raw], WHAT):
-        series = decoded(name, raw, _Series, WHAT)
+        series = decoded(name, raw, _MatrixSeries, WHAT)
         points = np.array([*_finite(series.values)], np.float64).reshape(-1, 2)
         times, first = np.unique(points[:, 0], return_index=True)
-        yield Series(series.metric, times, points[first, 1])
+        yield LabelledSeries(series.metric, times, points[first, 1])
 
 
 def _finite(values: Sequence[tuple[float, str]]) -> Iterator[tuple[float, float]]:

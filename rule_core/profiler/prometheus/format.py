@@ -15,7 +15,7 @@ import numpy as np
 from rule_core.exceptions import TrialFileError
 from rule_core.profiler.converted.format import Converted, NumberedKey
 from rule_core.profiler.kineto.trace_names import node_name
-from rule_core.profiler.prometheus.answer import Series, series_in
+from rule_core.profiler.prometheus.answer import LabelledSeries, series_in
 from rule_core.profiler.prometheus.metrics import Samples, is_read, samples_of
 from rule_core.profiler.whole_text import is_json_name, whole_text
 from rule_core.storage.base import ObjectNotFoundError, StorageUnavailableError, TrialStore
@@ -59,7 +59,7 @@ class PrometheusFormat:
         self, store: TrialStore, keys: Sequence[NumberedKey], folder: Path
     ) -> Iterator[Converted]:
         """Convert all answers together; one that cannot be read is a problem of its own."""
-        series: list[Series] = []
+        series: list[LabelledSeries] = []
         sources: list[str] = []
         for _, key in keys:
             try:
@@ -86,7 +86,7 @@ class PrometheusFormat:
 PROMETHEUS: Final = PrometheusFormat()
 
 
-def _write(series: Sequence[Series], number: int, folder: Path) -> dict[str, Path]:
+def _write(series: Sequence[LabelledSeries], number: int, folder: Path) -> dict[str, Path]:
     """Write the samples of each node, a file for each hour; return the paths by key."""
     files: dict[str, Path] = {}
     for index, (node, of_node) in enumerate(sorted(_by_node(series).items())):
@@ -122,7 +122,7 @@ def _by_hour(samples: Samples) -> Iterator[tuple[int, Samples]]:
         yield int(hour), part
 
 
-def _by_node(series: Sequence[Series]) -> dict[str, list[Series]]:
+def _by_node(series: Sequence[LabelledSeries]) -> dict[str, list[LabelledSeries]]:
     """Return the series by node: the host that dcgm-exporter names, or else the instance.
 
     Other metrics of the same address, whatever its port, belong to its host if there is one only.
@@ -131,7 +131,7 @@ def _by_node(series: Sequence[Series]) -> dict[str, list[Series]]:
     for each in series:
         if each.labels.get(_HOST):
             hosts[_instance(each)].add(each.labels[_HOST])
-    nodes: defaultdict[str, list[Series]] = defaultdict(list)
+    nodes: defaultdict[str, list[LabelledSeries]] = defaultdict(list)
     for each in series:
         instance = _instance(each)
         known = [*hosts[instance]] if instance else []
@@ -140,5 +140,5 @@ def _by_node(series: Sequence[Series]) -> dict[str, list[Series]]:
     return dict(nodes)
 
 
-def _instance(series: Series) -> str:
+def _instance(series: LabelledSeries) -> str:
     return _PORT.sub("", series.labels.get(_INSTANCE, ""))

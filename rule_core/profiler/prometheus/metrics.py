@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rule_core.profiler.prometheus.answer import Series
+from rule_core.profiler.prometheus.answer import LabelledSeries
 from rule_core.profiler.recording.sampler.gpu import EXTRA
 
 Floats = NDArray[np.float64]
@@ -63,14 +63,14 @@ class Samples(NamedTuple):
     value: Floats
 
 
-def is_read(series: Series) -> bool:
+def is_read(series: LabelledSeries) -> bool:
     """Return whether the metric of a series is one that is read."""
     name = series.labels.get(NAME, "")
     others = (FB_USED, FB_FREE, FB_RESERVED, CPU_SECONDS, MEM_TOTAL, MEM_AVAILABLE)
     return name in DIMENSIONS or name in others
 
 
-def samples_of(node: Iterable[Series]) -> Iterator[Samples]:
+def samples_of(node: Iterable[LabelledSeries]) -> Iterator[Samples]:
     """Yield the samples of the series of one node."""
     by_metric = _merged(node)
     for name, dimension in DIMENSIONS.items():
@@ -88,21 +88,21 @@ def samples_of(node: Iterable[Series]) -> Iterator[Samples]:
         yield free._replace(value=_PERCENT - free.value)
 
 
-def _merged(node: Iterable[Series]) -> dict[str, dict[str, Series]]:
+def _merged(node: Iterable[LabelledSeries]) -> dict[str, dict[str, LabelledSeries]]:
     """Return one series of each metric and device.
 
     There are several in answers for ranges one after the other, and where labels change, as those
     of the pod that uses a GPU.
     """
-    parts: defaultdict[tuple[str, str], list[Series]] = defaultdict(list)
+    parts: defaultdict[tuple[str, str], list[LabelledSeries]] = defaultdict(list)
     for series in node:
         parts[series.labels[NAME], _device(series.labels)].append(series)
-    merged: dict[str, dict[str, Series]] = {}
+    merged: dict[str, dict[str, LabelledSeries]] = {}
     for (metric, device), several in parts.items():
         times = np.concatenate([series.time_s for series in several])
         values = np.concatenate([series.value for series in several])
         times, first = np.unique(times, return_index=True)
-        series = Series(several[0].labels, times, values[first])
+        series = LabelledSeries(several[0].labels, times, values[first])
         merged.setdefault(metric, {})[device] = series
     return merged
 
@@ -122,7 +122,9 @@ def _device(labels: dict[str, str]) -> str:
     return f"gpu{gpu}{instance and f'-{instance}'}" if gpu else ""
 
 
-def _share(kind: str, name: str, dimension: str, part: Series, whole: list[Series]) -> Samples:
+def _share(
+    kind: str, name: str, dimension: str, part: LabelledSeries, whole: list[LabelledSeries]
+) -> Samples:
     """Return a part of a whole in percent, at the times at which all of it was measured."""
     times = part.time_s
     for series in whole:
@@ -133,13 +135,13 @@ def _share(kind: str, name: str, dimension: str, part: Series, whole: list[Serie
     return Samples(kind, name, dimension, times[positive], value)
 
 
-def _at(times: Floats, series: Series) -> Floats:
+def _at(times: Floats, series: LabelledSeries) -> Floats:
     """Return the values of a series at some of its times."""
     values: Floats = series.value[np.searchsorted(series.time_s, times)]
     return values
 
 
-def _cpu_samples(series: dict[str, Series]) -> Iterator[Samples]:
+def _cpu_samples(series: dict[str, LabelledSeries]) -> Iterator[Samples]:
     """Yield the utilization and the I/O wait of each core, from its counters of seconds."""
     dimensions: tuple[tuple[str, str, Callable[[Floats], Any]], ...] = (
         ("idle", "CPUUtilization", lambda share: _PERCENT - share),
@@ -152,7 +154,9 @@ def _cpu_samples(series: dict[str, Series]) -> Iterator[Samples]:
                 yield _rate(counter, core, dimension, of_share)
 
 
-def _rate(counter: Series, core: str, dimension: str, of_share: Callable[[Floats], Any]) -> Samples:
+def _rate(
+    counter: LabelledSeries, core: str, dimension: str, of_share: Callable[[Floats], Any]
+) -> Samples:
     elapsed, counted = np.diff(counter.time_s), np.diff(counter.value)
     valid = (elapsed > 0) & (counted >= 0)  # a counter begins anew when its host restarts
     share = np.clip(_PERCENT * counted[valid] / elapsed[valid], 0, _PERCENT)

@@ -194,14 +194,16 @@ def _amounts(
         yield FunctionAmounts(unit, sum(amounts.values()), rows)
 
 
+def _sum_of(first: ScaleneUse, second: ScaleneUse) -> ScaleneUse:
+    sums = [before + after for before, after in zip(first[1:], second[1:], strict=True)]
+    peak_mb = max(first.peak_mb, second.peak_mb)
+    return ScaleneUse(first.place, *sums)._replace(peak_mb=peak_mb)
+
+
 def _summed(uses: Sequence[ScaleneUse]) -> list[ScaleneUse]:
     """Return one use of each place; peaks are those of one program."""
     by_place: dict[CodePlace, ScaleneUse] = {}
     for use in uses:
         other = by_place.get(use.place)
-        if other is not None:
-            sums = [before + after for before, after in zip(other[1:], use[1:], strict=True)]
-            peak = max(other.peak_mb, use.peak_mb)
-            use = ScaleneUse(use.place, *sums)._replace(peak_mb=peak)  # noqa: PLW2901 - the sum
-        by_place[use.place] = use
+        by_place[use.place] = use if other is None else _sum_of(other, use)
     return [by_place[place] for place in sorted(by_place)]

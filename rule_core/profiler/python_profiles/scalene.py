@@ -72,14 +72,14 @@ class _Entry(msgspec.Struct, gc=False):
     n_copy_mb_s: float = 0.0
 
 
-class _File(msgspec.Struct, gc=False):
+class _MeasuredFile(msgspec.Struct, gc=False):
     functions: list[_Entry] = msgspec.field(default_factory=list)
     lines: list[_Entry] = msgspec.field(default_factory=list)
 
 
-class _Document(msgspec.Struct, gc=False):
+class _ScaleneDocument(msgspec.Struct, gc=False):
     elapsed_time_sec: float
-    files: dict[str, _File]
+    files: dict[str, _MeasuredFile]
     max_footprint_mb: float = 0.0
 
 
@@ -98,7 +98,7 @@ def parse_scalene(name: str, text: bytes, *, lines: bool = False) -> ScaleneProf
     CorruptFileError
         If it is no such file.
     """
-    document = decoded(name, text, _Document, WHAT)
+    document = decoded(name, text, _ScaleneDocument, WHAT)
     uses = [
         use
         for path, file in document.files.items()
@@ -110,7 +110,7 @@ def parse_scalene(name: str, text: bytes, *, lines: bool = False) -> ScaleneProf
 
 
 def _uses(
-    path: str, entries: list[_Entry], document: _Document, *, lines: bool
+    path: str, entries: list[_Entry], document: _ScaleneDocument, *, lines: bool
 ) -> Iterator[ScaleneUse]:
     second = document.elapsed_time_sec / _PERCENT
     for entry in entries:

@@ -41,7 +41,7 @@ class _Shared(msgspec.Struct, gc=False):
     frames: list[_Frame]
 
 
-class _Document(msgspec.Struct, gc=False):
+class _SpeedscopeDocument(msgspec.Struct, gc=False):
     shared: _Shared
     profiles: list[msgspec.Raw]
 
@@ -77,7 +77,7 @@ def parse_speedscope(name: str, text: bytes, *, lines: bool = False) -> Iterator
     CorruptFileError
         If it is no such file.
     """
-    document = decoded(name, text, _Document, WHAT)
+    document = decoded(name, text, _SpeedscopeDocument, WHAT)
     places = [_place(frame, lines=lines) for frame in document.shared.frames]
     for raw in document.profiles:
         profile = decoded(name, raw, _Profile, WHAT)

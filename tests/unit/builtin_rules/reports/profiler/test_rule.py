@@ -1,4 +1,4 @@
-"""ProfilerReport: sixteen rules over the same windows; what it writes, when, and what it takes."""
+"""ProfilerReport: seventeen rules over the same windows; what it writes, when, and what it takes."""
 
 import json
 import logging
@@ -81,7 +81,7 @@ def test_a_rule_that_fails_is_named_and_the_others_go_on(
     assert failures["CPUBottleneck"].startswith("AssertionError at window 1: a <b>bug</b> of ours")
     assert caplog.text.count("Rule 'CPUBottleneck' failed: AssertionError at window 1") == 1
     found = reports(tmp_path)
-    assert (found["CPUBottleneck"]["RuleTriggered"], len(found)) == (0, 16)
+    assert (found["CPUBottleneck"]["RuleTriggered"], len(found)) == (0, 17)
     assert found["LowGPUUtilization"]["RuleTriggered"] == 4
     page = (tmp_path / "profiler-output" / "profiler-report.html").read_text()
     assert "CPUBottleneck failed and stopped judging: AssertionError at window 1" in page
@@ -97,7 +97,7 @@ def test_a_rule_whose_report_fails_keeps_its_last_one(
     monkeypatch.setattr(StepOutlier, "details", fail)
     judge_windows(ProfilerReport, a_trial(2), output_dir=tmp_path)
     found = reports(tmp_path)
-    assert (len(found), found["StepOutlier"]["Details"]) == (16, {})
+    assert (len(found), found["StepOutlier"]["Details"]) == (17, {})
     assert found["StepOutlier"]["RuleParameters"].startswith("threshold:3\n")
     page = (tmp_path / "profiler-output" / "profiler-report.html").read_text()
     assert (
@@ -180,10 +180,10 @@ def test_it_goes_where_the_trial_says_and_else_to_the_working_folder(
     monkeypatch.chdir(tmp_path)
     trial = a_trial(1)
     invoke_rule(ProfilerReport(trial))
-    assert len(reports(tmp_path)) == 16
+    assert len(reports(tmp_path)) == 17
     trial.output_dir = str(tmp_path / "trial")
     invoke_rule(ProfilerReport(trial))
-    assert len(reports(tmp_path / "trial")) == 16
+    assert len(reports(tmp_path / "trial")) == 17
 
 
 def test_no_report_at_all_is_an_error(

@@ -7,10 +7,10 @@ import pytest
 from prometheus_writer import BEGAN_S, series
 
 from rule_core.exceptions import CorruptFileError
-from rule_core.profiler.prometheus.answer import Series, series_in
+from rule_core.profiler.prometheus.answer import LabelledSeries, series_in
 
 
-def parsed(document: Any) -> list[Series]:
+def parsed(document: Any) -> list[LabelledSeries]:
     return list(series_in("a.json", json.dumps(document).encode()))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from prometheus_writer import gpu_series, series
 
-from rule_core.profiler.prometheus.answer import Series
+from rule_core.profiler.prometheus.answer import LabelledSeries
 from rule_core.profiler.prometheus.metrics import samples_of
 
 
@@ -13,7 +13,7 @@ def taken(*found: dict[str, Any]) -> dict[tuple[str, str, str], list[float]]:
     node = []
     for each in found:
         times, values = zip(*each["values"], strict=True)
-        node.append(Series(each["metric"], np.array(times), np.array(values, np.float64)))
+        node.append(LabelledSeries(each["metric"], np.array(times), np.array(values, np.float64)))
     return {sample[:3]: sample.value.tolist() for sample in samples_of(node)}
 
 
